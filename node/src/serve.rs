@@ -1,7 +1,7 @@
 //! HTTP over a listener: connections, their limits, and their end.
 //!
-//! No one waits in silence. A connection beyond the limits is taken as well, for one request: health is
-//! told, so that a node with too much to do is not taken for a dead one, and all else is turned away.
+//! Each client is answered. A connection beyond the limits is taken as well, for one request: health checks are
+//! answered, so that an overloaded node is not taken for a dead one, and all else is turned away.
 
 mod connections;
 pub(crate) mod local;
@@ -41,7 +41,7 @@ use placement_api::access::{self, Encrypted, Peer};
 use placement_api::net::{BoxStream, Listener};
 
 /// Connections beyond the limits that are open at once: a health check is answered at once and does not
-/// need its place for long.
+/// need its connection for long.
 const BEYOND_MAX: usize = 64;
 /// How long a client beyond the limits may take to send the head of its request.
 const BEYOND_HEADER: Duration = Duration::from_secs(2);
@@ -52,7 +52,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 const HTTP2_PING: Duration = Duration::from_secs(20);
 /// Requests at once on one of its connections.
 const HTTP2_STREAMS: u32 = 128;
-/// What a client is told that begins to speak HTTP where TLS is required.
+/// What a client is answered that begins to speak HTTP where TLS is required.
 const HTTPS_REQUIRED: &[u8] =
     b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\
     Content-Length: 43\r\n\r\nThis port speaks HTTPS only. Use https://.\n";
@@ -132,12 +132,12 @@ impl Drain {
 impl<A: Answers> HttpServer<A> {
     /// Takes connections until draining begins.
     pub(crate) async fn serve(self, mut listener: Box<dyn Listener>, tasks: Tasks) {
-        let places = Connections::new(
+        let connections = Connections::new(
             self.connections_max,
             self.connections_per_address_max,
             self.connections_left.clone(),
         );
-        let mut beyond = Newest::new(BEYOND_MAX);
+        let beyond = Newest::new(BEYOND_MAX);
         loop {
             let accepted = tokio::select! {
                 biased;
@@ -154,16 +154,16 @@ impl<A: Answers> HttpServer<A> {
             };
             self.open.inc();
             let open = Closing(self.open.clone());
-            if let Some(place) = places.place(peer) {
+            if let Some(permit) = connections.permit(peer) {
                 let connection =
                     self.connection(stream, peer, &self.answers, self.header_timeout, true);
                 let connection = self.drain.connections.track_future(connection);
                 tasks.spawn(async move {
                     connection.await;
-                    drop((open, place));
+                    drop((open, permit));
                 });
             } else {
-                let end = beyond.place();
+                let end = beyond.permit();
                 let connection = self.connection(stream, peer, &self.beyond, BEYOND_HEADER, false);
                 let connection = self.drain.connections.track_future(connection);
                 tasks.spawn(async move {
@@ -279,19 +279,19 @@ async fn until<C: GracefulConnection>(
     }
 }
 
-/// Tells a client that it has to speak TLS, if it can be told.
+/// Answers a client that it has to speak TLS, if it can read that.
 async fn refuse(refused: Refused, peer: SocketAddr, purpose: &'static str) {
     let Refused { reason, plain } = refused;
     tracing::debug!(%peer, reason, purpose, "connection refused");
     let Some(mut stream) = plain else {
         return;
     };
-    let told = async {
+    let answered = async {
         stream.write_all(HTTPS_REQUIRED).await?;
         stream.shutdown().await
     };
     // It may have gone.
-    let _ = timeout(BEYOND_HEADER, told).await;
+    let _ = timeout(BEYOND_HEADER, answered).await;
 }
 
 fn body(incoming: Incoming) -> Body {
@@ -321,7 +321,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn an_http_2_connection_without_requests_is_ended() {
+    async fn http_2_connection_without_requests_is_closed() {
         const LIMIT: Duration = Duration::from_secs(30);
         let (client, server) = tokio::io::duplex(1 << 16);
         let under_way = UnderWay::none();

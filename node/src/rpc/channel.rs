@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::future::pending;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -16,19 +16,19 @@ use parking_lot::Mutex;
 use placement_model::types::Timestamp;
 use placement_raft_store::coverage::RarePath;
 use placement_raft_store::wire::{self, RecordVersion};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 
-use super::clocks::Clocks;
 use super::damage::Damage;
-use super::frame::{Frame, Kind, STRANGERS_BYTES_MAX};
+use super::frame::{Frame, Kind, UNWELCOMED_BYTES_MAX};
 use super::joiner::Joiner;
 use super::message::{self, Failure, Hello, Method, VERSIONS, Welcome};
 use super::packing::{Sent, pack};
+use super::peers::decode;
 use super::round_trips::RoundTrips;
-use super::wire_io::{
-    Outbox, WeakOutbox, outbox, read_frame, read_some, write_frame, write_frames,
-};
+use super::wire_io::{Outbox, outbox, read_frame, read_some, write_frame, write_frames};
 use crate::tasks::Tasks;
 use placement_api::net::BoxStream;
 
@@ -88,20 +88,11 @@ pub(crate) enum Lane {
     Snapshot,
 }
 
-/// What the answers to pings tell of the other side.
-#[derive(Default)]
-pub(crate) struct Measures {
-    /// How far it is.
-    pub(crate) round_trips: Arc<RoundTrips>,
-    /// What its clock shows.
-    pub(crate) clocks: Arc<Clocks>,
-}
-
-/// What is to be done with a connection beside calling.
+/// What is measured on a connection.
 #[derive(Default)]
 pub(crate) struct Extras {
-    /// Where it is noted what pings measure.
-    pub(crate) measures: Option<Measures>,
+    /// Where it is noted what pings measure, if they do.
+    pub(crate) round_trips: Option<Arc<RoundTrips>>,
     /// Where it is counted what goes out.
     pub(crate) sent: Arc<Sent>,
     /// Where it is counted what comes in damaged.
@@ -113,16 +104,16 @@ pub(crate) struct Extras {
 pub(crate) struct Channel {
     /// The version of the protocol, as settled with the other side.
     protocol: u16,
-    outbox: Outbox,
+    outbox: Arc<Outbox>,
     calls: Arc<Mutex<Calls>>,
 }
 
 struct Calls {
     next: u64,
     waiting: BTreeMap<u64, oneshot::Sender<Result<Bytes, CallError>>>,
-    /// When something was last heard.
-    heard: Instant,
-    /// Since when an answer (a pong too) is due and nothing was heard, whether or not anybody still waits for
+    /// When something last came in, or could go out again.
+    alive: Instant,
+    /// Since when an answer (a pong too) is due and nothing came, whether or not a caller still waits for
     /// it: callers that give up early, one after the other, must not hide that the path is dead.
     quiet_since: Option<Instant>,
     pings: Pings,
@@ -162,9 +153,9 @@ impl Pings {
 
 impl Calls {
     /// The other side lives.
-    fn hear(&mut self) {
+    fn note_life(&mut self) {
         let now = Instant::now();
-        self.heard = now;
+        self.alive = now;
         let is_due = !self.waiting.is_empty() || self.pings.is_due();
         self.quiet_since = is_due.then_some(now);
     }
@@ -177,9 +168,7 @@ impl Calls {
     }
 
     fn close(&mut self, reason: &str) {
-        if self.closed.is_none() {
-            self.closed = Some(reason.to_owned());
-        }
+        self.closed.get_or_insert_with(|| reason.to_owned());
         for (_, waiter) in std::mem::take(&mut self.waiting) {
             // A caller that is gone needs no answer.
             let _ = waiter.send(Err(CallError::Lost(format!("connection lost: {reason}"))));
@@ -193,7 +182,7 @@ pub(crate) struct Answer {
     answer: oneshot::Receiver<Result<Bytes, CallError>>,
     calls: Arc<Mutex<Calls>>,
     /// Where to say that the call is given up, if that is of use.
-    gives_up: Option<Outbox>,
+    gives_up: Option<Arc<Outbox>>,
 }
 
 impl Drop for Answer {
@@ -233,34 +222,28 @@ impl Channel {
         let calls = Arc::new(Mutex::new(Calls {
             next: 1,
             waiting: BTreeMap::new(),
-            heard: Instant::now(),
+            alive: Instant::now(),
             quiet_since: None,
             pings: Pings::default(),
             closed: None,
         }));
         let (read, write) = tokio::io::split(stream);
-        let writing = calls.clone();
         let is_introduction = hello.introduction;
-        let piece_bytes = message::piece_bytes(is_introduction);
-        let Extras {
-            measures,
-            sent,
-            damage,
-        } = extras;
         let packs = !is_introduction && hello.region != welcome.region;
+        let (writing, sent) = (calls.clone(), extras.sent.clone());
         tasks.spawn(async move {
-            let dressed = |frame: Frame| {
+            let prepare = |frame: Frame| {
+                if !writing.lock().wants(&frame) {
+                    return None;
+                }
                 let plain = frame.body.len();
-                let frame = match packs {
-                    true => pack(frame),
-                    false => frame,
-                };
+                let frame = if packs { pack(frame) } else { frame };
                 sent.note(plain, frame.body.len());
-                frame
+                Some(frame)
             };
-            let wanted = |frame: &Frame| writing.lock().wants(frame);
-            let progress = || writing.lock().hear();
-            let written = write_frames(write, queued, piece_bytes, wanted, dressed, progress);
+            let progress = || writing.lock().note_life();
+            let piece_bytes = message::piece_bytes(is_introduction);
+            let written = write_frames(write, queued, piece_bytes, prepare, progress);
             if let Err(error) = written.await {
                 writing.lock().close(&error.to_string());
             }
@@ -268,12 +251,11 @@ impl Channel {
         let reader = Reader {
             stream: read,
             calls: calls.clone(),
-            outbox: outbox.downgrade(),
+            outbox: Arc::downgrade(&outbox),
             joiner: Joiner::new(is_introduction),
             silence,
             node: welcome.node,
-            measures,
-            damage,
+            extras,
         };
         tasks.spawn(reader.run());
         let channel = Self {
@@ -311,9 +293,7 @@ impl Channel {
 
     /// Sends a call at once. Calls are sent in the order in which they begin.
     pub(crate) fn begin(&self, method: Method, body: &[u8]) -> Result<Answer, CallError> {
-        let mut bytes = Vec::with_capacity(1 + body.len());
-        bytes.push(method as u8);
-        bytes.extend_from_slice(body);
+        let bytes = [&[method as u8], body].concat();
         let (sender, answer) = oneshot::channel();
         let id = {
             let mut calls = self.calls.lock();
@@ -339,7 +319,7 @@ impl Channel {
         })
     }
 
-    /// One call. If nothing at all was heard while it waited in vain, the connection is given up.
+    /// One call. If nothing at all came in while it waited in vain, the connection is given up.
     pub(crate) async fn call(
         &self,
         method: Method,
@@ -347,10 +327,19 @@ impl Channel {
         deadline: Duration,
     ) -> Result<Bytes, CallError> {
         let never = pending::<Infallible>();
-        match self.call_unless(method, body, deadline, never).await? {
-            Either::Left(never) => match never {},
-            Either::Right(answer) => Ok(answer),
-        }
+        let Either::Right(answer) = self.call_unless(method, body, deadline, never).await?;
+        Ok(answer)
+    }
+
+    /// One call of a question and an answer that are records.
+    pub(crate) async fn ask<Q: Serialize + Sync, A: DeserializeOwned>(
+        &self,
+        method: Method,
+        question: &Q,
+        deadline: Duration,
+    ) -> Result<A, CallError> {
+        let question = wire::encode(self.records(), question);
+        decode(&self.call(method, &question, deadline).await?)
     }
 
     /// One call whose answer is not needed any more once `known` ends.
@@ -380,11 +369,11 @@ impl Channel {
         }
     }
 
-    /// Gives the connection up if nothing was heard since `begun`, unless the wait was so short
+    /// Gives the connection up if nothing came in since `begun`, unless the wait was so short
     /// that this means little.
     pub(crate) fn suspect(&self, begun: Instant, waited: Duration, reason: &str) {
         let mut calls = self.calls.lock();
-        if calls.heard <= begun && waited >= PATIENCE_MIN {
+        if calls.alive <= begun && waited >= PATIENCE_MIN {
             calls.close(&format!(
                 "{reason} within {waited:?}, and nothing else was heard"
             ));
@@ -415,7 +404,7 @@ async fn introduce(stream: &mut BoxStream, hello: &Hello) -> Result<Welcome, Cal
     let frame = Frame::new(Kind::Hello, 0, wire::encode_named(hello));
     write_frame(stream, &frame).await.map_err(broken)?;
     let mut buffer = BytesMut::new();
-    let answer = read_frame(stream, &mut buffer, STRANGERS_BYTES_MAX)
+    let answer = read_frame(stream, &mut buffer, UNWELCOMED_BYTES_MAX)
         .await
         .map_err(broken)?
         .ok_or_else(|| CallError::NotSent("hello failed: connection closed".to_owned()))?;
@@ -452,14 +441,12 @@ struct Reader {
     stream: tokio::io::ReadHalf<BoxStream>,
     calls: Arc<Mutex<Calls>>,
     /// Weak: the writing task ends when no caller is left.
-    outbox: WeakOutbox,
+    outbox: Weak<Outbox>,
     joiner: Joiner,
     silence: Duration,
     /// Which node is there.
     node: u64,
-    /// Where it is noted what pings measure.
-    measures: Option<Measures>,
-    damage: Arc<Damage>,
+    extras: Extras,
 }
 
 impl Reader {
@@ -467,7 +454,7 @@ impl Reader {
         let reason = match self.serve().await {
             Ok(reason) => reason,
             Err(error) => {
-                self.damage.note(self.node, &error);
+                self.extras.damage.note(self.node, &error);
                 error.to_string()
             }
         };
@@ -487,7 +474,7 @@ impl Reader {
             }
             let patience = self.silence / 4;
             match timeout(patience, read_some(&mut self.stream, &mut buffer)).await {
-                Ok(Ok(true)) => self.calls.lock().hear(),
+                Ok(Ok(true)) => self.calls.lock().note_life(),
                 Ok(Ok(false)) => return Ok("closed by the other side".to_owned()),
                 Ok(Err(error)) => return Err(error),
                 Err(_) => {
@@ -520,12 +507,10 @@ impl Reader {
                     calls.quiet_since = None;
                 }
                 drop(calls);
-                if let (Some(took), Some(measures)) = (took, &self.measures) {
-                    measures.round_trips.note(self.node, took);
-                    if let Some(shown) = frame.body.first_chunk() {
-                        let shown = Timestamp(i64::from_be_bytes(*shown));
-                        measures.clocks.note(self.node, shown, took);
-                    }
+                if let (Some(took), Some(round_trips)) = (took, &self.extras.round_trips) {
+                    let shown = frame.body.first_chunk();
+                    let shown = shown.map(|shown| Timestamp(i64::from_be_bytes(*shown)));
+                    round_trips.note(self.node, took, shown);
                 }
                 return;
             }
@@ -539,54 +524,31 @@ impl Reader {
 
 #[cfg(test)]
 mod tests {
-    use placement_model::Level;
+    use tokio::io::DuplexStream;
 
+    use super::super::message::samples;
     use super::*;
 
     /// Longer than a call's deadline, so that only one of the two can be over first.
     const SILENCE: Duration = Duration::from_millis(400);
     const DEADLINE: Duration = Duration::from_millis(200);
 
-    /// A node that says welcome and then never anything again, as behind a dead path.
-    async fn struck_dumb() -> (Channel, tokio::io::DuplexStream, Tasks) {
+    /// A node that answers the hello and then nothing, as behind a dead path.
+    async fn silent(extras: Extras) -> (Channel, DuplexStream, Tasks) {
         let (near, mut far) = tokio::io::duplex(1 << 20);
-        let welcome = wire::encode_named(&welcome());
+        let welcome = wire::encode_named(&samples::welcome());
         let welcome = Frame::new(Kind::Welcome, 0, welcome);
         let tasks = Tasks::default();
         write_frame(&mut far, &welcome).await.unwrap();
-        let (channel, _) =
-            Channel::open(Box::new(near), &hello(), SILENCE, Extras::default(), &tasks)
-                .await
-                .unwrap();
+        let hello = samples::hello();
+        let opened = Channel::open(Box::new(near), &hello, SILENCE, extras, &tasks);
+        let (channel, _) = opened.await.unwrap();
         (channel, far, tasks)
     }
 
-    fn hello() -> Hello {
-        let (oldest, newest) = (*VERSIONS.start(), *VERSIONS.end());
-        Hello {
-            oldest,
-            newest,
-            cluster: None,
-            from: 1,
-            to: Some(2),
-            introduction: false,
-            level: Level::FIRST,
-            region: String::new(),
-        }
-    }
-
-    fn welcome() -> Welcome {
-        Welcome {
-            version: *VERSIONS.end(),
-            node: 2,
-            level: Level::FIRST,
-            region: String::new(),
-        }
-    }
-
     #[tokio::test]
-    async fn a_dumb_connection_is_given_up_however_early_callers_give_up() {
-        let (channel, _far, _tasks) = struck_dumb().await;
+    async fn silent_connection_is_closed_though_callers_give_up_early() {
+        let (channel, _far, _tasks) = silent(Extras::default()).await;
         // Heartbeats: shorter than what says anything about a connection, with pauses between.
         let begun = Instant::now();
         while begun.elapsed() < SILENCE * 3 {
@@ -598,8 +560,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_call_that_hears_nothing_gives_its_connection_up() {
-        let (channel, _far, _tasks) = struck_dumb().await;
+    async fn call_on_a_silent_connection_closes_it() {
+        let (channel, _far, _tasks) = silent(Extras::default()).await;
         assert_eq!(
             channel.call(Method::Append, &[], DEADLINE).await,
             Err(CallError::Timeout(DEADLINE))
@@ -608,23 +570,13 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_ping_measures_the_way_by_its_own_answer() {
-        let (near, mut far) = tokio::io::duplex(1 << 20);
-        let welcome = wire::encode_named(&welcome());
-        let welcome = Frame::new(Kind::Welcome, 0, welcome);
-        write_frame(&mut far, &welcome).await.unwrap();
-        let (ways, tasks) = (Arc::<RoundTrips>::default(), Tasks::default());
-        let clocks = Arc::<Clocks>::default();
+    async fn ping_measures_the_round_trip_by_its_own_answer() {
+        let ways = Arc::<RoundTrips>::default();
         let extras = Extras {
-            measures: Some(Measures {
-                round_trips: ways.clone(),
-                clocks: clocks.clone(),
-            }),
+            round_trips: Some(ways.clone()),
             ..Extras::default()
         };
-        let hello = hello();
-        let opened = Channel::open(Box::new(near), &hello, SILENCE, extras, &tasks);
-        let (channel, _) = opened.await.unwrap();
+        let (channel, mut far, _tasks) = silent(extras).await;
         // Two are under way: the first is the one that is measured, and its answer comes first.
         channel.ping();
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -639,18 +591,18 @@ mod tests {
         let took = ways.all()[&2].least;
         assert!((30..32).contains(&took.as_millis()), "{took:?}");
         // It was shown half a round trip ago, and the sleep has taken 1 ms.
-        let shown = clocks.of(2).unwrap().0;
+        let shown = ways.clock_of(2).unwrap().0;
         assert!((7_015_000..7_018_000).contains(&shown), "{shown}");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_idle_connection_is_kept_while_its_pings_are_answered() {
-        let (channel, mut far, _tasks) = struck_dumb().await;
+    async fn idle_connection_is_kept_while_its_pings_are_answered() {
+        let (channel, mut far, _tasks) = silent(Extras::default()).await;
         let mut buffer = BytesMut::new();
-        let hello = read_frame(&mut far, &mut buffer, STRANGERS_BYTES_MAX).await;
+        let hello = read_frame(&mut far, &mut buffer, UNWELCOMED_BYTES_MAX).await;
         assert_eq!(hello.unwrap().unwrap().kind, Kind::Hello);
         for _ in 0..3 {
-            let ping = read_frame(&mut far, &mut buffer, STRANGERS_BYTES_MAX).await;
+            let ping = read_frame(&mut far, &mut buffer, UNWELCOMED_BYTES_MAX).await;
             assert_eq!(ping.unwrap().unwrap().kind, Kind::Ping);
             let pong = Frame::new(Kind::Pong, 0, Bytes::new());
             write_frame(&mut far, &pong).await.unwrap();
@@ -661,15 +613,15 @@ mod tests {
 
     /// A leader that comes to need it would lose `silence_ms` to it.
     #[tokio::test(start_paused = true)]
-    async fn an_idle_connection_whose_ping_is_not_answered_is_given_up() {
-        let (channel, _far, _tasks) = struck_dumb().await;
+    async fn idle_connection_with_an_unanswered_ping_is_closed() {
+        let (channel, _far, _tasks) = silent(Extras::default()).await;
         tokio::time::sleep(IDLE_PING + SILENCE * 2).await;
         assert!(channel.is_closed());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_connection_that_loses_the_end_of_a_stream_is_given_up() {
-        let (channel, _far, _tasks) = struck_dumb().await;
+    async fn connection_that_loses_the_end_of_a_stream_is_closed() {
+        let (channel, _far, _tasks) = silent(Extras::default()).await;
         channel.end_stream(1);
         tokio::time::sleep(SILENCE * 2).await;
         assert!(channel.is_closed());

@@ -4,13 +4,13 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::frame::Damaged;
-use super::seldom::Seldom;
+use super::log_throttle::LogThrottle;
 
 /// Damaged frames, from whichever node and in either direction.
 #[derive(Default)]
 pub(crate) struct Damage {
     frames: AtomicU64,
-    said: Seldom,
+    logged: LogThrottle,
 }
 
 impl Damage {
@@ -25,7 +25,7 @@ impl Damage {
             return;
         }
         self.frames.fetch_add(1, Ordering::Relaxed);
-        if self.said.is_due(peer, "") {
+        if self.logged.is_due(peer, "") {
             tracing::warn!(
                 peer,
                 %error,

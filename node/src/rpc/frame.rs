@@ -23,13 +23,15 @@ use std::io;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use placement_raft_store::coverage::RarePath;
 use placement_raft_store::runtime::Limits;
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, IntoDeserializer};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Longest message that is read, in bytes, whether or not it comes in pieces. The configuration keeps
 /// commands and batches well below.
 pub(crate) const FRAME_BYTES_MAX: usize = 96 * 1024 * 1024;
-/// Longest frame that is read of somebody who has not been welcomed, in bytes.
-pub(crate) const STRANGERS_BYTES_MAX: usize = 4 * 1024;
+/// Longest frame that is read of a peer that has not been welcomed, in bytes.
+pub(crate) const UNWELCOMED_BYTES_MAX: usize = 4 * 1024;
 /// Longest frame of an introduction, in bytes: who calls has not been shown to be a member.
 pub(crate) const INTRODUCTION_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of a message in one piece, in the product.
@@ -64,70 +66,49 @@ fn head_checksum(checked: &[u8]) -> u32 {
     xxh3_64(checked) as u32
 }
 
-/// What a frame is. Numbers are never reused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What a frame is. Numbers are never reused; they go on from 1 without a gap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[repr(u8)]
 pub(crate) enum Kind {
     /// Who calls whom, and which versions it speaks.
-    Hello,
+    Hello = 1,
     /// The answer to a hello: the version that is spoken from here on.
-    Welcome,
+    Welcome = 2,
     /// The other answer to a hello: why not, as text.
-    Refusal,
+    Refusal = 3,
     /// A call: the method's number, then its body.
-    Request,
+    Request = 4,
     /// What a call gave.
-    Response,
+    Response = 5,
     /// Why a call gave nothing.
-    Failure,
+    Failure = 6,
     /// Are you there?
-    Ping,
+    Ping = 7,
     /// I am; the body is what the wall clock shows, in microseconds since 1970, big endian.
-    Pong,
+    Pong = 8,
     /// The caller sends no more on this stream of appends; the call number is the stream's.
-    StreamEnd,
+    StreamEnd = 9,
     /// A part of the message that ends with the next frame of the same call and another kind.
-    Piece,
+    Piece = 10,
     /// The caller waits for this call no more.
-    GivenUp,
-    /// A message that was packed: [`super::packing`]. Only to those who have said that they can unpack it.
-    Packed,
+    GivenUp = 11,
+    /// A message that was packed: [`super::packing`]. Only to those who announced that they can unpack it.
+    Packed = 12,
 }
 
 impl Kind {
-    const ALL: [(Kind, u8); 12] = [
-        (Kind::Hello, 1),
-        (Kind::Welcome, 2),
-        (Kind::Refusal, 3),
-        (Kind::Request, 4),
-        (Kind::Response, 5),
-        (Kind::Failure, 6),
-        (Kind::Ping, 7),
-        (Kind::Pong, 8),
-        (Kind::StreamEnd, 9),
-        (Kind::Piece, 10),
-        (Kind::GivenUp, 11),
-        (Kind::Packed, 12),
-    ];
-
-    pub(super) fn number(self) -> u8 {
-        Self::ALL
-            .iter()
-            .find(|(kind, _)| *kind == self)
-            .map(|(_, number)| *number)
-            .expect("every kind is in the table")
-    }
-
     /// Whether it goes before what waits, and between the pieces of a message.
     pub(crate) fn is_urgent(self) -> bool {
         matches!(self, Kind::Ping | Kind::Pong)
     }
+}
 
-    pub(super) fn from_number(number: u8) -> Option<Self> {
-        Self::ALL
-            .iter()
-            .find(|(_, n)| *n == number)
-            .map(|(kind, _)| *kind)
-    }
+/// The variant with this number in an enum whose numbers go on from 1.
+pub(super) fn numbered<T: DeserializeOwned>(number: u8) -> Option<T> {
+    // By serde, variants are numbered from 0.
+    let index = u32::from(number).checked_sub(1)?;
+    let variant: Result<_, serde::de::value::Error> = T::deserialize(index.into_deserializer());
+    variant.ok()
 }
 
 /// One message.
@@ -180,7 +161,7 @@ impl Frame {
             .expect("bodies are limited far below what a length can say");
         let begun = out.len();
         out.put_u32(length);
-        out.put_u8(self.kind.number());
+        out.put_u8(self.kind as u8);
         out.put_u64(self.call);
         out.put_u64(xxh3_64(&self.body));
         out.put_u32(head_checksum(&out[begun..]));
@@ -219,8 +200,8 @@ impl Frame {
         if xxh3_64(&frame) != checksum {
             return Err(Damaged::error("body"));
         }
-        let kind = Kind::from_number(number)
-            .ok_or_else(|| invalid(format!("a frame of unknown kind {number}")))?;
+        let kind =
+            numbered(number).ok_or_else(|| invalid(format!("a frame of unknown kind {number}")))?;
         Ok(Some(Self {
             kind,
             call,
@@ -229,19 +210,21 @@ impl Frame {
     }
 }
 
-pub(super) fn invalid(message: String) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, message)
+pub(super) fn invalid(message: impl Into<String>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, message.into())
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::message::Method;
     use super::*;
 
     #[test]
-    fn frames_come_back_however_the_bytes_are_cut() {
+    fn frames_are_read_whole_from_any_cuts_of_the_bytes() {
         let mut bytes = BytesMut::new();
-        for (kind, _) in Kind::ALL {
-            Frame::new(kind, 7, vec![1, 2, 3]).write(&mut bytes);
+        let kinds: Vec<Kind> = (1..=12).filter_map(numbered).collect();
+        for kind in &kinds {
+            Frame::new(*kind, 7, vec![1, 2, 3]).write(&mut bytes);
         }
         let mut input = BytesMut::new();
         let mut read = Vec::new();
@@ -252,12 +235,22 @@ mod tests {
                 read.push(frame.kind);
             }
         }
-        assert_eq!(read, Kind::ALL.map(|(kind, _)| kind));
+        assert_eq!(read, kinds);
         assert!(input.is_empty());
     }
 
     #[test]
-    fn nonsense_is_an_error_and_reserves_no_memory() {
+    fn each_number_is_that_of_one_variant() {
+        for number in 0..=u8::MAX {
+            let kind = numbered(number).map(|kind: Kind| kind as u8);
+            assert_eq!(kind, (1..=12).contains(&number).then_some(number));
+            let method = numbered(number).map(|method: Method| method as u8);
+            assert_eq!(method, (1..=18).contains(&number).then_some(number));
+        }
+    }
+
+    #[test]
+    fn invalid_frame_is_an_error_and_reserves_no_memory() {
         for bytes in [[0xff; HEAD], [0; HEAD], [1; HEAD]] {
             let mut input = BytesMut::from(&bytes[..]);
             let error = Frame::read(&mut input, FRAME_BYTES_MAX).unwrap_err();
@@ -274,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn each_damaged_bit_is_an_error_and_is_noticed_without_waiting_for_more() {
+    fn each_damaged_bit_is_an_error_at_once() {
         for body in [vec![], vec![0], (0..100).collect::<Vec<u8>>()] {
             let mut whole = BytesMut::new();
             Frame::new(Kind::Request, 7, body).write(&mut whole);

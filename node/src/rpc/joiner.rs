@@ -53,37 +53,35 @@ impl Joiner {
     }
 
     fn join(&mut self, mut frame: Frame) -> io::Result<Option<Frame>> {
-        match (&mut self.begun, frame.kind) {
-            (None, Kind::Piece) => {
+        // What is urgent goes between the pieces.
+        if frame.kind.is_urgent() {
+            return Ok(Some(frame));
+        }
+        let is_piece = frame.kind == Kind::Piece;
+        let Some((call, mut bytes)) = self.begun.take() else {
+            if is_piece {
                 self.begun = Some((frame.call, BytesMut::from(frame.body)));
                 return Ok(None);
             }
-            (Some((call, bytes)), Kind::Piece) if *call == frame.call => {
-                if bytes.len() + frame.body.len() > FRAME_BYTES_MAX {
-                    return Err(invalid(format!(
-                        "pieces of more than {FRAME_BYTES_MAX} bytes"
-                    )));
-                }
-                bytes.extend_from_slice(&frame.body);
-                return Ok(None);
-            }
-            (Some(_), Kind::Piece) => {
-                return Err(invalid("pieces of two messages at once".to_owned()));
-            }
-            // What is urgent goes between the pieces.
-            (Some((call, _)), kind) if *call != frame.call || kind.is_urgent() => {
-                return match kind.is_urgent() {
-                    true => Ok(Some(frame)),
-                    false => Err(invalid("a message within another".to_owned())),
-                };
-            }
-            (Some(_), _) => {}
-            (None, _) => return Ok(Some(frame)),
+            return Ok(Some(frame));
+        };
+        if call != frame.call {
+            return Err(invalid(format!(
+                "a {:?} between the pieces of another message",
+                frame.kind
+            )));
         }
-        if let Some((_, mut bytes)) = self.begun.take() {
-            bytes.extend_from_slice(&frame.body);
-            frame.body = bytes.freeze();
+        if bytes.len() + frame.body.len() > FRAME_BYTES_MAX {
+            return Err(invalid(format!(
+                "pieces of more than {FRAME_BYTES_MAX} bytes"
+            )));
         }
+        bytes.extend_from_slice(&frame.body);
+        if is_piece {
+            self.begun = Some((call, bytes));
+            return Ok(None);
+        }
+        frame.body = bytes.freeze();
         Ok(Some(frame))
     }
 }
@@ -105,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_message_comes_back_from_its_pieces_with_what_is_urgent_between() {
+    fn long_message_is_joined_from_pieces_with_urgent_frames_between() {
         for length in [0, 1, 7, 8, 9, 16, 17] {
             let body: Vec<u8> = (0..length).collect();
             let mut frames: Vec<_> = Frame::new(Kind::Request, 5, body.clone())
@@ -123,14 +121,14 @@ mod tests {
     }
 
     #[test]
-    fn pieces_that_do_not_fit_together_are_an_error() {
+    fn pieces_of_different_messages_are_an_error() {
         let piece = |call| Frame::new(Kind::Piece, call, vec![0; 8]);
         joined([piece(1), piece(2)]).unwrap_err();
         joined([piece(1), Frame::new(Kind::Request, 2, vec![0])]).unwrap_err();
     }
 
     #[test]
-    fn what_was_packed_comes_back_from_its_pieces() {
+    fn packed_message_is_joined_and_unpacked() {
         let body: Vec<u8> = (0..100_000u32)
             .flat_map(|n| (n / 3).to_be_bytes())
             .collect();

@@ -37,8 +37,8 @@ pub(crate) fn piece_bytes(is_introduction: bool) -> usize {
     }
 }
 
-/// What can be called. Numbers are never reused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// What can be called. Numbers are never reused; they go on from 1 without a gap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[repr(u8)]
 pub(crate) enum Method {
     /// Raft's AppendEntries.
@@ -80,32 +80,6 @@ pub(crate) enum Method {
 }
 
 impl Method {
-    pub(crate) fn from_number(number: u8) -> Option<Self> {
-        use Method::*;
-        [
-            Append,
-            Vote,
-            PreVote,
-            TransferLeader,
-            Snapshot,
-            Write,
-            ReadIndex,
-            Admin,
-            Probe,
-            Invite,
-            Checkpoint,
-            IsShort,
-            LastStart,
-            Operate,
-            MayLead,
-            Join,
-            HeldVote,
-            ReadPoint,
-        ]
-        .into_iter()
-        .find(|method| *method as u8 == number)
-    }
-
     /// Whether it has this node, or the cluster, do what an operator wants. Raft's own calls and questions are taken
     /// from nodes that this one does not know yet, too: it may lag behind in the membership.
     pub(crate) fn is_order(self) -> bool {
@@ -487,6 +461,34 @@ pub(crate) struct JoinCall {
 impl std::fmt::Debug for JoinCall {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "JoinCall of node {} ({})", self.node, self.told)
+    }
+}
+
+/// Greetings of nodes 1 and 2.
+#[cfg(test)]
+pub(super) mod samples {
+    use super::*;
+
+    pub(crate) fn hello() -> Hello {
+        Hello {
+            oldest: *VERSIONS.start(),
+            newest: *VERSIONS.end(),
+            cluster: None,
+            from: 1,
+            to: Some(2),
+            introduction: false,
+            level: Level::FIRST,
+            region: String::new(),
+        }
+    }
+
+    pub(crate) fn welcome() -> Welcome {
+        Welcome {
+            version: *VERSIONS.end(),
+            node: 2,
+            level: Level::FIRST,
+            region: String::new(),
+        }
     }
 }
 

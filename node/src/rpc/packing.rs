@@ -10,7 +10,7 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use lz4_flex::block::{compress_into, decompress_into, get_maximum_output_size};
 use parking_lot::Mutex;
 
-use super::frame::{FRAME_BYTES_MAX, Frame, Kind};
+use super::frame::{FRAME_BYTES_MAX, Frame, Kind, invalid, numbered};
 
 /// Shorter bodies hold nothing that repeats.
 const WORTHWHILE_BYTES: usize = 256;
@@ -34,7 +34,7 @@ pub(super) fn pack(frame: Frame) -> Frame {
     }
     packed.truncate(HEAD + bytes);
     let mut head = &mut packed[..HEAD];
-    head.put_u8(frame.kind.number());
+    head.put_u8(frame.kind as u8);
     head.put_u32(
         u32::try_from(length).expect("bodies are limited far below what a length can say"),
     );
@@ -43,11 +43,10 @@ pub(super) fn pack(frame: Frame) -> Frame {
 
 /// The message that was packed.
 pub(super) fn unpack(mut frame: Frame) -> io::Result<Frame> {
-    let invalid = |words: &str| io::Error::new(io::ErrorKind::InvalidData, words);
     if frame.body.len() < HEAD {
         return Err(invalid("a packed message that ends early"));
     }
-    let kind = Kind::from_number(frame.body.get_u8())
+    let kind = numbered(frame.body.get_u8())
         .filter(|kind| matches!(kind, Kind::Request | Kind::Response))
         .ok_or_else(|| invalid("a packed message of a kind that is never packed"))?;
     let length = frame.body.get_u32() as usize;
@@ -109,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_repeats_is_packed_and_comes_back() {
+    fn repetitive_message_is_packed_and_unpacked() {
         for length in [0, 1, WORTHWHILE_BYTES, 5000, 3_000_000] {
             let body: Vec<u8> = (0..length).map(|n| (n % 50) as u8).collect();
             let packed = pack(message(body.clone()));
@@ -125,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_pattern_goes_as_it_is() {
+    fn incompressible_message_is_sent_plain() {
         let mut seed = 1u64;
         let mut noise = || {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -136,9 +135,9 @@ mod tests {
     }
 
     #[test]
-    fn bombs_and_nonsense_are_errors_and_get_no_memory() {
+    fn decompression_bomb_is_an_error_and_gets_no_memory() {
         let packed = |body: &[u8]| unpack(Frame::new(Kind::Packed, 1, body.to_vec()));
-        let request = Kind::Request.number();
+        let request = Kind::Request as u8;
         let bomb = |length: usize| {
             let length = u32::try_from(length).unwrap().to_be_bytes();
             [&[request], &length[..], &[0; 100]].concat()
@@ -150,8 +149,8 @@ mod tests {
             &bomb(100 * RATIO_MAX + 1),
             &bomb(100 * RATIO_MAX),
             // A message within a message has no end.
-            &[Kind::Packed.number(), 0, 0, 0, 1, 0x10, 7],
-            &[Kind::Piece.number(), 0, 0, 0, 1, 0x10, 7],
+            &[Kind::Packed as u8, 0, 0, 0, 1, 0x10, 7],
+            &[Kind::Piece as u8, 0, 0, 0, 1, 0x10, 7],
             &[99, 0, 0, 0, 1, 0x10, 7],
         ] {
             packed(body).unwrap_err();

@@ -14,8 +14,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use super::channel::{CallError, Channel, Extras, Lane, Measures};
-use super::clocks::Clocks;
+use super::channel::{CallError, Channel, Extras, Lane};
 use super::damage::Damage;
 use super::message::{Hello, Method, VERSIONS};
 use super::packing::Traffic;
@@ -41,10 +40,8 @@ pub(crate) struct Peers {
     slots: Mutex<BTreeMap<(u64, Lane), (String, Attempt)>>,
     /// Peers that could not be reached when last tried: said once.
     lost: watch::Sender<BTreeSet<u64>>,
-    /// How far the others are.
+    /// How far the others are, and what their clocks show.
     pub(crate) round_trips: Arc<RoundTrips>,
-    /// What their clocks show.
-    pub(crate) clocks: Arc<Clocks>,
     /// What was sent to them.
     pub(crate) traffic: Traffic,
     /// What came in damaged, on connections that either side has made.
@@ -85,7 +82,6 @@ impl Peers {
             slots: Mutex::default(),
             lost: watch::Sender::default(),
             round_trips: Arc::default(),
-            clocks: Arc::default(),
             traffic: Traffic::default(),
             damage: Arc::default(),
             region: String::new(),
@@ -168,22 +164,22 @@ impl Peers {
 
     /// Measures the way to a node if this one has a connection for what is urgent to it.
     pub(crate) fn measure_if_connected(&self, to: u64) {
-        let slots = self.slots.lock();
-        if let Some((_, attempt)) = slots.get(&(to, Lane::Control))
-            && let Some(Ok(channel)) = &*attempt.borrow()
-        {
+        if let Some(channel) = self.connected(to, Lane::Control) {
             channel.ping();
         }
     }
 
     /// Gives up the connection of one kind to a node, if there is one, with all calls on it.
     pub(crate) fn close(&self, to: u64, lane: Lane, reason: &str) {
-        let slots = self.slots.lock();
-        if let Some((_, attempt)) = slots.get(&(to, lane))
-            && let Some(Ok(channel)) = &*attempt.borrow()
-        {
+        if let Some(channel) = self.connected(to, lane) {
             channel.close(reason);
         }
+    }
+
+    fn connected(&self, to: u64, lane: Lane) -> Option<Channel> {
+        let slots = self.slots.lock();
+        let (_, attempt) = slots.get(&(to, lane))?;
+        attempt.borrow().as_ref()?.as_ref().ok().cloned()
     }
 
     fn begin(self: &Arc<Self>, to: u64, address: String, lane: Lane) -> Attempt {
@@ -218,52 +214,57 @@ impl Peers {
     }
 
     /// One typed call to a node of this cluster.
-    pub(crate) async fn call<Q, A>(
+    pub(crate) async fn call<Q: Serialize + Sync, A: DeserializeOwned>(
         self: &Arc<Self>,
         (to, address): (u64, &str),
         lane: Lane,
         method: Method,
         question: &Q,
         deadline: Duration,
-    ) -> Result<A, CallError>
-    where
-        Q: Serialize + Sync,
-        A: DeserializeOwned,
-    {
+    ) -> Result<A, CallError> {
         let channel = self.channel(to, address, lane).await?;
-        let answer = channel
-            .call(method, &wire::encode(channel.records(), question), deadline)
-            .await?;
-        decode(&answer)
+        channel.ask(method, question, deadline).await
     }
 
     /// One typed call to the node that listens at `address`, of any cluster.
-    pub(crate) async fn introduce<Q, A>(
-        &self,
+    pub(crate) async fn introduce<Q: Serialize + Sync, A: DeserializeOwned>(
+        self: &Arc<Self>,
         address: &str,
         method: Method,
         question: &Q,
         deadline: Duration,
-    ) -> Result<A, CallError>
-    where
-        Q: Serialize + Sync,
-        A: DeserializeOwned,
-    {
+    ) -> Result<A, CallError> {
         let channel = self.connect(None, address, None).await?;
-        let answer = channel
-            .call(method, &wire::encode(channel.records(), question), deadline)
-            .await;
+        let answer = channel.ask(method, question, deadline).await;
         channel.close("the introduction is over");
-        decode(&answer?)
+        answer
     }
 
-    /// Without a lane it is for an introduction.
+    /// Connects on the node's own runtime, also for a request that is served on another one. Without a lane it is
+    /// for an introduction.
     async fn connect(
+        self: &Arc<Self>,
+        to: Option<u64>,
+        address: &str,
+        lane: Option<Lane>,
+    ) -> Result<Channel, CallError> {
+        let (peers, address) = (self.clone(), address.to_owned());
+        let opened = async move { peers.open(to, &address, lane).await };
+        self.tasks.run(opened).await
+    }
+
+    async fn open(
         &self,
         to: Option<u64>,
         address: &str,
         lane: Option<Lane>,
     ) -> Result<Channel, CallError> {
+        let not_sent =
+            |reason: String| CallError::NotSent(format!("cannot connect to {address}{reason}"));
+        let (stream, shown) = timeout(self.connect, self.link.connect(address, to))
+            .await
+            .map_err(|_| not_sent(format!(" within {:?}", self.connect)))?
+            .map_err(|error| not_sent(format!(": {error}")))?;
         let hello = Hello {
             oldest: *VERSIONS.start(),
             newest: *VERSIONS.end(),
@@ -274,48 +275,29 @@ impl Peers {
             level: self.level(),
             region: self.region.clone(),
         };
-        let (link, address) = (self.link.clone(), address.to_owned());
-        let (connect, silence, tasks) = (self.connect, self.silence, self.tasks.clone());
         // On the others what is urgent may wait behind what is long.
         let is_measured = lane == Some(Lane::Control);
-        let measures = is_measured.then(|| Measures {
-            round_trips: self.round_trips.clone(),
-            clocks: self.clocks.clone(),
-        });
         let extras = Extras {
-            measures,
+            round_trips: is_measured.then(|| self.round_trips.clone()),
             sent: to.map(|to| self.traffic.to(to)).unwrap_or_default(),
             damage: self.damage.clone(),
         };
-        // On the node's own runtime, also for a request that is served on another one.
-        let opened = self.tasks.run(async move {
-            let connected = timeout(connect, link.connect(&address, to)).await;
-            let (stream, shown) = connected
-                .map_err(|_| {
-                    CallError::NotSent(format!("cannot connect to {address} within {connect:?}"))
-                })?
-                .map_err(|error| {
-                    CallError::NotSent(format!("cannot connect to {address}: {error}"))
-                })?;
-            let opened = Channel::open(stream, &hello, silence, extras, &tasks);
-            let (channel, welcome) = opened.await?;
-            if shown.is_some_and(|shown| !shown.is_of_node(welcome.node)) {
-                let reason = format!(
-                    "it says it is node {}, and its certificate does not",
-                    welcome.node
-                );
-                channel.close(&reason);
-                return Err(CallError::Refused(reason));
-            }
-            tracing::debug!(
-                node = welcome.node,
-                address,
-                version = welcome.version,
-                "connected"
-            );
-            Ok((channel, welcome))
-        });
+        let opened = Channel::open(stream, &hello, self.silence, extras, &self.tasks);
         let (channel, welcome) = opened.await?;
+        if shown.is_some_and(|shown| !shown.is_of_node(welcome.node)) {
+            let reason = format!(
+                "it says it is node {}, and its certificate does not",
+                welcome.node
+            );
+            channel.close(&reason);
+            return Err(CallError::Refused(reason));
+        }
+        tracing::debug!(
+            node = welcome.node,
+            address,
+            version = welcome.version,
+            "connected"
+        );
         self.note_level(welcome.node, welcome.level);
         if is_measured {
             // Before anything is asked: who is elected knows the clocks of those that have voted for it.
@@ -325,6 +307,7 @@ impl Peers {
     }
 }
 
+/// Reads the answer to a call.
 pub(crate) fn decode<A: DeserializeOwned>(answer: &[u8]) -> Result<A, CallError> {
     wire::decode(answer).map_err(|error| CallError::Failed(format!("an answer that is {error}")))
 }
@@ -351,7 +334,7 @@ mod tests {
 
     impl Net for Slow {
         fn bind<'a>(&'a self, _: &'a str) -> BoxFuture<'a, io::Result<Box<dyn Listener>>> {
-            unreachable!("nobody listens in these tests")
+            unreachable!("these tests do not listen")
         }
 
         fn connect<'a>(&'a self, _: &'a str) -> BoxFuture<'a, io::Result<BoxStream>> {
@@ -364,7 +347,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_attempt_to_connect_goes_on_though_who_began_it_gives_up() {
+    async fn attempt_to_connect_goes_on_when_its_first_caller_gives_up() {
         let net = Arc::new(Slow {
             tried: AtomicUsize::new(0),
             may_fail: Semaphore::new(0),

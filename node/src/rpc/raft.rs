@@ -25,12 +25,12 @@ use placement_raft_store::{
 use tokio::time::{Instant, timeout};
 
 use super::channel::{Answer, CallError, Channel, Lane};
+use super::log_throttle::LogThrottle;
 use super::message::{
     AppendReply, Method, SnapshotCall, SnapshotReply, TransferCall, TransferReply, VoteCall,
     VoteReply, encode_append,
 };
 use super::peers::Peers;
-use super::seldom::Seldom;
 use super::snapshots::{Sending, Unsent};
 
 /// Appends that may be under way to one node at once without a pause between them.
@@ -69,7 +69,7 @@ pub(crate) struct Networks {
     peers: Arc<Peers>,
     limits: Limits,
     sending: Arc<Sending>,
-    said: Arc<Seldom>,
+    said: Arc<LogThrottle>,
 }
 
 impl RaftNetworkFactory<TypeConfig> for Networks {
@@ -123,7 +123,7 @@ pub(crate) struct Network {
     peers: Arc<Peers>,
     limits: Limits,
     sending: Arc<Sending>,
-    said: Arc<Seldom>,
+    said: Arc<LogThrottle>,
 }
 
 type RpcResult<T> = Result<T, RPCError<TypeConfig>>;

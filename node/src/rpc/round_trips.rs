@@ -1,18 +1,21 @@
-//! How long a word to another node and its answer take, measured by the pings of the connection that
-//! heartbeats use: they wait behind nothing on this side, and the other answers them at once.
+//! How long a frame to another node and its answer take, and what its wall clock shows, measured by the pings of
+//! the connection that heartbeats use: they wait behind nothing on this side, and the other answers them at once.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use placement_model::types::Timestamp;
 use tokio::time::Instant;
 
 /// For how long the shortest of the round trips is remembered, at least; at most twice as long.
 const RECENT: Duration = Duration::from_secs(60);
 /// What one measurement counts in the mean, as RFC 6298 has it.
 const WEIGHT: u32 = 8;
+/// For how long what a clock has shown counts. Voters are asked every two seconds.
+const CLOCK_RECENT: Duration = Duration::from_secs(10);
 
-/// What is known of the way to another node. It stays known while nothing is heard.
+/// What is known of the way to another node. It stays known while nothing arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RoundTrip {
     /// The shortest of the last minute or two: what the distance takes.
@@ -32,25 +35,31 @@ struct Known {
     least: Duration,
     least_before: Duration,
     since: Instant,
+    /// What the node's wall clock showed, and when.
+    clock: Option<(Timestamp, Instant)>,
 }
 
 impl RoundTrips {
-    /// Notes one measurement.
-    pub(super) fn note(&self, node: u64, took: Duration) {
+    /// Notes one measurement, which has just ended, and what the other clock showed in the middle of it.
+    pub(super) fn note(&self, node: u64, took: Duration, shown: Option<Timestamp>) {
+        let now = Instant::now();
         let mut known = self.known.lock();
         let known = known.entry(node).or_insert_with(|| Known {
             mean: took,
             least: took,
             least_before: took,
-            since: Instant::now(),
+            since: now,
+            clock: None,
         });
         if known.since.elapsed() >= RECENT {
-            known.since = Instant::now();
+            known.since = now;
             known.least_before = known.least;
             known.least = took;
         }
         known.least = known.least.min(took);
         known.mean = (known.mean * (WEIGHT - 1) + took) / WEIGHT;
+        let shown = shown.map(|shown| (shown, now.checked_sub(took / 2).unwrap_or(now)));
+        known.clock = shown.or(known.clock);
     }
 
     /// The way to one node, if it was measured.
@@ -65,6 +74,14 @@ impl RoundTrips {
             .iter()
             .map(|(node, way)| (*node, way.read()))
             .collect()
+    }
+
+    /// What the wall clock of a node shows now, if it was reported lately.
+    pub(crate) fn clock_of(&self, node: u64) -> Option<Timestamp> {
+        let (shown, at) = self.known.lock().get(&node)?.clock?;
+        let since = at.elapsed();
+        let micros = i64::try_from(since.as_micros()).unwrap_or(i64::MAX);
+        (since <= CLOCK_RECENT).then(|| Timestamp(shown.0.saturating_add(micros)))
     }
 
     /// Forgets all nodes but those.
@@ -93,23 +110,39 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_least_is_of_the_last_minutes_and_the_mean_follows_slowly() {
+    async fn least_round_trip_is_of_the_last_minutes_and_the_mean_follows_slowly() {
         let ways = RoundTrips::default();
         assert!(ways.all().is_empty());
-        ways.note(2, ms(100));
-        ways.note(2, ms(180));
+        ways.note(2, ms(100), None);
+        ways.note(2, ms(180), None);
         let way = ways.all()[&2];
         assert_eq!((way.least, way.mean), (ms(100), ms(110)));
         // The way has become longer: that is believed once the short ones are minutes ago.
         for (pause, least) in [(RECENT / 2, ms(100)), (RECENT, ms(100)), (RECENT, ms(150))] {
             advance(pause).await;
-            ways.note(2, ms(150));
+            ways.note(2, ms(150), None);
             assert_eq!(ways.all()[&2].least, least);
         }
         // A shorter one is believed at once.
-        ways.note(2, ms(30));
+        ways.note(2, ms(30), None);
         assert_eq!(ways.all()[&2].least, ms(30));
         ways.keep(|node| node != 2);
         assert!(ways.all().is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn reported_clock_goes_on_and_counts_for_ten_seconds() {
+        let ways = RoundTrips::default();
+        assert_eq!(ways.clock_of(2), None);
+        ways.note(2, ms(2_000), Some(Timestamp(1_000_000)));
+        assert_eq!(ways.clock_of(2), Some(Timestamp(2_000_000)));
+        advance(ms(9_000)).await;
+        ways.note(2, ms(2_000), None);
+        assert_eq!(ways.clock_of(2), Some(Timestamp(11_000_000)));
+        advance(ms(1_000)).await;
+        assert_eq!(ways.clock_of(2), None);
+        ways.note(2, Duration::ZERO, Some(Timestamp(i64::MAX)));
+        advance(ms(1_000)).await;
+        assert_eq!(ways.clock_of(2), Some(Timestamp(i64::MAX)));
     }
 }

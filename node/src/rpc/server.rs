@@ -2,6 +2,7 @@
 //! calls to a [`Handler`].
 
 use std::collections::{BTreeMap, HashMap};
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,10 +22,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::damage::Damage;
 use super::denied::Denied;
-use super::frame::{Frame, INTRODUCTION_BYTES_MAX, Kind, STRANGERS_BYTES_MAX};
+use super::frame::{Frame, INTRODUCTION_BYTES_MAX, Kind, UNWELCOMED_BYTES_MAX, numbered};
 use super::joiner::Joiner;
+use super::log_throttle::LogThrottle;
 use super::message::{self, Append, Hello, Method, VERSIONS, Welcome};
-use super::seldom::Seldom;
 use super::wire_io::{Outbox, outbox, read_frame, read_some, write_frame, write_frames};
 use crate::newest::Newest;
 use crate::tasks::Tasks;
@@ -36,7 +37,7 @@ const HELLO: Duration = Duration::from_secs(5);
 /// A connection of which nothing is heard for this long is dropped; callers ping more often.
 const IDLE_MAX: Duration = Duration::from_secs(60);
 /// Connections whose hello has not been answered that are open at once.
-const STRANGERS_MAX: usize = 64;
+const UNWELCOMED_MAX: usize = 64;
 /// How long an introduction takes at most: a node that joins waits this long for its answer. The call itself
 /// has to come within [`HELLO`].
 const INTRODUCTION: Duration = Duration::from_secs(35);
@@ -55,7 +56,7 @@ const ANSWERS_PAUSE: Duration = Duration::from_millis(10);
 pub(crate) struct StreamedAppend {
     append: Append,
     reply: Reply,
-    unreadable: Arc<Unreadable>,
+    connection: Arc<Connection>,
 }
 
 impl StreamedAppend {
@@ -69,7 +70,7 @@ impl StreamedAppend {
         let Self {
             append,
             reply,
-            unreadable,
+            connection,
         } = self;
         let read = match append.entries_bytes() > runtime::limits().read_inline {
             true => runtime::blocking(|| append.into_request()).await,
@@ -78,40 +79,48 @@ impl StreamedAppend {
         match read {
             Ok(request) => Some((request, reply)),
             Err(error) => {
-                unreadable.note(error, reply);
+                connection.unreadable(error, reply);
                 None
             }
         }
     }
 }
 
-/// What becomes of a connection on which log entries come that cannot be read.
-struct Unreadable {
-    peer: u64,
+/// One connection, for all that is done for it.
+struct Connection {
+    caller: Caller,
+    is_introduction: bool,
     handler: Arc<dyn Handler>,
-    said: Arc<Seldom>,
+    logged: Arc<LogThrottle>,
     /// Ends the connection.
     end: CancellationToken,
 }
 
-impl Unreadable {
-    /// Log entries that cannot be read are lost for this node, unless they are sent again.
-    fn note(&self, error: WireError, reply: Reply) {
-        let peer = self.peer;
-        let damaged = match &error {
-            WireError::Newer(_) => {
-                self.handler.outgrown(peer, &error);
-                false
-            }
-            WireError::Empty | WireError::Damaged(_) => {
-                if self.said.is_due(peer, "damage") {
-                    tracing::error!(peer, %error, "log entries came in damaged; the connection is dropped, so that they are sent again");
-                }
-                true
-            }
-        };
+impl Connection {
+    /// Answers log entries that cannot be read: they are lost for this node, unless they are sent again.
+    fn unreadable(&self, error: WireError, reply: Reply) {
+        let peer = self.caller.node;
+        let is_newer = matches!(error, WireError::Newer(_));
+        if is_newer {
+            self.handler.outgrown(peer, &error);
+        } else if self.logged.is_due(peer, "damage") {
+            tracing::error!(peer, %error, "log entries came in damaged; the connection is dropped, so that they are sent again");
+        }
         reply.send(Err(Denied::Malformed(error)));
-        if damaged {
+        if !is_newer {
+            self.end.cancel();
+        }
+    }
+
+    /// Answers a call that is not admitted. A connection of a node that was removed ends.
+    fn refuse(&self, denied: Denied, reply: Reply) {
+        let (peer, reason) = (self.caller.node, denied.to_string());
+        if self.logged.is_due(peer, &reason) {
+            tracing::warn!(peer, reason, "refused a peer's call");
+        }
+        let is_removed = matches!(denied, Denied::Removed { .. });
+        reply.send(Err(denied));
+        if is_removed {
             self.end.cancel();
         }
     }
@@ -122,7 +131,7 @@ pub(crate) struct Reply {
     /// The version of the records of its connection.
     pub(crate) records: RecordVersion,
     call: u64,
-    outbox: Option<Outbox>,
+    outbox: Option<Arc<Outbox>>,
 }
 
 impl Reply {
@@ -212,23 +221,6 @@ pub(crate) trait Handler: Send + Sync + 'static {
     fn append_stream(&self, appends: mpsc::UnboundedReceiver<StreamedAppend>) -> BoxFuture<'_, ()>;
 }
 
-/// The connections that are open, by what is known of who made them.
-struct Open {
-    strangers: Newest,
-    introductions: Newest,
-    members: Newest,
-}
-
-impl Default for Open {
-    fn default() -> Self {
-        Self {
-            strangers: Newest::new(STRANGERS_MAX),
-            introductions: Newest::new(INTRODUCTIONS_MAX),
-            members: Newest::new(MEMBERS_MAX),
-        }
-    }
-}
-
 /// A connection whose hello was answered.
 struct Met {
     stream: BoxStream,
@@ -243,10 +235,13 @@ struct Met {
 struct Reception {
     gate: Gate,
     handler: Arc<dyn Handler>,
-    open: Arc<Mutex<Open>>,
+    /// The connections that are open, by what is known of who made them.
+    unwelcomed: Arc<Newest>,
+    introductions: Arc<Newest>,
+    members: Arc<Newest>,
     /// How many more calls of introductions may be carried out at once.
-    introductions: Arc<Semaphore>,
-    said: Arc<Seldom>,
+    introduction_calls: Arc<Semaphore>,
+    logged: Arc<LogThrottle>,
     damage: Arc<Damage>,
     tasks: Tasks,
 }
@@ -259,22 +254,14 @@ pub(crate) async fn serve(
     damage: Arc<Damage>,
     tasks: Tasks,
 ) {
-    let reception = Reception {
-        gate,
-        handler,
-        open: Arc::default(),
-        introductions: Arc::new(Semaphore::new(INTRODUCTIONS_MAX)),
-        said: Arc::default(),
-        damage,
-        tasks: tasks.clone(),
-    };
+    let reception = Reception::new(gate, handler, damage, tasks.clone());
     loop {
         match listener.accept().await {
             Ok((stream, address)) => {
-                let place = reception.open.lock().strangers.place();
                 let reception = reception.clone();
+                let permit = reception.unwelcomed.permit();
                 tasks.spawn(async move {
-                    let served = reception.connection(stream, address, place);
+                    let served = reception.connection(stream, address, permit);
                     if let Err(error) = served.await {
                         tracing::debug!(%address, %error, "connection of a peer ended");
                     }
@@ -289,184 +276,175 @@ pub(crate) async fn serve(
 }
 
 impl Reception {
+    fn new(gate: Gate, handler: Arc<dyn Handler>, damage: Arc<Damage>, tasks: Tasks) -> Self {
+        Self {
+            gate,
+            handler,
+            unwelcomed: Arc::new(Newest::new(UNWELCOMED_MAX)),
+            introductions: Arc::new(Newest::new(INTRODUCTIONS_MAX)),
+            members: Arc::new(Newest::new(MEMBERS_MAX)),
+            introduction_calls: Arc::new(Semaphore::new(INTRODUCTIONS_MAX)),
+            logged: Arc::default(),
+            damage,
+            tasks,
+        }
+    }
+
     async fn connection(
         &self,
         stream: BoxStream,
         address: SocketAddr,
-        place: Arc<CancellationToken>,
-    ) -> std::io::Result<()> {
-        let met = self.meet(stream, address);
-        let met = timeout(HELLO, place.run_until_cancelled(met));
-        let met = met.await.map_err(|_| std::io::ErrorKind::TimedOut)?;
-        let Some(Met {
-            stream,
-            buffer,
-            hello,
-            version,
-        }) = met.ok_or_else(crowded)??
-        else {
+        permit: Arc<CancellationToken>,
+    ) -> io::Result<()> {
+        let met = permit.run_until_cancelled(self.meet(stream, address));
+        let met = timeout(HELLO, met).await?.ok_or_else(crowded)??;
+        let Some(met) = met else {
             return Ok(());
         };
-        drop(place);
-        let place = {
-            let mut open = self.open.lock();
-            match hello.introduction {
-                true => open.introductions.place(),
-                false => open.members.place(),
-            }
-        };
-        let served = async {
-            let served = self.serve(stream, buffer, &hello, version).await;
-            served.inspect_err(|error| self.damage.note(hello.from, error))
-        };
-        let served = place.run_until_cancelled(served);
-        let served = match hello.introduction {
-            true => {
-                (timeout(INTRODUCTION, served).await).map_err(|_| std::io::ErrorKind::TimedOut)?
-            }
-            false => served.await,
-        };
-        served.ok_or_else(crowded)?
+        drop(permit);
+        if met.hello.introduction {
+            let permit = self.introductions.permit();
+            let served = permit.run_until_cancelled(self.serve(met));
+            timeout(INTRODUCTION, served).await?
+        } else {
+            let permit = self.members.permit();
+            permit.run_until_cancelled(self.serve(met)).await
+        }
+        .ok_or_else(crowded)?
     }
 
-    /// Secures a connection and greets who made it.
-    async fn meet(&self, stream: BoxStream, address: SocketAddr) -> std::io::Result<Option<Met>> {
+    /// Secures a connection and answers its hello; `None` if it is refused.
+    async fn meet(&self, stream: BoxStream, address: SocketAddr) -> io::Result<Option<Met>> {
         let (mut stream, shown) = match self.gate.admit(stream).await {
             Ok(Admitted { stream, shown, .. }) => (stream, shown),
             Err(Refused { reason, .. }) => {
-                // A peer that refuses it is unauthenticated, whatever its number.
-                if self.said.is_due(0, &reason) {
+                // A peer that is refused here is unauthenticated, whatever its number.
+                if self.logged.is_due(0, &reason) {
                     tracing::warn!(%address, reason, "refused a connection to the port for other nodes");
                 }
                 return Ok(None);
             }
         };
         let mut buffer = BytesMut::new();
-        let greeted = self.greet(&mut stream, &mut buffer, address, shown).await?;
-        Ok(greeted.map(|(hello, version)| Met {
+        let first = read_frame(&mut stream, &mut buffer, UNWELCOMED_BYTES_MAX).await;
+        let hello = match first.inspect_err(|error| self.damage.note(0, error))? {
+            Some(frame) if frame.kind == Kind::Hello => wire::decode::<Hello>(&frame.body)?,
+            _ => return Err(io::Error::other("no hello came first")),
+        };
+        let welcome = match self.greet(&hello, shown) {
+            Ok(welcome) => welcome,
+            Err(denied) => {
+                let (peer, reason) = (hello.from, denied.to_string());
+                if self.logged.is_due(peer, &reason) {
+                    tracing::warn!(peer, %address, reason, "refused a peer's connection");
+                }
+                let refusal = wire::encode_named(&denied.failure());
+                write_frame(&mut stream, &Frame::new(Kind::Refusal, 0, refusal)).await?;
+                return Ok(None);
+            }
+        };
+        let body = wire::encode_named(&welcome);
+        write_frame(&mut stream, &Frame::new(Kind::Welcome, 0, body)).await?;
+        Ok(Some(Met {
             stream,
             buffer,
             hello,
-            version,
+            version: welcome.version,
         }))
     }
 
-    /// Says welcome, with the version that is spoken, or why not.
-    async fn greet(
-        &self,
-        stream: &mut BoxStream,
-        buffer: &mut BytesMut,
-        address: SocketAddr,
-        shown: Option<Shown>,
-    ) -> std::io::Result<Option<(Hello, u16)>> {
-        let handler = &self.handler;
-        let first = read_frame(stream, buffer, STRANGERS_BYTES_MAX).await;
-        let hello = match first.inspect_err(|error| self.damage.note(0, error))? {
-            Some(frame) if frame.kind == Kind::Hello => wire::decode::<Hello>(&frame.body)?,
-            _ => return Err(std::io::Error::other("no hello came first")),
-        };
+    /// Welcomes a node, with the version that is spoken.
+    fn greet(&self, hello: &Hello, shown: Option<Shown>) -> Result<Welcome, Denied> {
+        let node = self.handler.node();
+        if shown.is_some_and(|shown| !shown.is_of_node(hello.from)) {
+            let reason = format!("the certificate is not that of node {}", hello.from);
+            return Err(Denied::Stranger(reason));
+        }
         let version = hello.newest.min(*VERSIONS.end());
-        let welcome = if shown.is_some_and(|shown| !shown.is_of_node(hello.from)) {
-            Err(Denied::Stranger(format!(
-                "the certificate is not that of node {}",
-                hello.from
-            )))
-        } else if version < *VERSIONS.start() || version < hello.oldest {
-            Err(Denied::Stranger(format!(
-                "node {} speaks versions {} to {} of the protocol, node {} speaks {} to {}: upgrade one \
+        if version < *VERSIONS.start() || version < hello.oldest {
+            return Err(Denied::Stranger(format!(
+                "node {} speaks versions {} to {} of the protocol, node {node} speaks {} to {}: upgrade one \
                  step at a time",
                 hello.from,
                 hello.oldest,
                 hello.newest,
-                handler.node(),
                 VERSIONS.start(),
                 VERSIONS.end()
-            )))
-        } else {
-            handler.greet(&hello)
-        };
-        if let Err(denied) = welcome {
-            let message = denied.to_string();
-            if self.said.is_due(hello.from, &message) {
-                let (peer, reason) = (hello.from, &message);
-                tracing::warn!(peer, %address, reason, "refused a peer's connection");
-            }
-            let refusal = wire::encode_named(&denied.failure());
-            write_frame(stream, &Frame::new(Kind::Refusal, 0, refusal)).await?;
-            return Ok(None);
+            )));
         }
-        let welcome = Welcome {
+        self.handler.greet(hello)?;
+        Ok(Welcome {
             version,
-            node: handler.node(),
-            level: handler.level(),
-            region: handler.region().to_owned(),
-        };
-        let welcome = wire::encode_named(&welcome);
-        write_frame(stream, &Frame::new(Kind::Welcome, 0, welcome)).await?;
-        Ok(Some((hello, version)))
+            node,
+            level: self.handler.level(),
+            region: self.handler.region().to_owned(),
+        })
     }
 
     /// Answers the calls of one connection until it ends.
-    async fn serve(
-        &self,
-        stream: BoxStream,
-        mut buffer: BytesMut,
-        hello: &Hello,
-        version: u16,
-    ) -> std::io::Result<()> {
+    async fn serve(&self, met: Met) -> io::Result<()> {
+        let from = met.hello.from;
+        let served = self.serve_calls(met).await;
+        served.inspect_err(|error| self.damage.note(from, error))
+    }
+
+    async fn serve_calls(&self, met: Met) -> io::Result<()> {
+        let Met {
+            stream,
+            mut buffer,
+            hello,
+            version,
+        } = met;
+        let is_introduction = hello.introduction;
         let (mut read, write) = tokio::io::split(stream);
         let (outbox, queued) = outbox();
-        let piece_bytes = message::piece_bytes(hello.introduction);
+        let piece_bytes = message::piece_bytes(is_introduction);
         let (stopped, written) = (CancellationToken::new(), CancellationToken::new());
         let (stop, all_written) = (stopped.clone().drop_guard(), written.clone());
         self.tasks.spawn(async move {
-            let writing = write_frames(write, queued, piece_bytes, |_| true, |frame| frame, || ());
+            let writing = write_frames(write, queued, piece_bytes, Some, || ());
             // The reading side notices a broken connection, too.
             let _ = stopped.run_until_cancelled(writing).await;
             written.cancel();
         });
         let end = CancellationToken::new();
         let mut calls = Calls {
-            caller: Caller {
-                node: hello.from,
-                protocol: version,
-            },
-            introduction: hello.introduction,
-            handler: self.handler.clone(),
-            unreadable: Arc::new(Unreadable {
-                peer: hello.from,
+            connection: Arc::new(Connection {
+                caller: Caller {
+                    node: hello.from,
+                    protocol: version,
+                },
+                is_introduction,
                 handler: self.handler.clone(),
-                said: self.said.clone(),
+                logged: self.logged.clone(),
                 end: end.clone(),
             }),
             outbox,
             streams: BTreeMap::new(),
-            places: match hello.introduction {
-                true => self.introductions.clone(),
+            permits: match is_introduction {
+                true => self.introduction_calls.clone(),
                 false => Arc::new(Semaphore::new(CALLS_MAX)),
             },
             writes: Arc::default(),
             tasks: self.tasks.clone(),
         };
-        let mut joiner = Joiner::new(hello.introduction);
+        let mut joiner = Joiner::new(is_introduction);
         let begun = Instant::now();
-        let (mut heard, mut has_called) = (begun, false);
+        let (mut alive, mut has_called) = (begun, false);
         loop {
             while let Some(message) = joiner.next(&mut buffer)? {
                 has_called |= message.kind == Kind::Request;
                 calls.take(message).await?;
             }
-            let patience = match hello.introduction && !has_called {
+            let patience = match is_introduction && !has_called {
                 true => HELLO.saturating_sub(begun.elapsed()),
-                false => IDLE_MAX.saturating_sub(heard.elapsed()),
+                false => IDLE_MAX.saturating_sub(alive.elapsed()),
             };
             let more = end.run_until_cancelled(read_some(&mut read, &mut buffer));
-            match timeout(patience, more).await {
-                Ok(Some(Ok(true))) => heard = Instant::now(),
-                Ok(Some(Ok(false)) | None) => break,
-                Ok(Some(Err(error))) => return Err(error),
-                Err(_) => return Err(std::io::ErrorKind::TimedOut.into()),
-            }
+            let Some(true) = timeout(patience, more).await?.transpose()? else {
+                break;
+            };
+            alive = Instant::now();
         }
         drop(calls);
         // What is answered already still goes out, if the caller reads it.
@@ -476,20 +454,17 @@ impl Reception {
     }
 }
 
-fn crowded() -> std::io::Error {
-    std::io::Error::other("it had to make room for newer ones")
+fn crowded() -> io::Error {
+    io::Error::other("it had to make room for newer ones")
 }
 
 /// The calls of one connection.
 struct Calls {
-    caller: Caller,
-    introduction: bool,
-    handler: Arc<dyn Handler>,
-    unreadable: Arc<Unreadable>,
-    outbox: Outbox,
+    connection: Arc<Connection>,
+    outbox: Arc<Outbox>,
     streams: BTreeMap<u64, mpsc::UnboundedSender<StreamedAppend>>,
     /// How many more calls may be carried out at once.
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     /// The writes under way, which end when they are given up: one that is not proposed yet never will be.
     writes: Arc<Mutex<HashMap<u64, AbortHandle>>>,
     tasks: Tasks,
@@ -505,7 +480,7 @@ impl Drop for Calls {
 
 impl Calls {
     /// An error ends the connection.
-    async fn take(&mut self, frame: Frame) -> std::io::Result<()> {
+    async fn take(&mut self, frame: Frame) -> io::Result<()> {
         match frame.kind {
             Kind::Request => {
                 self.answers_read().await?;
@@ -513,7 +488,7 @@ impl Calls {
             }
             Kind::Ping => {
                 self.answers_read().await?;
-                let shown = self.handler.clock().0.to_be_bytes().to_vec();
+                let shown = self.connection.handler.clock().0.to_be_bytes().to_vec();
                 self.outbox.send(Frame::new(Kind::Pong, 0, shown));
             }
             Kind::GivenUp => {
@@ -526,71 +501,66 @@ impl Calls {
                 self.streams.remove(&frame.call);
             }
             Kind::Pong => {}
-            kind => return Err(std::io::Error::other(format!("an unexpected {kind:?}"))),
+            kind => return Err(io::Error::other(format!("an unexpected {kind:?}"))),
         }
         Ok(())
     }
 
     /// Waits until the caller has read so many of its answers that there is room for more.
-    async fn answers_read(&self) -> std::io::Result<()> {
+    async fn answers_read(&self) -> io::Result<()> {
         let begun = Instant::now();
-        let bytes_max = match self.introduction {
+        let bytes_max = match self.connection.is_introduction {
             true => INTRODUCTION_BYTES_MAX,
             false => ANSWERS_BYTES_MAX,
         };
         while self.outbox.waiting_bytes() > bytes_max {
             if begun.elapsed() > IDLE_MAX {
                 let words = "the caller does not read its answers";
-                return Err(std::io::Error::new(std::io::ErrorKind::TimedOut, words));
+                return Err(io::Error::new(io::ErrorKind::TimedOut, words));
             }
             sleep(ANSWERS_PAUSE).await;
         }
         Ok(())
     }
 
-    async fn request(&mut self, call: u64, mut body: Bytes) -> std::io::Result<()> {
+    async fn request(&mut self, call: u64, mut body: Bytes) -> io::Result<()> {
+        let Connection {
+            caller,
+            is_introduction,
+            handler,
+            ..
+        } = &*self.connection;
+        let caller = *caller;
         let reply = Reply {
-            records: self.caller.records(),
+            records: caller.records(),
             call,
             outbox: Some(self.outbox.clone()),
         };
         let number = if body.is_empty() { 0 } else { body.get_u8() };
-        let Some(method) = Method::from_number(number) else {
+        let Some(method) = numbered::<Method>(number) else {
             reply.send(Err(Denied::UnknownMethod(number)));
             return Ok(());
         };
-        if self.introduction && !method.is_introduction() {
-            reply.send(Err(Denied::Misused(
-                "this call is for members of one cluster",
-            )));
-            return Ok(());
-        }
-        if !self.introduction
-            && let Err(denied) = self.handler.admits(self.caller.node, method)
-        {
-            self.turned_away(denied, reply);
+        if *is_introduction {
+            if !method.is_introduction() {
+                let denied = Denied::Misused("this call is for members of one cluster");
+                reply.send(Err(denied));
+                return Ok(());
+            }
+        } else if let Err(denied) = handler.admits(caller.node, method) {
+            self.connection.refuse(denied, reply);
             return Ok(());
         }
         if method == Method::Append {
             match Append::read(body) {
-                Ok(append) => {
-                    let stream = append.stream();
-                    let unreadable = self.unreadable.clone();
-                    let append = StreamedAppend {
-                        append,
-                        reply,
-                        unreadable,
-                    };
-                    self.append(append, stream);
-                }
-                Err(error) => self.unreadable.note(error, reply),
+                Ok(append) => self.append(append, reply),
+                Err(error) => self.connection.unreadable(error, reply),
             }
             return Ok(());
         }
-        let place = (self.places.clone().acquire_owned().await)
-            .expect("the places of a connection are never closed");
-        let handler = self.handler.clone();
-        let caller = self.caller;
+        let permit = (self.permits.clone().acquire_owned().await)
+            .expect("the permits of a connection are never closed");
+        let handler = handler.clone();
         let (handle, registration) = AbortHandle::new_pair();
         let writes = (method == Method::Write).then(|| self.writes.clone());
         if let Some(writes) = &writes {
@@ -604,40 +574,29 @@ impl Calls {
             if let Some(writes) = writes {
                 writes.lock().remove(&call);
             }
-            drop(place);
+            drop(permit);
         });
         Ok(())
     }
 
-    /// A node that was removed is not spoken with any more.
-    fn turned_away(&self, denied: Denied, reply: Reply) {
-        let Unreadable {
-            peer, said, end, ..
-        } = &*self.unreadable;
-        let reason = denied.to_string();
-        if said.is_due(*peer, &reason) {
-            tracing::warn!(peer, reason, "refused a peer's call");
-        }
-        let is_removed = matches!(denied, Denied::Removed { .. });
-        reply.send(Err(denied));
-        if is_removed {
-            end.cancel();
-        }
-    }
-
     /// Appends of one stream go through one task, in order; others are calls like all.
-    fn append(&mut self, append: StreamedAppend, stream: Option<u64>) {
+    fn append(&mut self, append: Append, reply: Reply) {
         let open = || {
             let (queue, appends) = mpsc::unbounded_channel();
-            let handler = self.handler.clone();
+            let handler = self.connection.handler.clone();
             self.tasks
                 .spawn(async move { handler.append_stream(appends).await });
             queue
         };
-        let sent = match stream {
-            Some(number) => (self.streams.entry(number).or_insert_with(open)).send(append),
-            None => open().send(append),
+        let queue = match append.stream() {
+            Some(number) => self.streams.entry(number).or_insert_with(open),
+            None => &mut open(),
         };
+        let sent = queue.send(StreamedAppend {
+            append,
+            reply,
+            connection: self.connection.clone(),
+        });
         if let Err(rejected) = sent {
             let denied = Denied::Misused("the stream of appends has ended");
             rejected.0.reply.send(Err(denied));
@@ -661,6 +620,7 @@ mod tests {
     use super::*;
     use crate::rpc::channel::{CallError, Channel, Extras};
     use crate::rpc::message::AppendReply;
+    use crate::rpc::message::samples::{hello, welcome};
     use crate::tls::Link;
     use crate::tls::samples::Authority;
     use placement_api::net::{Net, TokioNet};
@@ -764,45 +724,29 @@ mod tests {
 
     async fn connect(follower: &Arc<Follower>, tasks: &Tasks) -> Channel {
         let (near, far) = tokio::io::duplex(1 << 20);
-        receive(follower, Box::new(far), tasks);
+        receive(follower, far, tasks);
         welcomed(near, PATIENCE, tasks).await
     }
 
-    fn receive(follower: &Arc<Follower>, stream: BoxStream, tasks: &Tasks) {
-        receive_by(Gate::Plain, follower, stream, tasks);
+    fn receive(follower: &Arc<Follower>, stream: DuplexStream, tasks: &Tasks) {
+        tasks.spawn(served(Gate::Plain, follower, stream, tasks));
     }
 
-    fn reception(gate: Gate, follower: &Arc<Follower>, tasks: &Tasks) -> Reception {
-        Reception {
-            gate,
-            handler: follower.clone(),
-            open: Arc::default(),
-            introductions: Arc::new(Semaphore::new(INTRODUCTIONS_MAX)),
-            said: Arc::default(),
-            damage: follower.damage.clone(),
-            tasks: tasks.clone(),
-        }
-    }
-
-    fn receive_by(gate: Gate, follower: &Arc<Follower>, stream: BoxStream, tasks: &Tasks) {
+    /// Serves one connection to its end.
+    fn served(
+        gate: Gate,
+        follower: &Arc<Follower>,
+        stream: DuplexStream,
+        tasks: &Tasks,
+    ) -> impl Future<Output = ()> + use<> {
         let address = SocketAddr::from(([192, 0, 2, 1], 8779));
-        let reception = reception(gate, follower, tasks);
-        let place = reception.open.lock().strangers.place();
-        tasks.spawn(async move {
-            let _ = reception.connection(stream, address, place).await;
-        });
-    }
-
-    fn hello() -> Hello {
-        Hello {
-            oldest: *VERSIONS.start(),
-            newest: *VERSIONS.end(),
-            cluster: None,
-            from: 1,
-            to: Some(2),
-            introduction: false,
-            level: Level::FIRST,
-            region: String::new(),
+        let damage = follower.damage.clone();
+        let reception = Reception::new(gate, follower.clone(), damage, tasks.clone());
+        async move {
+            let permit = reception.unwelcomed.permit();
+            let _ = reception
+                .connection(Box::new(stream), address, permit)
+                .await;
         }
     }
 
@@ -818,22 +762,19 @@ mod tests {
         let tasks = Tasks::here();
         let follower: Arc<Follower> = Arc::default();
         let (mut near, far) = tokio::io::duplex(1 << 20);
-        let reception = reception(Gate::Plain, &follower, &tasks);
-        let place = reception.open.lock().strangers.place();
-        let address = SocketAddr::from(([192, 0, 2, 1], 8779));
-        let served = reception.connection(Box::new(far), address, place);
-        let stranger = async {
+        let served = served(Gate::Plain, &follower, far, &tasks);
+        let peer = async {
             if welcomed_first {
                 let hello = wire::encode_named(&hello());
                 let frame = Frame::new(Kind::Hello, 0, hello);
                 near.write_all(&encoded(&frame)).await.unwrap();
             }
-            // It may have been hung up on by then.
+            // It may have been closed by then.
             let _ = near.write_all(bytes).await;
             let _ = near.shutdown().await;
             let _ = near.read_to_end(&mut Vec::new()).await;
         };
-        let _ = tokio::join!(served, stranger);
+        let _ = tokio::join!(served, peer);
         tasks.stop().await;
     }
 
@@ -854,18 +795,18 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(96))]
 
         #[test]
-        fn whatever_a_stranger_sends_is_survived(bytes in vec(any::<u8>(), 0..600)) {
+        fn any_bytes_of_an_unauthenticated_peer_are_survived(bytes in vec(any::<u8>(), 0..600)) {
             run(sent(&bytes, false));
         }
 
         #[test]
-        fn whatever_a_node_sends_after_its_hello_is_survived(
+        fn any_frames_after_a_hello_are_survived(
             frames in vec((1..13_u8, 0..4_u64, 0..16_u8, vec(any::<u8>(), 0..200)), 0..12),
             noise in vec(any::<u8>(), 0..40),
         ) {
             let mut bytes = Vec::new();
             for (kind, call, method, body) in frames {
-                let kind = Kind::from_number(kind).expect("these kinds exist");
+                let kind = numbered(kind).expect("these kinds exist");
                 let body = [&[method], &body[..]].concat();
                 bytes.extend(encoded(&Frame::new(kind, call, body)));
             }
@@ -882,24 +823,20 @@ mod tests {
     }
 
     impl Net for Secured {
-        fn bind<'a>(&'a self, _: &'a str) -> BoxFuture<'a, std::io::Result<Box<dyn Listener>>> {
+        fn bind<'a>(&'a self, _: &'a str) -> BoxFuture<'a, io::Result<Box<dyn Listener>>> {
             unreachable!("nobody listens")
         }
 
-        fn connect<'a>(&'a self, _: &'a str) -> BoxFuture<'a, std::io::Result<BoxStream>> {
+        fn connect<'a>(&'a self, _: &'a str) -> BoxFuture<'a, io::Result<BoxStream>> {
             let (near, far) = tokio::io::duplex(1 << 16);
-            receive_by(
-                self.gate.clone(),
-                &self.follower,
-                Box::new(far),
-                &self.tasks,
-            );
+            let served = served(self.gate.clone(), &self.follower, far, &self.tasks);
+            self.tasks.spawn(served);
             Box::pin(async move { Ok(Box::new(near) as BoxStream) })
         }
     }
 
     #[tokio::test]
-    async fn a_certificate_allows_its_own_node_only() {
+    async fn certificate_is_valid_for_its_own_node_only() {
         let tasks = Tasks::here();
         let authority = Authority::new();
         let net = Arc::new(Secured {
@@ -961,7 +898,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_slow_upload_is_not_a_dead_one() {
+    async fn slow_upload_keeps_its_connection() {
         const SILENCE: Duration = Duration::from_millis(300);
         let (follower, tasks) = (Arc::default(), Tasks::default());
         let (near, near_end) = tokio::io::duplex(64 * 1024);
@@ -970,7 +907,7 @@ mod tests {
         let (far_read, far_write) = tokio::io::split(far_end);
         tasks.spawn(thin_path(near_read, far_write, 2 << 20));
         tasks.spawn(thin_path(far_read, near_write, 2 << 20));
-        receive(&follower, Box::new(far), &tasks);
+        receive(&follower, far, &tasks);
         let channel = welcomed(near, SILENCE, &tasks).await;
         let begun = Instant::now();
         let body = vec![7; 3 << 20];
@@ -980,7 +917,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_write_ends_when_it_is_given_up_or_its_connection_is_gone() {
+    async fn write_ends_when_it_is_given_up_or_its_connection_is_closed() {
         let (follower, tasks) = (Arc::default(), Tasks::default());
         let under_way = async |count| {
             let begun = Instant::now();
@@ -990,7 +927,7 @@ mod tests {
             }
         };
         let (near, far) = tokio::io::duplex(1 << 20);
-        receive(&follower, Box::new(far), &tasks);
+        receive(&follower, far, &tasks);
         let connection = Tasks::default();
         let channel = welcomed(near, PATIENCE, &connection).await;
         let kept = channel.begin(Method::Write, &[]).unwrap();
@@ -1004,7 +941,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_write_whose_outcome_is_seen_is_neither_answered_nor_given_up() {
+    async fn write_with_a_known_outcome_is_neither_answered_nor_given_up() {
         let (follower, tasks) = (Arc::default(), Tasks::default());
         let channel = connect(&follower, &tasks).await;
         let mut committed = channel.begin(Method::Write, SEEN).unwrap();
@@ -1023,7 +960,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn silent_unauthenticated_connections_keep_no_member_out() {
+    async fn silent_unauthenticated_connections_do_not_block_members() {
         let (follower, tasks) = (Arc::<Follower>::default(), Tasks::default());
         let listener = TokioNet.bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
@@ -1036,13 +973,13 @@ mod tests {
             tasks.clone(),
         ));
         let mut silent = Vec::new();
-        for _ in 0..3 * STRANGERS_MAX {
+        for _ in 0..3 * UNWELCOMED_MAX {
             silent.push(TokioNet.connect(&address).await.unwrap());
         }
         // The oldest ones had to go, long before their time to say hello was over.
         let begun = Instant::now();
         let mut byte = [0];
-        for gone in silent.iter_mut().take(STRANGERS_MAX) {
+        for gone in silent.iter_mut().take(UNWELCOMED_MAX) {
             assert!(!matches!(gone.read(&mut byte).await, Ok(1..)));
         }
         assert!(begun.elapsed() < HELLO / 2, "they kept their places");
@@ -1054,13 +991,13 @@ mod tests {
             .unwrap();
         // What an unauthenticated peer says is short.
         let mut stranger = TokioNet.connect(&address).await.unwrap();
-        let length = (STRANGERS_BYTES_MAX as u32 + 1).to_be_bytes();
+        let length = (UNWELCOMED_BYTES_MAX as u32 + 1).to_be_bytes();
         stranger.write_all(&length).await.unwrap();
         assert!(!matches!(stranger.read(&mut byte).await, Ok(1..)));
     }
 
     #[tokio::test]
-    async fn a_connection_that_outlives_the_removal_of_its_node_is_refused_and_ends() {
+    async fn connection_of_a_removed_node_is_refused_and_closed() {
         let (follower, tasks) = (Arc::<Follower>::default(), Tasks::default());
         let channel = connect(&follower, &tasks).await;
         let order = channel.call(Method::Admin, &[], PATIENCE).await;
@@ -1089,7 +1026,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_frame_that_arrives_damaged_ends_the_connection_and_is_not_read() {
+    async fn damaged_frame_closes_the_connection_unread() {
         let (follower, tasks) = (Arc::<Follower>::default(), Tasks::here());
         let (body, _) = append(RecordVersion::NEWEST);
         let call = [&[Method::Append as u8], &body[..]].concat();
@@ -1097,7 +1034,7 @@ mod tests {
         let mut hello_frame = encoded(&Frame::new(Kind::Hello, 0, wire::encode_named(&hello())));
         for bit in (0..8 * call.len()).step_by(5) {
             let (mut near, far) = tokio::io::duplex(1 << 16);
-            receive(&follower, Box::new(far), &tasks);
+            receive(&follower, far, &tasks);
             near.write_all(&hello_frame).await.unwrap();
             let mut damaged = call.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
@@ -1107,7 +1044,7 @@ mod tests {
             let ended = timeout(PATIENCE, near.read_to_end(&mut answers)).await;
             ended.expect("the connection is kept").unwrap();
             let mut answers = BytesMut::from(&answers[..]);
-            let welcome = Frame::read(&mut answers, STRANGERS_BYTES_MAX).unwrap();
+            let welcome = Frame::read(&mut answers, UNWELCOMED_BYTES_MAX).unwrap();
             assert_eq!(welcome.unwrap().kind, Kind::Welcome);
             assert!(answers.is_empty(), "bit {bit}");
         }
@@ -1118,19 +1055,13 @@ mod tests {
         // A damaged hello, and a damaged answer.
         *hello_frame.last_mut().unwrap() ^= 1;
         let (mut near, far) = tokio::io::duplex(1 << 16);
-        receive(&follower, Box::new(far), &tasks);
+        receive(&follower, far, &tasks);
         near.write_all(&hello_frame).await.unwrap();
         assert_eq!(near.read_to_end(&mut Vec::new()).await.unwrap(), 0);
         assert_eq!(follower.damage.frames(), damaged + 1);
 
         let (near, mut far) = tokio::io::duplex(1 << 16);
-        let welcome = Welcome {
-            version: *VERSIONS.end(),
-            node: 2,
-            level: Level::FIRST,
-            region: String::new(),
-        };
-        let welcome = wire::encode_named(&welcome);
+        let welcome = wire::encode_named(&welcome());
         write_frame(&mut far, &Frame::new(Kind::Welcome, 0, welcome))
             .await
             .unwrap();
@@ -1151,7 +1082,7 @@ mod tests {
     /// A connection that is an introduction, and was welcomed.
     async fn introduced(follower: &Arc<Follower>, tasks: &Tasks) -> DuplexStream {
         let (mut near, far) = tokio::io::duplex(16 * 1024);
-        receive(follower, Box::new(far), tasks);
+        receive(follower, far, tasks);
         let hello = Hello {
             introduction: true,
             ..hello()
@@ -1161,13 +1092,13 @@ mod tests {
             .await
             .unwrap();
         let mut buffer = BytesMut::new();
-        let welcome = read_frame(&mut near, &mut buffer, STRANGERS_BYTES_MAX).await;
+        let welcome = read_frame(&mut near, &mut buffer, UNWELCOMED_BYTES_MAX).await;
         assert_eq!(welcome.unwrap().unwrap().kind, Kind::Welcome);
         near
     }
 
     #[tokio::test]
-    async fn an_introduction_takes_little_memory_whatever_it_announces() {
+    async fn introduction_takes_little_memory_whatever_it_announces() {
         const ANNOUNCED: usize = 90 << 20;
         let (follower, tasks) = (Arc::<Follower>::default(), Tasks::here());
         let begun = |kind: Kind| {
@@ -1191,13 +1122,13 @@ mod tests {
         let mut near = introduced(&follower, &tasks).await;
         let call = Frame::new(Kind::Request, 1, vec![Method::Probe as u8, 7, 7]);
         write_frame(&mut near, &call).await.unwrap();
-        let answer = read_frame(&mut near, &mut BytesMut::new(), STRANGERS_BYTES_MAX).await;
+        let answer = read_frame(&mut near, &mut BytesMut::new(), UNWELCOMED_BYTES_MAX).await;
         assert_eq!(&answer.unwrap().unwrap().body[..], b"2");
         tasks.stop().await;
     }
 
     #[tokio::test]
-    async fn a_caller_that_reads_no_answers_is_read_no_further() {
+    async fn caller_that_reads_no_answers_is_not_read_further() {
         let (follower, tasks) = (Arc::<Follower>::default(), Tasks::here());
         let mut near = introduced(&follower, &tasks).await;
         let pings = encoded(&Frame::new(Kind::Ping, 0, Bytes::new())).repeat(1 << 20);
@@ -1211,7 +1142,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_introduction_ends_however_slowly_it_goes_on() {
+    async fn slow_introduction_ends_at_its_deadline() {
         let (follower, tasks) = (Arc::<Follower>::default(), Tasks::here());
         for (calls_first, ends_after) in [(false, HELLO), (true, INTRODUCTION)] {
             let mut near = introduced(&follower, &tasks).await;
@@ -1258,7 +1189,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_entry_that_only_a_newer_binary_reads_is_told_to_both_sides() {
+    async fn entry_of_a_newer_binary_is_reported_to_both_sides() {
         let (follower, tasks) = (Arc::default(), Tasks::default());
         let channel = connect(&follower, &tasks).await;
         let (good, at) = append(channel.records());
@@ -1271,7 +1202,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_damaged_entry_ends_the_connection_and_comes_again_on_another_one() {
+    async fn damaged_entry_closes_the_connection_and_is_sent_again() {
         let (follower, tasks) = (Arc::default(), Tasks::default());
         let channel = connect(&follower, &tasks).await;
         let (good, at) = append(channel.records());

@@ -18,8 +18,7 @@ use super::frame::{Frame, PIECE_BYTES};
 /// How many queued frames are gathered into one write.
 const GATHER_MAX: usize = 256;
 
-/// Where frames are put that are to be written.
-#[derive(Clone)]
+/// Where frames are put that are to be written. Writing ends when no one has it any more.
 pub(super) struct Outbox {
     frames: mpsc::UnboundedSender<(Frame, Instant)>,
     urgent: mpsc::UnboundedSender<Frame>,
@@ -42,13 +41,6 @@ impl Waiting {
     }
 }
 
-/// An outbox that does not keep its connection open.
-pub(super) struct WeakOutbox {
-    frames: mpsc::WeakUnboundedSender<(Frame, Instant)>,
-    urgent: mpsc::UnboundedSender<Frame>,
-    waiting: Arc<Waiting>,
-}
-
 /// What is to be written.
 pub(super) struct Queued {
     frames: mpsc::UnboundedReceiver<(Frame, Instant)>,
@@ -57,21 +49,21 @@ pub(super) struct Queued {
 }
 
 /// A queue of frames.
-pub(super) fn outbox() -> (Outbox, Queued) {
+pub(super) fn outbox() -> (Arc<Outbox>, Queued) {
     let (frames, queued_frames) = mpsc::unbounded_channel();
     let (urgent, queued_urgent) = mpsc::unbounded_channel();
     let waiting = Arc::<Waiting>::default();
-    let outbox = Outbox {
-        frames,
-        urgent,
-        waiting: waiting.clone(),
-    };
     let queued = Queued {
         frames: queued_frames,
         urgent: queued_urgent,
+        waiting: waiting.clone(),
+    };
+    let outbox = Outbox {
+        frames,
+        urgent,
         waiting,
     };
-    (outbox, queued)
+    (Arc::new(outbox), queued)
 }
 
 impl Outbox {
@@ -95,38 +87,17 @@ impl Outbox {
         let since = *self.waiting.since.lock();
         since.map_or(Duration::ZERO, |since| since.elapsed())
     }
-
-    /// The same, held loosely.
-    pub(super) fn downgrade(&self) -> WeakOutbox {
-        WeakOutbox {
-            frames: self.frames.downgrade(),
-            urgent: self.urgent.clone(),
-            waiting: self.waiting.clone(),
-        }
-    }
-}
-
-impl WeakOutbox {
-    /// The outbox, if anybody else has it still.
-    pub(super) fn upgrade(&self) -> Option<Outbox> {
-        Some(Outbox {
-            frames: self.frames.upgrade()?,
-            urgent: self.urgent.clone(),
-            waiting: self.waiting.clone(),
-        })
-    }
 }
 
 /// Writes queued frames until no one has the outbox any more or the stream closes. Messages longer than
-/// `piece_bytes` go in pieces. When the path was full and takes more again, `progress` is told: on a slow
-/// one it may take long until the other side has something to say. What is not `wanted` any more when
-/// its turn comes is left out; the rest goes out as `dressed`.
+/// `piece_bytes` go in pieces. When the path was full and takes more again, `progress` is called: on a slow
+/// one it may take long until the other side has something to send. When the turn of a frame comes, what
+/// `prepare` makes of it goes out, if anything.
 pub(super) async fn write_frames<W: AsyncWrite + Unpin>(
     mut stream: W,
     mut queued: Queued,
     piece_bytes: usize,
-    wanted: impl Fn(&Frame) -> bool,
-    dressed: impl Fn(Frame) -> Frame,
+    prepare: impl Fn(Frame) -> Option<Frame>,
     progress: impl Fn(),
 ) -> io::Result<()> {
     let mut buffer = BytesMut::new();
@@ -144,10 +115,10 @@ pub(super) async fn write_frames<W: AsyncWrite + Unpin>(
             if !frame.kind.is_urgent() {
                 *queued.waiting.since.lock() = Some(since);
             }
-            if !wanted(&frame) {
+            let Some(frame) = prepare(frame) else {
                 continue;
-            }
-            for piece in dressed(frame).pieces(piece_bytes) {
+            };
+            for piece in frame.pieces(piece_bytes) {
                 piece.write(&mut buffer);
                 if buffer.len() < PIECE_BYTES {
                     continue;
@@ -239,14 +210,14 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_is_urgent_goes_between_the_pieces_of_what_is_long() {
+    async fn urgent_frame_is_sent_between_the_pieces_of_a_long_one() {
         let (near, mut far) = tokio::io::duplex(PIECE_BYTES);
         let (outbox, queued) = outbox();
         let progress = Arc::new(AtomicBool::new(false));
         let progressed = progress.clone();
         let writing = placement_raft_store::runtime::spawn(async move {
             let note = || progressed.store(true, Ordering::Relaxed);
-            write_frames(near, queued, PIECE_BYTES, |_| true, |frame| frame, note).await
+            write_frames(near, queued, PIECE_BYTES, Some, note).await
         });
         assert!(outbox.send(Frame::new(Kind::Request, 1, vec![7; 40 * PIECE_BYTES])));
         // The path is full, and most of the message still waits.

@@ -25,8 +25,8 @@ struct Open {
     by_address: HashMap<IpAddr, usize>,
 }
 
-/// A served connection's place, until it is dropped.
-pub(super) struct Place {
+/// The permit of a connection that is served, until it is dropped.
+pub(super) struct Permit {
     connections: Connections,
     address: IpAddr,
     _shared: OwnedSemaphorePermit,
@@ -42,8 +42,8 @@ impl Connections {
         }
     }
 
-    /// A place for a connection from there, unless there are too many.
-    pub(super) fn place(&self, peer: SocketAddr) -> Option<Place> {
+    /// A permit for a connection from there, unless there are too many.
+    pub(super) fn permit(&self, peer: SocketAddr) -> Option<Permit> {
         let address = access::network(peer.ip());
         let mut open = self.open.lock();
         let here = open.by_address.get(&address).copied().unwrap_or(0);
@@ -53,7 +53,7 @@ impl Connections {
         let shared = self.shared.clone().try_acquire_owned().ok()?;
         open.all += 1;
         open.by_address.insert(address, here + 1);
-        Some(Place {
+        Some(Permit {
             connections: self.clone(),
             address,
             _shared: shared,
@@ -61,7 +61,7 @@ impl Connections {
     }
 }
 
-impl Drop for Place {
+impl Drop for Permit {
     fn drop(&mut self) {
         let mut open = self.connections.open.lock();
         open.all -= 1;
@@ -83,35 +83,35 @@ mod tests {
     }
 
     #[test]
-    fn places_are_counted_in_all_and_by_address() {
+    fn permits_are_counted_in_all_and_by_address() {
         let connections = Connections::new(3, 2, Arc::new(Semaphore::new(9)));
-        let one = connections.place(peer("10.0.0.1"));
-        let _two = connections.place(peer("::ffff:10.0.0.1"));
-        assert!(connections.place(peer("10.0.0.1")).is_none());
-        let _three = connections.place(peer("10.0.0.2"));
-        assert!(connections.place(peer("10.0.0.3")).is_none());
+        let one = connections.permit(peer("10.0.0.1"));
+        let _two = connections.permit(peer("::ffff:10.0.0.1"));
+        assert!(connections.permit(peer("10.0.0.1")).is_none());
+        let _three = connections.permit(peer("10.0.0.2"));
+        assert!(connections.permit(peer("10.0.0.3")).is_none());
         drop(one);
-        assert!(connections.place(peer("10.0.0.1")).is_some());
-        assert!(connections.place(peer("10.0.0.3")).is_some());
+        assert!(connections.permit(peer("10.0.0.1")).is_some());
+        assert!(connections.permit(peer("10.0.0.3")).is_some());
     }
 
     #[test]
     fn listeners_share_what_the_process_has() {
         let shared = Arc::new(Semaphore::new(2));
         let [one, other] = [(); 2].map(|()| Connections::new(2, 2, shared.clone()));
-        let _first = one.place(peer("10.0.0.1"));
-        let second = other.place(peer("10.0.0.1"));
-        assert!(one.place(peer("10.0.0.2")).is_none());
-        assert!(other.place(peer("10.0.0.2")).is_none());
+        let _first = one.permit(peer("10.0.0.1"));
+        let second = other.permit(peer("10.0.0.1"));
+        assert!(one.permit(peer("10.0.0.2")).is_none());
+        assert!(other.permit(peer("10.0.0.2")).is_none());
         drop(second);
-        assert!(one.place(peer("10.0.0.2")).is_some());
+        assert!(one.permit(peer("10.0.0.2")).is_some());
     }
 
     #[test]
     fn one_network_of_ipv6_is_one_address() {
         let connections = Connections::new(9, 1, Arc::new(Semaphore::new(9)));
-        let _one = connections.place(peer("fd00::1"));
-        assert!(connections.place(peer("fd00::2:0:0:1")).is_none());
-        assert!(connections.place(peer("fd00:0:0:1::1")).is_some());
+        let _one = connections.permit(peer("fd00::1"));
+        assert!(connections.permit(peer("fd00::2:0:0:1")).is_none());
+        assert!(connections.permit(peer("fd00:0:0:1::1")).is_some());
     }
 }

@@ -1,13 +1,11 @@
 //! The requests of an HTTP/2 connection that are being answered. Over HTTP/1 there is one at a time, and hyper
 //! itself ends a connection that has none for long.
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::body::{Body, Bytes, HttpBody};
-use hyper::body::{Frame, SizeHint};
+use axum::body::Body;
+use http_body_util::BodyExt;
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep};
 
@@ -68,40 +66,18 @@ impl Drop for Answering {
 impl Answering {
     /// A body with whose last byte this ends.
     pub(super) fn until_sent(self, body: Body) -> Body {
-        Body::new(Sending {
-            body,
-            _answering: self,
-        })
-    }
-}
-
-struct Sending {
-    body: Body,
-    _answering: Answering,
-}
-
-impl HttpBody for Sending {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        // The closure lives as long as the body.
+        Body::new(body.map_err(move |error| {
+            let _ = &self;
+            error
+        }))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use axum::body::HttpBody;
+
     use super::*;
 
     const LIMIT: Duration = Duration::from_secs(30);

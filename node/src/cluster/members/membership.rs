@@ -542,7 +542,7 @@ impl Membership<'_> {
 
 /// Has a node without data join the cluster of `identity`.
 pub(crate) async fn invite(
-    peers: &Peers,
+    peers: &std::sync::Arc<Peers>,
     identity: &Identity,
     id: u64,
     address: &str,

@@ -66,7 +66,7 @@ impl WallTime {
         let voters = self.replica.voters();
         let clocks = voters.iter().filter_map(|voter| match *voter {
             voter if voter == self.replica.me => Some(own),
-            voter => self.peers.clocks.of(voter),
+            voter => self.peers.round_trips.clock_of(voter),
         });
         (own, reached_by_majority(voters.len(), clocks.collect()))
     }

@@ -1,4 +1,4 @@
-//! What comes again and again is logged once in a while.
+//! Repeated reasons are logged once in a while.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,11 +11,11 @@ const PAUSE: Duration = Duration::from_secs(30);
 
 /// What was last logged of which node.
 #[derive(Default)]
-pub(super) struct Seldom {
+pub(super) struct LogThrottle {
     last: Mutex<BTreeMap<u64, (String, Instant)>>,
 }
 
-impl Seldom {
+impl LogThrottle {
     /// Callers choose their numbers: remember a few.
     const REMEMBERED: usize = 64;
 

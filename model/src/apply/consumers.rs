@@ -2,34 +2,42 @@
 
 use std::collections::BTreeSet;
 
-use super::Refused;
+use super::{Refused, ensure, inventories};
 use crate::command::{ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate};
 use crate::outcome::Refusal;
 use crate::state::State;
 use crate::state::change::{Amount, Change, ConsumerRow, ProviderId, ResourceClassId};
-use crate::types::{Generation, Given, ResourceClassName, Timestamp};
+use crate::types::{Generation, Timestamp};
 
 /// One amount that one consumer asks of one provider. A provider whose consumer gives back all is
 /// named too, with the amount 0.
-pub(super) struct Line<'a> {
+#[derive(Clone, Copy)]
+pub(super) struct Claim {
     /// Index into [`Request::consumers`].
     pub(super) consumer: usize,
     pub(super) provider: ProviderId,
-    pub(super) class: Class<'a>,
+    pub(super) class: ResourceClassId,
     pub(super) amount: u64,
 }
 
-/// A class by name, which may not exist, or one that the consumer holds already.
-pub(super) enum Class<'a> {
-    Asked(&'a Given<ResourceClassName>),
-    Held(ResourceClassId),
+impl Claim {
+    pub(super) fn held(&self) -> Amount {
+        Amount {
+            provider: self.provider,
+            class: self.class,
+            units: self.amount,
+        }
+    }
 }
 
 /// A request of which consumers and providers are known to be right.
+#[derive(Default)]
 pub(super) struct Request<'a> {
     pub(super) consumers: Vec<&'a ConsumerAllocations>,
     /// In the order of the request.
-    pub(super) lines: Vec<Line<'a>>,
+    pub(super) claims: Vec<Claim>,
+    /// The first class that does not exist. Much else is refused before it.
+    pub(super) unknown_class: Option<Refusal>,
 }
 
 /// Checks the generations of all consumers, then whether all providers exist.
@@ -45,19 +53,21 @@ pub(super) fn inspect<'a>(
     for consumer in &consumers {
         check_generation(state, consumer)?;
     }
-    let mut lines = Vec::new();
+    let mut request = Request::default();
     for (index, consumer) in consumers.iter().enumerate() {
-        if let Err(refusal) = lines_of(state, index, consumer, &mut lines) {
-            let new = consumers
-                .iter()
-                .filter(|new| state.consumers.row(&new.consumer).is_none());
+        if let Err(refusal) = request.add_claims(state, index, consumer) {
+            let is_new = |new: &&ConsumerAllocations| state.consumers.row(&new.consumer).is_none();
+            let new = consumers.into_iter().filter(is_new);
             let changes = new
                 .map(|new| Change::PutConsumer(new.consumer.clone(), row(state, new, at)))
                 .collect();
             return Err(Box::new(Refused { refusal, changes }));
         }
     }
-    Ok(Request { consumers, lines })
+    Ok(Request {
+        consumers,
+        ..request
+    })
 }
 
 fn check_generation(state: &State, consumer: &ConsumerAllocations) -> Result<(), Refusal> {
@@ -66,52 +76,51 @@ fn check_generation(state: &State, consumer: &ConsumerAllocations) -> Result<(),
         ConsumerGeneration::New => None,
         ConsumerGeneration::Expect(generation) => Some(generation),
     };
-    let actual = state
-        .consumers
-        .row(&consumer.consumer)
-        .map(|row| row.generation);
-    if given == actual {
-        return Ok(());
-    }
-    let consumer = consumer.consumer.clone();
-    Err(Refusal::ConsumerGenerationConflict {
-        consumer,
+    let row = state.consumers.row(&consumer.consumer);
+    let actual = row.map(|row| row.generation);
+    ensure(given == actual, || Refusal::ConsumerGenerationConflict {
+        consumer: consumer.consumer.clone(),
         given,
         actual,
     })
 }
 
-fn lines_of<'a>(
-    state: &State,
-    index: usize,
-    consumer: &'a ConsumerAllocations,
-    lines: &mut Vec<Line<'a>>,
-) -> Result<(), Refusal> {
-    if consumer.allocations.is_empty() {
-        let held = state.consumers.row(&consumer.consumer);
-        let line = |held: &Amount| Line {
-            consumer: index,
-            provider: held.provider,
-            class: Class::Held(held.class),
-            amount: 0,
-        };
-        lines.extend(held.into_iter().flat_map(|row| &row.allocations).map(line));
-        return Ok(());
+impl Request<'_> {
+    fn add_claims(
+        &mut self,
+        state: &State,
+        index: usize,
+        consumer: &ConsumerAllocations,
+    ) -> Result<(), Refusal> {
+        if consumer.allocations.is_empty() {
+            let held = state.consumers.row(&consumer.consumer);
+            let claim = |held: &Amount| Claim {
+                consumer: index,
+                provider: held.provider,
+                class: held.class,
+                amount: 0,
+            };
+            let held = held.into_iter().flat_map(|row| &row.allocations);
+            self.claims.extend(held.map(claim));
+        }
+        for asked in last_of_each(&consumer.allocations, |asked| &asked.provider) {
+            let place = state.place_given(&asked.provider);
+            let place =
+                place.ok_or_else(|| Refusal::AllocationProviderNotFound(asked.provider.clone()))?;
+            for (name, amount) in &asked.resources {
+                match inventories::class_id(state, name) {
+                    Ok(class) => self.claims.push(Claim {
+                        consumer: index,
+                        provider: state.node(place).id,
+                        class,
+                        amount: *amount,
+                    }),
+                    Err(refusal) => drop(self.unknown_class.get_or_insert(refusal)),
+                }
+            }
+        }
+        Ok(())
     }
-    for asked in last_of_each(&consumer.allocations, |asked| &asked.provider) {
-        let place = state.place_given(&asked.provider);
-        let place =
-            place.ok_or_else(|| Refusal::AllocationProviderNotFound(asked.provider.clone()))?;
-        let provider = state.node(place).id;
-        let line = |(name, amount): (&'a Given<ResourceClassName>, &u64)| Line {
-            consumer: index,
-            provider,
-            class: Class::Asked(name),
-            amount: *amount,
-        };
-        lines.extend(asked.resources.iter().map(line));
-    }
-    Ok(())
 }
 
 /// A consumer as the request wants it, but for allocations and generation, which are as before
@@ -138,9 +147,8 @@ fn last_of_each<T, K: Ord>(entries: &[T], key: impl Fn(&T) -> &K) -> Vec<&T> {
         return entries.iter().collect();
     }
     let mut seen = BTreeSet::new();
-    let mut kept: Vec<_> = entries
-        .iter()
-        .rev()
+    let from_behind = entries.iter().rev();
+    let mut kept: Vec<_> = from_behind
         .filter(|entry| seen.insert(key(entry)))
         .collect();
     kept.reverse();

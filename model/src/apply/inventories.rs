@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::providers::Found;
-use super::{Decide, Decision, providers};
+use super::{Decide, Decision, ensure, providers};
 use crate::command::{
     CapacityRule, CreateInventory, DeleteInventories, DeleteInventory, ReplaceInventories,
     UpdateInventory,
 };
-use crate::outcome::{Refusal, Reply};
+use crate::outcome::Refusal;
 use crate::state::State;
 use crate::state::change::{Change, Changes, InventoryRow, ResourceClassId};
 use crate::types::{Capacity, Given, Inventory, ResourceClassName, Timestamp};
@@ -25,13 +25,13 @@ pub(super) fn check_capacity<'a>(
     for (resource_class, inventory) in inventories {
         let capacity = inventory.capacity();
         let may_reserve_all = rule == CapacityRule::NotNegative;
-        if capacity < Capacity::ZERO || (capacity == Capacity::ZERO && !may_reserve_all) {
-            return Err(Refusal::InventoryCapacity {
-                provider: found.node.uuid,
-                resource_class: resource_class.clone(),
-                may_reserve_all,
-            });
-        }
+        let is_enough =
+            capacity > Capacity::ZERO || (capacity == Capacity::ZERO && may_reserve_all);
+        ensure(is_enough, || Refusal::InventoryCapacity {
+            provider: found.node.uuid,
+            resource_class: resource_class.clone(),
+            may_reserve_all,
+        })?;
     }
     Ok(())
 }
@@ -76,24 +76,16 @@ pub(super) fn replace(
     at: Timestamp,
     changes: &mut Changes,
 ) -> Result<(), Refusal> {
-    let gone = || {
-        found
-            .node
-            .inventories
-            .iter()
-            .filter(|old| !stocks.contains_key(&old.class))
-    };
-    let in_use: Vec<_> = gone()
-        .filter(|old| old.used > 0)
+    let old = found.node.inventories.iter();
+    let gone = || old.clone().filter(|old| !stocks.contains_key(&old.class));
+    let in_use = gone().filter(|old| old.used > 0);
+    let in_use: Vec<_> = in_use
         .map(|old| state.resource_class_name(old.class).clone())
         .collect();
-    if !in_use.is_empty() {
-        let provider = found.node.uuid;
-        return Err(Refusal::InventoryInUse {
-            provider,
-            resource_classes: in_use,
-        });
-    }
+    ensure(in_use.is_empty(), || Refusal::InventoryInUse {
+        provider: found.node.uuid,
+        resource_classes: in_use,
+    })?;
     changes.extend(gone().map(|old| Change::DeleteInventory(found.node.id, old.class)));
     put(found, stocks, at, changes);
     changes.push(found.bump(at));
@@ -101,16 +93,24 @@ pub(super) fn replace(
 }
 
 /// Writes one inventory, new or not, and raises the provider's generation.
-pub(super) fn put_one(
+fn put_one(
     found: &Found<'_>,
     class: ResourceClassId,
     inventory: Inventory,
     at: Timestamp,
-) -> (Reply, Changes) {
+) -> Decision {
     let mut changes = Changes::new();
     put(found, &Stocks::from([(class, inventory)]), at, &mut changes);
-    changes.push(found.bump(at));
-    (found.written(at), changes)
+    found.bumped(at, changes)
+}
+
+/// Refuses if a provider has no inventory of a class.
+fn check_found(state: &State, found: &Found<'_>, class: ResourceClassId) -> Result<(), Refusal> {
+    let stock = found.node.stock(class);
+    ensure(stock.is_some(), || Refusal::InventoryNotFound {
+        provider: found.node.uuid,
+        resource_class: state.resource_class_name(class).clone(),
+    })
 }
 
 /// `POST /resource_providers/{uuid}/inventories`: adds one inventory. No generation is asked for.
@@ -120,14 +120,12 @@ impl Decide for CreateInventory {
         let inventory = [(&self.resource_class, &self.inventory)];
         check_capacity(&found, inventory, self.capacity_rule)?;
         let class = class_id(state, &self.resource_class)?;
-        if found.node.stock(class).is_some() {
-            return Err(Refusal::InventoryExists {
-                provider: self.provider,
-                resource_class: state.resource_class_name(class).clone(),
-            }
-            .into());
-        }
-        Ok(put_one(&found, class, self.inventory, at))
+        let is_new = found.node.stock(class).is_none();
+        ensure(is_new, || Refusal::InventoryExists {
+            provider: self.provider,
+            resource_class: state.resource_class_name(class).clone(),
+        })?;
+        put_one(&found, class, self.inventory, at)
     }
 }
 
@@ -139,14 +137,8 @@ impl Decide for UpdateInventory {
         let inventory = [(&self.resource_class, &self.inventory)];
         check_capacity(&found, inventory, self.capacity_rule)?;
         let class = class_id(state, &self.resource_class)?;
-        if found.node.stock(class).is_none() {
-            return Err(Refusal::InventoryNotFound {
-                provider: self.provider,
-                resource_class: state.resource_class_name(class).clone(),
-            }
-            .into());
-        }
-        Ok(put_one(&found, class, self.inventory, at))
+        check_found(state, &found, class)?;
+        put_one(&found, class, self.inventory, at)
     }
 }
 
@@ -155,26 +147,13 @@ impl Decide for DeleteInventory {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let found = providers::find(state, &self.provider)?;
         let class = class_id(state, &self.resource_class)?;
-        let (provider, name) = (self.provider, state.resource_class_name(class).clone());
-        match found.node.stock(class) {
-            None => Err(Refusal::InventoryNotFound {
-                provider,
-                resource_class: name,
-            }
-            .into()),
-            Some(stock) if stock.used > 0 => Err(Refusal::InventoryInUse {
-                provider,
-                resource_classes: vec![name],
-            }
-            .into()),
-            Some(_) => {
-                let changes = vec![
-                    Change::DeleteInventory(found.node.id, class),
-                    found.bump(at),
-                ];
-                Ok((found.written(at), changes))
-            }
-        }
+        check_found(state, &found, class)?;
+        let in_use = found.node.stock(class).is_some_and(|stock| stock.used > 0);
+        ensure(!in_use, || Refusal::InventoryInUse {
+            provider: self.provider,
+            resource_classes: vec![state.resource_class_name(class).clone()],
+        })?;
+        found.bumped(at, vec![Change::DeleteInventory(found.node.id, class)])
     }
 }
 

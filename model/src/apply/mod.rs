@@ -87,6 +87,14 @@ impl From<Refusal> for Box<Refused> {
     }
 }
 
+/// Refuses unless the condition holds.
+fn ensure(holds: bool, refusal: impl FnOnce() -> Refusal) -> Result<(), Refusal> {
+    match holds {
+        true => Ok(()),
+        false => Err(refusal()),
+    }
+}
+
 fn decide(state: &State, at: Timestamp, command: &Command) -> (Outcome, Changes) {
     match dispatch(state, at, command) {
         Ok((reply, changes)) => (Outcome::Done(reply), changes),

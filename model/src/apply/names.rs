@@ -61,20 +61,16 @@ pub(super) fn create<N: Name>(state: &State, at: Timestamp, name: &N) -> Decisio
     let mut changes = Changes::new();
     make(name, at, &mut counters, &mut changes)?;
     changes.push(Change::PutCounters(counters));
-    let reply = Reply::Named {
-        created: true,
-        modified: at,
-    };
-    Ok((reply, changes))
+    Ok((reply(true, at), changes))
 }
 
 /// Leaves a name alone that a client asked for and that exists.
 pub(super) fn keep(modified: Timestamp) -> Decision {
-    let reply = Reply::Named {
-        created: false,
-        modified,
-    };
-    Ok((reply, Changes::new()))
+    Ok((reply(false, modified), Changes::new()))
+}
+
+pub(super) fn reply(created: bool, modified: Timestamp) -> Reply {
+    Reply::Named { created, modified }
 }
 
 /// The id of a class that is to be written to, refused if there is none.

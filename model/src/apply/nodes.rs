@@ -66,15 +66,9 @@ impl Decide for RevokeJoinToken {
         let mut changes = Changes::new();
         if let Some(row) = state.join(self.node).filter(|row| row.nonce.is_none()) {
             let until = Timestamp(at.0.saturating_sub(1)).min(row.until);
-            let token = String::new();
-            changes.push(Change::PutJoin(
-                self.node,
-                JoinRow {
-                    token,
-                    until,
-                    ..row.clone()
-                },
-            ));
+            let mut row = row.clone();
+            (row.token, row.until) = (String::new(), until);
+            changes.push(Change::PutJoin(self.node, row));
         }
         Ok((Reply::Done, changes))
     }
@@ -92,14 +86,9 @@ impl Decide for RedeemJoinToken {
                 && row.token == self.token
         };
         if let Some(row) = row.filter(good) {
-            let nonce = Some(self.nonce.clone());
-            changes.push(Change::PutJoin(
-                self.node,
-                JoinRow {
-                    nonce,
-                    ..row.clone()
-                },
-            ));
+            let mut row = row.clone();
+            row.nonce = Some(self.nonce.clone());
+            changes.push(Change::PutJoin(self.node, row));
         }
         Ok((Reply::Done, changes))
     }

@@ -3,7 +3,7 @@
 //! Most are for one, and are decided on its state alone. The default partition has the rows of the whole
 //! cluster: what was answered, and which partitions there are.
 
-use super::{Decide, Decision, Outcome, answered, decide, names, remember};
+use super::{Decide, Decision, Outcome, answered, decide, ensure, names, remember};
 use crate::cluster::{Cluster, ClusterChanges};
 use crate::command::{Command, CreatePartition, DeletePartition, RoutePartition, Stamped};
 use crate::outcome::{Refusal, Reply};
@@ -38,8 +38,7 @@ impl Cluster {
                 self.decide_for_each(*at, command)
             }
             Command::DeletePartition(delete) if self.keeps(delete) => {
-                let in_use = Refusal::PartitionInUse(delete.name.clone());
-                (Outcome::Refused(in_use), ClusterChanges::new())
+                refused(Refusal::PartitionInUse(delete.name.clone()))
             }
             Command::CreatePartition(_) => {
                 let (outcome, own) = decide(self.default_partition(), *at, command);
@@ -53,20 +52,17 @@ impl Cluster {
                 let (outcome, changes) = decide(self.default_partition(), *at, command);
                 (outcome, vec![(PartitionId::DEFAULT, changes)])
             }
-            command => match self.partition(stamped.partition) {
-                Some(_) if self.is_misrouted(stamped) => {
-                    let changed = Refusal::RoutesChanged(stamped.partition);
-                    (Outcome::Refused(changed), ClusterChanges::new())
+            command => {
+                let id = stamped.partition;
+                let Some(state) = self.partition(id) else {
+                    return refused(Refusal::PartitionGone(id));
+                };
+                if self.is_misrouted(stamped) {
+                    return refused(Refusal::RoutesChanged(id));
                 }
-                Some(state) => {
-                    let (outcome, changes) = decide(state, *at, command);
-                    (outcome, vec![(stamped.partition, changes)])
-                }
-                None => {
-                    let gone = Refusal::PartitionGone(stamped.partition);
-                    (Outcome::Refused(gone), ClusterChanges::new())
-                }
-            },
+                let (outcome, changes) = decide(state, *at, command);
+                (outcome, vec![(id, changes)])
+            }
         }
     }
 
@@ -96,6 +92,10 @@ impl Cluster {
     }
 }
 
+fn refused(refusal: Refusal) -> (Outcome, ClusterChanges) {
+    (Outcome::Refused(refusal), ClusterChanges::new())
+}
+
 /// The rows that a new partition begins with: the standard names as the default partition has them, and the level.
 fn beginning(default: &State, at: Timestamp) -> Changes {
     let mut counters = State::default().counters();
@@ -123,9 +123,8 @@ impl Decide for CreatePartition {
             let others = known.values().filter(|row| !row.name.is_default());
             others.filter(|row| row.deleted_at.is_none())
         };
-        if self.name.is_default() || named(state, &self.name).is_some() {
-            return Err(Refusal::PartitionExists(self.name.clone()).into());
-        }
+        let is_new = !self.name.is_default() && named(state, &self.name).is_none();
+        ensure(is_new, || Refusal::PartitionExists(self.name.clone()))?;
         let last = known.get_max().map_or(PartitionId::DEFAULT, |(id, _)| *id);
         // Keys begin with the id, and end before the last there could be.
         let next = last.0.checked_add(1).filter(|id| *id < u16::MAX);
@@ -134,16 +133,18 @@ impl Decide for CreatePartition {
         };
         may_be_routed(state, &self.name, &self.routes)?;
         let id = PartitionId(next);
-        let row = PartitionRow {
-            name: self.name.clone(),
-            created_at: at,
-            deleted_at: None,
-            routing: Routing {
-                routes: self.routes.clone(),
-                changes: 0,
-            },
-        };
+        let routes = self.routes.clone();
+        let row = new_row(&self.name, at, Routing { routes, changes: 0 });
         Ok((Reply::Partition(id), vec![Change::PutPartition(id, row)]))
+    }
+}
+
+fn new_row(name: &PartitionName, at: Timestamp, routing: Routing) -> PartitionRow {
+    PartitionRow {
+        name: name.clone(),
+        created_at: at,
+        deleted_at: None,
+        routing,
     }
 }
 
@@ -158,12 +159,9 @@ fn named<'a>(state: &'a State, name: &PartitionName) -> Option<(PartitionId, &'a
 /// Whether anybody holds something in it is decided above, by [`Cluster::apply`].
 impl Decide for DeletePartition {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
-        if self.name.is_default() {
-            return Err(Refusal::PartitionDefault.into());
-        }
-        let Some((id, row)) = named(state, &self.name) else {
-            return Err(Refusal::PartitionNotFound(self.name.clone()).into());
-        };
+        ensure(!self.name.is_default(), || Refusal::PartitionDefault)?;
+        let known = named(state, &self.name);
+        let (id, row) = known.ok_or_else(|| Refusal::PartitionNotFound(self.name.clone()))?;
         let row = PartitionRow {
             deleted_at: Some(at),
             routing: Routing::default(),
@@ -179,12 +177,7 @@ impl Decide for RoutePartition {
         let (id, row) = match named(state, &self.name) {
             Some((id, row)) => (id, row.clone()),
             None if self.name.is_default() => {
-                let row = PartitionRow {
-                    name: self.name.clone(),
-                    created_at: at,
-                    deleted_at: None,
-                    routing: Routing::default(),
-                };
+                let row = new_row(&self.name, at, Routing::default());
                 (PartitionId::DEFAULT, row)
             }
             None => return Err(Refusal::PartitionNotFound(self.name.clone()).into()),
@@ -210,18 +203,16 @@ fn may_be_routed(state: &State, name: &PartitionName, routes: &Routes) -> Result
         rows.filter(|row| row.deleted_at.is_none() && row.name != *name)
     };
     if name.is_default() {
-        if routes.iter().any(|route| matches!(route, Route::Prefix(_))) {
-            return Err(Refusal::DefaultPrefix);
-        }
+        let has_prefix = routes.iter().any(|route| matches!(route, Route::Prefix(_)));
+        ensure(!has_prefix, || Refusal::DefaultPrefix)?;
         let needs_host = others().any(|row| row.routing.routes.hosts().next().is_some());
-        if needs_host && routes.is_empty() {
-            return Err(Refusal::DefaultWithoutHost);
-        }
+        ensure(!needs_host || !routes.is_empty(), || {
+            Refusal::DefaultWithoutHost
+        })?;
     } else if routes.hosts().next().is_some() {
         let mut default = others().filter(|row| row.name.is_default());
-        if !default.any(|row| !row.routing.routes.is_empty()) {
-            return Err(Refusal::DefaultWithoutHost);
-        }
+        let has_host = default.any(|row| !row.routing.routes.is_empty());
+        ensure(has_host, || Refusal::DefaultWithoutHost)?;
     }
     for route in routes.iter() {
         let meets = |row: &&PartitionRow| row.routing.routes.iter().any(|one| one.meets(route));

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use super::{Decide, Decision};
+use super::{Decide, Decision, ensure};
 use crate::command::{
     CreateProvider, DeleteProvider, ParentUpdate, ReplaceProviderAggregates, UpdateProvider,
 };
 use crate::outcome::{Provider, Refusal, Reply};
-use crate::state::change::{Change, Changes, Counters, ProviderId, ProviderRow};
+use crate::state::change::{Change, Changes, ProviderId, ProviderRow};
 use crate::state::tree::{Node, Tree, TreeNumber};
 use crate::state::{Place, State};
 use crate::types::{Generation, Given, ProviderUuid, Timestamp};
@@ -38,12 +38,9 @@ impl<'a> Found<'a> {
 
     /// Refuses if the client has seen another generation than there is.
     pub(super) fn check_generation(&self, given: Generation) -> Result<(), Refusal> {
-        if given == self.node.generation {
-            return Ok(());
-        }
-        let (provider, actual) = (self.node.uuid, self.node.generation);
-        Err(Refusal::ProviderGenerationConflict {
-            provider,
+        let actual = self.node.generation;
+        ensure(given == actual, || Refusal::ProviderGenerationConflict {
+            provider: self.node.uuid,
             given,
             actual,
         })
@@ -70,17 +67,16 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// The reply to a write that left the generation alone.
-    pub(super) fn kept(&self, at: Timestamp) -> Reply {
-        Reply::ProviderWritten {
-            generation: self.node.generation,
-            at,
-        }
+    /// Carries changes out that raise the generation by one.
+    pub(super) fn bumped(&self, at: Timestamp, mut changes: Changes) -> Decision {
+        changes.push(self.bump(at));
+        Ok((self.written(at), changes))
     }
 
-    /// Whether a provider hangs from this one.
-    pub(super) fn has_children(&self) -> bool {
-        self.node.subtree_end > self.place.node + 1
+    /// Carries changes out that leave the generation alone.
+    pub(super) fn kept(&self, at: Timestamp, changes: Changes) -> Decision {
+        let generation = self.node.generation;
+        Ok((Reply::ProviderWritten { generation, at }, changes))
     }
 
     /// The rows of all providers below this one.
@@ -97,54 +93,49 @@ impl<'a> Found<'a> {
     }
 }
 
+/// A provider after a write, below its parent.
+fn reply(state: &State, row: &ProviderRow, parent: Option<Place>) -> Reply {
+    Reply::Provider(Provider {
+        uuid: row.uuid,
+        name: row.name.clone(),
+        generation: row.generation,
+        parent: parent.map(|place| state.node(place).uuid),
+        root: parent.map_or(row.uuid, |place| state.provider_at(place).root),
+        modified: row.updated_at,
+    })
+}
+
+/// The parent that a request names.
+fn parent(state: &State, given: &Given<ProviderUuid>) -> Result<Place, Refusal> {
+    let place = state.place_given(given);
+    place.ok_or_else(|| Refusal::ParentNotFound(given.clone()))
+}
+
 /// `POST /resource_providers`: makes a provider of generation 0. The parent is looked at before duplicates are.
 impl Decide for CreateProvider {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
-        let uuid = self.uuid;
-        let parent = match &self.parent {
-            Some(given) if given.valid() == Some(&uuid) => {
-                return Err(Refusal::ParentLoop(uuid).into());
-            }
-            Some(given) => {
-                let place = state.place_given(given);
-                Some(place.ok_or_else(|| Refusal::ParentNotFound(given.clone()))?)
-            }
-            None => None,
-        };
-        if state.place(&uuid).is_some() {
-            return Err(Refusal::DuplicateProviderUuid(uuid).into());
-        }
-        if state.providers.id_of_name(&self.name).is_some() {
-            return Err(Refusal::DuplicateProviderName(self.name.clone()).into());
-        }
-        let counters = state.counters();
-        let next = counters
-            .provider
-            .checked_add(1)
-            .ok_or(Refusal::IdsExhausted)?;
+        let (uuid, name) = (self.uuid, &self.name);
+        let own_parent = self.parent.as_ref().and_then(Given::valid) == Some(&uuid);
+        ensure(!own_parent, || Refusal::ParentLoop(uuid))?;
+        let parent = self.parent.as_ref().map(|given| parent(state, given));
+        let parent = parent.transpose()?;
+        let is_new = state.place(&uuid).is_none();
+        ensure(is_new, || Refusal::DuplicateProviderUuid(uuid))?;
+        let is_free = state.providers.id_of_name(name).is_none();
+        ensure(is_free, || Refusal::DuplicateProviderName(name.clone()))?;
+        let mut counters = state.counters();
+        let id = ProviderId(counters.provider);
+        counters.provider = id.0.checked_add(1).ok_or(Refusal::IdsExhausted)?;
         let row = ProviderRow {
             uuid,
-            name: self.name.clone(),
+            name: name.clone(),
             generation: Generation(0),
             parent: parent.map(|place| state.node(place).id),
             created_at: at,
             updated_at: at,
         };
-        let reply = Reply::Provider(Provider {
-            uuid,
-            name: self.name.clone(),
-            generation: row.generation,
-            parent: parent.map(|place| state.node(place).uuid),
-            root: parent.map_or(uuid, |place| state.provider_at(place).root),
-            modified: at,
-        });
-        let changes = vec![
-            Change::PutProvider(ProviderId(counters.provider), row),
-            Change::PutCounters(Counters {
-                provider: next,
-                ..counters
-            }),
-        ];
+        let reply = reply(state, &row, parent);
+        let changes = vec![Change::PutProvider(id, row), Change::PutCounters(counters)];
         Ok((reply, changes))
     }
 }
@@ -167,13 +158,11 @@ impl Decide for UpdateProvider {
             ParentUpdate::Clear => None,
             ParentUpdate::Set(given) => Some(self.new_parent(state, &found, given)?),
         };
-        if state
-            .providers
-            .id_of_name(&self.name)
-            .is_some_and(|id| id != found.node.id)
-        {
-            return Err(Refusal::DuplicateProviderName(self.name.clone()).into());
-        }
+        let named = state.providers.id_of_name(&self.name);
+        let is_free = named.is_none_or(|id| id == found.node.id);
+        ensure(is_free, || {
+            Refusal::DuplicateProviderName(self.name.clone())
+        })?;
         let mut row = old.clone();
         row.name = self.name.clone();
         row.parent = parent.map(|place| state.node(place).id);
@@ -189,15 +178,7 @@ impl Decide for UpdateProvider {
                 Change::PutProvider(id, ProviderRow { updated_at, ..row })
             }));
         }
-        let reply = Reply::Provider(Provider {
-            uuid: self.uuid,
-            name: row.name,
-            generation: row.generation,
-            parent: parent.map(|place| state.node(place).uuid),
-            root: parent.map_or(self.uuid, |place| state.provider_at(place).root),
-            modified: row.updated_at,
-        });
-        Ok((reply, changes))
+        Ok((reply(state, &row, parent), changes))
     }
 }
 
@@ -210,21 +191,13 @@ impl UpdateProvider {
         found: &Found<'_>,
         given: &Given<ProviderUuid>,
     ) -> Result<Place, Refusal> {
-        let parent = state
-            .place_given(given)
-            .ok_or_else(|| Refusal::ParentNotFound(given.clone()))?;
-        let another = found.node.parent.is_some_and(|old| {
-            Place {
-                tree: found.place.tree,
-                node: old,
-            } != parent
-        });
-        if another && !self.may_reparent {
-            return Err(Refusal::ReparentForbidden(found.node.uuid));
-        }
-        if found.spans(parent) {
-            return Err(Refusal::ParentLoop(found.node.uuid));
-        }
+        let (uuid, parent) = (found.node.uuid, parent(state, given)?);
+        let old = found.node.parent.map(|old| found.place.tree.node(old));
+        let another = old.is_some_and(|old| old != parent);
+        ensure(!another || self.may_reparent, || {
+            Refusal::ReparentForbidden(uuid)
+        })?;
+        ensure(!found.spans(parent), || Refusal::ParentLoop(uuid))?;
         Ok(parent)
     }
 }
@@ -234,12 +207,9 @@ impl UpdateProvider {
 impl Decide for DeleteProvider {
     fn decide(&self, state: &State, _at: Timestamp) -> Decision {
         let found = find(state, &self.uuid)?;
-        if found.has_children() {
-            return Err(Refusal::ProviderHasChildren(self.uuid).into());
-        }
-        if found.node.in_use() {
-            return Err(Refusal::ProviderInUse(self.uuid).into());
-        }
+        let has_children = found.node.subtree_end > found.place.node + 1;
+        ensure(!has_children, || Refusal::ProviderHasChildren(self.uuid))?;
+        ensure(!found.node.in_use(), || Refusal::ProviderInUse(self.uuid))?;
         let id = found.node.id;
         let inventories = found.node.inventories.iter();
         let mut changes: Changes = inventories
@@ -266,15 +236,12 @@ impl Decide for ReplaceProviderAggregates {
         }
         let mut changes = Changes::new();
         if self.aggregates != *found.node.aggregates {
-            changes.push(Change::PutProviderAggregates(
-                found.node.id,
-                self.aggregates.clone(),
-            ));
+            let (id, aggregates) = (found.node.id, self.aggregates.clone());
+            changes.push(Change::PutProviderAggregates(id, aggregates));
         }
-        if self.generation.is_none() {
-            return Ok((found.kept(at), changes));
+        match self.generation {
+            Some(_) => found.bumped(at, changes),
+            None => found.kept(at, changes),
         }
-        changes.push(found.bump(at));
-        Ok((found.written(at), changes))
     }
 }

@@ -1,6 +1,6 @@
 //! `POST /reshaper`
 
-use super::inventories::{self, Stocks};
+use super::inventories;
 use super::providers::Found;
 use super::{Decide, Decision, claims, consumers};
 use crate::command::{Reshape, ReshapedInventories};
@@ -27,13 +27,20 @@ impl Decide for Reshape {
         for (id, reshaped) in &providers {
             let stocks = inventories::stocks(state, &reshaped.inventories)?;
             if !stocks.is_empty() {
-                draft.step(|state, changes| add(state, *id, &stocks, at, changes))?;
+                draft.step(|state, changes| {
+                    let found = found(state, *id);
+                    inventories::put(&found, &stocks, at, changes);
+                    changes.push(found.bump(at));
+                    Ok(())
+                })?;
             }
             final_stocks.push((*id, stocks));
         }
         draft.step(|state, changes| claims::claim(state, at, &request, changes))?;
         for (id, stocks) in &final_stocks {
-            draft.step(|state, changes| replace(state, *id, stocks, at, changes))?;
+            draft.step(|state, changes| {
+                inventories::replace(state, &found(state, *id), stocks, at, changes)
+            })?;
         }
         Ok((Reply::Done, draft.changes))
     }
@@ -73,29 +80,6 @@ fn inspect_inventories<'a>(
         Ok((found.node.id, reshaped))
     };
     inventories.iter().map(inspect).collect()
-}
-
-fn add(
-    state: &State,
-    id: ProviderId,
-    stocks: &Stocks,
-    at: Timestamp,
-    changes: &mut Changes,
-) -> Result<(), Refusal> {
-    let found = found(state, id);
-    inventories::put(&found, stocks, at, changes);
-    changes.push(found.bump(at));
-    Ok(())
-}
-
-fn replace(
-    state: &State,
-    id: ProviderId,
-    stocks: &Stocks,
-    at: Timestamp,
-    changes: &mut Changes,
-) -> Result<(), Refusal> {
-    inventories::replace(state, &found(state, id), stocks, at, changes)
 }
 
 /// A provider that the request named, at the present step.

@@ -1,23 +1,26 @@
 //! Resource classes.
 
-use super::{Decide, Decision, names};
+use super::{Decide, Decision, ensure, names};
 use crate::command::{
     CreateResourceClass, DeleteResourceClass, EnsureResourceClass, RenameResourceClass,
 };
 use crate::outcome::{Refusal, Reply};
 use crate::state::State;
 use crate::state::change::{Change, NameRow};
-use crate::types::Timestamp;
+use crate::types::{ResourceClassName, Timestamp};
+
+fn ensure_custom(name: &ResourceClassName) -> Result<(), Refusal> {
+    ensure(name.is_custom(), || {
+        Refusal::ResourceClassStandardUpdate(name.clone())
+    })
+}
 
 /// `POST /resource_classes`: makes a custom class that does not exist yet.
 impl Decide for CreateResourceClass {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
-        if state.resource_class_id(&self.name).is_some() {
-            return Err(Refusal::ResourceClassExists(self.name.clone()).into());
-        }
-        if !self.name.is_custom() {
-            return Err(Refusal::ResourceClassStandardUpdate(self.name.clone()).into());
-        }
+        let is_new = state.resource_class_id(&self.name).is_none();
+        ensure(is_new, || Refusal::ResourceClassExists(self.name.clone()))?;
+        ensure_custom(&self.name)?;
         names::create(state, at, &self.name)
     }
 }
@@ -28,9 +31,7 @@ impl Decide for EnsureResourceClass {
         if let Some(modified) = state.resource_class(&self.name) {
             return names::keep(modified);
         }
-        if !self.name.is_custom() {
-            return Err(Refusal::ResourceClassStandardUpdate(self.name.clone()).into());
-        }
+        ensure_custom(&self.name)?;
         names::create(state, at, &self.name)
     }
 }
@@ -40,27 +41,19 @@ impl Decide for RenameResourceClass {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let Self { name, new_name } = self;
         let id = names::class_id(state, name)?;
-        if !name.is_custom() {
-            return Err(Refusal::ResourceClassStandardUpdate(name.clone()).into());
-        }
-        if state
-            .resource_class_id(new_name)
-            .is_some_and(|other| other != id)
-        {
-            return Err(Refusal::ResourceClassExists(new_name.clone()).into());
-        }
-        if !new_name.is_custom() {
-            return Err(Refusal::ResourceClassStandardUpdate(new_name.clone()).into());
-        }
+        ensure_custom(name)?;
+        let other = state.resource_class_id(new_name);
+        let is_free = other.is_none_or(|other| other == id);
+        ensure(is_free, || Refusal::ResourceClassExists(new_name.clone()))?;
+        ensure_custom(new_name)?;
         let row = NameRow {
             name: new_name.clone(),
             updated_at: at,
         };
-        let reply = Reply::Named {
-            created: false,
-            modified: at,
-        };
-        Ok((reply, vec![Change::PutResourceClass(id, row)]))
+        Ok((
+            names::reply(false, at),
+            vec![Change::PutResourceClass(id, row)],
+        ))
     }
 }
 
@@ -69,12 +62,11 @@ impl Decide for DeleteResourceClass {
     fn decide(&self, state: &State, _at: Timestamp) -> Decision {
         let name = &self.name;
         let id = names::class_id(state, name)?;
-        if !name.is_custom() {
-            return Err(Refusal::ResourceClassStandardDelete(name.clone()).into());
-        }
-        if state.resource_classes.uses(id.0) > 0 {
-            return Err(Refusal::ResourceClassInUse(name.clone()).into());
-        }
+        ensure(name.is_custom(), || {
+            Refusal::ResourceClassStandardDelete(name.clone())
+        })?;
+        let is_free = state.resource_classes.uses(id.0) == 0;
+        ensure(is_free, || Refusal::ResourceClassInUse(name.clone()))?;
         Ok((Reply::Done, vec![Change::DeleteResourceClass(id)]))
     }
 }

@@ -2,53 +2,45 @@
 
 use std::collections::BTreeSet;
 
-use super::{Decide, Decision, names, providers};
+use super::providers::Found;
+use super::{Decide, Decision, ensure, names, providers};
 use crate::command::{DeleteProviderTraits, DeleteTrait, EnsureTrait, ReplaceProviderTraits};
 use crate::outcome::{Refusal, Reply};
 use crate::state::State;
-use crate::state::change::{Change, Changes};
-use crate::types::{Given, Timestamp};
+use crate::state::change::{Change, Changes, TraitId};
+use crate::types::{Given, Timestamp, TraitName};
 
-/// `PUT /resource_providers/{uuid}/traits`: replaces the traits of a provider. The generation rises only if the set changes.
+/// Replaces the traits of a provider. The generation rises only if the set changes.
+fn put_traits(found: &Found<'_>, traits: BTreeSet<TraitId>, at: Timestamp) -> Decision {
+    if traits == *found.node.traits {
+        return found.kept(at, Changes::new());
+    }
+    found.bumped(at, vec![Change::PutProviderTraits(found.node.id, traits)])
+}
+
+/// `PUT /resource_providers/{uuid}/traits`: replaces the traits of a provider.
 impl Decide for ReplaceProviderTraits {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let found = providers::find(state, &self.provider)?;
         found.check_generation(self.generation)?;
-        let mut traits = BTreeSet::new();
-        let mut unknown = Vec::new();
-        for name in &self.traits {
-            match state.trait_given(name) {
-                Some(id) => drop(traits.insert(id)),
-                None => unknown.push(name.clone()),
-            }
-        }
-        if !unknown.is_empty() {
-            return Err(Refusal::TraitsNotFound(unknown).into());
-        }
-        if traits == *found.node.traits {
-            return Ok((found.kept(at), Changes::new()));
-        }
-        let changes = vec![
-            Change::PutProviderTraits(found.node.id, traits),
-            found.bump(at),
-        ];
-        Ok((found.written(at), changes))
+        let traits = state.traits_given(&self.traits);
+        put_traits(&found, traits.map_err(Refusal::TraitsNotFound)?, at)
     }
 }
 
-/// `DELETE /resource_providers/{uuid}/traits`: takes all traits off a provider. No generation is asked for; it rises if there were any.
+/// `DELETE /resource_providers/{uuid}/traits`: takes all traits off a provider. No generation is asked for.
 impl Decide for DeleteProviderTraits {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
-        let found = providers::find(state, &self.provider)?;
-        if found.node.traits.is_empty() {
-            return Ok((found.kept(at), Changes::new()));
-        }
-        let changes = vec![
-            Change::PutProviderTraits(found.node.id, BTreeSet::new()),
-            found.bump(at),
-        ];
-        Ok((found.written(at), changes))
+        put_traits(
+            &providers::find(state, &self.provider)?,
+            BTreeSet::new(),
+            at,
+        )
     }
+}
+
+fn ensure_custom(name: &TraitName) -> Result<(), Refusal> {
+    ensure(name.is_custom(), || Refusal::TraitStandard(name.clone()))
 }
 
 /// `PUT /traits/{name}`: makes a custom trait, unless it exists.
@@ -57,9 +49,7 @@ impl Decide for EnsureTrait {
         if let Some(modified) = state.trait_(&self.name) {
             return names::keep(modified);
         }
-        if !self.name.is_custom() {
-            return Err(Refusal::TraitStandard(self.name.clone()).into());
-        }
+        ensure_custom(&self.name)?;
         names::create(state, at, &self.name)
     }
 }
@@ -68,15 +58,11 @@ impl Decide for EnsureTrait {
 impl Decide for DeleteTrait {
     fn decide(&self, state: &State, _at: Timestamp) -> Decision {
         let name = &self.name;
-        let Some(id) = state.trait_id(name) else {
-            return Err(Refusal::TraitsNotFound(vec![Given::Valid(name.clone())]).into());
-        };
-        if !name.is_custom() {
-            return Err(Refusal::TraitStandard(name.clone()).into());
-        }
-        if state.traits.uses(id.0) > 0 {
-            return Err(Refusal::TraitInUse(name.clone()).into());
-        }
+        let id = state.trait_id(name);
+        let id = id.ok_or_else(|| Refusal::TraitsNotFound(vec![Given::Valid(name.clone())]))?;
+        ensure_custom(name)?;
+        let is_free = state.traits.uses(id.0) == 0;
+        ensure(is_free, || Refusal::TraitInUse(name.clone()))?;
         Ok((Reply::Done, vec![Change::DeleteTrait(id)]))
     }
 }

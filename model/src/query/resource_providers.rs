@@ -163,7 +163,8 @@ impl State {
         {
             return Ok(None);
         }
-        let required = filter.required.iter().map(|any| self.known_traits(any));
+        let known = |names| self.traits_given(names).map_err(FilterError::UnknownTraits);
+        let required = filter.required.iter().map(known);
         let required = required.collect::<Result<Vec<_>, _>>()?;
         let mut facts = Facts {
             required,
@@ -174,7 +175,7 @@ impl State {
         {
             return Ok(None);
         }
-        facts.forbidden = self.known_traits(&filter.forbidden)?;
+        facts.forbidden = known(&filter.forbidden)?;
         facts.member_of = &filter.member_of;
         let members = Facts {
             member_of: &filter.member_of,
@@ -192,25 +193,6 @@ impl State {
             facts.resources.push((id, *amount));
         }
         Ok(Some(facts))
-    }
-
-    fn known_traits(
-        &self,
-        names: &BTreeSet<Given<TraitName>>,
-    ) -> Result<BTreeSet<TraitId>, FilterError> {
-        let unknown: Vec<_> = names
-            .iter()
-            .filter(|name| self.trait_given(name).is_none())
-            .cloned()
-            .collect();
-        if unknown.is_empty() {
-            Ok(names
-                .iter()
-                .filter_map(|name| self.trait_given(name))
-                .collect())
-        } else {
-            Err(FilterError::UnknownTraits(unknown))
-        }
     }
 
     /// Whether any provider has something; one that has is in a tree where these facts may hold.

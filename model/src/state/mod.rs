@@ -19,6 +19,7 @@ pub mod tree;
 pub mod tree_set;
 mod usage_sums;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -211,6 +212,22 @@ impl State {
 
     pub(crate) fn trait_given(&self, given: &Given<TraitName>) -> Option<TraitId> {
         self.trait_id(given.valid()?)
+    }
+
+    /// The ids of all these traits, or those that do not exist.
+    pub(crate) fn traits_given(
+        &self,
+        names: &BTreeSet<Given<TraitName>>,
+    ) -> Result<BTreeSet<TraitId>, Vec<Given<TraitName>>> {
+        let is_unknown = |name: &&Given<TraitName>| self.trait_given(name).is_none();
+        let unknown: Vec<_> = names.iter().filter(is_unknown).cloned().collect();
+        match unknown.is_empty() {
+            true => Ok(names
+                .iter()
+                .filter_map(|name| self.trait_given(name))
+                .collect()),
+            false => Err(unknown),
+        }
     }
 
     /// A trait that a row of this state refers to.

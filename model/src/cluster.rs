@@ -188,10 +188,8 @@ impl Cluster {
 
     /// Every row of every partition, those of the default one first.
     pub fn rows(&self) -> impl Iterator<Item = (PartitionId, Change)> + Send + '_ {
-        let others = self.others.iter();
-        let others = others.flat_map(|(id, state)| state.rows().map(move |row| (*id, row)));
-        let own = self.default.rows();
-        own.map(|row| (PartitionId::DEFAULT, row)).chain(others)
+        let states = self.states();
+        states.flat_map(|(id, state)| state.rows().map(move |row| (id, row)))
     }
 
     /// A row that was changed, as it is now, as [`State::row`] gives it; `None` if its partition is gone.
@@ -223,31 +221,28 @@ impl Cluster {
     pub fn load_with_digests(
         rows: impl IntoIterator<Item = (Digest, PartitionId, Change)>,
     ) -> Result<Self, Dangling> {
-        let mut own = Loading::default();
-        let mut others: BTreeMap<_, (usize, Loading)> = BTreeMap::new();
+        let mut all: BTreeMap<_, (usize, Loading)> = BTreeMap::new();
         for (digest, id, row) in rows {
-            if id.is_default() {
-                own.take(row, digest);
-            } else {
-                let (rows, other) = others.entry(id).or_default();
-                *rows += 1;
-                other.take(row, digest);
-            }
+            let (rows, loading) = all.entry(id).or_default();
+            *rows += 1;
+            loading.take(row, digest);
         }
-        let default = own.finish()?;
-        let mut there = OrdMap::new();
+        let mut finish = |id| {
+            let (_, loading) = all.remove(id).unwrap_or_default();
+            loading.finish()
+        };
+        let default = finish(&PartitionId::DEFAULT)?;
+        let mut others = OrdMap::new();
         for (id, row) in &default.partitions {
             if row.deleted_at.is_none() && !id.is_default() {
-                let (_, other) = others.remove(id).unwrap_or_default();
-                there.insert(*id, other.finish()?);
+                others.insert(*id, finish(id)?);
             }
         }
-        let astray: usize = others.values().map(|(rows, _)| rows).sum();
-        match astray {
+        match all.values().map(|(rows, _)| rows).sum() {
             0 => Ok(Self {
                 routes: routes_of(&default),
                 default,
-                others: there,
+                others,
             }),
             rows => Err(Dangling { rows }),
         }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::tree_filter::{TreeFilter, with_any_member, with_any_trait};
+use super::tree_filter::{TreeFilter, with_any_member, with_any_members, with_any_traits};
 use crate::outcome::Provider;
 use crate::state::change::{ResourceClassId, TraitId};
 use crate::state::tree::{Node, TreeNumber};
@@ -100,22 +100,20 @@ impl State {
         if let Some(facts) = &facts {
             let mut add = |place: Place| {
                 let node = self.node(place);
-                if facts.hold_of(node) && filter.names(node) {
+                let is_in_tree = facts.in_tree.is_none_or(|tree| tree == place.tree);
+                if is_in_tree && facts.hold_of(node) && filter.names(node) {
                     found.push((node.id, place));
                 }
                 looks.take(1)
             };
-            match (self.few(filter), facts.trees(self)) {
-                (Some(few), _) => few.into_iter().all(&mut add),
-                (None, None) => self
-                    .providers
-                    .places()
-                    .map(|(_, place)| place)
-                    .all(&mut add),
-                (None, Some(trees)) => trees
-                    .flat_map(|number| self.places_of(number))
-                    .all(&mut add),
-            };
+            let trees = facts.trees(self);
+            if let Some(few) = self.few(filter, facts.in_tree) {
+                few.into_iter().all(add);
+            } else if trees.is_bounded() {
+                trees.flat_map(|number| self.places_of(number)).all(add);
+            } else {
+                self.providers.places().all(|(_, place)| add(place));
+            }
         }
         if looks.0.is_none() {
             return Ok(None);
@@ -127,27 +125,21 @@ impl State {
 
     fn places_of(&self, tree: TreeNumber) -> impl Iterator<Item = Place> + use<> {
         let nodes = self.tree(tree).map_or(0, |tree| tree.nodes.len() as u32);
-        (0..nodes).map(move |node| Place { tree, node })
+        (0..nodes).map(move |node| tree.node(node))
     }
 
     /// The places to look at, if the filter itself says where they are.
-    fn few(&self, filter: &ProviderFilter) -> Option<Vec<Place>> {
+    fn few(&self, filter: &ProviderFilter, in_tree: Option<TreeNumber>) -> Option<Vec<Place>> {
         if let Some(uuid) = &filter.uuid {
-            let in_tree = filter.in_tree.as_ref().map(|uuid| self.place_given(uuid));
-            let place = self.place_given(uuid);
-            let same =
-                |place: &Place| in_tree.is_none_or(|at| at.is_some_and(|at| at.tree == place.tree));
-            return Some(place.into_iter().filter(same).collect());
+            return Some(self.place_given(uuid).into_iter().collect());
         }
-        if filter.in_tree.is_none() {
-            let name = filter.name.clone().filter(|name| !name.is_empty())?;
-            let id = ProviderName::try_from(name)
-                .ok()
-                .and_then(|name| self.providers.id_of_name(&name));
-            return Some(id.and_then(|id| self.place_by_id(id)).into_iter().collect());
+        if let Some(tree) = in_tree {
+            return Some(self.places_of(tree).collect());
         }
-        let number = self.place_given(filter.in_tree.as_ref()?)?.tree;
-        Some(self.places_of(number).collect())
+        let name = filter.name.clone().filter(|name| !name.is_empty())?;
+        let name = ProviderName::try_from(name).ok();
+        let id = name.and_then(|name| self.providers.id_of_name(&name));
+        Some(id.and_then(|id| self.place_by_id(id)).into_iter().collect())
     }
 
     /// The filter with names looked up, or `None` if no provider can pass one of its parts.
@@ -156,37 +148,31 @@ impl State {
         filter: &'a ProviderFilter,
         looks: &mut Looks,
     ) -> Result<Option<Facts<'a>>, FilterError> {
-        if filter
-            .in_tree
-            .as_ref()
-            .is_some_and(|uuid| self.place_given(uuid).is_none())
-        {
+        let in_tree = filter.in_tree.as_ref();
+        let in_tree = in_tree.map(|uuid| self.place_given(uuid).map(|place| place.tree));
+        if in_tree == Some(None) {
             return Ok(None);
         }
         let known = |names| self.traits_given(names).map_err(FilterError::UnknownTraits);
         let required = filter.required.iter().map(known);
-        let required = required.collect::<Result<Vec<_>, _>>()?;
         let mut facts = Facts {
-            required,
-            ..Facts::default()
+            filter,
+            in_tree: in_tree.flatten(),
+            required: required.collect::<Result<_, _>>()?,
+            forbidden: BTreeSet::new(),
+            resources: Vec::new(),
         };
-        if !facts.required.is_empty()
-            && !self.anybody(&facts, looks, |node| facts.has_required(node))
-        {
+        let trees = with_any_traits(self.indexes(), &facts.required);
+        let has_required = |node: &Node| facts.has_required(node);
+        if trees.is_bounded() && !self.has_any(trees, looks, has_required) {
             return Ok(None);
         }
         facts.forbidden = known(&filter.forbidden)?;
-        facts.member_of = &filter.member_of;
-        let members = Facts {
-            member_of: &filter.member_of,
-            ..Facts::default()
-        };
-        if !members.member_of.is_empty()
-            && !self.anybody(&members, looks, |node| members.is_member(node))
-        {
+        let trees = with_any_members(self.indexes(), &filter.member_of);
+        let is_member = |node: &Node| node.is_member(&filter.member_of);
+        if trees.is_bounded() && !self.has_any(trees, looks, is_member) {
             return Ok(None);
         }
-        facts.not_member_of = Some(&filter.not_member_of);
         for (name, amount) in &filter.resources {
             let id = self.class_given(name);
             let id = id.ok_or_else(|| FilterError::UnknownResourceClass(name.clone()))?;
@@ -195,14 +181,16 @@ impl State {
         Ok(Some(facts))
     }
 
-    /// Whether any provider has something; one that has is in a tree where these facts may hold.
-    fn anybody(&self, facts: &Facts<'_>, looks: &mut Looks, has: impl Fn(&Node) -> bool) -> bool {
-        let trees = facts.trees(self).into_iter().flatten();
+    /// Whether any provider of these trees has something.
+    fn has_any(
+        &self,
+        trees: TreeFilter<'_>,
+        looks: &mut Looks,
+        has: impl Fn(&Node) -> bool,
+    ) -> bool {
         let trees = trees.filter_map(|number| self.tree(number));
-        trees
-            .flat_map(|tree| &tree.nodes)
-            .take_while(|_| looks.take(1))
-            .any(|node| has(node))
+        let nodes = trees.flat_map(|tree| &tree.nodes);
+        nodes.take_while(|_| looks.take(1)).any(|node| has(node))
     }
 }
 
@@ -227,58 +215,43 @@ impl ProviderFilter {
 }
 
 /// A [`ProviderFilter`] in the terms of nodes.
-#[derive(Default)]
 struct Facts<'a> {
+    filter: &'a ProviderFilter,
+    in_tree: Option<TreeNumber>,
     required: Vec<BTreeSet<TraitId>>,
     forbidden: BTreeSet<TraitId>,
-    member_of: &'a [BTreeSet<AggregateUuid>],
-    not_member_of: Option<&'a BTreeSet<AggregateUuid>>,
     resources: Vec<(ResourceClassId, u64)>,
 }
 
 impl Facts<'_> {
-    /// The trees in which a provider may have all of this; `None` if they have to be looked at all.
-    fn trees<'s>(&self, state: &'s State) -> Option<TreeFilter<'s>> {
+    /// The trees in which a provider may have all of this; unbounded if they have to be looked at all.
+    fn trees<'s>(&self, state: &'s State) -> TreeFilter<'s> {
         let indexes = state.indexes();
-        let required = self.required.iter();
-        let members = self.member_of.iter();
-        let offers = self.resources.iter().filter(|(_, amount)| *amount > 0);
-        let mut sets = required
-            .map(|any| with_any_trait(indexes, any))
-            .chain(members.map(|any| with_any_member(indexes, any)))
-            .chain(offers.map(|(class, amount)| {
-                let offering = indexes.offering(*class, *amount);
-                offering.map(Cow::Borrowed).collect()
-            }))
-            .peekable();
-        sets.peek()?;
-        let mut trees = TreeFilter::default();
-        sets.for_each(|sets| trees.require(sets));
-        Some(trees)
+        let mut trees = with_any_traits(indexes, &self.required);
+        for any in &self.filter.member_of {
+            trees.require(with_any_member(indexes, any));
+        }
+        for (class, amount) in self.resources.iter().filter(|(_, amount)| *amount > 0) {
+            let offering = indexes.offering(*class, *amount);
+            trees.require(offering.map(Cow::Borrowed).collect());
+        }
+        trees
     }
 
     fn has_required(&self, node: &Node) -> bool {
-        self.required
-            .iter()
-            .all(|any| !any.is_disjoint(&node.traits))
-    }
-
-    fn is_member(&self, node: &Node) -> bool {
-        self.member_of
-            .iter()
-            .all(|any| !any.is_disjoint(&node.aggregates))
+        let mut sets = self.required.iter();
+        sets.all(|any| !any.is_disjoint(&node.traits))
     }
 
     fn hold_of(&self, node: &Node) -> bool {
+        let has_room = |(class, amount): &(ResourceClassId, u64)| {
+            let stock = node.stock(*class);
+            stock.is_some_and(|stock| stock.has_room_for(*amount))
+        };
         self.has_required(node)
             && self.forbidden.is_disjoint(&node.traits)
-            && self.is_member(node)
-            && self
-                .not_member_of
-                .is_none_or(|none| none.is_disjoint(&node.aggregates))
-            && self.resources.iter().all(|(class, amount)| {
-                node.stock(*class)
-                    .is_some_and(|stock| stock.has_room_for(*amount))
-            })
+            && node.is_member(&self.filter.member_of)
+            && self.filter.not_member_of.is_disjoint(&node.aggregates)
+            && self.resources.iter().all(has_room)
     }
 }

@@ -32,6 +32,19 @@ pub(super) struct TreeFilter<'a> {
 }
 
 impl<'a> TreeFilter<'a> {
+    /// A tree must be in one of the sets of each of these.
+    pub(super) fn of(all: Vec<Sets<'a>>) -> Self {
+        Self {
+            all,
+            ..Self::default()
+        }
+    }
+
+    /// Whether any tree set is required: without, no tree passes.
+    pub(super) fn is_bounded(&self) -> bool {
+        !self.all.is_empty()
+    }
+
     /// A tree must be in one of these sets.
     pub(super) fn require(&mut self, sets: Sets<'a>) {
         self.all.push(sets);
@@ -188,6 +201,24 @@ pub(super) fn with_any_trait<'a, 'b>(
 pub(super) fn with_any_member<'a>(indexes: &'a Indexes, any: &BTreeSet<AggregateUuid>) -> Sets<'a> {
     let sets = any.iter().filter_map(|id| indexes.with_member(id));
     sets.map(Cow::Borrowed).collect()
+}
+
+/// The trees with a trait of each set, though not of all in one provider.
+pub(super) fn with_any_traits<'a>(
+    indexes: &'a Indexes,
+    sets: &[BTreeSet<TraitId>],
+) -> TreeFilter<'a> {
+    let sets = sets.iter().map(|any| with_any_trait(indexes, any));
+    TreeFilter::of(sets.collect())
+}
+
+/// The trees with a member of some aggregate of each set, though not of all in one provider.
+pub(super) fn with_any_members<'a>(
+    indexes: &'a Indexes,
+    sets: &[BTreeSet<AggregateUuid>],
+) -> TreeFilter<'a> {
+    let sets = sets.iter().map(|any| with_any_member(indexes, any));
+    TreeFilter::of(sets.collect())
 }
 
 #[cfg(test)]

@@ -211,6 +211,12 @@ impl Node {
         Some(&self.inventories[at])
     }
 
+    /// Whether the provider is in at least one aggregate of each set.
+    pub fn is_member(&self, member_of: &[BTreeSet<AggregateUuid>]) -> bool {
+        let has = |aggregate| self.aggregates.contains(aggregate);
+        member_of.iter().all(|any| any.iter().any(has))
+    }
+
     /// Whether anything is allocated from this provider.
     pub fn in_use(&self) -> bool {
         self.inventories.iter().any(|stock| stock.used > 0)

@@ -64,9 +64,8 @@ impl<'a> Outline<'a> {
         }
         let taken = plan.variables.iter().map(|variable| {
             let demands = plan.kinds[variable.kind].demands.iter();
-            demands
-                .map(|demand| (ranks[demand.class], demand.amount))
-                .collect()
+            let taken = demands.map(|demand| (ranks[demand.class], demand.amount));
+            taken.collect()
         });
         let mut groups: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for (part, variable) in plan.variables.iter().enumerate() {
@@ -182,13 +181,10 @@ impl<'a> Summaries<'a> {
     /// when all of the answer is noted.
     pub(super) fn note_beyond(&mut self, outline: &Outline<'a>, candidate: &Candidate<'a>) {
         let used = outline.used(candidate).map(|seat| seat.place);
-        let noted = |tree| {
-            let found = self
-                .trees
-                .binary_search_by_key(&tree, |(number, _)| *number);
-            found.is_ok()
-        };
-        self.used.extend(used.filter(|place| noted(place.tree)));
+        let trees = &self.trees;
+        let noted = |tree| trees.binary_search_by_key(&tree, |(number, _)| *number);
+        self.used
+            .extend(used.filter(|place| noted(place.tree).is_ok()));
     }
 
     /// The providers of the trees noted that no candidate noted uses.
@@ -196,10 +192,7 @@ impl<'a> Summaries<'a> {
         let trees = self.trees.iter();
         let places = trees.flat_map(|(number, tree)| {
             let nodes = (0..).take(tree.nodes.len());
-            nodes.map(|node| Place {
-                tree: *number,
-                node,
-            })
+            nodes.map(|node| number.node(node))
         });
         places.filter(move |place| !self.used.contains(place))
     }
@@ -207,13 +200,9 @@ impl<'a> Summaries<'a> {
     /// The providers to be summarized with their trees, in the order of their trees' creation.
     pub fn nodes(&self) -> impl Iterator<Item = (&'a Tree, &'a Node)> + '_ {
         self.trees.iter().flat_map(move |(number, tree)| {
-            let shown = (0..).zip(&tree.nodes).filter(move |(node, _)| {
-                let place = Place {
-                    tree: *number,
-                    node: *node,
-                };
-                self.nested || self.used.contains(&place)
-            });
+            let shown = (0..)
+                .zip(&tree.nodes)
+                .filter(move |(node, _)| self.nested || self.used.contains(&number.node(*node)));
             shown.map(move |(_, node)| (*tree, &**node))
         })
     }

@@ -1,7 +1,6 @@
 //! Which trees may be anchors of an answer.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 
 use super::plan::{Kind, Plan, Rule};
 use super::sharing::SharingProviders;
@@ -9,12 +8,11 @@ use crate::query::tree_filter::{TreeFilter, with_any_member, with_any_trait};
 use crate::state::change::TraitId;
 use crate::state::indexes::Indexes;
 use crate::state::tree_set::TreeSet;
-use crate::types::AggregateUuid;
 
 /// The trees that may be anchors of an answer.
 pub(super) fn anchors<'a>(plan: &Plan<'a>, sharing: &SharingProviders<'_>) -> TreeFilter<'a> {
     let indexes = plan.state.indexes();
-    let mut filter = roots(indexes, &plan.root.required, &plan.root.forbidden);
+    let mut filter = roots(indexes, &plan.root_required, &plan.root_forbidden);
     let reach: Vec<TreeSet> = (0..plan.kinds.len())
         .map(|kind| sharing.reach(plan.state, kind))
         .collect();
@@ -23,11 +21,8 @@ pub(super) fn anchors<'a>(plan: &Plan<'a>, sharing: &SharingProviders<'_>) -> Tr
     }
     for any in &plan.trait_sets {
         let mut sets = with_any_trait(indexes, any);
-        let unnumbered = plan
-            .kinds
-            .iter()
-            .zip(&reach)
-            .filter(|(kind, _)| !kind.named);
+        let kinds = plan.kinds.iter().zip(&reach);
+        let unnumbered = kinds.filter(|(kind, _)| !kind.named);
         sets.extend(unnumbered.map(|(_, reached)| Cow::Owned(reached.clone())));
         filter.require(sets);
     }
@@ -40,29 +35,14 @@ pub(super) fn roots<'a>(
     required: &[TraitId],
     forbidden: &[TraitId],
 ) -> TreeFilter<'a> {
-    let mut filter = TreeFilter::default();
-    for id in required {
-        let set = indexes.with_root_trait(*id);
-        filter.require(set.map(Cow::Borrowed).into_iter().collect());
-    }
-    for set in forbidden
+    let with = |id: &TraitId| indexes.with_root_trait(*id);
+    let required = required.iter().map(with);
+    let sets = required.map(|set| set.map(Cow::Borrowed).into_iter().collect());
+    let mut filter = TreeFilter::of(sets.collect());
+    forbidden
         .iter()
-        .filter_map(|id| indexes.with_root_trait(*id))
-    {
-        filter.forbid(set);
-    }
-    filter
-}
-
-/// The trees with a member of some aggregate of each set, though not of all in one provider.
-pub(super) fn members<'a>(
-    indexes: &'a Indexes,
-    member_of: &[BTreeSet<AggregateUuid>],
-) -> TreeFilter<'a> {
-    let mut filter = TreeFilter::default();
-    for any in member_of {
-        filter.require(with_any_member(indexes, any));
-    }
+        .filter_map(with)
+        .for_each(|set| filter.forbid(set));
     filter
 }
 

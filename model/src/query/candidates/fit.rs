@@ -26,19 +26,26 @@ impl<'a> TreeSearch<'a> {
         } else {
             kind.count
         };
-        kind.demands
-            .iter()
-            .map(|demand| room[demand.class] / demand.amount)
-            .fold(most, u64::min)
+        let demands = kind.demands.iter();
+        let fits = demands.map(|demand| room[demand.class] / demand.amount);
+        fits.fold(most, u64::min)
+    }
+
+    /// The same, but 0 where it is known to lead nowhere.
+    pub(super) fn open_fits(&self, plan: &Plan<'a>, kind: usize, slot: SlotIndex) -> u64 {
+        match self.is_nogood(kind, slot) {
+            true => 0,
+            false => self.fits(plan, kind, slot),
+        }
     }
 
     /// Whether another provider of the slot's tree is used already.
     fn tree_is_taken(&self, slot: SlotIndex) -> bool {
-        let slots = &self.instance.slots;
-        let tree = slots[slot as usize].place.tree;
-        self.taking_from[slot as usize] == 0
-            && (0..slots.len())
-                .any(|other| self.taking_from[other] > 0 && slots[other].place.tree == tree)
+        let tree = |slot| self.instance.place(slot).tree;
+        let mut taking = (0..)
+            .zip(&self.taking_from)
+            .filter(|(_, taking)| **taking > 0);
+        self.taking_from[slot as usize] == 0 && taking.any(|(other, _)| tree(other) == tree(slot))
     }
 
     fn rooms_suffice(&self, plan: &Plan<'a>) -> bool {
@@ -49,11 +56,7 @@ impl<'a> TreeSearch<'a> {
             kinds_left += 1;
             let (mut ways, mut slots) = (0, 0);
             for &slot in &self.instance.domains[kind] {
-                let fits = if self.is_nogood(kind, slot) {
-                    0
-                } else {
-                    self.fits(plan, kind, slot)
-                };
+                let fits = self.open_fits(plan, kind, slot);
                 ways += fits;
                 slots += fits.min(1);
                 if ways >= left && slots >= total {
@@ -83,20 +86,17 @@ impl<'a> TreeSearch<'a> {
         let room = (0..self.instance.slots.len())
             .map(|slot| self.instance.room[slot * classes + contest.class])
             .collect();
-        let kinds = contest
-            .kinds
-            .iter()
-            .filter(|(kind, _)| self.left[*kind] > 0);
-        self.flows(plan, kinds.copied(), room)
+        self.flows(plan, contest.kinds.iter().copied(), room)
     }
 
     /// Whether there are enough providers for all named groups to have one of their own.
     fn isolation_has_room(&self, plan: &Plan<'a>) -> bool {
         let kinds = (0..plan.kinds.len()).filter(|kind| plan.kinds[*kind].named);
-        let kinds = kinds
-            .filter(|kind| self.left[*kind] > 0)
-            .map(|kind| (kind, 1));
-        self.flows(plan, kinds, vec![1; self.instance.slots.len()])
+        self.flows(
+            plan,
+            kinds.map(|kind| (kind, 1)),
+            vec![1; self.instance.slots.len()],
+        )
     }
 
     fn flows(
@@ -106,12 +106,10 @@ impl<'a> TreeSearch<'a> {
         room: Vec<u64>,
     ) -> bool {
         let mut flow = Flow::new(room);
-        for (kind, amount) in kinds {
+        for (kind, amount) in kinds.filter(|(kind, _)| self.left[*kind] > 0) {
             let mut limits = vec![0; self.instance.slots.len()];
             for &slot in &self.instance.domains[kind] {
-                if !self.is_nogood(kind, slot) {
-                    limits[slot as usize] = self.fits(plan, kind, slot) * amount;
-                }
+                limits[slot as usize] = self.open_fits(plan, kind, slot) * amount;
             }
             if !flow.add(self.left[kind] * amount, limits) {
                 return false;
@@ -126,17 +124,11 @@ impl<'a> TreeSearch<'a> {
         let sets = plan.trait_sets.len();
         (0..sets).all(|set| {
             let covers = |slot: SlotIndex| self.instance.covers[slot as usize * sets + set];
-            self.placements(plan)
-                .any(|(kind, slot)| !plan.kinds[kind].named && covers(slot))
-                || (0..plan.kinds.len())
-                    .filter(|kind| !plan.kinds[*kind].named && self.left[*kind] > 0)
-                    .any(|kind| {
-                        self.instance.domains[kind].iter().any(|&slot| {
-                            covers(slot)
-                                && !self.is_nogood(kind, slot)
-                                && self.fits(plan, kind, slot) > 0
-                        })
-                    })
+            let mut placed = self.placements(plan);
+            let mut left = (0..plan.kinds.len())
+                .filter(|kind| !plan.kinds[*kind].named && self.left[*kind] > 0);
+            placed.any(|(kind, slot)| !plan.kinds[kind].named && covers(slot))
+                || left.any(|kind| self.open_slots(plan, kind).any(covers))
         })
     }
 }

@@ -1,12 +1,13 @@
 //! One anchor laid out for the search: its providers, and those that share with it, that could
 //! serve something.
 
+use super::answer::Seat;
 use super::plan::{Plan, has_any};
 use super::sharing::SharingProviders;
 use crate::state::Place;
 use crate::state::change::ProviderId;
 use crate::state::indexes::offer;
-use crate::state::tree::{Node, Tree, TreeNumber};
+use crate::state::tree::{Tree, TreeNumber};
 
 /// Index into [`Instance::slots`].
 pub(super) type SlotIndex = u32;
@@ -34,10 +35,7 @@ pub(super) struct Instance<'a> {
 /// A provider.
 #[derive(Clone, Copy)]
 pub(super) struct Slot<'a> {
-    pub(super) place: Place,
-    pub(super) node: &'a Node,
-    /// The one that the provider is in.
-    pub(super) tree: &'a Tree,
+    pub(super) seat: Seat<'a>,
     /// It may serve other trees too.
     pub(super) shares: bool,
     /// It is in another tree than the anchor's.
@@ -71,18 +69,12 @@ impl<'a> Instance<'a> {
             if self.kinds.len() == from {
                 continue;
             }
-            let place = Place {
-                tree: number,
-                node: index,
-            };
-            let shares = sharing.shares(node);
+            let place = number.node(index);
             self.add_slot(
                 from,
                 Slot {
-                    place,
-                    node,
-                    tree,
-                    shares,
+                    seat: Seat { place, node, tree },
+                    shares: sharing.shares(node),
                     outside: false,
                 },
             );
@@ -90,13 +82,10 @@ impl<'a> Instance<'a> {
         for provider in sharing.reaching(number, tree) {
             let from = self.kinds.len();
             self.kinds.extend_from_slice(&provider.kinds);
-            let (place, node, tree) = (provider.place, provider.node, provider.tree);
             self.add_slot(
                 from,
                 Slot {
-                    place,
-                    node,
-                    tree,
+                    seat: provider.seat,
                     shares: true,
                     outside: true,
                 },
@@ -117,7 +106,7 @@ impl<'a> Instance<'a> {
     }
 
     fn add_slot(&mut self, from: usize, slot: Slot<'a>) {
-        let (id, to) = (slot.node.id, self.kinds.len());
+        let (id, to) = (slot.seat.node.id, self.kinds.len());
         self.found.push(Found {
             id,
             slot: self.slots.len(),
@@ -149,15 +138,14 @@ impl<'a> Instance<'a> {
         }
         for slot in &self.slots {
             for class in &plan.classes {
-                let stock = slot
-                    .node
-                    .inventories
-                    .iter()
-                    .find(|stock| stock.class == *class);
-                self.room.push(stock.map_or(0, offer));
+                self.room
+                    .push(slot.seat.node.stock(*class).map_or(0, offer));
             }
-            self.covers
-                .extend(plan.trait_sets.iter().map(|any| has_any(slot.node, any)));
+            self.covers.extend(
+                plan.trait_sets
+                    .iter()
+                    .map(|any| has_any(slot.seat.node, any)),
+            );
         }
         true
     }
@@ -165,11 +153,8 @@ impl<'a> Instance<'a> {
     fn sort_by_place(&mut self, plan: &Plan<'a>) {
         let watched = |kind: usize| !plan.kinds[kind].subtrees.is_empty();
         let sorted = (0..plan.kinds.len()).map(|kind| {
-            let mut slots = if watched(kind) {
-                self.domains[kind].clone()
-            } else {
-                Vec::new()
-            };
+            let domain = self.domains[kind].iter().filter(|_| watched(kind));
+            let mut slots: Vec<_> = domain.copied().collect();
             slots.sort_unstable_by_key(|slot| self.place(*slot));
             slots
         });
@@ -178,23 +163,23 @@ impl<'a> Instance<'a> {
 
     /// Slots that could serve a kind and lie in the subtree that another slot heads.
     pub(super) fn below(&self, head: SlotIndex, kind: usize) -> &[SlotIndex] {
-        let head = &self.slots[head as usize];
+        let head = &self.slots[head as usize].seat;
         let sorted = &self.by_place[kind];
         let until = |node: u32| {
-            let end = Place { node, ..head.place };
+            let end = head.place.tree.node(node);
             sorted.partition_point(|slot| self.place(*slot) < end)
         };
         &sorted[until(head.place.node)..until(head.node.subtree_end)]
     }
 
-    fn place(&self, slot: SlotIndex) -> Place {
-        self.slots[slot as usize].place
+    pub(super) fn place(&self, slot: SlotIndex) -> Place {
+        self.slots[slot as usize].seat.place
     }
 
     /// Whether a slot lies in the subtree that another heads.
     pub(super) fn heads(&self, head: SlotIndex, slot: SlotIndex) -> bool {
-        let (head, slot) = (&self.slots[head as usize], &self.slots[slot as usize]);
-        head.place.tree == slot.place.tree
-            && (head.place.node..head.node.subtree_end).contains(&slot.place.node)
+        let (head, slot) = (&self.slots[head as usize].seat, self.place(slot));
+        head.place.tree == slot.tree
+            && (head.place.node..head.node.subtree_end).contains(&slot.node)
     }
 }

@@ -24,7 +24,10 @@ pub(super) struct Plan<'a> {
     /// Sets of traits which the providers of the unnumbered group must have between them, one
     /// of each set.
     pub(super) trait_sets: Vec<Vec<TraitId>>,
-    pub(super) root: RootRule,
+    /// What the anchor's root must have.
+    pub(super) root_required: Vec<TraitId>,
+    /// What the anchor's root must not have.
+    pub(super) root_forbidden: Vec<TraitId>,
     /// Named groups must have providers of their own.
     pub(super) isolate: bool,
     /// At most one provider of each tree may be used.
@@ -75,13 +78,6 @@ pub(super) struct Demand {
     pub(super) amount: u64,
 }
 
-/// What is asked of an anchor's root.
-#[derive(Default)]
-pub(super) struct RootRule {
-    pub(super) required: Vec<TraitId>,
-    pub(super) forbidden: Vec<TraitId>,
-}
-
 /// Several kinds want the same class.
 pub(super) struct Contest {
     pub(super) class: usize,
@@ -101,10 +97,8 @@ impl<'a> Plan<'a> {
             classes: Vec::new(),
             subtrees: Vec::new(),
             trait_sets: Vec::new(),
-            root: RootRule {
-                required: ids(state, &request.root_required)?,
-                forbidden: ids(state, &request.root_forbidden)?,
-            },
+            root_required: ids(state, &request.root_required)?,
+            root_forbidden: ids(state, &request.root_forbidden)?,
             isolate: request.group_policy == Some(GroupPolicy::Isolate),
             one_per_tree: !request.nested && !state.indexes().nested().is_empty(),
             contests: Vec::new(),
@@ -113,22 +107,20 @@ impl<'a> Plan<'a> {
         };
         // One group alone is no constraint.
         let several = |suffixes: &&BTreeSet<String>| {
-            request
-                .groups
-                .iter()
-                .filter(|group| suffixes.contains(&group.suffix))
-                .count()
-                > 1
+            let groups = request.groups.iter();
+            let concerned = groups.filter(|group| suffixes.contains(&group.suffix));
+            concerned.count() > 1
         };
-        let subtrees: Vec<&BTreeSet<String>> =
-            request.same_subtree.iter().filter(several).collect();
+        let subtrees: Vec<_> = request.same_subtree.iter().filter(several).collect();
         for (index, group) in request.groups.iter().enumerate() {
             plan.rules.push(Rule::of(state, group)?);
             plan.add_variables(&request.groups, index, &subtrees)?;
         }
-        plan.subtrees = (0..subtrees.len())
-            .map(|subtree| plan.kinds_where(|kind| kind.subtrees.contains(&subtree)))
-            .collect();
+        let kinds_in = |subtree| {
+            let is_in = |kind: &usize| plan.kinds[*kind].subtrees.contains(&subtree);
+            (0..plan.kinds.len()).filter(is_in).collect()
+        };
+        plan.subtrees = (0..subtrees.len()).map(kinds_in).collect();
         plan.find_contests();
         (!plan.variables.is_empty()).then_some(plan)
     }
@@ -143,14 +135,11 @@ impl<'a> Plan<'a> {
         let mut demands = Vec::new();
         for (name, amount) in &group.resources {
             let id = self.state.class_given(name)?;
-            let class = self
-                .classes
-                .iter()
-                .position(|class| *class == id)
-                .unwrap_or_else(|| {
-                    self.classes.push(id);
-                    self.classes.len() - 1
-                });
+            let known = self.classes.iter().position(|class| *class == id);
+            let class = known.unwrap_or(self.classes.len());
+            if known.is_none() {
+                self.classes.push(id);
+            }
             demands.push(Demand {
                 class,
                 id,
@@ -195,12 +184,6 @@ impl<'a> Plan<'a> {
         });
     }
 
-    fn kinds_where(&self, of: impl Fn(&Kind) -> bool) -> Vec<usize> {
-        (0..self.kinds.len())
-            .filter(|kind| of(&self.kinds[*kind]))
-            .collect()
-    }
-
     fn find_contests(&mut self) {
         let mut several_of_a_kind = false;
         for class in 0..self.classes.len() {
@@ -212,13 +195,8 @@ impl<'a> Plan<'a> {
                 self.contests.push(Contest { class, kinds });
             }
         }
-        let named: u64 = self
-            .kinds
-            .iter()
-            .filter(|kind| kind.named)
-            .map(|kind| kind.count)
-            .sum();
-        self.isolate &= named > 1;
+        let named = self.kinds.iter().filter(|kind| kind.named);
+        self.isolate &= named.map(|kind| kind.count).sum::<u64>() > 1;
         self.independent = self.contests.is_empty()
             && !several_of_a_kind
             && !self.isolate
@@ -237,7 +215,7 @@ impl<'a> Plan<'a> {
         kind.has_room(node)
             && rule.in_tree.is_none_or(|only| only == tree)
             && !has_any(node, &rule.forbidden)
-            && (rule.is_member(node) || rule.is_member(root))
+            && (node.is_member(rule.member_of) || root.is_member(rule.member_of))
             && !rule.is_barred(node)
             && !rule.is_barred(root)
     }
@@ -258,44 +236,29 @@ impl<'a> Plan<'a> {
     /// asked of the anchor's root is left to the filter.
     pub(super) fn serves_others(&self, kind: &Kind, tree: TreeNumber, node: &Node) -> bool {
         let rule = &self.rules[kind.rule];
-        if rule.named {
-            return kind.has_room(node) && rule.named_accepts(tree, node);
-        }
-        kind.has_room(node)
-            && rule.in_tree.is_none()
-            && !has_any(node, &rule.forbidden)
-            && rule.is_member(node)
-            && !rule.is_barred(node)
+        (rule.named || rule.in_tree.is_none()) && self.serves(kind, tree, node, node)
     }
 }
 
 impl Kind {
     fn demand(&self, class: usize) -> Option<u64> {
-        self.demands
-            .iter()
-            .find(|demand| demand.class == class)
-            .map(|demand| demand.amount)
+        let demand = self.demands.iter().find(|demand| demand.class == class);
+        demand.map(|demand| demand.amount)
     }
 
     fn has_room(&self, node: &Node) -> bool {
-        self.demands.iter().all(|demand| {
-            node.inventories
-                .iter()
-                .find(|stock| stock.class == demand.id)
-                .is_some_and(|stock| {
-                    stock.inventory.permits_amount(demand.amount) && offer(stock) >= demand.amount
-                })
+        self.demands.iter().all(|Demand { id, amount, .. }| {
+            let stock = node.stock(*id);
+            stock.is_some_and(|stock| {
+                stock.inventory.permits_amount(*amount) && offer(stock) >= *amount
+            })
         })
     }
 }
 
 impl<'a> Rule<'a> {
     fn of(state: &State, group: &'a RequestGroup) -> Option<Self> {
-        let required = group
-            .required
-            .iter()
-            .map(|any| ids(state, any))
-            .collect::<Option<_>>()?;
+        let required = group.required.iter().map(|any| ids(state, any));
         let in_tree = match &group.in_tree {
             Some(provider) => Some(state.place_given(provider)?.tree),
             None => None,
@@ -304,7 +267,7 @@ impl<'a> Rule<'a> {
         Some(Self {
             named: !group.suffix.is_empty(),
             resourceless,
-            required,
+            required: required.collect::<Option<_>>()?,
             forbidden: ids(state, &group.forbidden)?,
             member_of: &group.member_of,
             not_member_of: &group.not_member_of,
@@ -320,27 +283,14 @@ impl<'a> Rule<'a> {
             && self.in_tree.is_none_or(|only| only == tree)
             && self.required.iter().all(|any| has_any(node, any))
             && !has_any(node, &self.forbidden)
-            && self.is_member(node)
+            && node.is_member(self.member_of)
             && !self.is_barred(node)
     }
 
-    fn is_member(&self, node: &Node) -> bool {
-        is_member(self.member_of, node)
-    }
-
     fn is_barred(&self, node: &Node) -> bool {
-        self.not_member_of
-            .iter()
-            .any(|aggregate| node.aggregates.contains(aggregate))
+        let mut barred = self.not_member_of.iter();
+        barred.any(|aggregate| node.aggregates.contains(aggregate))
     }
-}
-
-/// Whether a provider is in at least one aggregate of each set.
-pub(super) fn is_member(member_of: &[BTreeSet<AggregateUuid>], node: &Node) -> bool {
-    member_of.iter().all(|any| {
-        any.iter()
-            .any(|aggregate| node.aggregates.contains(aggregate))
-    })
 }
 
 /// Whether a provider has at least one of these traits.

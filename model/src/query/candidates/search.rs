@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use super::answer::{Candidate, Outline, Seat, Summaries};
+use super::answer::{Candidate, Outline, Summaries};
 use super::budget::StepBudget;
 use super::filter::anchors;
 use super::instance::SlotIndex;
@@ -101,19 +101,16 @@ impl<'a> Search<'a> {
     /// use. Looks at no other candidates than those that could use one of these providers.
     pub fn complete(&mut self, summaries: &mut Summaries<'a>) {
         summaries.settle();
-        let Some(mut explorer) = self.explorer.take().filter(|one| one.plan.one_per_tree) else {
+        let Some(explorer) = self.explorer.take().filter(|one| one.plan.one_per_tree) else {
             return;
         };
-        let mut wanted: BTreeSet<Place> = summaries
-            .unused()
+        let unused = summaries.unused();
+        let mut wanted: BTreeSet<Place> = unused
             .filter(|place| explorer.plan.could_use(*place))
             .collect();
-        explorer.confine_to(&wanted);
+        let mut explorer = explorer.confined_to(&wanted);
         for _ in 0..self.beyond {
-            if wanted.is_empty() {
-                return;
-            }
-            if !explorer.next(&mut self.budget) {
+            if wanted.is_empty() || !explorer.next(&mut self.budget) {
                 return;
             }
             summaries.note_beyond(&self.outline, &explorer.found);
@@ -159,6 +156,15 @@ impl<'a> Explorer<'a> {
             anchors.start_anywhere(seed, plan.state.tree_numbers_end());
         }
         let strategy = (plan.seed).map_or(strategy, |_| GenerationStrategy::BreadthFirst);
+        Self::over(plan, sharing, anchors, strategy)
+    }
+
+    fn over(
+        plan: Plan<'a>,
+        sharing: SharingProviders<'a>,
+        anchors: TreeFilter<'a>,
+        strategy: GenerationStrategy,
+    ) -> Self {
         Self {
             plan,
             sharing,
@@ -176,42 +182,31 @@ impl<'a> Explorer<'a> {
     }
 
     /// Begins again, with only those anchors for which these providers could serve something.
-    fn confine_to(&mut self, places: &BTreeSet<Place>) {
+    fn confined_to(self, places: &BTreeSet<Place>) -> Self {
         let own = TreeSet::from_iter(places.iter().map(|place| place.tree.0));
         let state: &'a State = self.plan.state;
-        let shared = places
-            .iter()
-            .map(|place| state.node(*place))
+        let nodes = places.iter().map(|place| state.node(*place));
+        let shared = nodes
             .filter(|node| self.sharing.shares(node))
             .flat_map(|node| node.aggregates.iter())
             .filter_map(|aggregate| state.indexes().with_member(aggregate));
         let own = std::iter::once(Cow::Owned(own));
         let trees = own.chain(shared.map(Cow::Borrowed)).collect();
-        self.anchors = anchors(&self.plan, &self.sharing);
-        self.anchors.require(trees);
-        self.under_way = false;
-        self.waiting.clear();
-        self.waiting_bytes = 0;
-        self.given.clear();
-        self.outside.clear();
+        let mut anchors = anchors(&self.plan, &self.sharing);
+        anchors.require(trees);
+        Self::over(self.plan, self.sharing, anchors, self.strategy)
     }
 
     /// Finds the next candidate; false at the end, or when the watch ends the search.
     pub(super) fn next(&mut self, budget: &mut StepBudget<'_>) -> bool {
-        match self.strategy {
-            GenerationStrategy::DepthFirst => self.next_deep(budget),
-            GenerationStrategy::BreadthFirst => self.next_broad(budget),
-        }
-    }
-
-    fn next_deep(&mut self, budget: &mut StepBudget<'_>) -> bool {
         loop {
-            if !self.under_way && !self.open_anchor(budget) {
+            if !self.under_way && !self.open_anchor(budget) && !self.resume(budget) {
                 return false;
             }
             match self.current.next(&self.plan, budget) {
                 Step::Found => {
                     if self.take_found() {
+                        self.take_turns();
                         return true;
                     }
                 }
@@ -221,35 +216,29 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    fn next_broad(&mut self, budget: &mut StepBudget<'_>) -> bool {
-        loop {
-            if !self.under_way && !self.open_anchor(budget) {
-                if budget.stopped() {
-                    return false;
-                }
-                let Some(next) = self.waiting.pop_front() else {
-                    return false;
-                };
-                self.waiting_bytes -= next.bytes();
-                self.current = next;
-                self.under_way = true;
-            }
-            match self.current.next(&self.plan, budget) {
-                Step::Found => {
-                    if self.take_found() {
-                        self.under_way = false;
-                        if !self.current.is_last(&self.plan) {
-                            let waiting = std::mem::take(&mut self.current);
-                            self.waiting_bytes += waiting.bytes();
-                            self.waiting.push_back(waiting);
-                        }
-                        return true;
-                    }
-                }
-                Step::Exhausted => self.under_way = false,
-                Step::Stopped => return false,
-            }
+    /// Breadth first, an anchor that gave one waits for its next turn.
+    fn take_turns(&mut self) {
+        if self.strategy == GenerationStrategy::DepthFirst {
+            return;
         }
+        self.under_way = false;
+        if !self.current.is_last(&self.plan) {
+            let waiting = std::mem::take(&mut self.current);
+            self.waiting_bytes += waiting.bytes();
+            self.waiting.push_back(waiting);
+        }
+    }
+
+    /// Goes on with the anchor that has waited longest.
+    fn resume(&mut self, budget: &StepBudget<'_>) -> bool {
+        let next = self.waiting.pop_front_if(|_| !budget.stopped());
+        let Some(next) = next else {
+            return false;
+        };
+        self.waiting_bytes -= next.bytes();
+        self.current = next;
+        self.under_way = true;
+        true
     }
 
     /// Begins on the next anchor that may have something new.
@@ -278,10 +267,8 @@ impl<'a> Explorer<'a> {
             return true;
         }
         let places = |slots: &Vec<u32>| {
-            slots
-                .iter()
-                .map(|slot| instance.slots[*slot as usize].place)
-                .collect()
+            let places = slots.iter().map(|slot| instance.place(*slot));
+            places.collect()
         };
         self.outside
             .insert(instance.domains.iter().map(places).collect())
@@ -292,19 +279,12 @@ impl<'a> Explorer<'a> {
         self.current.solution(&mut self.solution);
         let slots = self.solution.iter();
         let slots = slots.map(|index| self.current.instance.slots[*index as usize]);
-        if slots.clone().all(|slot| slot.shares)
-            && !self
-                .given
-                .insert(slots.clone().map(|slot| slot.place).collect())
-        {
+        let places = || slots.clone().map(|slot| slot.seat.place);
+        if slots.clone().all(|slot| slot.shares) && !self.given.insert(places().collect()) {
             return false;
         }
         self.found.seats.clear();
-        self.found.seats.extend(slots.map(|slot| Seat {
-            place: slot.place,
-            node: slot.node,
-            tree: slot.tree,
-        }));
+        self.found.seats.extend(slots.map(|slot| slot.seat));
         true
     }
 }

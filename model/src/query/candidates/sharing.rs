@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use super::answer::Seat;
 use super::budget::StepBudget;
 use super::plan::Plan;
+use crate::state::State;
 use crate::state::change::TraitId;
 use crate::state::tree::{Node, Tree, TreeNumber};
 use crate::state::tree_set::TreeSet;
-use crate::state::{Place, State};
 use crate::types::AggregateUuid;
 
 const SHARING_TRAIT: &str = "MISC_SHARES_VIA_AGGREGATE";
@@ -22,9 +23,7 @@ pub(super) struct SharingProviders<'a> {
 
 /// One of them.
 pub(super) struct SharingProvider<'a> {
-    pub(super) place: Place,
-    pub(super) node: &'a Node,
-    pub(super) tree: &'a Tree,
+    pub(super) seat: Seat<'a>,
     /// The kinds that it could serve.
     pub(super) kinds: Vec<usize>,
 }
@@ -38,9 +37,8 @@ impl<'a> SharingProviders<'a> {
             by_aggregate: BTreeMap::new(),
             sharing_trait: name.and_then(|name| plan.state.trait_id(&name)),
         };
-        let trees = sharing
-            .sharing_trait
-            .and_then(|id| plan.state.indexes().with_trait(id));
+        let id = sharing.sharing_trait;
+        let trees = id.and_then(|id| plan.state.indexes().with_trait(id));
         for number in trees.into_iter().flat_map(TreeSet::iter) {
             let number = TreeNumber(number);
             let Some(tree) = plan.state.tree(number) else {
@@ -52,36 +50,26 @@ impl<'a> SharingProviders<'a> {
             }
             for (node, index) in tree.nodes.iter().zip(0..) {
                 if sharing.shares(node) {
-                    let place = Place {
-                        tree: number,
-                        node: index,
-                    };
-                    sharing.add(plan, place, node, tree);
+                    let place = number.node(index);
+                    sharing.add(plan, Seat { place, node, tree });
                 }
             }
         }
         sharing
     }
 
-    fn add(&mut self, plan: &Plan<'a>, place: Place, node: &'a Node, tree: &'a Tree) {
-        let kinds: Vec<usize> = (0..plan.kinds.len())
-            .filter(|kind| plan.serves_others(&plan.kinds[*kind], place.tree, node))
-            .collect();
+    fn add(&mut self, plan: &Plan<'a>, seat: Seat<'a>) {
+        let serves =
+            |kind: &usize| plan.serves_others(&plan.kinds[*kind], seat.place.tree, seat.node);
+        let kinds: Vec<_> = (0..plan.kinds.len()).filter(serves).collect();
         if kinds.is_empty() {
             return;
         }
-        for aggregate in node.aggregates.iter() {
-            self.by_aggregate
-                .entry(aggregate)
-                .or_default()
-                .push(self.list.len());
+        for aggregate in seat.node.aggregates.iter() {
+            let providers = self.by_aggregate.entry(aggregate).or_default();
+            providers.push(self.list.len());
         }
-        self.list.push(SharingProvider {
-            place,
-            node,
-            tree,
-            kinds,
-        });
+        self.list.push(SharingProvider { seat, kinds });
     }
 
     /// Whether a provider shares.
@@ -94,9 +82,8 @@ impl<'a> SharingProviders<'a> {
     pub(super) fn reach(&self, state: &State, kind: usize) -> TreeSet {
         let mut reach = TreeSet::default();
         for (aggregate, providers) in &self.by_aggregate {
-            if providers
-                .iter()
-                .any(|provider| self.list[*provider].kinds.contains(&kind))
+            let serves = |provider: &usize| self.list[*provider].kinds.contains(&kind);
+            if providers.iter().any(serves)
                 && let Some(members) = state.indexes().with_member(aggregate)
             {
                 reach.absorb(members);
@@ -110,20 +97,14 @@ impl<'a> SharingProviders<'a> {
         if self.list.is_empty() {
             return Vec::new();
         }
-        let mut found: Vec<usize> = tree
-            .nodes
-            .iter()
-            .flat_map(|node| node.aggregates.iter())
-            .filter_map(|aggregate| self.by_aggregate.get(aggregate))
-            .flatten()
-            .copied()
-            .collect();
+        let aggregates = tree.nodes.iter().flat_map(|node| node.aggregates.iter());
+        let providers = aggregates.filter_map(|aggregate| self.by_aggregate.get(aggregate));
+        let mut found: Vec<usize> = providers.flatten().copied().collect();
         found.sort_unstable();
         found.dedup();
+        let found = found.into_iter().map(|index| &self.list[index]);
         found
-            .into_iter()
-            .map(|index| &self.list[index])
-            .filter(|provider| provider.place.tree != number)
+            .filter(|provider| provider.seat.place.tree != number)
             .collect()
     }
 }

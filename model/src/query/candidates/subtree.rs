@@ -18,11 +18,8 @@ impl<'a> TreeSearch<'a> {
                 .iter()
                 .filter(|kind| self.left[**kind] > 0)
                 .flat_map(|kind| self.open_slots(plan, *kind));
-            placed
-                .iter()
-                .copied()
-                .chain(heads)
-                .any(|head| self.can_head(plan, head, &placed, kinds))
+            let mut heads = placed.iter().copied().chain(heads);
+            heads.any(|head| self.can_head(plan, head, &placed, kinds))
         })
     }
 
@@ -42,18 +39,19 @@ impl<'a> TreeSearch<'a> {
                     let Some(slot) = below.next() else {
                         return false;
                     };
-                    if !self.is_nogood(*kind, *slot) {
-                        missing = missing.saturating_sub(self.fits(plan, *kind, *slot));
-                    }
+                    missing = missing.saturating_sub(self.open_fits(plan, *kind, *slot));
                 }
                 true
             })
     }
 
-    fn open_slots(&self, plan: &Plan<'a>, kind: usize) -> impl Iterator<Item = SlotIndex> {
-        self.instance.domains[kind]
-            .iter()
-            .copied()
-            .filter(move |slot| !self.is_nogood(kind, *slot) && self.fits(plan, kind, *slot) > 0)
+    /// The slots that a variable of a kind can still be placed on.
+    pub(super) fn open_slots(
+        &self,
+        plan: &Plan<'a>,
+        kind: usize,
+    ) -> impl Iterator<Item = SlotIndex> {
+        let domain = self.instance.domains[kind].iter().copied();
+        domain.filter(move |slot| self.open_fits(plan, kind, *slot) > 0)
     }
 }

@@ -21,21 +21,17 @@ impl<'a> TreeSearch<'a> {
         if domain.len() == 1 {
             return vec![slot];
         }
+        let others = domain.iter().copied();
         if plan.subtrees.is_empty() {
             let label = self.label(plan, slot);
-            return domain
-                .iter()
-                .copied()
-                .filter(|other| *other == slot || self.label(plan, *other) == label)
-                .collect();
+            let alike = |other: &SlotIndex| *other == slot || self.label(plan, *other) == label;
+            return others.filter(alike).collect();
         }
         let orbits = self.orbits(plan);
         let orbit = orbits.get(&slot);
-        domain
-            .iter()
-            .copied()
-            .filter(|other| *other == slot || (orbit.is_some() && orbits.get(other) == orbit))
-            .collect()
+        let alike =
+            |other: &SlotIndex| *other == slot || (orbit.is_some() && orbits.get(other) == orbit);
+        others.filter(alike).collect()
     }
 
     fn label(&self, plan: &Plan<'a>, slot: SlotIndex) -> Label {
@@ -45,15 +41,14 @@ impl<'a> TreeSearch<'a> {
         let covers = &self.instance.covers[index * sets..(index + 1) * sets];
         label.extend(covers.iter().map(|covers| u64::from(*covers)));
         label.extend((0..plan.kinds.len()).map(|kind| {
-            u64::from(
-                self.left[kind] > 0 && self.instance.domains[kind].binary_search(&slot).is_ok(),
-            )
+            let domain = &self.instance.domains[kind];
+            u64::from(self.left[kind] > 0 && domain.binary_search(&slot).is_ok())
         }));
         if plan.isolate {
             label.push(u64::from(self.named_on[index]));
         }
         if plan.one_per_tree {
-            label.push(u64::from(self.instance.slots[index].place.tree.0));
+            label.push(u64::from(self.instance.place(slot).tree.0));
             label.push(u64::from(self.taking_from[index]));
         }
         label
@@ -70,7 +65,8 @@ impl<'a> TreeSearch<'a> {
             vec![(None, Vec::new()); tree.nodes.len()];
         for (slot, index) in self.instance.slots.iter().zip(0..) {
             if !slot.outside {
-                labels[slot.place.node as usize] = (Some(index), self.placed_label(plan, index));
+                labels[slot.seat.place.node as usize] =
+                    (Some(index), self.placed_label(plan, index));
             }
         }
         let shapes = shapes(&labels, |node| {

@@ -6,20 +6,14 @@
 use std::collections::BTreeSet;
 
 use super::budget::StepBudget;
-use super::filter::{members, roots};
-use super::plan::{Plan, has_any, is_member};
+use super::filter::roots;
+use super::plan::{Plan, has_any};
 use super::request::{CandidateError, CandidateRequest, RequestGroup};
 use super::search::Explorer;
+use crate::query::tree_filter::with_any_members;
 use crate::state::State;
 use crate::state::change::TraitId;
 use crate::types::{AggregateUuid, Given, TraitName};
-
-/// Where the first error was found: everything before it decides whether it is seen at all.
-enum Stage {
-    Root,
-    Classes(usize),
-    Traits(usize),
-}
 
 /// Resolves a request; `None` if it certainly has no answer.
 pub(super) fn resolve<'a>(
@@ -27,76 +21,55 @@ pub(super) fn resolve<'a>(
     request: &'a CandidateRequest,
     budget: &mut StepBudget<'_>,
 ) -> Result<Option<Plan<'a>>, CandidateError> {
-    let Some((stage, error)) = first_error(state, request) else {
+    let CandidateRequest {
+        groups,
+        root_required,
+        root_forbidden,
+        ..
+    } = request;
+    let unknown = [root_required, root_forbidden].into_iter();
+    if let Some(error) = unknown
+        .flatten()
+        .find_map(|name| unknown_trait(state, name))
+    {
+        return Err(error);
+    }
+    let is_wrong = |group: &RequestGroup| {
+        unknown_class(state, group).is_some() || unknown_trait_of(state, group).is_some()
+    };
+    let Some(first) = groups.iter().position(is_wrong) else {
         return Ok(Plan::build(state, request));
     };
-    if nothing_before(state, request, &stage, budget) {
-        Ok(None)
-    } else {
-        Err(error)
+    let mut before = groups[..first].iter();
+    let group = &groups[first];
+    if !any_root(state, root_required, root_forbidden, budget)
+        || !before.all(|group| has_answer_alone(state, request, group, budget))
+    {
+        return Ok(None);
     }
+    if let Some(error) = unknown_class(state, group) {
+        return Err(error);
+    }
+    if !group.member_of.is_empty() && !any_member(state, &group.member_of, budget) {
+        return Ok(None);
+    }
+    unknown_trait_of(state, group).map_or(Ok(None), Err)
 }
 
-/// The first thing that a request names and that does not exist.
-fn first_error(state: &State, request: &CandidateRequest) -> Option<(Stage, CandidateError)> {
-    let unknown = |names: &BTreeSet<Given<TraitName>>| {
-        let name = names
-            .iter()
-            .find(|name| state.trait_given(name).is_none())?;
-        Some(CandidateError::UnknownTraits(vec![name.clone()]))
-    };
-    let root = unknown(&request.root_required).or_else(|| unknown(&request.root_forbidden));
-    if let Some(error) = root {
-        return Some((Stage::Root, error));
-    }
-    for (index, group) in request.groups.iter().enumerate() {
-        let class = group
-            .resources
-            .keys()
-            .find(|name| state.class_given(name).is_none());
-        if let Some(name) = class {
-            let error = CandidateError::UnknownResourceClass(name.clone());
-            return Some((Stage::Classes(index), error));
-        }
-        let traits = group
-            .required
-            .iter()
-            .find_map(unknown)
-            .or_else(|| unknown(&group.forbidden));
-        if let Some(error) = traits {
-            return Some((Stage::Traits(index), error));
-        }
-    }
-    None
+fn unknown_class(state: &State, group: &RequestGroup) -> Option<CandidateError> {
+    let mut names = group.resources.keys();
+    let name = names.find(|name| state.class_given(name).is_none())?;
+    Some(CandidateError::UnknownResourceClass(name.clone()))
 }
 
-/// Whether something before this stage has no answer alone, so that upstream answers with an
-/// empty list and never comes to the error.
-fn nothing_before(
-    state: &State,
-    request: &CandidateRequest,
-    stage: &Stage,
-    budget: &mut StepBudget<'_>,
-) -> bool {
-    let index = match stage {
-        Stage::Root => return false,
-        Stage::Classes(index) | Stage::Traits(index) => *index,
-    };
-    if !any_root(
-        state,
-        &request.root_required,
-        &request.root_forbidden,
-        budget,
-    ) {
-        return true;
-    }
-    let group = &request.groups[index];
-    request.groups[..index]
-        .iter()
-        .any(|group| !has_answer_alone(state, request, group, budget))
-        || (matches!(stage, Stage::Traits(_))
-            && !group.member_of.is_empty()
-            && !any_member(state, &group.member_of, budget))
+fn unknown_trait(state: &State, name: &Given<TraitName>) -> Option<CandidateError> {
+    let is_unknown = state.trait_given(name).is_none();
+    is_unknown.then(|| CandidateError::UnknownTraits(vec![name.clone()]))
+}
+
+fn unknown_trait_of(state: &State, group: &RequestGroup) -> Option<CandidateError> {
+    let mut names = group.required.iter().flatten().chain(&group.forbidden);
+    names.find_map(|name| unknown_trait(state, name))
 }
 
 fn has_answer_alone(
@@ -127,21 +100,16 @@ fn any_root(
         return true;
     }
     let ids = |names: &BTreeSet<Given<TraitName>>| -> Vec<TraitId> {
-        names
-            .iter()
-            .filter_map(|name| state.trait_given(name))
-            .collect()
+        let ids = names.iter().filter_map(|name| state.trait_given(name));
+        ids.collect()
     };
     let (required, forbidden) = (ids(required), ids(forbidden));
     if required.is_empty() {
-        return state
-            .trees()
-            .take_while(|_| budget.spend(1))
-            .any(|(_, tree)| !has_any(&tree.nodes[0], &forbidden));
+        let mut trees = state.trees().take_while(|_| budget.spend(1));
+        return trees.any(|(_, tree)| !has_any(tree.root(), &forbidden));
     }
-    roots(state.indexes(), &required, &forbidden)
-        .next()
-        .is_some()
+    let mut roots = roots(state.indexes(), &required, &forbidden);
+    roots.next().is_some()
 }
 
 /// Whether any provider is a member of at least one aggregate of each set.
@@ -150,8 +118,8 @@ fn any_member(
     member_of: &[BTreeSet<AggregateUuid>],
     budget: &mut StepBudget<'_>,
 ) -> bool {
-    members(state.indexes(), member_of)
+    with_any_members(state.indexes(), member_of)
         .filter_map(|number| state.tree(number))
         .take_while(|tree| budget.spend(1 + tree.nodes.len() as u64 / 8))
-        .any(|tree| tree.nodes.iter().any(|node| is_member(member_of, node)))
+        .any(|tree| tree.nodes.iter().any(|node| node.is_member(member_of)))
 }

@@ -59,27 +59,22 @@ impl Cluster {
         }
     }
 
-    fn partition_mut(&mut self, id: PartitionId) -> Option<&mut State> {
-        match id {
-            PartitionId::DEFAULT => Some(&mut self.default),
-            id => self.others.get_mut(&id),
-        }
-    }
-
     /// The partition of this name.
     pub fn partition_named(&self, name: &str) -> Option<(PartitionId, &State)> {
         if name == PartitionName::DEFAULT {
             return Some((PartitionId::DEFAULT, &self.default));
         }
-        let mut there = self.others.iter();
-        let (id, state) = there.find(|(id, _)| self.row_of(**id).name.as_str() == name)?;
-        Some((*id, state))
+        let mut others = self.partitions();
+        let (id, _, state) = others.find(|(_, row, _)| row.name.as_str() == name)?;
+        Some((id, state))
     }
 
     /// The partitions beside the default one, in the order in which they were made.
     pub fn partitions(&self) -> impl Iterator<Item = (PartitionId, &PartitionRow, &State)> {
-        let others = self.others.iter();
-        others.map(|(id, state)| (*id, self.row_of(*id), state))
+        self.others.iter().map(|(id, state)| {
+            let row = self.default.partitions.get(id);
+            (*id, row.expect("each partition has a row"), state)
+        })
     }
 
     /// The states of all partitions, that of the default one first.
@@ -121,7 +116,10 @@ impl Cluster {
     pub fn name_of(&self, id: PartitionId) -> Option<PartitionName> {
         match id {
             PartitionId::DEFAULT => Some(PartitionName::default()),
-            id => (self.others.contains_key(&id)).then(|| self.row_of(id).name.clone()),
+            id => {
+                let row = self.default.partitions.get(&id)?;
+                (row.deleted_at.is_none()).then(|| row.name.clone())
+            }
         }
     }
 
@@ -129,11 +127,6 @@ impl Cluster {
     pub fn routing(&self, id: PartitionId) -> Routing {
         let row = self.default.partitions.get(&id);
         row.map_or_else(Routing::default, |row| row.routing.clone())
-    }
-
-    fn row_of(&self, id: PartitionId) -> &PartitionRow {
-        let row = self.default.partitions.get(&id);
-        row.expect("each partition has a row")
     }
 
     /// The feature level of the cluster.
@@ -162,8 +155,10 @@ impl Cluster {
     /// As [`State::commit`].
     pub fn commit(&mut self, changes: &ClusterChanges) {
         for (id, changes) in changes {
-            let state = self.partition_mut(*id);
-            let state = state.expect("rows change in partitions that are there");
+            let state = match *id {
+                PartitionId::DEFAULT => &mut self.default,
+                id => (self.others.get_mut(&id)).expect("rows change in partitions that are there"),
+            };
             state.commit(changes);
             if id.is_default() {
                 self.follow(changes);

@@ -18,7 +18,7 @@ mod reshape;
 mod resource_classes;
 mod traits;
 
-use crate::command::{Command, Stamped, each_command};
+use crate::command::{Command, Stamped};
 use crate::outcome::{Outcome, Refusal, Reply};
 use crate::state::change::Changes;
 use crate::state::{Seen, State};
@@ -50,30 +50,30 @@ fn answered(state: &State, stamped: &Stamped) -> Option<Outcome> {
 
 /// Adds the rows by which a retry of the command is recognised.
 fn remember(state: &State, stamped: &Stamped, outcome: &Outcome, changes: &mut Changes) {
-    if let Some(id) = &stamped.write_id
-        && !retires(&stamped.command, id.origin)
-    {
-        remember::remember(state, id, outcome, changes);
+    if let Some(id) = &stamped.write_id {
+        let retired = match &stamped.command {
+            Command::RetireNode(retired) => Some(retired.node),
+            _ => None,
+        };
+        // Nothing is remembered under the number of a node that goes.
+        if retired != Some(id.origin) {
+            remember::remember(state, id, outcome, changes);
+        }
     }
 }
 
-/// Whether a node's number ends with the command: nothing is remembered under it any more.
-fn retires(command: &Command, origin: u64) -> bool {
-    matches!(command, Command::RetireNode(retired) if retired.node == origin)
-}
-
 /// What a command comes to: a reply with the rows that change, or a refusal.
-type Decision = Result<(Reply, Changes), Box<Refused>>;
+pub(crate) type Decision = Result<(Reply, Changes), Box<Refused>>;
 
 /// A command, which decides what it comes to. Pure and total, as [`apply`] is.
-trait Decide {
+pub(crate) trait Decide {
     fn decide(&self, state: &State, at: Timestamp) -> Decision;
 }
 
 /// A refusal with what it changes nevertheless, which is nothing but for the cases that the
 /// [`Refusal`] names.
 #[derive(Debug)]
-struct Refused {
+pub(crate) struct Refused {
     refusal: Refusal,
     changes: Changes,
 }
@@ -96,30 +96,15 @@ fn ensure(holds: bool, refusal: impl FnOnce() -> Refusal) -> Result<(), Refusal>
 }
 
 fn decide(state: &State, at: Timestamp, command: &Command) -> (Outcome, Changes) {
-    match dispatch(state, at, command) {
-        Ok((reply, changes)) => (Outcome::Done(reply), changes),
-        Err(refused) => (Outcome::Refused(refused.refusal), refused.changes),
-    }
-}
-
-macro_rules! decider {
-    ($($(#[$only:meta])* $name:ident,)*) => {
-        fn decider(command: &Command) -> &dyn Decide {
-            match command {
-                $($(#[$only])* Command::$name(command) => command,)*
-            }
-        }
-    };
-}
-
-each_command!(decider);
-
-fn dispatch(state: &State, at: Timestamp, command: &Command) -> Decision {
-    match command {
+    let decision = match command {
         #[cfg(feature = "rehearsal")]
         Command::CreateProvider(command) if state.level() >= crate::Level::REHEARSED => {
             rehearse::create_provider(command, state, at)
         }
-        command => decider(command).decide(state, at),
+        command => command.decider().decide(state, at),
+    };
+    match decision {
+        Ok((reply, changes)) => (Outcome::Done(reply), changes),
+        Err(refused) => (Outcome::Refused(refused.refusal), refused.changes),
     }
 }

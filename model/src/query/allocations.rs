@@ -97,10 +97,8 @@ impl State {
     ) -> Option<(Generation, impl Iterator<Item = ProviderHolding>)> {
         let node = self.node(self.place(provider)?);
         let holding = |consumer: &ConsumerUuid| {
-            let row = self
-                .consumers
-                .row(consumer)
-                .expect("a holder is a consumer");
+            let row = self.consumers.row(consumer);
+            let row = row.expect("a holder is a consumer");
             ProviderHolding {
                 consumer: consumer.clone(),
                 consumer_generation: row.generation,
@@ -108,16 +106,14 @@ impl State {
                 modified: row.updated_at,
             }
         };
-        Some((
-            node.generation,
-            self.consumers.holders(node.id).map(holding),
-        ))
+        let holders = self.consumers.holders(node.id);
+        Some((node.generation, holders.map(holding)))
     }
 
     fn named(&self, amounts: &[Amount]) -> Vec<(ResourceClassName, u64)> {
         let name = |class| self.resource_class_name(class).clone();
+        let amounts = amounts.iter();
         amounts
-            .iter()
             .map(|amount| (name(amount.class), amount.units))
             .collect()
     }

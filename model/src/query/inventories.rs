@@ -20,11 +20,7 @@ impl State {
         let node = self.node(self.place(provider)?);
         let record = |stock: &Stock| {
             let name = self.resource_class_name(stock.class).clone();
-            let row = InventoryRow {
-                inventory: stock.inventory,
-                updated_at: stock.updated_at,
-            };
-            (name, row)
+            (name, stock.row())
         };
         Some(ProviderInventories {
             generation: node.generation,

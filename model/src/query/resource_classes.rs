@@ -13,14 +13,11 @@ impl State {
     /// All classes with the time of their creation, in the order of their creation, standard ones
     /// first.
     pub fn resource_classes(&self) -> Vec<(ResourceClassName, Timestamp)> {
-        let all = || {
-            self.resource_classes
-                .rows()
-                .map(|(_, row)| (row.name.clone(), row.updated_at))
-        };
-        let standard = all().filter(|(name, _)| !name.is_custom());
-        standard
-            .chain(all().filter(|(name, _)| name.is_custom()))
-            .collect()
+        let rows = self.resource_classes.rows();
+        let mut all: Vec<_> = rows
+            .map(|(_, row)| (row.name.clone(), row.updated_at))
+            .collect();
+        all.sort_by_key(|(name, _)| name.is_custom());
+        all
     }
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use crate::state::State;
 use crate::state::change::ResourceClassId;
 use crate::state::tree::Stock;
+use crate::state::usage_sums::TypeSum;
 use crate::types::{
     ConsumerTypeName, Generation, ProjectId, ProviderUuid, ResourceClassName, UserId,
 };
@@ -50,18 +51,16 @@ impl State {
             return BTreeMap::new();
         };
         let name = |id: ResourceClassId| self.resource_class_name(id).clone();
-        sums.iter()
-            .map(|(consumer_type, sum)| {
-                let units = sum.units.iter();
-                let usages = units.map(|(id, units)| (name(*id), *units)).collect();
-                (
-                    consumer_type.clone(),
-                    TypeUsage {
-                        consumer_count: sum.consumers,
-                        usages,
-                    },
-                )
-            })
+        let usage = |sum: &TypeSum| TypeUsage {
+            consumer_count: sum.consumers,
+            usages: sum
+                .units
+                .iter()
+                .map(|(id, units)| (name(*id), *units))
+                .collect(),
+        };
+        let sums = sums.iter();
+        sums.map(|(consumer_type, sum)| (consumer_type.clone(), usage(sum)))
             .collect()
     }
 }

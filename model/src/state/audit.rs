@@ -64,17 +64,21 @@ impl Audit {
 
 /// Ids are given in order, so the next one is above all that were given.
 fn beyond(state: &State) -> impl Iterator<Item = String> {
+    fn of(
+        noun: &'static str,
+        ids: impl Iterator<Item = u32>,
+        next: u32,
+    ) -> impl Iterator<Item = String> {
+        ids.filter(move |id| *id >= next)
+            .map(move |id| format!("{noun} {id}, where the next is {next}"))
+    }
     let next = state.counters();
-    let providers = (state.providers.places())
-        .filter(move |(id, _)| id.0 >= next.provider)
-        .map(move |(id, _)| format!("provider {}, where the next is {}", id.0, next.provider));
-    let classes = (state.resource_classes.rows())
-        .filter(move |(id, _)| *id >= next.resource_class)
-        .map(move |(id, _)| format!("class {id}, where the next is {}", next.resource_class));
-    let traits = (state.traits.by_name())
-        .filter(move |(id, _)| *id >= next.trait_)
-        .map(move |(id, _)| format!("trait {id}, where the next is {}", next.trait_));
-    providers.chain(classes).chain(traits)
+    let providers = state.providers.places().map(|(id, _)| id.0);
+    let classes = state.resource_classes.rows().map(|(id, _)| id);
+    let traits = state.traits.by_name().map(|(id, _)| id);
+    of("provider", providers, next.provider)
+        .chain(of("class", classes, next.resource_class))
+        .chain(of("trait", traits, next.trait_))
 }
 
 fn nothing(state: &State) -> impl Iterator<Item = String> {

@@ -33,55 +33,41 @@ pub fn offer(stock: &Stock) -> u64 {
     free.min(u64::from(stock.inventory.max_unit))
 }
 
-/// Two values of one tree, and the nodes in which they may differ.
+/// The nodes of two values of one tree.
+#[derive(Default)]
 struct Changed<'a> {
-    whole_old: &'a [Arc<Node>],
-    whole_new: &'a [Arc<Node>],
-    old: Vec<&'a Arc<Node>>,
-    new: Vec<&'a Arc<Node>>,
-    /// Both values have equally many nodes, and `old` and `new` are pairs.
-    paired: bool,
+    /// Those that may differ, as they were.
+    old: Vec<&'a Node>,
+    /// Those that may differ, as they are: pairs with the old ones if there are as many.
+    new: Vec<&'a Node>,
+    /// Those that did not change.
+    kept: Vec<&'a Node>,
 }
 
 impl<'a> Changed<'a> {
-    fn between(whole_old: &'a [Arc<Node>], whole_new: &'a [Arc<Node>]) -> Self {
-        let paired = whole_old.len() == whole_new.len();
-        let (old, new) = if paired {
-            let pairs = whole_old.iter().zip(whole_new);
-            pairs.filter(|(old, new)| !Arc::ptr_eq(old, new)).unzip()
-        } else {
-            (whole_old.iter().collect(), whole_new.iter().collect())
-        };
-        Self {
-            whole_old,
-            whole_new,
-            old,
-            new,
-            paired,
+    fn between(old: &'a [Arc<Node>], new: &'a [Arc<Node>]) -> Self {
+        let mut changed = Self::default();
+        if old.len() != new.len() {
+            changed.old.extend(old.iter().map(|node| &**node));
+            changed.new.extend(new.iter().map(|node| &**node));
+            return changed;
         }
-    }
-
-    /// The nodes that did not change.
-    fn kept(&self) -> impl Iterator<Item = &'a Arc<Node>> {
-        let pairs = if self.paired {
-            self.whole_old.iter().zip(self.whole_new)
-        } else {
-            [].iter().zip(&[])
-        };
-        pairs
-            .filter(|(old, new)| Arc::ptr_eq(old, new))
-            .map(|(_, new)| new)
+        for (old, new) in old.iter().zip(new) {
+            if Arc::ptr_eq(old, new) {
+                changed.kept.push(new);
+            } else {
+                changed.old.push(old);
+                changed.new.push(new);
+            }
+        }
+        changed
     }
 
     /// Whether something of each node is what it was: the usual case, as most writes change
     /// nothing but amounts.
     fn keeps<T: PartialEq + 'a>(&self, of: impl Fn(&'a Node) -> &'a T) -> bool {
-        self.paired
-            && self
-                .old
-                .iter()
-                .zip(&self.new)
-                .all(|(old, new)| of(old) == of(new))
+        let mut pairs = self.old.iter().zip(&self.new);
+        self.old.len() == self.new.len() && pairs.all(|(old, new)| of(old) == of(new))
     }
 }
 
@@ -102,22 +88,14 @@ impl Indexes {
         if !changed.keeps(|node| &node.traits) {
             let of = |nodes| keys(nodes, |node: &Node| node.traits.iter().copied());
             replace_keys(&mut self.traits, number.0, &of(old), of(new));
-            replace_keys(
-                &mut self.root_traits,
-                number.0,
-                &of(root(old)),
-                of(root(new)),
-            );
+            let (old, new) = (of(root(old)), of(root(new)));
+            replace_keys(&mut self.root_traits, number.0, &old, new);
         }
         if !changed.keeps(|node| &node.aggregates) {
             let of = |nodes| keys(nodes, |node: &Node| node.aggregates.iter().cloned());
             replace_keys(&mut self.aggregates, number.0, &of(old), of(new));
-            replace_keys(
-                &mut self.root_aggregates,
-                number.0,
-                &of(root(old)),
-                of(root(new)),
-            );
+            let (old, new) = (of(root(old)), of(root(new)));
+            replace_keys(&mut self.root_aggregates, number.0, &old, new);
         }
         if new.len() > 1 {
             self.nested.insert(number.0);
@@ -224,7 +202,7 @@ fn best_buckets(changed: &Changed<'_>) -> BTreeMap<ResourceClassId, Best> {
     }
     all.retain(|_, best| best.before != best.after);
     let mut open = all.len();
-    let mut kept = changed.kept().flat_map(|node| &node.inventories);
+    let mut kept = changed.kept.iter().flat_map(|node| &node.inventories);
     while open > 0
         && let Some(stock) = kept.next()
     {

@@ -17,7 +17,7 @@ mod rows;
 mod sessions;
 pub mod tree;
 pub mod tree_set;
-mod usage_sums;
+pub(crate) mod usage_sums;
 
 use std::collections::BTreeSet;
 use std::fmt;

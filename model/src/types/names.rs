@@ -46,6 +46,14 @@ macro_rules! written_as_text {
             }
         }
 
+        shown_as_text!($name, $debug);
+    };
+}
+pub(super) use written_as_text;
+
+/// Shows a type as its text (`as_str`).
+macro_rules! shown_as_text {
+    ($name:ident, $debug:literal) => {
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(self.as_str())
@@ -59,7 +67,7 @@ macro_rules! written_as_text {
         }
     };
 }
-pub(super) use written_as_text;
+pub(super) use shown_as_text;
 
 /// A name that is any text of one form.
 macro_rules! name {

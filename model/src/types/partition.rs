@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::InvalidName;
-use super::names::{name, written_as_text};
+use super::names::{name, shown_as_text, written_as_text};
 
 /// Stands for a partition in the log, in rows and in keys. It is handed out once.
 #[derive(

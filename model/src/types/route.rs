@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::InvalidName;
-use super::names::written_as_text;
+use super::names::{shown_as_text, written_as_text};
 
 /// Longest path prefix, in bytes.
 const PREFIX_MAX_BYTES: usize = 256;

@@ -14,18 +14,15 @@ impl<'a> TreeSearch<'a> {
     pub(super) fn fits(&self, plan: &Plan<'a>, kind: usize, slot: SlotIndex) -> u64 {
         let kind = &plan.kinds[kind];
         let index = slot as usize;
-        if plan.isolate && kind.named && self.named_on[index] > 0 {
+        let is_alone = plan.isolate && kind.named;
+        if is_alone && self.named_on[index] > 0 {
             return 0;
         }
         if plan.one_per_tree && !kind.demands.is_empty() && self.tree_is_taken(slot) {
             return 0;
         }
         let room = &self.instance.room[index * plan.classes.len()..];
-        let most = if plan.isolate && kind.named {
-            1
-        } else {
-            kind.count
-        };
+        let most = if is_alone { 1 } else { kind.count };
         let demands = kind.demands.iter();
         let fits = demands.map(|demand| room[demand.class] / demand.amount);
         fits.fold(most, u64::min)
@@ -193,7 +190,7 @@ impl Flow {
                 }
                 kind_before[slot] = Some(kind);
                 if self.room[slot] > 0 {
-                    return self.send_along(from, slot, most, &kind_before, &slot_before);
+                    return self.send_along(slot, most, &kind_before, &slot_before);
                 }
                 for (other, before) in slot_before.iter_mut().enumerate() {
                     if other != from && before.is_none() && self.sent[other][slot] > 0 {
@@ -208,7 +205,6 @@ impl Flow {
 
     fn send_along(
         &mut self,
-        from: usize,
         end: usize,
         most: u64,
         kind_before: &[Option<usize>],
@@ -220,18 +216,17 @@ impl Flow {
         while let Some(kind) = kind_before[slot] {
             way.push((kind, slot));
             amount = amount.min(self.limits[kind][slot]);
-            match slot_before[kind].filter(|_| kind != from) {
-                Some(before) => {
-                    amount = amount.min(self.sent[kind][before]);
-                    slot = before;
-                }
-                None => break,
-            }
+            // Nothing is before the kind that the way begins with.
+            let Some(before) = slot_before[kind] else {
+                break;
+            };
+            amount = amount.min(self.sent[kind][before]);
+            slot = before;
         }
         self.room[end] -= amount;
         for (kind, slot) in way {
             self.send(kind, slot, amount);
-            if let Some(before) = slot_before[kind].filter(|_| kind != from) {
+            if let Some(before) = slot_before[kind] {
                 self.limits[kind][before] += amount;
                 self.sent[kind][before] -= amount;
             }

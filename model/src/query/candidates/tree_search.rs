@@ -140,12 +140,11 @@ impl<'a> TreeSearch<'a> {
 
     /// Whether nothing is left to try after the candidate just found.
     pub(super) fn is_last(&self, plan: &Plan<'a>) -> bool {
-        self.order
-            .iter()
-            .zip(&self.levels)
-            .all(|(variable, level)| {
-                level.next >= self.instance.domains[plan.variables[*variable].kind].len()
-            })
+        let mut levels = self.order.iter().zip(&self.levels);
+        levels.all(|(variable, level)| {
+            let domain = &self.instance.domains[plan.variables[*variable].kind];
+            level.next >= domain.len()
+        })
     }
 
     /// About the memory that keeping it takes; the same whenever it is asked between two turns.

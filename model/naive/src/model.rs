@@ -7,12 +7,11 @@ use std::sync::Arc;
 use placement_model::Level;
 use placement_model::command::{
     CapacityRule, Command, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate,
-    CreateInventory, CreatePartition, CreateProvider, CreateResourceClass, DeleteAllocations,
-    DeleteInventories, DeleteInventory, DeletePartition, DeleteProvider, DeleteProviderTraits,
-    DeleteResourceClass, DeleteTrait, EnsureResourceClass, EnsureTrait, ParentUpdate,
-    ProviderAmounts, RaiseLevel, RenameResourceClass, ReplaceAllocations, ReplaceInventories,
-    ReplaceProviderAggregates, ReplaceProviderTraits, Reshape, ReshapedInventories, RetireNode,
-    RoutePartition, Stamped, SyncStandards, UpdateInventory, UpdateProvider,
+    CreatePartition, CreateProvider, CreateResourceClass, DeleteAllocations, DeleteInventories,
+    DeletePartition, DeleteProvider, DeleteProviderTraits, DeleteResourceClass, DeleteTrait,
+    EnsureResourceClass, EnsureTrait, ParentUpdate, ProviderAmounts, RaiseLevel,
+    RenameResourceClass, ReplaceAllocations, Reshape, ReshapedInventories, RetireNode,
+    RoutePartition, Stamped, UpdateProvider,
 };
 use placement_model::outcome::{Outcome, Provider, Refusal, Reply};
 use placement_model::query::aggregates::ProviderAggregates;
@@ -199,9 +198,8 @@ impl Naive {
 
     fn create_partition(&mut self, name: &PartitionName, routes: &Routes) -> Answer {
         self.begin_partitions();
-        if self.partition(name).is_some() {
-            return Err(Refusal::PartitionExists(name.clone()));
-        }
+        let is_taken = self.partition(name).is_some();
+        refuse_if(is_taken, || Refusal::PartitionExists(name.clone()))?;
         self.check_routes(name, routes)?;
         let id = u16::try_from(self.partitions.len()).expect("few are ever made");
         self.add_partition(name.clone(), routes.clone());
@@ -210,12 +208,9 @@ impl Naive {
 
     /// What is in it is the affair of the models of each.
     fn delete_partition(&mut self, name: &PartitionName) -> Answer {
-        if name.is_default() {
-            return Err(Refusal::PartitionDefault);
-        }
-        let Some(partition) = self.partition(name) else {
-            return Err(Refusal::PartitionNotFound(name.clone()));
-        };
+        refuse_if(name.is_default(), || Refusal::PartitionDefault)?;
+        let partition = self.partition(name);
+        let partition = partition.ok_or_else(|| Refusal::PartitionNotFound(name.clone()))?;
         partition.is_there = false;
         partition.routes = Routes::default();
         partition.changes = 0;
@@ -269,124 +264,98 @@ impl Naive {
 
     fn change(&mut self, at: Timestamp, command: &Command) -> Answer {
         match command {
-            Command::SyncStandards(SyncStandards {
-                resource_classes,
-                traits,
-            }) => {
-                for name in resource_classes {
+            Command::SyncStandards(sync) => {
+                for name in &sync.resource_classes {
                     if !self.classes.contains_key(name) {
                         self.make_class(at, name);
                     }
                 }
-                for name in traits {
+                for name in &sync.traits {
                     if !self.traits.contains_key(name) {
                         self.make_trait(at, name);
                     }
                 }
                 Ok(Reply::Done)
             }
-            Command::CreateProvider(CreateProvider { uuid, name, parent }) => {
-                self.create_provider(at, uuid, name, parent.as_ref())
-            }
-            Command::UpdateProvider(UpdateProvider {
-                uuid,
-                name,
-                parent,
-                may_reparent,
-            }) => self.update_provider(at, uuid, name, parent, *may_reparent),
+            Command::CreateProvider(create) => self.create_provider(at, create),
+            Command::UpdateProvider(update) => self.update_provider(at, update),
             Command::DeleteProvider(DeleteProvider { uuid }) => {
                 self.known(uuid)?;
-                if self
-                    .providers
-                    .values()
-                    .any(|other| other.parent == Some(*uuid))
-                {
-                    return Err(Refusal::ProviderHasChildren(*uuid));
-                }
-                if self
-                    .allocations
-                    .keys()
-                    .any(|(_, provider, _)| provider == uuid)
-                {
-                    return Err(Refusal::ProviderInUse(*uuid));
-                }
+                let mut others = self.providers.values();
+                let has_children = others.any(|other| other.parent == Some(*uuid));
+                refuse_if(has_children, || Refusal::ProviderHasChildren(*uuid))?;
+                let mut held = self.allocations.keys();
+                let in_use = held.any(|(_, provider, _)| provider == uuid);
+                refuse_if(in_use, || Refusal::ProviderInUse(*uuid))?;
                 self.providers.remove(uuid);
                 Ok(Reply::Done)
             }
-            Command::ReplaceInventories(ReplaceInventories {
-                provider,
-                generation,
-                inventories,
-                capacity_rule,
-            }) => {
+            Command::ReplaceInventories(replace) => {
+                let provider = &replace.provider;
                 self.known(provider)?;
-                self.same_generation(provider, *generation)?;
-                for (class, inventory) in inventories {
-                    capacity(provider, class, inventory, *capacity_rule)?;
+                self.same_generation(provider, replace.generation)?;
+                for (class, inventory) in &replace.inventories {
+                    capacity(provider, class, inventory, replace.capacity_rule)?;
                 }
-                self.set_inventories(at, provider, inventories)?;
+                self.set_inventories(at, provider, &replace.inventories)?;
                 self.written(at, provider)
             }
-            Command::CreateInventory(CreateInventory {
-                provider,
-                resource_class,
-                inventory,
-                capacity_rule,
-            }) => {
-                self.known(provider)?;
-                capacity(provider, resource_class, inventory, *capacity_rule)?;
-                let (provider, class) = (*provider, self.named_class(resource_class)?);
-                if self.providers[&provider].inventories.contains_key(&class) {
-                    return Err(Refusal::InventoryExists {
+            Command::CreateInventory(create) => {
+                let (provider, inventory) = (create.provider, &create.inventory);
+                self.known(&provider)?;
+                capacity(
+                    &provider,
+                    &create.resource_class,
+                    inventory,
+                    create.capacity_rule,
+                )?;
+                let resource_class = self.named_class(&create.resource_class)?;
+                refuse_if(self.has_inventory(&provider, &resource_class), || {
+                    Refusal::InventoryExists {
                         provider,
-                        resource_class: class,
-                    });
-                }
-                self.put_inventory(at, &provider, &class, inventory);
-                self.bump(at, &provider);
-                self.written(at, &provider)
+                        resource_class: resource_class.clone(),
+                    }
+                })?;
+                self.write_inventory(at, &provider, &resource_class, inventory)
             }
-            Command::UpdateInventory(UpdateInventory {
-                provider,
-                generation,
-                resource_class,
-                inventory,
-                capacity_rule,
-            }) => {
-                self.known(provider)?;
-                self.same_generation(provider, *generation)?;
-                capacity(provider, resource_class, inventory, *capacity_rule)?;
-                let (provider, class) = (*provider, self.named_class(resource_class)?);
-                if !self.providers[&provider].inventories.contains_key(&class) {
-                    return Err(Refusal::InventoryNotFound {
+            Command::UpdateInventory(update) => {
+                let (provider, inventory) = (update.provider, &update.inventory);
+                self.known(&provider)?;
+                self.same_generation(&provider, update.generation)?;
+                capacity(
+                    &provider,
+                    &update.resource_class,
+                    inventory,
+                    update.capacity_rule,
+                )?;
+                let resource_class = self.named_class(&update.resource_class)?;
+                refuse_if(!self.has_inventory(&provider, &resource_class), || {
+                    Refusal::InventoryNotFound {
                         provider,
-                        resource_class: class,
-                    });
-                }
-                self.put_inventory(at, &provider, &class, inventory);
-                self.bump(at, &provider);
-                self.written(at, &provider)
+                        resource_class: resource_class.clone(),
+                    }
+                })?;
+                self.write_inventory(at, &provider, &resource_class, inventory)
             }
-            Command::DeleteInventory(DeleteInventory {
-                provider,
-                resource_class,
-            }) => {
-                self.known(provider)?;
-                let (provider, class) = (*provider, self.named_class(resource_class)?);
-                if self.used(&provider, &class) > 0 {
-                    let resource_classes = vec![class];
-                    return Err(Refusal::InventoryInUse {
+            Command::DeleteInventory(delete) => {
+                let provider = delete.provider;
+                self.known(&provider)?;
+                let resource_class = self.named_class(&delete.resource_class)?;
+                refuse_if(self.used(&provider, &resource_class) > 0, || {
+                    Refusal::InventoryInUse {
                         provider,
-                        resource_classes,
-                    });
-                }
-                let inventories = &mut self.provider_mut(&provider).inventories;
-                if inventories.remove(&class).is_none() {
-                    return Err(Refusal::InventoryNotFound {
+                        resource_classes: vec![resource_class.clone()],
+                    }
+                })?;
+                refuse_if(!self.has_inventory(&provider, &resource_class), || {
+                    Refusal::InventoryNotFound {
                         provider,
-                        resource_class: class,
-                    });
-                }
+                        resource_class: resource_class.clone(),
+                    }
+                })?;
+                self.provider_mut(&provider)
+                    .inventories
+                    .remove(&resource_class);
                 self.bump(at, &provider);
                 self.written(at, &provider)
             }
@@ -395,129 +364,87 @@ impl Naive {
                 self.set_inventories(at, provider, &BTreeMap::new())?;
                 self.written(at, provider)
             }
-            Command::ReplaceProviderTraits(ReplaceProviderTraits {
-                provider,
-                generation,
-                traits,
-            }) => {
-                self.known(provider)?;
-                self.same_generation(provider, *generation)?;
-                let unknown: Vec<_> = traits
-                    .iter()
-                    .filter(|t| !self.has_trait(t))
-                    .cloned()
-                    .collect();
-                if !unknown.is_empty() {
-                    return Err(Refusal::TraitsNotFound(unknown));
-                }
-                let traits = traits.iter().filter_map(Given::valid).cloned();
-                self.set_traits(at, provider, traits.collect())
+            Command::ReplaceProviderTraits(replace) => {
+                self.known(&replace.provider)?;
+                self.same_generation(&replace.provider, replace.generation)?;
+                let unknown = replace.traits.iter().filter(|name| !self.has_trait(name));
+                let unknown: Vec<_> = unknown.cloned().collect();
+                refuse_if(!unknown.is_empty(), || Refusal::TraitsNotFound(unknown))?;
+                let traits = replace.traits.iter().filter_map(Given::valid).cloned();
+                self.set_traits(at, &replace.provider, traits.collect())
             }
             Command::DeleteProviderTraits(DeleteProviderTraits { provider }) => {
                 self.known(provider)?;
                 self.set_traits(at, provider, BTreeSet::new())
             }
-            Command::ReplaceProviderAggregates(ReplaceProviderAggregates {
-                provider,
-                generation,
-                aggregates,
-            }) => {
+            Command::ReplaceProviderAggregates(replace) => {
+                let provider = &replace.provider;
                 self.known(provider)?;
-                if let Some(generation) = generation {
-                    self.same_generation(provider, *generation)?;
+                if let Some(generation) = replace.generation {
+                    self.same_generation(provider, generation)?;
                     self.bump(at, provider);
                 }
-                self.provider_mut(provider).aggregates = aggregates.clone();
+                self.provider_mut(provider).aggregates = replace.aggregates.clone();
                 self.written(at, provider)
             }
             Command::EnsureTrait(EnsureTrait { name }) => {
                 if let Some(named) = self.traits.get(name) {
-                    return Ok(Reply::Named {
-                        created: false,
-                        modified: named.made,
-                    });
+                    return named_reply(false, named.made);
                 }
-                if !name.is_custom() {
-                    return Err(Refusal::TraitStandard(name.clone()));
-                }
+                refuse_if(!name.is_custom(), || Refusal::TraitStandard(name.clone()))?;
                 self.make_trait(at, name);
-                Ok(Reply::Named {
-                    created: true,
-                    modified: at,
-                })
+                named_reply(true, at)
             }
             Command::DeleteTrait(DeleteTrait { name }) => {
-                if !self.traits.contains_key(name) {
-                    return Err(Refusal::TraitsNotFound(vec![Given::Valid(name.clone())]));
-                }
-                if !name.is_custom() {
-                    return Err(Refusal::TraitStandard(name.clone()));
-                }
-                if self
-                    .providers
-                    .values()
-                    .any(|provider| provider.traits.contains(name))
-                {
-                    return Err(Refusal::TraitInUse(name.clone()));
-                }
+                let is_unknown = !self.traits.contains_key(name);
+                refuse_if(is_unknown, || {
+                    Refusal::TraitsNotFound(vec![Given::Valid(name.clone())])
+                })?;
+                refuse_if(!name.is_custom(), || Refusal::TraitStandard(name.clone()))?;
+                let mut providers = self.providers.values();
+                let in_use = providers.any(|provider| provider.traits.contains(name));
+                refuse_if(in_use, || Refusal::TraitInUse(name.clone()))?;
                 Arc::make_mut(&mut self.traits).remove(name);
                 Ok(Reply::Done)
             }
             Command::CreateResourceClass(CreateResourceClass { name }) => {
-                if self.classes.contains_key(name) {
-                    return Err(Refusal::ResourceClassExists(name.clone()));
-                }
-                if !name.is_custom() {
-                    return Err(Refusal::ResourceClassStandardUpdate(name.clone()));
-                }
+                let exists = self.classes.contains_key(name);
+                refuse_if(exists, || Refusal::ResourceClassExists(name.clone()))?;
+                refuse_if(!name.is_custom(), || {
+                    Refusal::ResourceClassStandardUpdate(name.clone())
+                })?;
                 self.make_class(at, name);
-                Ok(Reply::Named {
-                    created: true,
-                    modified: at,
-                })
+                named_reply(true, at)
             }
             Command::EnsureResourceClass(EnsureResourceClass { name }) => {
                 if let Some(named) = self.classes.get(name) {
-                    return Ok(Reply::Named {
-                        created: false,
-                        modified: named.made,
-                    });
+                    return named_reply(false, named.made);
                 }
-                if !name.is_custom() {
-                    return Err(Refusal::ResourceClassStandardUpdate(name.clone()));
-                }
+                refuse_if(!name.is_custom(), || {
+                    Refusal::ResourceClassStandardUpdate(name.clone())
+                })?;
                 self.make_class(at, name);
-                Ok(Reply::Named {
-                    created: true,
-                    modified: at,
-                })
+                named_reply(true, at)
             }
             Command::RenameResourceClass(RenameResourceClass { name, new_name }) => {
                 self.rename(at, name, new_name)
             }
             Command::DeleteResourceClass(DeleteResourceClass { name }) => {
                 self.known_class(name)?;
-                if !name.is_custom() {
-                    return Err(Refusal::ResourceClassStandardDelete(name.clone()));
-                }
-                if self
-                    .providers
-                    .values()
-                    .any(|p| p.inventories.contains_key(name))
-                {
-                    return Err(Refusal::ResourceClassInUse(name.clone()));
-                }
+                refuse_if(!name.is_custom(), || {
+                    Refusal::ResourceClassStandardDelete(name.clone())
+                })?;
+                let mut providers = self.providers.values();
+                let in_use = providers.any(|provider| provider.inventories.contains_key(name));
+                refuse_if(in_use, || Refusal::ResourceClassInUse(name.clone()))?;
                 Arc::make_mut(&mut self.classes).remove(name);
                 Ok(Reply::Done)
             }
             Command::DeleteAllocations(DeleteAllocations { consumer }) => {
-                if !self
-                    .allocations
-                    .keys()
-                    .any(|(holder, _, _)| holder == consumer)
-                {
-                    return Err(Refusal::ConsumerHasNoAllocations(consumer.clone()));
-                }
+                let has_none = !self.holds_something(consumer);
+                refuse_if(has_none, || {
+                    Refusal::ConsumerHasNoAllocations(consumer.clone())
+                })?;
                 self.allocations
                     .retain(|(holder, _, _), _| holder != consumer);
                 self.consumers.remove(consumer);
@@ -571,15 +498,14 @@ impl Naive {
         new_name: &ResourceClassName,
     ) -> Answer {
         self.known_class(name)?;
-        if !name.is_custom() {
-            return Err(Refusal::ResourceClassStandardUpdate(name.clone()));
-        }
-        if name != new_name && self.classes.contains_key(new_name) {
-            return Err(Refusal::ResourceClassExists(new_name.clone()));
-        }
-        if !new_name.is_custom() {
-            return Err(Refusal::ResourceClassStandardUpdate(new_name.clone()));
-        }
+        refuse_if(!name.is_custom(), || {
+            Refusal::ResourceClassStandardUpdate(name.clone())
+        })?;
+        let is_taken = name != new_name && self.classes.contains_key(new_name);
+        refuse_if(is_taken, || Refusal::ResourceClassExists(new_name.clone()))?;
+        refuse_if(!new_name.is_custom(), || {
+            Refusal::ResourceClassStandardUpdate(new_name.clone())
+        })?;
         let classes = Arc::make_mut(&mut self.classes);
         let order = classes.remove(name).unwrap().order;
         classes.insert(new_name.clone(), Named { order, made: at });
@@ -590,17 +516,11 @@ impl Naive {
         }
         let old = std::mem::take(&mut self.allocations);
         for ((consumer, provider, class), amount) in old {
-            let class = if class == *name {
-                new_name.clone()
-            } else {
-                class
-            };
+            let renamed = class == *name;
+            let class = if renamed { new_name.clone() } else { class };
             self.allocations.insert((consumer, provider, class), amount);
         }
-        Ok(Reply::Named {
-            created: false,
-            modified: at,
-        })
+        named_reply(false, at)
     }
 
     fn provider_mut(&mut self, uuid: &ProviderUuid) -> &mut NaiveProvider {
@@ -608,19 +528,24 @@ impl Naive {
     }
 
     fn known(&self, uuid: &ProviderUuid) -> Result<(), Refusal> {
-        if self.providers.contains_key(uuid) {
-            Ok(())
-        } else {
-            Err(Refusal::ProviderNotFound(*uuid))
-        }
+        let is_unknown = !self.providers.contains_key(uuid);
+        refuse_if(is_unknown, || Refusal::ProviderNotFound(*uuid))
     }
 
     fn known_class(&self, name: &ResourceClassName) -> Result<(), Refusal> {
-        if self.classes.contains_key(name) {
-            Ok(())
-        } else {
-            Err(Refusal::ResourceClassNotFound(Given::Valid(name.clone())))
-        }
+        let is_unknown = !self.classes.contains_key(name);
+        refuse_if(is_unknown, || {
+            Refusal::ResourceClassNotFound(Given::Valid(name.clone()))
+        })
+    }
+
+    fn has_inventory(&self, provider: &ProviderUuid, class: &ResourceClassName) -> bool {
+        self.providers[provider].inventories.contains_key(class)
+    }
+
+    fn holds_something(&self, consumer: &ConsumerUuid) -> bool {
+        let mut held = self.allocations.keys();
+        held.any(|(holder, _, _)| holder == consumer)
     }
 
     fn named_class(&self, given: &Given<ResourceClassName>) -> Result<ResourceClassName, Refusal> {
@@ -643,10 +568,7 @@ impl Naive {
 
     fn same_generation(&self, provider: &ProviderUuid, given: Generation) -> Result<(), Refusal> {
         let actual = self.providers[provider].generation;
-        if given == actual {
-            return Ok(());
-        }
-        Err(Refusal::ProviderGenerationConflict {
+        refuse_if(given != actual, || Refusal::ProviderGenerationConflict {
             provider: *provider,
             given,
             actual,
@@ -682,29 +604,20 @@ impl Naive {
         line
     }
 
-    fn create_provider(
-        &mut self,
-        at: Timestamp,
-        uuid: &ProviderUuid,
-        name: &ProviderName,
-        parent: Option<&Given<ProviderUuid>>,
-    ) -> Answer {
-        let parent = match parent {
-            Some(given) if given.to_string() == uuid.to_string() => {
-                return Err(Refusal::ParentLoop(*uuid));
-            }
-            Some(given) => match self.given(given) {
-                Some(parent) => Some(parent),
-                None => return Err(Refusal::ParentNotFound(given.clone())),
-            },
-            None => None,
-        };
-        if self.providers.contains_key(uuid) {
-            return Err(Refusal::DuplicateProviderUuid(*uuid));
-        }
-        if self.providers.values().any(|other| other.name == *name) {
-            return Err(Refusal::DuplicateProviderName(name.clone()));
-        }
+    fn create_provider(&mut self, at: Timestamp, create: &CreateProvider) -> Answer {
+        let CreateProvider { uuid, name, parent } = create;
+        let given = parent.as_ref().map(ToString::to_string);
+        refuse_if(given == Some(uuid.to_string()), || {
+            Refusal::ParentLoop(*uuid)
+        })?;
+        let parent = parent
+            .as_ref()
+            .map(|given| self.parent(given))
+            .transpose()?;
+        let is_known = self.providers.contains_key(uuid);
+        refuse_if(is_known, || Refusal::DuplicateProviderUuid(*uuid))?;
+        let is_taken = self.providers.values().any(|other| other.name == *name);
+        refuse_if(is_taken, || Refusal::DuplicateProviderName(name.clone()))?;
         let order = self.next();
         let provider = NaiveProvider {
             order,
@@ -720,37 +633,27 @@ impl Naive {
         Ok(Reply::Provider(self.provider(uuid).unwrap()))
     }
 
-    fn update_provider(
-        &mut self,
-        at: Timestamp,
-        uuid: &ProviderUuid,
-        name: &ProviderName,
-        parent: &ParentUpdate,
-        may_reparent: bool,
-    ) -> Answer {
+    fn parent(&self, given: &Given<ProviderUuid>) -> Result<ProviderUuid, Refusal> {
+        let found = self.given(given);
+        found.ok_or_else(|| Refusal::ParentNotFound(given.clone()))
+    }
+
+    fn update_provider(&mut self, at: Timestamp, update: &UpdateProvider) -> Answer {
+        let (uuid, name) = (&update.uuid, &update.name);
         self.known(uuid)?;
         let old = self.providers[uuid].parent;
-        let new = match parent {
+        let new = match &update.parent {
             ParentUpdate::Keep => old,
             ParentUpdate::Clear => None,
-            ParentUpdate::Set(given) => {
-                let found = self.given(given);
-                Some(found.ok_or_else(|| Refusal::ParentNotFound(given.clone()))?)
-            }
+            ParentUpdate::Set(given) => Some(self.parent(given)?),
         };
-        if old.is_some() && new != old && !may_reparent {
-            return Err(Refusal::ReparentForbidden(*uuid));
-        }
-        if new.is_some_and(|parent| self.ancestors(&parent).contains(uuid)) {
-            return Err(Refusal::ParentLoop(*uuid));
-        }
-        if self
-            .providers
-            .iter()
-            .any(|(other, p)| other != uuid && p.name == *name)
-        {
-            return Err(Refusal::DuplicateProviderName(name.clone()));
-        }
+        let is_forbidden = old.is_some() && new != old && !update.may_reparent;
+        refuse_if(is_forbidden, || Refusal::ReparentForbidden(*uuid))?;
+        let is_loop = new.is_some_and(|parent| self.ancestors(&parent).contains(uuid));
+        refuse_if(is_loop, || Refusal::ParentLoop(*uuid))?;
+        let mut others = self.providers.iter().filter(|(other, _)| *other != uuid);
+        let is_taken = others.any(|(_, other)| other.name == *name);
+        refuse_if(is_taken, || Refusal::DuplicateProviderName(name.clone()))?;
         let root = self.root(uuid);
         let provider = self.provider_mut(uuid);
         if provider.name != *name || new != old {
@@ -785,6 +688,18 @@ impl Naive {
             .insert(class.clone(), row);
     }
 
+    fn write_inventory(
+        &mut self,
+        at: Timestamp,
+        provider: &ProviderUuid,
+        class: &ResourceClassName,
+        inventory: &Inventory,
+    ) -> Answer {
+        self.put_inventory(at, provider, class, inventory);
+        self.bump(at, provider);
+        self.written(at, provider)
+    }
+
     fn set_inventories(
         &mut self,
         at: Timestamp,
@@ -797,19 +712,13 @@ impl Naive {
         }
         let old = self.providers[provider].inventories.keys().cloned();
         let gone: Vec<_> = old.filter(|class| !wanted.contains_key(class)).collect();
-        let mut in_use: Vec<_> = gone
-            .iter()
-            .filter(|class| self.used(provider, class) > 0)
-            .cloned()
-            .collect();
+        let in_use = gone.iter().filter(|class| self.used(provider, class) > 0);
+        let mut in_use: Vec<_> = in_use.cloned().collect();
         in_use.sort_by_key(|class| self.classes[class].order);
-        if !in_use.is_empty() {
-            let provider = *provider;
-            return Err(Refusal::InventoryInUse {
-                provider,
-                resource_classes: in_use,
-            });
-        }
+        refuse_if(!in_use.is_empty(), || Refusal::InventoryInUse {
+            provider: *provider,
+            resource_classes: in_use,
+        })?;
         for class in gone {
             self.provider_mut(provider).inventories.remove(&class);
         }
@@ -889,23 +798,18 @@ impl Naive {
         wanted: &ConsumerAllocations,
         before: &Naive,
     ) -> Result<(), Refusal> {
-        let actual = before
-            .consumers
-            .get(&wanted.consumer)
-            .map(|consumer| consumer.generation);
+        let actual = before.consumers.get(&wanted.consumer);
+        let actual = actual.map(|consumer| consumer.generation);
         let given = match wanted.generation {
             ConsumerGeneration::Unchecked => actual,
             ConsumerGeneration::New => None,
             ConsumerGeneration::Expect(generation) => Some(generation),
         };
-        if given != actual {
-            let consumer = wanted.consumer.clone();
-            return Err(Refusal::ConsumerGenerationConflict {
-                consumer,
-                given,
-                actual,
-            });
-        }
+        refuse_if(given != actual, || Refusal::ConsumerGenerationConflict {
+            consumer: wanted.consumer.clone(),
+            given,
+            actual,
+        })?;
         if actual.is_none() {
             let consumer = NaiveConsumer {
                 generation: Generation(0),
@@ -1007,11 +911,7 @@ impl Naive {
             self.bump(at, &provider);
         }
         for consumer in named {
-            if self
-                .allocations
-                .keys()
-                .any(|(holder, _, _)| *holder == consumer)
-            {
+            if self.holds_something(&consumer) {
                 let row = self.consumers.get_mut(&consumer).unwrap();
                 row.generation.0 += 1;
                 row.updated = at;
@@ -1060,27 +960,21 @@ impl Naive {
             };
             let i = row.inventory;
             let (provider, resource_class) = (*provider, class.clone());
-            if *amount < u64::from(i.min_unit)
-                || *amount > u64::from(i.max_unit)
-                || amount % u64::from(i.step_size) != 0
-            {
-                return Err(Refusal::AllocationConstraints {
-                    provider,
-                    resource_class,
-                });
-            }
+            refuse_if(!permits(&i, *amount), || Refusal::AllocationConstraints {
+                provider,
+                resource_class: resource_class.clone(),
+            })?;
             let so_far = lines[..=index]
                 .iter()
                 .filter(|(_, p, c, _)| *p == provider && c == class);
             let sum = self.used(&provider, class) + so_far.map(|line| line.3).sum::<u64>();
-            let capacity = (f64::from(i.total) - f64::from(i.reserved)) * i.allocation_ratio;
             let used_before = before.used(&provider, class);
-            if sum as f64 > capacity && (used_before == 0 || sum > used_before) {
-                return Err(Refusal::AllocationCapacity {
-                    provider,
-                    resource_class,
-                });
-            }
+            let is_worse = used_before == 0 || sum > used_before;
+            let is_full = sum as f64 > exact_capacity(&i) && is_worse;
+            refuse_if(is_full, || Refusal::AllocationCapacity {
+                provider,
+                resource_class,
+            })?;
         }
         Ok(())
     }
@@ -1092,21 +986,36 @@ fn capacity(
     inventory: &Inventory,
     rule: CapacityRule,
 ) -> Result<(), Refusal> {
-    let left = f64::from(inventory.total) - f64::from(inventory.reserved);
-    let truncated = (left * inventory.allocation_ratio).trunc();
+    let truncated = exact_capacity(inventory).trunc();
     let (good, may_reserve_all) = match rule {
         CapacityRule::Positive => (truncated > 0.0, false),
         CapacityRule::NotNegative => (truncated >= 0.0, true),
     };
-    if good {
-        return Ok(());
-    }
-    let (provider, resource_class) = (*provider, class.clone());
-    Err(Refusal::InventoryCapacity {
-        provider,
-        resource_class,
+    refuse_if(!good, || Refusal::InventoryCapacity {
+        provider: *provider,
+        resource_class: class.clone(),
         may_reserve_all,
     })
+}
+
+fn exact_capacity(inventory: &Inventory) -> f64 {
+    (f64::from(inventory.total) - f64::from(inventory.reserved)) * inventory.allocation_ratio
+}
+
+fn permits(inventory: &Inventory, amount: u64) -> bool {
+    (u64::from(inventory.min_unit)..=u64::from(inventory.max_unit)).contains(&amount)
+        && amount % u64::from(inventory.step_size) == 0
+}
+
+fn refuse_if(holds: bool, refusal: impl FnOnce() -> Refusal) -> Result<(), Refusal> {
+    match holds {
+        true => Err(refusal()),
+        false => Ok(()),
+    }
+}
+
+fn named_reply(created: bool, modified: Timestamp) -> Answer {
+    Ok(Reply::Named { created, modified })
 }
 
 /// The questions.
@@ -1391,20 +1300,14 @@ impl Naive {
                 return Err(FilterError::UnknownResourceClass(class.clone()));
             };
             left.retain(|(uuid, provider)| {
-                provider.inventories.get(class).is_some_and(|row| {
-                    let i = row.inventory;
+                let row = provider.inventories.get(class);
+                row.is_some_and(|row| {
                     let sum = self.used(uuid, class) + amount;
-                    *amount >= u64::from(i.min_unit)
-                        && *amount <= u64::from(i.max_unit)
-                        && amount % u64::from(i.step_size) == 0
-                        && sum as f64
-                            <= (f64::from(i.total) - f64::from(i.reserved)) * i.allocation_ratio
+                    permits(&row.inventory, *amount) && sum as f64 <= exact_capacity(&row.inventory)
                 })
             });
         }
-        Ok(left
-            .into_iter()
-            .map(|(uuid, _)| self.provider(uuid).unwrap())
-            .collect())
+        let left = left.into_iter();
+        Ok(left.map(|(uuid, _)| self.provider(uuid).unwrap()).collect())
     }
 }

@@ -12,9 +12,9 @@ use crate::{data_dir, rocks};
 /// Reads the numbers. Holds no database open.
 #[derive(Debug, Clone)]
 pub struct StoreMetrics {
-    log: Weak<DB>,
-    state: Weak<DB>,
-    counters: Arc<Counters>,
+    pub(crate) log: Weak<DB>,
+    pub(crate) state: Weak<DB>,
+    pub(crate) counters: Arc<Counters>,
 }
 
 /// The numbers at one moment.
@@ -56,14 +56,6 @@ pub struct DatabaseNumbers {
 }
 
 impl StoreMetrics {
-    pub(crate) fn new(log: Weak<DB>, state: Weak<DB>, counters: Arc<Counters>) -> Self {
-        Self {
-            log,
-            state,
-            counters,
-        }
-    }
-
     /// How long the store has been waiting for its disk, if it waits just now: a disk that hangs
     /// gives no error.
     pub fn waits_for_disk(&self) -> Option<Duration> {
@@ -73,9 +65,8 @@ impl StoreMetrics {
     /// The numbers now. Those of a closed database are zero.
     pub fn read(&self) -> StoreNumbers {
         let read = |db: &Weak<DB>, families: &[&str]| {
-            db.upgrade()
-                .map(|db| DatabaseNumbers::read(&db, families))
-                .unwrap_or_default()
+            let numbers = db.upgrade().map(|db| DatabaseNumbers::read(&db, families));
+            numbers.unwrap_or_default()
         };
         StoreNumbers {
             log: read(&self.log, &crate::log::FAMILIES),
@@ -95,11 +86,10 @@ impl DatabaseNumbers {
         let number = |property| db.property_int_value(property).ok().flatten().unwrap_or(0);
         let sum = |property: &rocksdb::properties::PropName| {
             let numbers = families.iter().map(|name| {
-                db.property_int_value_cf(rocks::family(db, name), property)
-                    .ok()
-                    .flatten()
+                let number = db.property_int_value_cf(rocks::family(db, name), property);
+                number.ok().flatten().unwrap_or(0)
             });
-            numbers.map(Option::unwrap_or_default).sum()
+            numbers.sum()
         };
         Self {
             wal_bytes: data_dir::wal_files(db.path()).map_or(0, |files| files.values().sum()),

@@ -19,7 +19,6 @@ use placement_model::Change;
 use placement_model::mutant;
 use placement_model::state::change::{JoinRow, SessionRow};
 use placement_model::types::PartitionId;
-use serde::Serialize;
 use uuid::Uuid;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -197,11 +196,9 @@ impl Backup {
             NewCluster::Drawn(half) => half,
             NewCluster::Named(named) => named.as_u64_pair().1,
         };
-        #[derive(Serialize)]
-        struct Beginning<'a>(&'a BackupInfo, &'a BTreeMap<u64, String>, u64);
         // The variant of a UUID takes two bits of the second half, the version four of the first.
         let (_, drawn) = from_halves(0, drawn).as_u64_pair();
-        let beginning = Beginning(&self.info, members, drawn);
+        let beginning = (&self.info, members, drawn);
         let hash = xxh3_64(&wire::encode(RecordVersion::FIRST, &beginning));
         let id = from_halves(hash, drawn);
         match cluster {
@@ -247,12 +244,9 @@ fn from_halves(high: u64, low: u64) -> Uuid {
 /// Addresses of the other doors follow once the cluster runs: the leader asks for them.
 fn membership(members: &BTreeMap<u64, String>) -> Membership {
     let voters: BTreeSet<u64> = members.keys().copied().collect();
-    let member = |peer: &String| Member {
-        peer: peer.clone(),
-        ..Member::default()
-    };
-    let nodes: BTreeMap<u64, Member> = (members.iter())
-        .map(|(id, peer)| (*id, member(peer)))
-        .collect();
+    let mut nodes: BTreeMap<u64, Member> = BTreeMap::new();
+    for (id, peer) in members {
+        nodes.entry(*id).or_default().peer.clone_from(peer);
+    }
     Membership::new(vec![voters], nodes).expect("every voter is a member")
 }

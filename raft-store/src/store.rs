@@ -80,11 +80,11 @@ pub fn open(options: StoreOptions) -> Result<Store> {
     };
     files::point("the start is counted", dir);
     let drafts = machine.drafts();
-    let metrics = StoreMetrics::new(
-        log.database(),
-        machine.database(),
-        Arc::clone(&base.counters),
-    );
+    let metrics = StoreMetrics {
+        log: log.database(),
+        state: machine.database(),
+        counters: Arc::clone(&base.counters),
+    };
     Ok(Store {
         identity,
         boot,

@@ -39,7 +39,7 @@ impl Member {
     /// What the node of this number is called.
     pub fn name_of(&self, id: u64) -> NodeName {
         match self.name.as_str() {
-            "" => NodeName::of_number(id),
+            "" => NodeName(format!("node-{id}")),
             _ => (*self.name).clone(),
         }
     }
@@ -60,11 +60,6 @@ pub fn is_label(name: &str) -> bool {
 pub struct NodeName(String);
 
 impl NodeName {
-    /// What a node is called that has no other name.
-    pub fn of_number(id: u64) -> Self {
-        Self(format!("node-{id}"))
-    }
-
     /// The name; empty if there is none.
     pub fn as_str(&self) -> &str {
         &self.0

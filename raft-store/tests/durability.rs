@@ -16,12 +16,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::{
-    append, applied, apply, blank, history, log_id, new_dir, observations, opened, options,
-    provider, read_all, replay, run,
+    append, applied, apply, blank, history, log_id, new_dir, newest_wal, observations, opened,
+    options, provider, read_all, replay, run, run_here,
 };
-use openraft::storage::{
-    IOFlushed, RaftLogReader, RaftLogStorage, RaftSnapshotBuilder, RaftStateMachine,
-};
+use openraft::storage::{IOFlushed, RaftLogReader, RaftLogStorage, RaftStateMachine};
 use openraft::type_config::TypeConfigExt;
 use placement_machine::{SimulatedDisk, simulate};
 use placement_model::mutant::inject;
@@ -43,10 +41,8 @@ fn a_store_that_is_just_dropped_loses_nothing_acknowledged() {
     run(async {
         let mut store = opened(dir.path());
         assert_eq!(applied(&store).last, None, "the rows were never flushed");
-        assert_eq!(
-            store.log.get_log_reader().await.read_vote().await.unwrap(),
-            Some(vote)
-        );
+        let found = store.log.get_log_reader().await.read_vote().await;
+        assert_eq!(found.unwrap(), Some(vote));
         assert_eq!(read_all(&mut store.log).await, history(50));
         replay(&mut store).await;
         assert_eq!(applied(&store).index(), Some(40));
@@ -148,24 +144,12 @@ fn child_that_appends_until_it_is_killed() {
     let dir = std::env::var("PLACEMENT_STORE_TEST_DIR").expect("started by the test that kills it");
     run(async {
         let mut store = opened(Path::new(&dir));
-        let mut next = store
-            .log
-            .get_log_state()
-            .await
-            .unwrap()
-            .last_log_id
-            .map_or(0, |id| id.index + 1);
+        let last = store.log.get_log_state().await.unwrap().last_log_id;
+        let mut next = last.map_or(0, |id| id.index + 1);
         loop {
-            append(
-                &mut store.log,
-                vec![provider(1, next), provider(1, next + 1)],
-            )
-            .await;
-            apply(
-                &mut store.machine,
-                vec![provider(1, next), provider(1, next + 1)],
-            )
-            .await;
+            let two = vec![provider(1, next), provider(1, next + 1)];
+            append(&mut store.log, two.clone()).await;
+            apply(&mut store.machine, two).await;
             println!("acknowledged {}", next + 1);
             std::io::stdout().flush().unwrap();
             next += 2;
@@ -207,11 +191,8 @@ fn a_killed_process_loses_nothing_acknowledged() {
         run(async {
             let mut store = opened(dir.path());
             let entries = read_all(&mut store.log).await;
-            assert!(
-                entries.len() as u64 > acknowledged,
-                "{} of {acknowledged}",
-                entries.len()
-            );
+            let count = entries.len() as u64;
+            assert!(count > acknowledged, "{count} of {acknowledged}");
             for (index, entry) in (0..).zip(&entries) {
                 assert_eq!(*entry, provider(1, index));
             }
@@ -245,22 +226,11 @@ fn many_appends_share_a_sync() {
 /// A node on a simulated disk, until it crashes.
 fn simulated<T>(dir: &Path, disk: &SimulatedDisk, work: impl AsyncFnOnce(Store) -> T) -> T {
     let _simulation = simulate(1);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    let tasks = tokio::task::LocalSet::new();
-    let disk = Arc::new(disk.clone());
-    tasks.block_on(&runtime, async {
-        work(
-            open(StoreOptions {
-                disk,
-                ..options(dir)
-            })
-            .unwrap(),
-        )
-        .await
-    })
+    let options = StoreOptions {
+        disk: Arc::new(disk.clone()),
+        ..options(dir)
+    };
+    run_here(async { work(open(options).unwrap()).await })
 }
 
 fn slow_disk() -> SimulatedDisk {
@@ -288,16 +258,6 @@ fn ends_within_a_record(file: &[u8]) -> bool {
     at > file.len()
 }
 
-/// The newest file of the write-ahead log in a data directory.
-fn newest_wal(dir: &Path) -> Vec<u8> {
-    let files = std::fs::read_dir(dir.join("log")).unwrap();
-    let paths = files.map(|file| file.unwrap().path());
-    let newest = paths
-        .filter(|path| path.extension().is_some_and(|extension| extension == "log"))
-        .max();
-    std::fs::read(newest.expect("an open log has a file")).unwrap()
-}
-
 #[test]
 fn a_torn_write_is_cut_off_wherever_it_ends() {
     let dir = new_dir();
@@ -315,20 +275,19 @@ fn a_torn_write_is_cut_off_wherever_it_ends() {
             append(&mut store.log, vec![entry(there), entry(there + 1)]).await;
             last = there + 2;
             for index in last..last + 10 {
-                store
-                    .log
-                    .append([entry(index)], IOFlushed::noop())
-                    .await
-                    .unwrap();
+                let append = store.log.append([entry(index)], IOFlushed::noop());
+                append.await.unwrap();
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         });
         assert!(
-            !ends_within_a_record(&newest_wal(dir.path())),
+            !ends_within_a_record(&std::fs::read(newest_wal(dir.path())).unwrap()),
             "a whole log"
         );
         lost += disk.cut_power_torn(dir.path()).unwrap();
-        torn += u32::from(ends_within_a_record(&newest_wal(dir.path())));
+        torn += u32::from(ends_within_a_record(
+            &std::fs::read(newest_wal(dir.path())).unwrap(),
+        ));
     }
     assert!(lost > 0, "no loss of power took anything");
     assert!(torn > 0, "no loss of power left a torn record");
@@ -461,21 +420,12 @@ fn numbers_for_metrics_follow_what_is_done() {
         assert!(numbers.log.wal_bytes > 1000, "{numbers:?}");
         assert!(numbers.state.memtable_bytes > 1000, "{numbers:?}");
         assert_eq!(numbers.state.sst_bytes, 0);
-        store
-            .machine
-            .get_snapshot_builder()
-            .await
-            .build_snapshot()
-            .await
-            .unwrap();
+        store.drafts.flush().await.unwrap();
         assert!(store.metrics.read().state.sst_bytes > 0);
         let metrics = store.metrics.clone();
         drop(store);
-        assert_eq!(
-            metrics.read().log.wal_bytes,
-            0,
-            "a closed database has no numbers"
-        );
+        let closed = metrics.read().log.wal_bytes;
+        assert_eq!(closed, 0, "a closed database has no numbers");
     });
     opened(dir.path());
 }

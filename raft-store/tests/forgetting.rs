@@ -4,39 +4,22 @@
 mod common;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use common::{
-    append, applied, apply, blank, history, log_id, new_dir, opened, options, provider, read_all,
-    replay, run,
+    append, applied, apply, assert_says, blank, history, log_id, new_dir, newest_wal, opened,
+    options, provider, read_all, refusal, replay, run, run_here,
 };
-use openraft::storage::{
-    IOFlushed, RaftLogReader, RaftLogStorage, RaftSnapshotBuilder, RaftStateMachine,
-};
+use openraft::storage::{IOFlushed, RaftLogReader, RaftLogStorage};
 use openraft::type_config::TypeConfigExt;
 use placement_machine::{SimulatedDisk, simulate};
 use placement_raft_store::{Entry, OpenError, StoreOptions, TypeConfig, Vote, open};
 
-fn refusal(dir: &Path) -> OpenError {
-    match open(options(dir)) {
-        Ok(_) => panic!("the directory was opened"),
-        Err(error) => error,
-    }
-}
-
-/// The newest file of the log's write-ahead log.
-fn wal(dir: &Path) -> PathBuf {
-    let files = fs::read_dir(dir.join("log")).unwrap();
-    let paths = files.map(|file| file.unwrap().path());
-    let logs = paths.filter(|path| path.extension().is_some_and(|it| it == "log"));
-    logs.max().expect("an open log has a file")
-}
-
 /// Changes one bit in the middle of what was synced.
 fn flip_a_bit(dir: &Path) {
-    let wal = wal(dir);
+    let wal = newest_wal(dir);
     let mut bytes = fs::read(&wal).unwrap();
     let middle = bytes.len() / 2;
     assert!(middle > 0);
@@ -49,14 +32,11 @@ fn entries(term: u64, indexes: std::ops::RangeInclusive<u64>) -> Vec<Entry> {
 }
 
 fn assert_lost(dir: &Path, what: &str) {
-    let error = refusal(dir);
+    let error = refusal(options(dir));
     let words = error.to_string();
     assert!(matches!(error, OpenError::LogLost { .. }), "{words}");
-    assert!(
-        words.contains(&format!("has lost what was on disk: {what}")),
-        "{words}"
-    );
-    assert!(words.contains("join again"), "{words}");
+    assert_says(&words, &format!("has lost what was on disk: {what}"));
+    assert_says(&words, "join again");
 }
 
 #[test]
@@ -82,7 +62,7 @@ fn a_vote_that_is_gone_is_noticed() {
         append(&mut store.log, history(3)).await;
         store.log.save_vote(&Vote::new(8, 2)).await.unwrap();
     });
-    let wal = wal(dir.path());
+    let wal = newest_wal(dir.path());
     let mut bytes = fs::read(&wal).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
     fs::write(wal, bytes).unwrap();
@@ -118,7 +98,7 @@ fn without_its_note_a_log_is_opened_only_by_an_operators_word() {
     });
     let note = dir.path().join("reached");
     let assert_refused = |what: &str| {
-        let error = refusal(dir.path());
+        let error = refusal(options(dir.path()));
         let words = error.to_string();
         assert!(matches!(error, OpenError::ReachedLost { .. }), "{words}");
         assert!(words.contains(&format!("reached is {what}")), "{words}");
@@ -154,16 +134,11 @@ fn until_power_goes(
     work: impl AsyncFnOnce(&mut placement_raft_store::Store),
 ) {
     let _simulation = simulate(1);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    let tasks = tokio::task::LocalSet::new();
     let options = StoreOptions {
         disk: Arc::new(disk.clone()),
         ..options(dir)
     };
-    tasks.block_on(&runtime, async {
+    run_here(async {
         let mut store = open(options).unwrap();
         work(&mut store).await;
         // The writer takes what is queued, and waits for the disk.
@@ -179,11 +154,8 @@ fn a_truncation_is_no_loss_whatever_of_it_a_crash_leaves() {
     let replace = async |store: &mut placement_raft_store::Store| {
         let kept = Some(log_id(1, 39));
         store.log.truncate_after(kept).await.unwrap();
-        (store
-            .log
-            .append(entries(2, 40..=41), IOFlushed::noop())
-            .await)
-            .unwrap();
+        let append = store.log.append(entries(2, 40..=41), IOFlushed::noop());
+        append.await.unwrap();
     };
     for lost in [true, false] {
         let (dir, disk) = (new_dir(), synced());
@@ -236,16 +208,12 @@ fn a_truncation_that_is_undone_behind_the_state_s_back_is_done_again() {
         let committed: Vec<Entry> = history(39).into_iter().chain(entries(5, 40..=55)).collect();
         run(async {
             let mut store = opened(dir.path());
-            store
-                .log
-                .save_vote(&Vote::new_committed(8, 2))
-                .await
-                .unwrap();
+            let vote = Vote::new_committed(8, 2);
+            store.log.save_vote(&vote).await.unwrap();
             append(&mut store.log, history(39)).await;
             append(&mut store.log, entries(stale_term, 40..=stale_end)).await;
             apply(&mut store.machine, committed.clone()).await;
-            let mut builder = store.machine.get_snapshot_builder().await;
-            builder.build_snapshot().await.unwrap();
+            store.drafts.flush().await.unwrap();
         });
         for _ in 0..2 {
             run(async {
@@ -277,7 +245,7 @@ fn a_lost_or_older_count_of_starts_is_noticed() {
     });
     let first = fs::read(&boot).unwrap();
     fs::remove_file(&boot).unwrap();
-    let error = refusal(dir.path());
+    let error = refusal(options(dir.path()));
     let words = error.to_string();
     assert!(matches!(error, OpenError::BootLost { .. }), "{words}");
     assert!(words.contains("has started 0 times"), "{words}");
@@ -291,11 +259,10 @@ fn a_lost_or_older_count_of_starts_is_noticed() {
         assert_eq!(store.boot, 3);
         apply(&mut store.machine, history(3)).await;
         apply(&mut store.machine, vec![common::provider_of_boot(3, 4)]).await;
-        let mut builder = store.machine.get_snapshot_builder().await;
-        builder.build_snapshot().await.unwrap();
+        store.drafts.flush().await.unwrap();
     });
     fs::write(&boot, &first).unwrap();
-    let words = refusal(dir.path()).to_string();
+    let words = refusal(options(dir.path())).to_string();
     assert!(words.contains("has started 1 times"), "{words}");
 }
 
@@ -305,12 +272,7 @@ fn appends_wait_while_too_much_waits_for_the_disk() {
     let dir = new_dir();
     let slow = Duration::from_millis(300);
     let _simulation = simulate(1);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    let tasks = tokio::task::LocalSet::new();
-    tasks.block_on(&runtime, async {
+    run_here(async {
         let mut store = open(StoreOptions {
             disk: Arc::new(SimulatedDisk::new(5, slow..=slow)),
             log_queue_bytes: 5000,

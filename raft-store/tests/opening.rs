@@ -5,7 +5,10 @@ mod common;
 
 use std::fs;
 
-use common::{CLUSTER, append, apply, entry, history, identity, new_dir, opened, options, run};
+use common::{
+    CLUSTER, append, apply, assert_says, entry, history, identity, new_dir, opened, options,
+    refusal, run,
+};
 use openraft::storage::RaftStateMachine;
 use placement_model::command::RaiseLevel;
 use placement_model::{Command, Level};
@@ -13,41 +16,16 @@ use placement_raft_store::{Identity, OpenError, StoreOptions, create, open};
 use tempfile::TempDir;
 use uuid::Uuid;
 
-fn refusal(options: StoreOptions) -> OpenError {
-    match open(options) {
-        Ok(_) => panic!("the directory was opened"),
-        Err(error) => error,
-    }
-}
-
-#[test]
-fn a_directory_says_whose_it_is() {
-    let dir = new_dir();
-    assert_eq!(
-        placement_raft_store::identity(dir.path()).unwrap(),
-        Some(identity(1))
-    );
-    assert_eq!(opened(dir.path()).identity, identity(1));
-    let empty = TempDir::new().unwrap();
-    assert_eq!(placement_raft_store::identity(empty.path()).unwrap(), None);
-}
-
 #[test]
 fn a_second_node_on_the_same_directory_is_refused() {
     let dir = new_dir();
     let first = opened(dir.path());
     let error = refusal(options(dir.path()));
     assert!(matches!(error, OpenError::Locked { .. }), "{error}");
-    let words = error.to_string();
-    assert!(words.contains("in use by another placementd"), "{words}");
-    assert!(
-        words.contains(&format!("(process {})", std::process::id())),
-        "{words}"
-    );
-    assert!(matches!(
-        create(dir.path(), identity(2)),
-        Err(OpenError::Locked { .. })
-    ));
+    assert_says(&error, "in use by another placementd");
+    assert_says(&error, &format!("(process {})", std::process::id()));
+    let error = create(dir.path(), identity(2)).unwrap_err();
+    assert!(matches!(error, OpenError::Locked { .. }), "{error}");
     drop(first);
     opened(dir.path());
 }
@@ -60,50 +38,34 @@ fn the_directory_of_another_cluster_or_node_is_refused() {
         cluster: Some(other),
         ..options(dir.path())
     });
-    assert!(
-        error
-            .to_string()
-            .contains(&format!("belongs to cluster {CLUSTER}, not to {other}"))
+    assert_says(
+        &error,
+        &format!("belongs to cluster {CLUSTER}, not to {other}"),
     );
     let error = refusal(StoreOptions {
         node: Some(2),
         ..options(dir.path())
     });
-    assert!(
-        error
-            .to_string()
-            .contains("belongs to node 1, not to node 2"),
-        "{error}"
-    );
+    assert_says(&error, "belongs to node 1, not to node 2");
     let right = StoreOptions {
         cluster: Some(CLUSTER),
         node: Some(1),
         ..options(dir.path())
     };
-    assert_eq!(
-        open(right).unwrap().boot,
-        1,
-        "a refused start is not counted"
-    );
+    let boot = open(right).unwrap().boot;
+    assert_eq!(boot, 1, "a refused start is not counted");
 }
 
 #[test]
 fn a_directory_of_a_newer_format_is_refused() {
     let dir = new_dir();
     let path = dir.path().join("identity");
-    let written = fs::read(&path).unwrap();
-
-    let mut newer = written;
+    let mut newer = fs::read(&path).unwrap();
     newer[0] = 9;
     fs::write(&path, &newer).unwrap();
     let error = refusal(options(dir.path()));
     assert!(matches!(error, OpenError::NewerFormat { .. }), "{error}");
-    assert!(
-        error
-            .to_string()
-            .contains("start it with the newer version"),
-        "{error}"
-    );
+    assert_says(&error, "start it with the newer version");
 }
 
 #[test]
@@ -112,34 +74,24 @@ fn a_damaged_identity_is_named() {
     fs::write(dir.path().join("identity"), b"\x01not a record").unwrap();
     let error = refusal(options(dir.path()));
     assert!(matches!(error, OpenError::Damaged { .. }), "{error}");
-    assert!(error.to_string().contains("identity is damaged"), "{error}");
+    assert_says(&error, "identity is damaged");
     fs::write(dir.path().join("identity"), b"").unwrap();
-    assert!(matches!(
-        refusal(options(dir.path())),
-        OpenError::Damaged { .. }
-    ));
+    let error = refusal(options(dir.path()));
+    assert!(matches!(error, OpenError::Damaged { .. }), "{error}");
 }
 
 #[test]
 fn a_node_is_made_once_and_only_where_nothing_is() {
     let dir = new_dir();
-    let again = create(
-        dir.path(),
-        Identity {
-            epoch: 9,
-            ..identity(2)
-        },
-    )
-    .unwrap_err();
-    assert!(again.to_string().contains("node 1 of cluster"), "{again}");
+    let (epoch, other) = (9, identity(2));
+    let again = create(dir.path(), Identity { epoch, ..other }).unwrap_err();
+    assert_says(&again, "node 1 of cluster");
     assert_eq!(opened(dir.path()).identity, identity(1));
 
     let other = TempDir::new().unwrap();
     fs::create_dir(other.path().join("log")).unwrap();
-    assert!(matches!(
-        create(other.path(), identity(1)),
-        Err(OpenError::NotEmpty { .. })
-    ));
+    let error = create(other.path(), identity(1)).unwrap_err();
+    assert!(matches!(error, OpenError::NotEmpty { .. }), "{error}");
 }
 
 #[test]
@@ -165,9 +117,9 @@ fn a_node_whose_log_is_gone_is_refused_before_it_can_vote_again() {
             "{what}: {words}"
         );
         let lost = format!("{} is gone, but node 1 of cluster", log.display());
-        assert!(words.contains(&lost), "{words}");
-        assert!(words.contains("no longer knows how it voted"), "{words}");
-        assert!(words.contains("join again"), "{words}");
+        assert_says(&words, &lost);
+        assert_says(&words, "no longer knows how it voted");
+        assert_says(&words, "join again");
     };
 
     fs::rename(&log, &aside).unwrap();
@@ -179,9 +131,9 @@ fn a_node_whose_log_is_gone_is_refused_before_it_can_vote_again() {
     fs::rename(log.join("CURRENT"), &aside).unwrap();
     assert_refused("no database");
     fs::rename(&aside, log.join("CURRENT")).unwrap();
+    let boot = opened(dir.path()).boot;
     assert_eq!(
-        opened(dir.path()).boot,
-        2,
+        boot, 2,
         "with its log back it starts; a refused start is not counted"
     );
 }
@@ -227,10 +179,7 @@ fn a_table_of_a_newer_binary_is_refused_once_it_holds_something() {
         db.put_cf(leases, b"key", b"value").unwrap();
     }
     let error = refusal(options(dir.path()));
-    assert!(
-        error.to_string().contains("holds the table \"leases\""),
-        "{error}"
-    );
+    assert_says(&error, "holds the table \"leases\"");
 }
 
 /// The others run a newer version, and have raised the level after this node was last connected.
@@ -249,16 +198,10 @@ fn a_node_stops_where_the_level_rises_beyond_it_and_goes_on_from_there() {
         let entries = later.into_iter().map(|entry| Ok((entry, None)));
         let refused = store.machine.apply(futures::stream::iter(entries)).await;
         let words = refused.unwrap_err().to_string();
-        assert!(
-            words.contains(&format!("is {beyond} from entry 6 on")),
-            "{words}"
-        );
+        assert_says(&words, &format!("is {beyond} from entry 6 on"));
         assert_eq!(store.health.failure().as_deref(), Some(words.as_str()));
-        assert_eq!(
-            store.views.applied_index(),
-            Some(5),
-            "nothing of it is done"
-        );
+        let index = store.views.applied_index();
+        assert_eq!(index, Some(5), "nothing of it is done");
     });
     // Started again, it stands before that entry still: a newer version decides it rightly.
     let store = opened(dir.path());

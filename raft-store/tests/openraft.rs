@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use common::{
     apply, blank, build, identity, log_id, membership, new_dir, opened, options, provider, run,
+    run_here,
 };
 use openraft::Config;
 use openraft::errors::{RPCError, ReplicationClosed, StreamingError, Unreachable};
@@ -105,12 +106,8 @@ fn append(prev: Option<LogId>, entries: Vec<Entry>) -> AppendEntriesRequest<Type
 #[test]
 fn a_heartbeat_is_answered_only_after_the_sync_of_entries_that_it_has_nothing_to_do_with() {
     let _simulation = simulate(1);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
     let dir = tempfile::TempDir::new().unwrap();
-    tokio::task::LocalSet::new().block_on(&runtime, async {
+    run_here(async {
         let raft = follower(dir.path()).await;
         let head = vec![membership(0, 0, &[1, 2, 3]), blank(1, 1)];
         raft.append_entries(append(None, head)).await.unwrap();

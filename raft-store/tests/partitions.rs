@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::io::Cursor;
 
 use common::{
-    applied, apply, build, entry, history, identity, install, logged, new_dir, opened, provider,
-    run,
+    applied, apply, build, entry, history, identity, logged, new_dir, opened, provider, run,
+    take_over,
 };
 use placement_model::Command;
 use placement_model::command::{CreatePartition, DeletePartition, RaiseLevel};
@@ -35,11 +35,8 @@ fn create_partition(index: u64, text: &str) -> Entry {
 
 fn delete_partition(index: u64, text: &str) -> Entry {
     let (name, force) = (name(text), false);
-    entry(
-        1,
-        index,
-        Command::DeletePartition(DeletePartition { name, force }),
-    )
+    let delete = DeletePartition { name, force };
+    entry(1, index, Command::DeletePartition(delete))
 }
 
 /// The same provider as [`provider`] makes, in a partition.
@@ -67,10 +64,8 @@ fn clouds() -> Vec<Entry> {
 
 /// How many providers are in each partition.
 fn providers(cluster: &Cluster) -> BTreeMap<u16, usize> {
-    let states = cluster.states();
-    states
-        .map(|(id, state)| (id.0, state.sizes().providers))
-        .collect()
+    let sizes = (cluster.states()).map(|(id, state)| (id.0, state.sizes().providers));
+    sizes.collect()
 }
 
 /// How many rows there are on the disk, by table.
@@ -130,16 +125,7 @@ fn all_clouds_come_with_a_snapshot_and_with_a_backup() {
         let mut early = history(5);
         early.push(create_partition(6, "lost"));
         apply(&mut follower.machine, early).await;
-        let mut receiver = follower.snapshots.receive().unwrap();
-        let length = usize::try_from(snapshot.file.length()).unwrap();
-        receiver
-            .write(&snapshot.file.read_at(0, length).unwrap())
-            .unwrap();
-        let received = receiver.finish().unwrap();
-        let received = follower.snapshots.verify(&snapshot.meta, received).unwrap();
-        install(&mut follower, &snapshot.meta, received)
-            .await
-            .unwrap();
+        take_over(&mut follower, &snapshot).await;
         let (ours, theirs) = (applied(&leader), applied(&follower));
         assert_eq!(ours.digest(), theirs.digest());
         assert_eq!(providers(&ours.cluster), providers(&theirs.cluster));

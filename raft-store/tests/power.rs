@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use common::{
     append, applied, apply, blank, build, history, identity, install, log_id, new_dir, opened,
-    options, provider, read_all, run,
+    options, provider, read_all, run, run_here,
 };
 use openraft::storage::RaftLogStorage;
 use placement_machine::{POINTS, START_POINTS, SimulatedDisk, simulate};
@@ -70,13 +70,7 @@ impl Machine {
 
     /// One start of the node, until its power fails.
     fn run<T>(&self, work: impl AsyncFnOnce(Option<Store>) -> T) -> T {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap();
-        let tasks = tokio::task::LocalSet::new();
-        let done = tasks.block_on(&runtime, async { work(self.opened().await).await });
-        drop((tasks, runtime));
+        let done = run_here(async { work(self.opened().await).await });
         self.disk.cut_power(&self.dir()).unwrap();
         done
     }
@@ -261,10 +255,8 @@ fn a_backup_and_the_log_that_is_kept_are_found_again() {
     };
     let entries = |from: usize, to: u64| history(to).split_off(from);
     let newest = |dir: &BackupDir| {
-        Backup::read(dir.path(), Until::End, &Rules)
-            .unwrap()
-            .info
-            .index
+        let backup = Backup::read(dir.path(), Until::End, &Rules).unwrap();
+        backup.info.index
     };
 
     let dir = BackupDir::open(&root, identity(1)).unwrap();

@@ -7,36 +7,14 @@ use std::fs;
 use std::path::PathBuf;
 
 use common::{
-    Built, append, applied, apply, blank, build, current, history, identity, install, logged,
-    new_dir, opened, provider, replay, run, stamp,
+    Built, append, applied, apply, assert_says, blank, build, current, history, identity, install,
+    logged, new_dir, opened, provider, refusal, replay, run, send, stamp, take_over,
 };
 use openraft::storage::{RaftLogReader, RaftLogStorage, RaftSnapshotBuilder, RaftStateMachine};
 use placement_raft_store::{
-    Identity, OpenError, Payload, SnapshotError, SnapshotFile, Store, StoreOptions, create,
-    inspect, open,
+    Identity, OpenError, Payload, SnapshotError, SnapshotFile, Store, StoreOptions, create, inspect,
 };
 use tempfile::TempDir;
-
-/// Sends a file to another node, in small pieces.
-fn send(file: &SnapshotFile, to: &Store) -> SnapshotFile {
-    let mut receiver = to.snapshots.receive().unwrap();
-    loop {
-        let piece = file.read_at(receiver.length(), 1000).unwrap();
-        if piece.is_empty() {
-            break;
-        }
-        receiver.write(&piece).unwrap();
-    }
-    assert_eq!(receiver.length(), file.length());
-    receiver.finish().unwrap()
-}
-
-/// Has a node receive a snapshot, verify and install it.
-async fn take_over(to: &mut Store, snapshot: &Built) {
-    let received = send(&snapshot.file, to);
-    let received = to.snapshots.verify(&snapshot.meta, received).unwrap();
-    install(to, &snapshot.meta, received).await.unwrap();
-}
 
 fn files(dir: &TempDir) -> Vec<PathBuf> {
     let entries = fs::read_dir(dir.path().join("snapshots")).unwrap();
@@ -169,21 +147,14 @@ fn the_log_may_be_purged_up_to_what_is_covered() {
     let digest = run(async {
         let mut store = opened(dir.path());
         append(&mut store.log, history(100)).await;
-        store
-            .log
-            .save_committed(Some(common::log_id(1, 100)))
-            .await
-            .unwrap();
+        let committed = Some(common::log_id(1, 100));
+        store.log.save_committed(committed).await.unwrap();
         apply(&mut store.machine, history(80)).await;
         store.drafts.cover().await.unwrap();
         let builder = store.machine.try_create_snapshot_builder(false).await;
         let covered = builder.unwrap().build_snapshot().await.unwrap();
         (store.log.purge(covered.meta.last_log_id.unwrap()).await).unwrap();
-        apply(
-            &mut store.machine,
-            (81..=100).map(|index| provider(1, index)).collect(),
-        )
-        .await;
+        apply(&mut store.machine, history(100).split_off(81)).await;
         applied(&store).digest()
     });
     run(async {
@@ -202,11 +173,7 @@ fn a_snapshot_is_of_one_moment_though_writes_go_on() {
         apply(&mut store.machine, history(50)).await;
         let (then, digest) = (applied(&store).last, applied(&store).digest());
         let snapshot = current(&mut store).await;
-        apply(
-            &mut store.machine,
-            (51..=60).map(|index| provider(1, index)).collect(),
-        )
-        .await;
+        apply(&mut store.machine, history(60).split_off(51)).await;
         assert_eq!(snapshot.meta.last_log_id, then);
         let file = store.drafts.write_down(&snapshot).await.unwrap();
 
@@ -308,11 +275,8 @@ fn a_damaged_snapshot_is_refused_and_changes_nothing() {
         apply(&mut store.machine, history(10)).await;
         let before = applied(&store).digest();
         let refused = |bytes: &[u8], what: &str| {
-            let file = incoming(&store, bytes);
-            let error = store
-                .snapshots
-                .verify(&snapshot.meta, file)
-                .expect_err(what);
+            let verified = (store.snapshots).verify(&snapshot.meta, incoming(&store, bytes));
+            let error = verified.expect_err(what);
             assert!(!matches!(error, SnapshotError::Io(_)), "{what}: {error}");
         };
         for at in (0..good.len()).step_by(37) {
@@ -333,17 +297,10 @@ fn a_damaged_snapshot_is_refused_and_changes_nothing() {
         install(&mut store, &snapshot.meta, file).await.unwrap_err();
         assert!(store.health.failure().unwrap().contains("is refused"));
         assert_eq!(applied(&store).digest(), before);
-        assert_eq!(
-            files(&dir),
-            Vec::<PathBuf>::new(),
-            "nothing refused stays behind"
-        );
+        assert_eq!(files(&dir), Vec::<PathBuf>::new());
         drop(store);
-        assert_eq!(
-            applied(&opened(dir.path())).last,
-            None,
-            "nothing was flushed"
-        );
+        let last = applied(&opened(dir.path())).last;
+        assert_eq!(last, None, "nothing was flushed");
     });
 }
 
@@ -360,25 +317,15 @@ fn a_snapshot_of_another_history_is_refused() {
             let snapshot = build(&mut other).await;
             let file = send(&snapshot.file, &store);
             let error = store.snapshots.verify(&snapshot.meta, file).unwrap_err();
-            assert!(error.to_string().contains(words), "{error}");
+            assert_says(&error, words);
         };
-        let cluster = uuid::Uuid::from_u128(5);
+        let (cluster, epoch, ours) = (uuid::Uuid::from_u128(5), 8, identity(2));
         refused(
-            Identity {
-                cluster,
-                ..identity(2)
-            },
+            Identity { cluster, ..ours },
             &format!("of cluster {cluster}"),
         )
         .await;
-        refused(
-            Identity {
-                epoch: 8,
-                ..identity(2)
-            },
-            "of epoch 8",
-        )
-        .await;
+        refused(Identity { epoch, ..ours }, "of epoch 8").await;
     });
 }
 
@@ -394,12 +341,7 @@ fn a_snapshot_that_is_not_what_its_sender_said_is_refused() {
         let store = opened(dir.path());
         let file = send(&old.file, &store);
         let error = store.snapshots.verify(&new.meta, file).unwrap_err();
-        assert!(
-            error
-                .to_string()
-                .contains("something else than its sender said"),
-            "{error}"
-        );
+        assert_says(&error, "something else than its sender said");
     });
 }
 
@@ -540,11 +482,7 @@ fn a_snapshot_that_has_come_in_before_a_crash_is_installed_by_the_next_start() {
         let vote = log.read_vote().await.unwrap().unwrap();
         drop(log);
         let led = snapshot.meta.last_log_id.unwrap();
-        let led = led.committed_leader_id();
-        assert_eq!(
-            (vote.leader_id.term, vote.leader_id.node_id),
-            (led.term, led.node_id)
-        );
+        assert_eq!(vote.leader_id, *led.committed_leader_id());
         assert_eq!(files(&follower_dir), Vec::<PathBuf>::new());
         drop(follower);
         assert!(inspect(follower_dir.path()).unwrap().unfinished.is_empty());
@@ -564,7 +502,7 @@ fn a_snapshot_that_has_come_in_and_was_damaged_since_is_refused_in_words() {
             bytes[at] ^= 1;
             fs::write(&path, bytes).unwrap();
             for start in 1..=2 {
-                let error = open(StoreOptions::new(follower_dir.path())).err().unwrap();
+                let error = refusal(StoreOptions::new(follower_dir.path()));
                 assert!(
                     matches!(error, OpenError::Damaged { .. }),
                     "byte {at}, start {start}: {error}"
@@ -591,9 +529,7 @@ fn a_snapshot_that_openraft_had_no_need_of_is_removed() {
         follower.snapshots.give_up(&received.meta, &path);
         assert_eq!(files(&follower_dir), Vec::<PathBuf>::new());
         drop(follower);
-        assert_eq!(
-            applied(&opened(follower_dir.path())).last,
-            received.meta.last_log_id
-        );
+        let last = applied(&opened(follower_dir.path())).last;
+        assert_eq!(last, received.meta.last_log_id);
     });
 }

@@ -19,7 +19,7 @@ use std::process::{Command, Stdio};
 
 use common::{
     append, applied, apply, blank, build, history, identity, install, log_id, opened, options,
-    provider, run,
+    provider, run, send,
 };
 use openraft::storage::RaftLogStorage;
 use placement_raft_store::wire::RecordVersion;
@@ -72,13 +72,7 @@ fn child_that_lives() {
         let mut leader = opened(&dir);
         apply(&mut leader.machine, vec![blank(1, 9), provider(2, 10)]).await;
         let snapshot = build(&mut leader).await;
-        let length = usize::try_from(snapshot.file.length()).unwrap();
-        let bytes = snapshot.file.read_at(0, length).unwrap();
-        let receive = |follower: &Store| {
-            let mut receiver = follower.snapshots.receive().unwrap();
-            receiver.write(&bytes).unwrap();
-            receiver.finish().unwrap()
-        };
+        let receive = |follower: &Store| send(&snapshot.file, follower);
         // A crash keeps it from installing what it has received.
         let follower = opened(&third);
         let received = receive(&follower);
@@ -192,40 +186,177 @@ fn read_trace(text: &str, root: &Path) -> BTreeMap<String, Vec<Done>> {
     steps
 }
 
-/// In words, and which path is meant. What begins with "rename" is one, the rest are syncs.
-type Wanted = (&'static str, fn(&str) -> bool);
+/// What is done, and to which path; `*` stands for anything. What begins with "rename" is one, the rest are syncs.
+type Wanted = (&'static str, &'static str);
 
-/// What the step did not do to the files whose names are so, in this order, whatever else it did.
-fn left_out(
-    steps: &BTreeMap<String, Vec<Done>>,
-    step: &'static str,
-    wanted: &[Wanted],
-) -> Vec<(&'static str, &'static str)> {
-    let mut left = steps[step].as_slice();
+/// What each step does, in this order, whatever else it does.
+const WANTED: [(&str, &[Wanted]); 21] = [
+    (
+        "create",
+        &[
+            ("the directory above", "above"),
+            ("the identity", "above/node/identity.new"),
+            ("rename of the identity", "*identity.new"),
+            ("its name", "above/node"),
+        ],
+    ),
+    (
+        "open",
+        &[
+            ("how far the log has come", "above/node/reached"),
+            ("the names of log and state", "above/node"),
+            ("the count of starts", "above/node/boot.new"),
+            ("rename of the count", "*boot.new"),
+            ("its name", "above/node"),
+        ],
+    ),
+    ("vote", &[("the log", WAL)]),
+    ("append", &[("the log", WAL)]),
+    (
+        "truncate",
+        &[
+            ("how far the log has come", "above/node/reached"),
+            ("the log", WAL),
+        ],
+    ),
+    ("build", &[("the rows", TABLE)]),
+    (
+        "close",
+        &[("how far the log has come", "above/node/reached")],
+    ),
+    (
+        "find",
+        &[
+            ("the rows", "*third/state/*.sst"),
+            ("the log, with the vote", WAL),
+            ("the count of starts", "third/boot.new"),
+        ],
+    ),
+    ("receive", &[("what came in", "*snapshots/incoming-*")]),
+    (
+        "verify",
+        &[
+            ("rename of what came in", "*incoming-*"),
+            ("its name", "other/snapshots"),
+        ],
+    ),
+    (
+        "install",
+        &[
+            ("the note that it is being installed", "*other/state/*.sst"),
+            ("that note counts", "*other/state/MANIFEST*"),
+            ("the rows", "*other/state/*.sst"),
+            ("they count", "*other/state/MANIFEST*"),
+        ],
+    ),
+    ("receive-much", &[("what came in", "*snapshots/incoming-*")]),
+    (
+        "overtaken",
+        &[
+            ("how far the log has come", "above/node/reached"),
+            ("the log", WAL),
+            ("how far the log has come", "above/node/reached"),
+        ],
+    ),
+    (
+        "skip",
+        &[
+            ("the trace of it", "*skipped.new"),
+            ("its name", "above/node"),
+            ("the log", WAL),
+        ],
+    ),
+    (
+        "back-up",
+        &[
+            ("the directory above", "backups"),
+            ("the draft", "*/node-1/draft"),
+            ("rename of the draft", "*/node-1/draft"),
+            ("its name", "backups/*/node-1"),
+        ],
+    ),
+    (
+        "keep-log",
+        &[
+            ("the name of the file", "backups/*/node-1"),
+            ("the entries", "*/node-1/log-*"),
+        ],
+    ),
+    (
+        "restore",
+        &[
+            ("the directory above", "again"),
+            ("the rows", TABLE),
+            ("where the log begins", WAL),
+            ("the count of starts", "again/node/boot.new"),
+            ("rename of the count", "*boot.new"),
+            ("the names of log and state", "again/node"),
+            ("the identity", "again/node/identity.new"),
+            ("rename of the identity", "*identity.new"),
+            ("its name", "again/node"),
+        ],
+    ),
+    (
+        "begin-restore",
+        &[
+            ("the directory above", "begun"),
+            ("the note", "begun/node/restore-unfinished.new"),
+            ("rename of the note", "*restore-unfinished.new"),
+            ("its name", "begun/node"),
+        ],
+    ),
+    (
+        "recover",
+        &[
+            ("the trace of it", "alone/recovered.new"),
+            ("rename of the trace", "*recovered.new"),
+            ("its name", "alone"),
+            ("the identity", "alone/identity.new"),
+            ("rename of the identity", "*identity.new"),
+            ("its name", "alone"),
+            ("the log", WAL),
+        ],
+    ),
+    (
+        "ask-to-join",
+        &[
+            ("the directory above", "waiting"),
+            ("the nonce", "waiting/node/join-nonce.new"),
+            ("rename of the nonce", "*join-nonce.new"),
+            ("its name", "waiting/node"),
+        ],
+    ),
+    (
+        "leave",
+        &[("the reason", "*left.new"), ("its name", "above/node")],
+    ),
+];
+const WAL: &str = "*/log/*.log";
+const TABLE: &str = "*/state/*.sst";
+
+fn is_like(path: &str, pattern: &str) -> bool {
+    let Some((head, rest)) = pattern.split_once('*') else {
+        return path == pattern;
+    };
+    let ends = |path: &str| (0..=path.len()).any(|at| is_like(&path[at..], rest));
+    path.strip_prefix(head).is_some_and(ends)
+}
+
+/// What a step did not do of what is wanted.
+fn left_out(done: &[Done], wanted: &[Wanted]) -> Vec<&'static str> {
+    let mut left = done;
     let mut missing = Vec::new();
-    for (what, is_meant) in wanted {
+    for (what, pattern) in wanted {
         let found = left.iter().position(|one| match one {
-            Done::Synced(path) => !what.starts_with("rename") && is_meant(path),
-            Done::Renamed(path) => what.starts_with("rename") && is_meant(path),
+            Done::Synced(path) => !what.starts_with("rename") && is_like(path, pattern),
+            Done::Renamed(path) => what.starts_with("rename") && is_like(path, pattern),
         });
         match found {
             Some(position) => left = &left[position + 1..],
-            None => missing.push((step, *what)),
+            None => missing.push(*what),
         }
     }
     missing
-}
-
-fn is_wal(path: &str) -> bool {
-    path.contains("/log/") && path.ends_with(".log")
-}
-
-fn is_backups(path: &str) -> bool {
-    path.starts_with("backups/") && path.ends_with("/node-1")
-}
-
-fn is_table(path: &str) -> bool {
-    path.contains("/state/") && path.ends_with(".sst")
 }
 
 #[test]
@@ -256,189 +387,8 @@ fn what_is_called_durable_was_synced() {
     let said = String::from_utf8_lossy(&child.stdout);
     assert!(child.status.success(), "{said}");
     let steps = read_trace(&text, root.path());
-    let mut missing = Vec::new();
-    let mut look = |step, wanted: &[Wanted]| missing.extend(left_out(&steps, step, wanted));
-
-    look(
-        "create",
-        &[
-            ("the directory above", |path| path == "above"),
-            ("the identity", |path| path == "above/node/identity.new"),
-            ("rename of the identity", |path| {
-                path.ends_with("identity.new")
-            }),
-            ("its name", |path| path == "above/node"),
-        ],
-    );
-    look(
-        "open",
-        &[
-            ("how far the log has come", |path| {
-                path == "above/node/reached"
-            }),
-            ("the names of log and state", |path| path == "above/node"),
-            ("the count of starts", |path| path == "above/node/boot.new"),
-            ("rename of the count", |path| path.ends_with("boot.new")),
-            ("its name", |path| path == "above/node"),
-        ],
-    );
-    look("vote", &[("the log", is_wal)]);
-    look("append", &[("the log", is_wal)]);
-    look(
-        "truncate",
-        &[
-            ("how far the log has come", |path| {
-                path == "above/node/reached"
-            }),
-            ("the log", is_wal),
-        ],
-    );
-    look("build", &[("the rows", is_table)]);
-    look(
-        "close",
-        &[("how far the log has come", |path| {
-            path == "above/node/reached"
-        })],
-    );
-    look(
-        "find",
-        &[
-            ("the rows", |path| {
-                path.contains("third/state/") && path.ends_with(".sst")
-            }),
-            ("the log, with the vote", is_wal),
-            ("the count of starts", |path| path == "third/boot.new"),
-        ],
-    );
-    look(
-        "receive",
-        &[("what came in", |path| path.contains("snapshots/incoming-"))],
-    );
-    look(
-        "verify",
-        &[
-            ("rename of what came in", |path| path.contains("incoming-")),
-            ("its name", |path| path == "other/snapshots"),
-        ],
-    );
-    let manifest: fn(&str) -> bool = |path| path.contains("other/state/MANIFEST");
-    look(
-        "install",
-        &[
-            ("the note that it is being installed", |path| {
-                path.contains("other/state/") && path.ends_with(".sst")
-            }),
-            ("that note counts", manifest),
-            ("the rows", |path| {
-                path.contains("other/state/") && path.ends_with(".sst")
-            }),
-            ("they count", manifest),
-        ],
-    );
-    look(
-        "receive-much",
-        &[("what came in", |path| path.contains("snapshots/incoming-"))],
-    );
-    look(
-        "overtaken",
-        &[
-            ("how far the log has come", |path| {
-                path == "above/node/reached"
-            }),
-            ("the log", is_wal),
-            ("how far the log has come", |path| {
-                path == "above/node/reached"
-            }),
-        ],
-    );
-    look(
-        "skip",
-        &[
-            ("the trace of it", |path| path.ends_with("skipped.new")),
-            ("its name", |path| path == "above/node"),
-            ("the log", is_wal),
-        ],
-    );
-    look(
-        "back-up",
-        &[
-            ("the directory above", |path| path == "backups"),
-            ("the draft", |path| path.ends_with("/node-1/draft")),
-            ("rename of the draft", |path| {
-                path.ends_with("/node-1/draft")
-            }),
-            ("its name", is_backups),
-        ],
-    );
-    look(
-        "keep-log",
-        &[
-            ("the name of the file", is_backups),
-            ("the entries", |path| path.contains("/node-1/log-")),
-        ],
-    );
-    look(
-        "restore",
-        &[
-            ("the directory above", |path| path == "again"),
-            ("the rows", is_table),
-            ("where the log begins", is_wal),
-            ("the count of starts", |path| path == "again/node/boot.new"),
-            ("rename of the count", |path| path.ends_with("boot.new")),
-            ("the names of log and state", |path| path == "again/node"),
-            ("the identity", |path| path == "again/node/identity.new"),
-            ("rename of the identity", |path| {
-                path.ends_with("identity.new")
-            }),
-            ("its name", |path| path == "again/node"),
-        ],
-    );
-    look(
-        "begin-restore",
-        &[
-            ("the directory above", |path| path == "begun"),
-            ("the note", |path| {
-                path == "begun/node/restore-unfinished.new"
-            }),
-            ("rename of the note", |path| {
-                path.ends_with("restore-unfinished.new")
-            }),
-            ("its name", |path| path == "begun/node"),
-        ],
-    );
-    look(
-        "recover",
-        &[
-            ("the trace of it", |path| path == "alone/recovered.new"),
-            ("rename of the trace", |path| {
-                path.ends_with("recovered.new")
-            }),
-            ("its name", |path| path == "alone"),
-            ("the identity", |path| path == "alone/identity.new"),
-            ("rename of the identity", |path| {
-                path.ends_with("identity.new")
-            }),
-            ("its name", |path| path == "alone"),
-            ("the log", is_wal),
-        ],
-    );
-    look(
-        "ask-to-join",
-        &[
-            ("the directory above", |path| path == "waiting"),
-            ("the nonce", |path| path == "waiting/node/join-nonce.new"),
-            ("rename of the nonce", |path| {
-                path.ends_with("join-nonce.new")
-            }),
-            ("its name", |path| path == "waiting/node"),
-        ],
-    );
-    look(
-        "leave",
-        &[
-            ("the reason", |path| path.ends_with("left.new")),
-            ("its name", |path| path == "above/node"),
-        ],
-    );
-    assert_eq!(missing, [], "{steps:#?}");
+    for (step, wanted) in WANTED {
+        let missing = left_out(&steps[step], wanted);
+        assert_eq!(missing, Vec::<&str>::new(), "{step}: {steps:#?}");
+    }
 }

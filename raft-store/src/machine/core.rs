@@ -131,7 +131,7 @@ impl Core {
                     let stamped = logged.stamped();
                     let outcome = self.apply_one(index, &mut next, &mut changed, stamped);
                     if let Some(id) = &stamped.write_id
-                        && let Some(waits) = self.publisher.outcomes().waits_for(id)
+                        && let Some(waits) = self.views().outcomes.waits_for(id)
                     {
                         let (at, outcome) = (entry.log_id, outcome.clone());
                         waited.push((waits, Committed { at, outcome }));
@@ -145,7 +145,7 @@ impl Core {
             };
             next.last = Some(entry.log_id);
             self.check_level(&next)?;
-            self.publisher.note(&next);
+            self.views().checkpoints().note(index, next.digest());
             answers.extend(responder.map(|responder| (responder, answer)));
         }
         APPLYING.set(None);
@@ -357,7 +357,7 @@ impl Core {
             .map_err(|error| fail(error.as_ref()))?;
         files::point("a snapshot is installed", kept.path());
         self.publish(applied);
-        self.publisher.outcomes().forget();
+        self.views().outcomes.forget();
         // The rows have what it holds, durably.
         snapshot_dir::remove(kept.path());
         self.snapshots.cut_up_to(meta.last_log_id);
@@ -373,10 +373,10 @@ impl Core {
     }
 
     fn verified(&self, meta: &SnapshotMeta, file: &SnapshotFile) -> io::Result<AppliedState> {
-        if let Some(state) = file.verified()
+        if let Some(state) = &file.verified
             && state.last == meta.last_log_id
         {
-            return Ok(state.clone());
+            return Ok(state.as_ref().clone());
         }
         self.snapshots.read(meta, file).map_err(|error| {
             let words = format!(

@@ -298,7 +298,7 @@ mod tests {
             });
             {
                 let store = open(options.clone()).unwrap();
-                let database = &store.machine.core().database;
+                let database = &store.machine.core.database;
                 let record = AppliedRecord {
                     last: Some(WireLogId {
                         term: 1,

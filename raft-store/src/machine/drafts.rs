@@ -12,14 +12,10 @@ use crate::runtime;
 /// Makes snapshots of what this node has applied. Cheap to clone; holds no database open.
 #[derive(Clone)]
 pub struct Drafts {
-    core: Weak<Core>,
+    pub(super) core: Weak<Core>,
 }
 
 impl Drafts {
-    pub(super) fn new(core: Weak<Core>) -> Self {
-        Self { core }
-    }
-
     /// Makes the rows durable as they are now, so that the log can be cut behind them. openraft learns of it
     /// when it is asked to take a snapshot.
     ///

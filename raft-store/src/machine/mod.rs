@@ -66,12 +66,8 @@ impl StateMachine {
     }
 
     pub(crate) fn drafts(&self) -> Drafts {
-        Drafts::new(Arc::downgrade(&self.core))
-    }
-
-    #[cfg(test)]
-    fn core(&self) -> &Core {
-        &self.core
+        let core = Arc::downgrade(&self.core);
+        Drafts { core }
     }
 
     pub(crate) fn views(&self) -> Views {

@@ -188,11 +188,12 @@ impl SnapshotDir {
         file: SnapshotFile,
     ) -> Result<SnapshotFile, SnapshotError> {
         let state = (self.read(meta, &file)).inspect_err(|_| RarePath::SnapshotRefused.ran())?;
-        let file = self.keep(&file)?;
+        let mut file = self.keep(&file)?;
+        file.verified = Some(Arc::new(state));
         if let Some(last) = meta.last_log_id {
             self.observed(LogEvent::SnapshotReceived(last));
         }
-        Ok(file.holding(state))
+        Ok(file)
     }
 
     /// Removes a snapshot that was verified, if openraft was handed it and had no need of it.

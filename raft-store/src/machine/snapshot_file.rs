@@ -62,7 +62,8 @@ pub struct SnapshotFile {
     pub(super) path: PathBuf,
     file: Arc<File>,
     length: u64,
-    verified: Option<Arc<AppliedState>>,
+    /// What it holds, if it was read and found good.
+    pub(super) verified: Option<Arc<AppliedState>>,
     /// Removes a received file that is never installed.
     _draft: Option<Arc<Draft>>,
 }
@@ -102,19 +103,6 @@ impl SnapshotFile {
             position: 0,
         };
         BufReader::with_capacity(1 << 20, from_start)
-    }
-
-    /// Notes what it holds, after it was read and found good.
-    pub(super) fn holding(self, state: AppliedState) -> Self {
-        Self {
-            verified: Some(Arc::new(state)),
-            ..self
-        }
-    }
-
-    /// What it holds, if it was read and found good.
-    pub(super) fn verified(&self) -> Option<&AppliedState> {
-        self.verified.as_deref()
     }
 
     /// The size in bytes.

@@ -61,7 +61,8 @@ pub struct Views {
     current: Arc<ArcSwap<AppliedState>>,
     index: watch::Receiver<Option<u64>>,
     waiters: Waiters<u64, ()>,
-    outcomes: Outcomes,
+    /// Those who wait for what becomes of a command.
+    pub(super) outcomes: Outcomes,
     checkpoints: Checkpoints,
 }
 
@@ -140,18 +141,6 @@ impl Publisher {
 
     pub(crate) fn views(&self) -> &Views {
         &self.views
-    }
-
-    /// Those who wait for what becomes of a command.
-    pub(super) fn outcomes(&self) -> &Outcomes {
-        &self.views.outcomes
-    }
-
-    /// Keeps the digest after an entry for comparison.
-    pub(crate) fn note(&self, applied: &AppliedState) {
-        if let Some(index) = applied.index() {
-            self.views.checkpoints.note(index, applied.digest());
-        }
     }
 
     /// The state first, then the index: a reader that the index wakes finds the state.

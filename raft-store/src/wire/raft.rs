@@ -85,12 +85,10 @@ pub struct WireMembership {
 
 impl From<&Membership> for WireMembership {
     fn from(membership: &Membership) -> Self {
+        let members = (membership.nodes()).map(|(id, member)| (*id, member.clone()));
         Self {
             voters: membership.get_joint_config().clone(),
-            members: membership
-                .nodes()
-                .map(|(id, member)| (*id, member.clone()))
-                .collect(),
+            members: members.collect(),
         }
     }
 }

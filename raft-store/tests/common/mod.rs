@@ -2,8 +2,9 @@
 #![allow(dead_code, reason = "each test uses some of it")]
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures::stream;
@@ -15,8 +16,9 @@ use placement_model::types::{PartitionId, ProviderUuid, Timestamp};
 use placement_model::{Command, Stamped};
 use placement_raft_store::wire::RecordVersion;
 use placement_raft_store::{
-    Entry, Identity, LogId, LogStore, LoggedCommand, Member, Membership, Payload, Snapshot,
-    SnapshotData, SnapshotFile, SnapshotMeta, StateMachine, Store, StoreOptions, create, open,
+    Entry, Identity, LogId, LogStore, LoggedCommand, Member, Membership, OpenError, Payload,
+    Snapshot, SnapshotData, SnapshotFile, SnapshotMeta, StateMachine, Store, StoreOptions, create,
+    open, wal_files,
 };
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::histogram::Histogram;
@@ -144,8 +146,7 @@ pub(crate) fn membership(term: u64, index: u64, voters: &[u64]) -> Entry {
             api: format!("http://node{id}:8778"),
             peer: format!("node{id}:8779"),
             admin: format!("node{id}:8780"),
-            site: Box::default(),
-            name: Box::default(),
+            ..Member::default()
         };
         (*id, member)
     };
@@ -203,6 +204,51 @@ pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
         .build()
         .unwrap()
         .block_on(future)
+}
+
+/// Runs `future` to its end on this thread, with all tasks that it spawns here.
+pub(crate) fn run_here<T>(future: impl Future<Output = T>) -> T {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().build().unwrap();
+    tokio::task::LocalSet::new().block_on(&runtime, future)
+}
+
+/// Why a store is not opened.
+pub(crate) fn refusal(options: StoreOptions) -> OpenError {
+    open(options).err().expect("the directory was opened")
+}
+
+#[track_caller]
+pub(crate) fn assert_says(error: &impl Display, words: &str) {
+    let error = error.to_string();
+    assert!(error.contains(words), "{words:?} is not in: {error}");
+}
+
+/// The newest file of the write-ahead log in a data directory.
+pub(crate) fn newest_wal(dir: &Path) -> PathBuf {
+    let files = wal_files(&dir.join("log")).unwrap();
+    files.into_keys().max().expect("an open log has a file")
+}
+
+/// Sends a file to another node, in small pieces.
+pub(crate) fn send(file: &SnapshotFile, to: &Store) -> SnapshotFile {
+    let mut receiver = to.snapshots.receive().unwrap();
+    loop {
+        let piece = file.read_at(receiver.length(), 1000).unwrap();
+        if piece.is_empty() {
+            break;
+        }
+        receiver.write(&piece).unwrap();
+    }
+    assert_eq!(receiver.length(), file.length());
+    receiver.finish().unwrap()
+}
+
+/// Has a node receive a snapshot, verify and install it.
+pub(crate) async fn take_over(to: &mut Store, snapshot: &Built) {
+    let received = send(&snapshot.file, to);
+    let received = to.snapshots.verify(&snapshot.meta, received).unwrap();
+    install(to, &snapshot.meta, received).await.unwrap();
 }
 
 /// How many durations a histogram holds.

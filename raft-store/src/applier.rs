@@ -13,7 +13,7 @@ pub trait Applier: Send + Sync + 'static {
     fn apply(&self, index: u64, cluster: &Cluster, stamped: &Stamped) -> (Outcome, ClusterChanges);
 }
 
-/// The rules of the placement model, as they are.
+/// The rules of the placement model.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Rules;
 

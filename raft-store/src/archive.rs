@@ -123,10 +123,7 @@ impl BackupDir {
     /// and either may find that the other was faster.
     fn remove_superfluous(&self, keep: usize) -> io::Result<()> {
         for file in kept_files::superfluous(&self.files()?, keep) {
-            match fs::remove_file(self.dir.join(file.name)) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
+            files::if_there(fs::remove_file(self.dir.join(file.name)))?;
         }
         Ok(())
     }
@@ -150,18 +147,10 @@ impl BackupDir {
         for entry in fs::read_dir(&self.dir)? {
             let entry = entry?;
             let name = entry.file_name();
-            let Some(file) = name.to_str().and_then(|name| KeptFile::of(name, 0)) else {
-                continue;
-            };
-            match entry.metadata() {
-                Ok(metadata) => found.push(KeptFile {
-                    length: metadata.len(),
-                    ..file
-                }),
-                // It goes while it is looked at.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(error),
-            }
+            // It may go while it is looked at.
+            let length = files::if_there(entry.metadata())?.map(|metadata| metadata.len());
+            let file = length.and_then(|length| KeptFile::of(name.to_str()?, length));
+            found.extend(file);
         }
         found.sort_by_key(|file| std::cmp::Reverse((file.index, file.is_backup)));
         Ok(found)
@@ -269,7 +258,7 @@ impl LogArchive {
 /// Entries `from..=to` of the log in a directory of backups, one after the other, and the gaps in it.
 ///
 /// # Errors
-/// A file cannot be read, or is none of such a log.
+/// A file cannot be read, or is not part of such a log.
 pub fn inspect_kept_log(
     dir: &Path,
     from: u64,

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Bytes that are written as they are, not as a list of numbers. Clones are the same bytes.
+/// Bytes that are written as bytes, not as a list of numbers. Clones are the same bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Blob(pub Bytes);
 

@@ -37,7 +37,7 @@ rare_paths! {
     InstallRepeated = "interrupted install done again",
     /// A snapshot that had come in before a crash was installed at start.
     ReceivedInstalled = "received snapshot installed at start",
-    /// A snapshot that came in was refused, as it was damaged or not what its sender said.
+    /// A snapshot that came in was refused, as it was damaged or not what its sender announced.
     SnapshotRefused = "received snapshot refused",
     /// A snapshot of the node's own was damaged when it was sent, and was built again.
     SnapshotMended = "damaged snapshot built again",
@@ -47,11 +47,11 @@ rare_paths! {
     OlderCopyRefused = "older copy refused",
     /// A snapshot was sent on from where an earlier attempt had ended.
     SnapshotResumed = "snapshot resumed",
-    /// A snapshot was not sent now, as the receiver said so or something failed.
+    /// A snapshot was not sent now, as the receiver refused or something failed.
     SnapshotPutOff = "snapshot put off",
     /// A frame went out in pieces.
     SentInPieces = "frame sent in pieces",
-    /// A connection was given up, as it said nothing.
+    /// A connection was given up, as nothing came over it.
     ConnectionSilent = "silent connection given up",
     /// A write was taken back by the node that had forwarded it.
     WriteGivenUp = "forwarded write given up",

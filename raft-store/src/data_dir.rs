@@ -49,13 +49,9 @@ pub fn identity(dir: &Path) -> Result<Option<Identity>> {
 }
 
 /// A file of a data directory, if it is there.
-fn read(dir: &Path, name: &str) -> Result<Option<Vec<u8>>> {
+pub(crate) fn read(dir: &Path, name: &str) -> Result<Option<Vec<u8>>> {
     let path = dir.join(name);
-    match fs::read(&path) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(OpenError::io("read", &path, error)),
-    }
+    files::if_there(fs::read(&path)).map_err(|error| OpenError::io("read", &path, error))
 }
 
 /// The record in a file of a data directory, if it is there.
@@ -103,13 +99,9 @@ pub fn begin_restore(dir: &Path) -> Result<()> {
 /// The directory is a restored node's.
 pub(crate) fn end_restore(dir: &Path) -> Result<()> {
     let path = dir.join(RESTORING);
-    match fs::remove_file(&path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(OpenError::io("remove", &path, error))
-        }
-        // Where a loss of power brings it back, the directory has an owner, and it says nothing.
-        _ => Ok(()),
-    }
+    // Where a loss of power brings it back, the directory has an owner, and it says nothing.
+    let removed = files::if_there(fs::remove_file(&path));
+    (removed.map(drop)).map_err(|error| OpenError::io("remove", &path, error))
 }
 
 /// Refuses a directory in which a restore has begun and has not succeeded.
@@ -321,14 +313,10 @@ pub(crate) fn lock(dir: &Path) -> Result<DirLock> {
 /// where no node has ever started.
 pub(crate) fn lock_to_read(dir: &Path) -> Result<Option<DirLock>> {
     let path = dir.join(LOCK);
-    match File::open(&path) {
-        Ok(file) => {
-            let _file = held(dir, file, File::try_lock_shared)?;
-            Ok(Some(DirLock { _file }))
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(OpenError::io("open", &path, error)),
-    }
+    let file = files::if_there(File::open(&path));
+    let file = file.map_err(|error| OpenError::io("open", &path, error))?;
+    let file = file.map(|file| held(dir, file, File::try_lock_shared));
+    Ok(file.transpose()?.map(|_file| DirLock { _file }))
 }
 
 fn held(dir: &Path, file: File, lock: fn(&File) -> Result<(), TryLockError>) -> Result<File> {

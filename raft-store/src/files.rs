@@ -1,10 +1,18 @@
-//! What of the plain files is durable.
+//! Plain files, and what of them is durable.
 
 use std::fs::File;
 use std::io;
 use std::path::Path;
 
 use crate::platform::{PowerFails, here};
+
+/// `None` of a file that is not there.
+pub(crate) fn if_there<T>(done: io::Result<T>) -> io::Result<Option<T>> {
+    match done {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        done => done.map(Some),
+    }
+}
 
 /// Makes a file's bytes durable.
 pub(crate) fn sync(file: &File) -> io::Result<()> {

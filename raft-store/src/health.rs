@@ -71,7 +71,7 @@ impl Failure {
 
     /// Keeps and reports a failure.
     pub(crate) fn fail(&self, action: &str, error: &str) -> io::Error {
-        // These words go to clients and to other nodes: in a simulation they are the same in each run.
+        // This message goes to clients and to other nodes: in a simulation they are the same in each run.
         let dir = here(|platform| platform.shown(&self.dir));
         let words = format!(
             "the {} in {} cannot be {action}: {error}; this node takes no part until the cause is \

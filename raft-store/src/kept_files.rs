@@ -17,7 +17,7 @@ pub struct KeptFile {
 }
 
 impl KeptFile {
-    /// `None` if it is none of these.
+    /// `None` for any other file.
     pub fn of(name: &str, length: u64) -> Option<Self> {
         let (is_backup, index) = match name.strip_prefix(BACKUP) {
             Some(index) => (true, index),

@@ -4,7 +4,6 @@
 use std::cell::RefCell;
 use std::fs::File;
 use std::io;
-use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::task::Context;
@@ -185,18 +184,15 @@ pub(crate) fn here<R>(ask: impl FnOnce(&dyn Platform) -> R) -> R {
 
 /// Puts a platform in the place of the operating system for the calling thread, until the guard is dropped.
 pub fn install(platform: Rc<dyn Platform>) -> Installed {
-    Installed {
-        before: INSTALLED.replace(Some(platform)),
-        thread_bound: PhantomData,
-    }
+    let before = INSTALLED.replace(Some(platform));
+    Installed { before }
 }
 
 /// Puts back the platform from before when dropped.
 #[must_use = "the platform goes when this is dropped"]
 pub struct Installed {
+    // What is counted by `Rc` stays on its thread.
     before: Option<Rc<dyn Platform>>,
-    // It belongs to one thread.
-    thread_bound: PhantomData<*const ()>,
 }
 
 impl Drop for Installed {

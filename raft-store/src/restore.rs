@@ -2,8 +2,8 @@
 //!
 //! Each of its nodes is made from the same backup, offline, and has the whole state before it starts.
 //! The id of the new cluster proves that: half of it is a hash of what the cluster begins with, the
-//! backup and the members. Who names the id on the next node, with another backup or other members,
-//! is refused there. The other half is drawn when the first node is made, so that two clusters from
+//! backup and the members. An operator who names the id on the next node, with another backup or other
+//! members, is refused there. The other half is drawn when the first node is made, so that two clusters from
 //! one backup differ, and with them their epochs.
 //!
 //! The log of the new cluster begins behind the entry that the state has come to, which keeps its
@@ -127,7 +127,7 @@ impl Backup {
     ) -> Result<Identity, RestoreError> {
         let identity = self.identity(node, members, cluster)?;
         if !members.contains_key(&node) {
-            let reason = format!("node {node} is none of the members of the new cluster");
+            let reason = format!("node {node} is not a member of the new cluster");
             return Err(RestoreError::Refused(reason));
         }
         let _lock = data_dir::claim(&options.dir)?;

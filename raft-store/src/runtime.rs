@@ -33,7 +33,7 @@ pub fn limits() -> Limits {
 const SLEEP_MIN: Duration = Duration::from_micros(50);
 /// A deadline that is over by every clock's granularity.
 const LONG_AGO: Duration = Duration::from_secs(1);
-/// So many times in a row it ends at once. Who asks for the same deadline again waits for the time to pass, as
+/// So many times in a row it ends at once. A caller that asks for the same deadline again waits for the time to pass, as
 /// openraft's tick does just before its next beat; and simulated time passes only while all wait.
 const AT_ONCE_MOST: u32 = 100;
 
@@ -68,7 +68,7 @@ pub(crate) fn ahead<T: Send, R>(
         scope.spawn(move || {
             loop {
                 let piece: Vec<T> = items.by_ref().take(PIECE_ITEMS).collect();
-                // Who has stopped consuming has seen enough.
+                // The consumer has stopped: it has seen enough.
                 if piece.is_empty() || sender.send(piece).is_err() {
                     break;
                 }
@@ -110,7 +110,7 @@ pub fn home() -> Option<Handle> {
     }
 }
 
-/// A task that takes its steps as it is let.
+/// A task whose steps a [`Steps`] allows.
 pub struct Stepped<F> {
     steps: Rc<dyn Steps>,
     future: Pin<Box<F>>,
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_asks_for_a_moment_again_and_again_sees_it_come() {
+    async fn time_passes_for_a_caller_that_sleeps_to_one_deadline_again_and_again() {
         let begun = Instant::now();
         let soon = begun + Duration::from_micros(20);
         let mut asked = 0;

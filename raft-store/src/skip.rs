@@ -71,7 +71,7 @@ pub fn skip_entry(options: &StoreOptions, index: u64, term: u64) -> Result<Skipp
             ));
         }
     };
-    // First the trace, then what it tells of.
+    // First the trace, then the change.
     data_dir::add_line(dir, data_dir::SKIPPED, &format!("entry {id}: {command}"))?;
     log.make_blank(base.version(), id)?;
     Ok(Skipped { id, command })

@@ -29,9 +29,9 @@ pub struct Member {
     pub peer: String,
     /// Where operators reach it: `host:port`.
     pub admin: String,
-    /// Where it stands, as it says itself.
+    /// Where it stands, by its own configuration.
     pub site: Box<Site>,
-    /// What it is called, as it says itself.
+    /// What it is called, by its own configuration.
     pub name: Box<NodeName>,
 }
 
@@ -60,7 +60,7 @@ pub fn is_label(name: &str) -> bool {
 pub struct NodeName(String);
 
 impl NodeName {
-    /// The name; empty if there is none.
+    /// The name; may be empty.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -97,7 +97,7 @@ pub struct Site {
 }
 
 impl Site {
-    /// Whether nothing is said of it.
+    /// Whether neither is known.
     pub fn is_unknown(&self) -> bool {
         self.region.is_empty() && self.zone.is_empty()
     }
@@ -123,7 +123,7 @@ impl fmt::Display for Member {
 /// What the state machine answers to one log entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Applied {
-    /// The entry was a command, and this is what the model said.
+    /// The entry was a command, and this is the model's answer.
     Outcome(Outcome),
     /// The entry held no command: a new leader's first entry, or a change of members.
     NoCommand,

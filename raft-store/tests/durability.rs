@@ -294,7 +294,7 @@ fn a_torn_write_is_cut_off_wherever_it_ends() {
 }
 
 #[test]
-fn a_simulated_disk_tells_of_a_vote_that_was_acknowledged_and_is_gone() {
+fn a_simulated_disk_reports_an_acknowledged_vote_that_is_gone() {
     for (bug, keeps) in [
         (None, true),
         (Some("acknowledge-before-sync"), false),

@@ -91,7 +91,7 @@ fn a_log_that_was_put_back_from_an_older_copy_is_noticed() {
 }
 
 #[test]
-fn without_its_note_a_log_is_opened_only_by_an_operators_word() {
+fn without_its_note_a_log_is_opened_only_if_an_operator_accepts_it() {
     let dir = new_dir();
     run(async {
         append(&mut opened(dir.path()).log, history(9)).await;

@@ -95,7 +95,7 @@ fn a_node_is_made_once_and_only_where_nothing_is() {
 }
 
 #[test]
-fn a_directory_of_nobody_is_refused() {
+fn a_directory_without_an_owner_is_refused() {
     let empty = TempDir::new().unwrap();
     let error = refusal(options(empty.path()));
     assert!(matches!(error, OpenError::Missing { .. }), "{error}");

@@ -36,7 +36,7 @@ fn refusal(recovered: Result<Recovered, RecoverError>) -> String {
 }
 
 #[test]
-fn it_keeps_its_whole_log_in_a_new_term_under_a_new_name() {
+fn a_recovered_node_keeps_its_log_in_a_new_term_of_a_new_cluster() {
     let dir = new_dir();
     survivor(dir.path());
     let options = options(dir.path());
@@ -105,7 +105,7 @@ fn a_node_whose_state_is_ahead_of_its_log_stays_the_only_voter() {
 }
 
 #[test]
-fn what_a_crash_has_interrupted_is_done_again() {
+fn a_recovery_that_a_crash_interrupted_is_done_again() {
     let dir = new_dir();
     survivor(dir.path());
     // The name is written before the log, and nothing else was.
@@ -119,7 +119,7 @@ fn what_a_crash_has_interrupted_is_done_again() {
 }
 
 #[test]
-fn it_is_refused_where_it_would_be_wrong() {
+fn a_recovery_that_would_be_wrong_is_refused() {
     let running = new_dir();
     survivor(running.path());
     let store = opened(running.path());

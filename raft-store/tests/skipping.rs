@@ -96,7 +96,7 @@ fn a_node_starts_again_once_the_entry_that_ends_it_is_skipped() {
 }
 
 #[test]
-fn what_cannot_be_right_is_refused() {
+fn an_entry_that_cannot_be_skipped_is_refused() {
     let dir = new_dir();
     run(async {
         let mut store = opened(dir.path());

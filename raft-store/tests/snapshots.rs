@@ -186,7 +186,7 @@ fn a_snapshot_is_of_one_moment_though_writes_go_on() {
 }
 
 #[test]
-fn who_asks_again_is_sent_the_same_snapshot_until_the_log_behind_it_may_be_cut() {
+fn a_snapshot_is_sent_again_until_the_log_behind_it_may_be_cut() {
     run(async {
         let dir = new_dir();
         let mut store = opened(dir.path());
@@ -213,7 +213,7 @@ fn who_asks_again_is_sent_the_same_snapshot_until_the_log_behind_it_may_be_cut()
 
 /// Its file is asked for when openraft has had it for a while: the node waits until its neighbour has room.
 #[test]
-fn a_snapshot_that_is_written_late_is_given_to_nobody_else() {
+fn a_snapshot_that_is_written_late_is_not_sent_to_others() {
     run(async {
         let dir = new_dir();
         let mut store = opened(dir.path());
@@ -490,7 +490,7 @@ fn a_snapshot_that_has_come_in_before_a_crash_is_installed_by_the_next_start() {
 }
 
 #[test]
-fn a_snapshot_that_has_come_in_and_was_damaged_since_is_refused_in_words() {
+fn a_received_snapshot_that_was_damaged_since_is_refused() {
     run(async {
         let (leader_dir, follower_dir) = (new_dir(), TempDir::new().unwrap());
         let (_leader, _snapshot, follower) = received(&leader_dir, &follower_dir).await;

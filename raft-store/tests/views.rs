@@ -42,7 +42,7 @@ fn a_view_stays_as_it_was_and_a_waiter_gets_the_newer_one() {
 }
 
 #[test]
-fn who_waits_for_what_will_not_come_is_told_so() {
+fn a_waiter_ends_when_the_store_is_closed() {
     run(async {
         let dir = new_dir();
         let store = opened(dir.path());

@@ -32,7 +32,7 @@ pub(crate) struct LogDatabase {
     pub(super) disk: Arc<dyn LogDisk>,
 }
 
-/// What the log says of itself at start.
+/// Where the log begins and ends at start, and its vote.
 pub(crate) struct Ends {
     pub(crate) purged: Option<LogId>,
     pub(crate) last: Option<LogId>,
@@ -71,13 +71,19 @@ impl LogDatabase {
 
     /// Reads the ends of the log.
     pub(crate) fn ends(&self) -> Result<Ends> {
-        let purged = self.meta_row::<WireLogId>(PURGED)?.map(LogId::from);
+        let purged = self
+            .rocks
+            .record::<WireLogId>(META, PURGED)?
+            .map(LogId::from);
         let last = self.behind(purged, IteratorMode::End).next().transpose()?;
         Ok(Ends {
             purged,
             last: last.map(|entry| entry.log_id).or(purged),
-            vote: self.meta_row::<WireVote>(VOTE)?.map(Vote::from),
-            committed: self.meta_row::<WireLogId>(COMMITTED)?.map(LogId::from),
+            vote: self.rocks.record::<WireVote>(META, VOTE)?.map(Vote::from),
+            committed: self
+                .rocks
+                .record::<WireLogId>(META, COMMITTED)?
+                .map(LogId::from),
         })
     }
 
@@ -150,10 +156,6 @@ impl LogDatabase {
         written.map_err(|error| self.rocks.failed(&error))?;
         let synced = self.disk.sync(&self.rocks.db);
         synced.map_err(|error| OpenError::io("sync", &self.rocks.dir, error))
-    }
-
-    fn meta_row<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<Option<T>> {
-        self.rocks.record(META, name)
     }
 
     fn put_meta(

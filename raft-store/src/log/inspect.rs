@@ -1,4 +1,4 @@
-//! The log of a node that does not run, looked at and left as it is.
+//! The log of a node that does not run, read and not changed.
 
 use rocksdb::IteratorMode;
 

@@ -74,10 +74,8 @@ impl LogStore {
                 options.observed(LogEvent::VoteSynced(vote));
             }
         }
-        let mut found = Mark {
-            last: ends.last,
-            vote: ends.vote,
-        };
+        let (last, vote) = (ends.last, ends.vote);
+        let mut found = Mark { last, vote };
         if let Some(applied) = applied
             && is_overtaken(&database, &ends, applied)?
         {
@@ -143,7 +141,7 @@ impl LogStore {
 
 /// Changes by hand, of the log of a node that does not run.
 impl LogDatabase {
-    /// Has the log begin behind the entry that the state has come to, and says so in the note, durably.
+    /// Has the log begin behind the entry that the state has come to, and writes that into the note, durably.
     pub(crate) fn begin_behind_state(&self, version: RecordVersion, applied: &LogId) -> Result<()> {
         self.begin_behind(version, applied)?;
         let vote = self.ends()?.vote;
@@ -309,7 +307,7 @@ impl RaftLogStorage<TypeConfig> for LogStore {
         self.shared.base.options.observed(LogEvent::Voted(vote));
         self.shared.failure.check()?;
         let (done, saved) = oneshot::channel();
-        self.send(Job::Vote { vote: *vote, done })?;
+        self.send(Job::Vote(*vote, done))?;
         saved
             .await
             .map_err(|_gone| io::Error::other("the writer of the log has ended"))?
@@ -390,7 +388,7 @@ impl RaftLogStorage<TypeConfig> for LogStore {
         RarePath::LogTruncated.ran();
         self.shared.tail().truncate(last);
         self.shared.base.options.observed(LogEvent::Truncated(last));
-        self.send(Job::Truncate { last })
+        self.send(Job::Truncate(last))
     }
 
     async fn purge(&mut self, upto: LogId) -> Result<(), io::Error> {
@@ -398,7 +396,7 @@ impl RaftLogStorage<TypeConfig> for LogStore {
         RarePath::LogPurged.ran();
         self.shared.tail().purge(upto);
         self.shared.base.options.observed(LogEvent::Purged(upto));
-        self.send(Job::Purge { upto })
+        self.send(Job::Purge(upto))
     }
 }
 

@@ -24,7 +24,7 @@ const NAME: &str = "reached";
 /// One sector, which a disk writes as a whole.
 const LENGTH: usize = 512;
 const CHECKSUM: usize = 8;
-/// What an operator writes into it who takes the log as it is.
+/// What an operator writes into it to have the log accepted unchecked.
 const UNKNOWN: &[u8] = b"unknown";
 
 /// What is known to be on disk.
@@ -88,20 +88,16 @@ impl Mark {
     }
 }
 
-/// Reads what was noted in a data directory. `None`: nothing yet, or an operator takes the log as it is.
+/// Reads what was noted in a data directory. `None`: nothing yet, or an operator accepts the log unchecked.
 pub(super) fn noted(dir: &Path) -> Result<Option<Mark>> {
     let path = path(dir);
     let lost = |what| OpenError::ReachedLost(path.clone(), what);
-    let bytes = match std::fs::read(&path) {
-        Ok(bytes) => bytes,
+    let Some(bytes) = data_dir::read(dir, NAME)? else {
         // It is made before the first start is counted.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return match data_dir::boots(dir)? {
-                0 => Ok(None),
-                _ => Err(lost("missing")),
-            };
-        }
-        Err(error) => return Err(OpenError::io("read", &path, error)),
+        return match data_dir::boots(dir)? {
+            0 => Ok(None),
+            _ => Err(lost("missing")),
+        };
     };
     if bytes.trim_ascii() == UNKNOWN {
         tracing::warn!(

@@ -11,11 +11,11 @@ use crate::types::{Entry, LogId, Vote};
 pub(super) struct Tail {
     /// The last entry that was purged, with all before it.
     pub(super) purged: Option<LogId>,
-    /// The last entry, or what was purged if there is none.
+    /// The last entry, or what was purged if the log is empty.
     pub(super) last: Option<LogId>,
     /// The vote that was last made durable.
     pub(super) vote: Option<Vote>,
-    /// The last entry that openraft has said to be committed.
+    /// The last entry that openraft has reported as committed.
     pub(super) committed: Option<LogId>,
     /// The one of them that RocksDB has.
     committed_written: Option<LogId>,

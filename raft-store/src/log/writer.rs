@@ -1,6 +1,6 @@
 //! Everything that is written to the log passes through one queue, in order: entries, votes,
 //! truncation, purges. One thread takes what waits there, writes it as one batch, syncs once, and
-//! only then tells openraft. The commit index goes along with the next batch, and wakes no thread.
+//! only then reports to openraft. The commit index goes along with the next batch, and wakes no thread.
 
 use std::future::pending;
 use std::io;
@@ -38,16 +38,11 @@ pub(super) enum Job {
         /// Its place in the queue, given back once it is on disk.
         room: OwnedSemaphorePermit,
     },
-    Vote {
-        vote: Vote,
-        done: oneshot::Sender<io::Result<()>>,
-    },
-    Truncate {
-        last: Option<LogId>,
-    },
-    Purge {
-        upto: LogId,
-    },
+    Vote(Vote, oneshot::Sender<io::Result<()>>),
+    /// What follows this entry goes.
+    Truncate(Option<LogId>),
+    /// Everything up to this entry goes.
+    Purge(LogId),
 }
 
 /// What readers and the writer share.
@@ -243,7 +238,7 @@ impl Waiting {
                 self.room.push(room);
                 self.mark.last = last.or(self.mark.last);
             }
-            Job::Vote { vote, done } => {
+            Job::Vote(vote, done) => {
                 if !mutant!("forget-votes") {
                     database.put_vote(batch, version, &vote);
                     self.mark.vote = Some(vote);
@@ -251,14 +246,14 @@ impl Waiting {
                 }
                 self.votes.push((vote, done));
             }
-            Job::Truncate { last } => {
+            Job::Truncate(last) => {
                 if !mutant!("drop-truncations") {
                     database.truncate(batch, last.map_or(0, |id| id.index + 1));
                 }
                 self.mark.truncate(last);
                 self.truncated.push(last);
             }
-            Job::Purge { upto } => database.purge(batch, version, &upto),
+            Job::Purge(upto) => database.purge(batch, version, &upto),
         }
     }
 

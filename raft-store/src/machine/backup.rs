@@ -41,10 +41,10 @@ pub struct BackupInfo {
 impl BackupInfo {
     /// What a backup of this state will say of itself.
     pub fn of(identity: &Identity, applied: &AppliedState) -> Self {
-        Self::said(Header::of(identity, applied), applied.cluster.level())
+        Self::of_header(Header::of(identity, applied), applied.cluster.level())
     }
 
-    fn said(header: Header, level: Level) -> Self {
+    fn of_header(header: Header, level: Level) -> Self {
         let last = header.covers.last;
         Self {
             cluster: header.cluster,
@@ -77,10 +77,10 @@ pub fn write_backup(
 pub fn check_backup(source: impl Read) -> Result<BackupInfo, SnapshotError> {
     let mut source = BufReader::with_capacity(1 << 20, source);
     let (header, level) = snapshot_format::check(&mut source)?;
-    Ok(BackupInfo::said(header, level))
+    Ok(BackupInfo::of_header(header, level))
 }
 
-/// The time of the last command in a backup, as its beginning says it.
+/// The time of the last command in a backup, from its header.
 pub(crate) fn backup_time(path: &Path) -> Result<Option<Timestamp>, SnapshotError> {
     let mut source = BufReader::new(File::open(path)?);
     Ok(snapshot_format::read_header(&mut source)?.last_stamp)

@@ -156,7 +156,7 @@ impl Core {
         let index = next.index();
         self.publish(next);
         for (waits, outcome) in waited {
-            // Who has given up in this moment needs no news.
+            // A waiter that gives up in this moment is gone.
             let _ = waits.send(outcome);
         }
         for (responder, answer) in answers {

@@ -1,4 +1,4 @@
-//! The state and the snapshots of a node that does not run, looked at and left as they are.
+//! The state and the snapshots of a node that does not run, read and not changed.
 
 use std::fs;
 use std::io;
@@ -66,7 +66,7 @@ impl StateDatabase {
     }
 }
 
-/// Reads the snapshots of a node, whole, and says what is wrong with each.
+/// Reads the snapshots of a node, whole, with what is wrong with each.
 pub(crate) fn snapshots(
     dir: &Path,
     identity: Option<Identity>,

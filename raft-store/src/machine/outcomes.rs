@@ -1,5 +1,5 @@
-//! Who waits for what the model says to a command of this node, wherever it was put into the log. Each is
-//! told when this node applies the command.
+//! Waiters for the outcomes of this node's commands, wherever they were put into the log. Each is woken when this
+//! node applies its command.
 
 use placement_model::Outcome;
 use placement_model::command::WriteId;
@@ -13,7 +13,7 @@ use crate::types::LogId;
 pub struct Committed {
     /// The entry that carried it out.
     pub at: LogId,
-    /// What the model said.
+    /// What the model answered.
     pub outcome: Outcome,
 }
 
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn each_is_told_of_its_own_command() {
+    async fn each_waiter_is_woken_by_its_own_command() {
         let outcomes = Outcomes::default();
         let mut first = outcomes.expect(&id(1)).unwrap();
         let mut second = outcomes.expect(&id(2)).unwrap();
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_waits_for_what_nobody_will_tell() {
+    async fn waiters_end_when_nothing_more_is_applied() {
         let outcomes = Outcomes::default();
         let mut before = outcomes.expect(&id(1)).unwrap();
         outcomes.forget();

@@ -126,7 +126,7 @@ impl SnapshotDir {
         SnapshotReceiver::create(&self.inner.dir, number)
     }
 
-    /// The snapshot that is there as a file, if who has it finds in the log what follows.
+    /// The snapshot that is there as a file, if the log has what follows it.
     pub(super) fn written(&self) -> Option<WrittenSnapshot> {
         let written = self.inner.written.lock().clone();
         let cut = *self.inner.cut.lock();
@@ -149,7 +149,7 @@ impl SnapshotDir {
         }
     }
 
-    /// Writes a snapshot of a state, to be sent. Who has begun to receive it may go on with the rest. It need not
+    /// Writes a snapshot of a state, to be sent. A receiver that has begun with it may go on with the rest. It need not
     /// outlive this start.
     pub(crate) fn write_down(&self, applied: &AppliedState) -> io::Result<WrittenSnapshot> {
         let meta = applied.covers();
@@ -174,7 +174,7 @@ impl SnapshotDir {
     }
 
     /// Reads a received snapshot, whole, and checks that it is undamaged, of this cluster, and what
-    /// its sender said. The file that is returned is not read once more when it is installed, and from
+    /// its sender announced. The file that is returned is not read once more when it is installed, and from
     /// now on the next start installs it if this one does not come to it.
     ///
     /// Refused here, a snapshot is merely sent again; refused by the state machine, it ends the

@@ -35,7 +35,7 @@ const FOOTER: u8 = 3;
 /// A frame that claims to be longer than this is damage.
 const FRAME_BYTES_MAX: usize = 64 << 20;
 
-/// What a snapshot says of itself. A change of the format takes the next version of this record, so that a binary that
+/// The header of a snapshot. A change of the format takes the next version of this record, so that a binary that
 /// is too old can say so.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Header {
@@ -104,7 +104,7 @@ pub enum SnapshotError {
     /// Of another history of this cluster.
     #[error("it is of epoch {0}, not of this one")]
     OtherEpoch(u64),
-    /// It ends at another entry, or has other members, than its sender said.
+    /// It ends at another entry, or has other members, than its sender announced.
     #[error("it covers something else than its sender said")]
     OtherCoverage,
     /// What was written is not what is read.
@@ -199,7 +199,7 @@ fn length(bytes: &[u8]) -> io::Result<u32> {
     u32::try_from(bytes.len()).map_err(io::Error::other)
 }
 
-/// Reads what a snapshot says of itself, and no further.
+/// Reads the header of a snapshot, and no further.
 pub(super) fn read_header(source: &mut impl Read) -> Result<Header, SnapshotError> {
     let mut magic = [0; MAGIC.len()];
     match read_exact(source, &mut magic) {

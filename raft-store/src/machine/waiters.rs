@@ -1,5 +1,4 @@
-//! Who waits for something that comes with an entry: that it is applied, or what came of it. Each is told
-//! once.
+//! Waiters for something that comes with an entry: that it is applied, or its outcome. Each is woken once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +12,7 @@ use tokio::sync::oneshot;
 pub struct Stopped;
 
 /// Waiters, each for a `K`, that get a `T`. Clones share them.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Waiters<K, T>(Arc<Mutex<Waiting<K, T>>>);
 
 #[derive(Debug)]
@@ -54,12 +53,6 @@ impl<K: Ord + Copy, T> Waiter<K, T> {
     }
 }
 
-impl<K, T> Clone for Waiters<K, T> {
-    fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
-    }
-}
-
 impl<K, T> Default for Waiters<K, T> {
     fn default() -> Self {
         Self(Arc::new(Mutex::new(Waiting {
@@ -71,7 +64,7 @@ impl<K, T> Default for Waiters<K, T> {
 }
 
 impl<K: Ord + Copy, T> Waiters<K, T> {
-    /// Waits from now on. `None`: `is_over` says that there is nothing to wait for.
+    /// Waits from now on. `None`: `is_over` finds nothing to wait for.
     pub(super) fn enter(
         &self,
         what: K,
@@ -89,7 +82,7 @@ impl<K: Ord + Copy, T> Waiters<K, T> {
         let key = (what, waiting.came);
         waiting.came += 1;
         waiting.senders.insert(key, sender);
-        let among = self.clone();
+        let among = Self(Arc::clone(&self.0));
         Ok(Some(Waiter { key, answer, among }))
     }
 
@@ -117,7 +110,7 @@ impl<K: Ord + Copy, T> Waiters<K, T> {
 }
 
 impl Waiters<u64, ()> {
-    /// Waits until the entry at `index` is applied, unless `is_applied` says already.
+    /// Waits until the entry at `index` is applied, unless `is_applied` finds it so already.
     pub(super) async fn wait(
         &self,
         index: u64,
@@ -135,7 +128,7 @@ impl Waiters<u64, ()> {
         while let Some(first) = waiting.senders.first_entry()
             && first.key().0 <= index
         {
-            // Who has given up in this moment needs no news.
+            // A waiter that gives up in this moment is gone.
             let _ = first.remove().send(());
         }
     }
@@ -167,7 +160,7 @@ mod tests {
     }
 
     /// The one order of two threads in which a wake-up could be lost: the entry is applied after it was found not to be,
-    /// and before who waits for it is noted.
+    /// and before its waiter is noted.
     #[tokio::test]
     #[expect(
         clippy::disallowed_methods,
@@ -195,7 +188,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_gives_up_leaves_nothing_behind() {
+    async fn a_waiter_that_gives_up_leaves_nothing_behind() {
         let waiters = Waiters::default();
         let waiting = (0..10).map(|index| waiters.wait(index, || false).boxed());
         assert_eq!(poll_immediate(join_all(waiting)).await, None);

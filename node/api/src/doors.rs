@@ -86,13 +86,6 @@ impl From<Arc<Cluster>> for SharedState {
     }
 }
 
-/// The default partition of a cluster that has no other.
-impl From<State> for SharedState {
-    fn from(state: State) -> Self {
-        Self::from(Arc::new(Cluster::from(state)))
-    }
-}
-
 /// An immutable state together with where it stands.
 #[derive(Debug, Clone)]
 pub struct View {
@@ -224,10 +217,7 @@ impl Unavailable {
             Self::NothingCommitted { reason, .. }
             | Self::NoSpace { reason }
             | Self::Busy { reason } => Some(reason.clone()),
-            Self::TooLarge { .. }
-            | Self::ForeignIndex { .. }
-            | Self::NoPartition { .. }
-            | Self::Rerouted => Some(self.to_string()),
+            other => Some(other.to_string()),
         }
     }
 

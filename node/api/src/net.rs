@@ -41,25 +41,13 @@ pub trait Listener: Send {
 /// How long one address of a name may be tried before the next one is tried beside it.
 const NEXT_ADDRESS: Duration = Duration::from_millis(250);
 
-/// Tells the addresses of a name, `host:port`, as they are now.
-trait Resolver: Sync {
-    fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<SocketAddr>>>;
-}
-
-/// The operating system's.
-struct SystemResolver;
-
-impl Resolver for SystemResolver {
-    fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<SocketAddr>>> {
-        Box::pin(async move { Ok(tokio::net::lookup_host(name).await?.collect()) })
-    }
-}
-
-/// Connects to whichever address of a name answers first. It is looked up each time, as names move; and one address
+/// Connects to the address of a name that answers first. It is looked up each time, as names move; and one address
 /// that swallows what it is sent does not keep the others from being tried in time.
 #[expect(clippy::disallowed_methods, reason = "this is the real world")]
-async fn connect_by(resolver: &impl Resolver, name: &str) -> io::Result<TcpStream> {
-    let mut left = resolver.resolve(name).await?.into_iter();
+async fn connect_to(
+    resolve: impl Future<Output = io::Result<Vec<SocketAddr>>>,
+) -> io::Result<TcpStream> {
+    let mut left = resolve.await?.into_iter();
     let mut tried = FuturesUnordered::new();
     let mut failed = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     loop {
@@ -98,7 +86,8 @@ impl Net for TokioNet {
 
     fn connect<'a>(&'a self, address: &'a str) -> BoxFuture<'a, io::Result<BoxStream>> {
         Box::pin(async move {
-            let stream = connect_by(&SystemResolver, address).await?;
+            let resolve = async { Ok(tokio::net::lookup_host(address).await?.collect()) };
+            let stream = connect_to(resolve).await?;
             prepare(&stream)?;
             Ok(Box::new(stream) as BoxStream)
         })
@@ -154,12 +143,6 @@ mod tests {
     /// A name whose addresses change.
     struct Moving(Mutex<Vec<SocketAddr>>);
 
-    impl Resolver for Moving {
-        fn resolve<'a>(&'a self, _: &'a str) -> BoxFuture<'a, io::Result<Vec<SocketAddr>>> {
-            Box::pin(async { Ok(self.0.lock().clone()) })
-        }
-    }
-
     #[expect(clippy::disallowed_methods, reason = "this is the real world")]
     async fn listener() -> (TcpListener, SocketAddr) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -168,23 +151,25 @@ mod tests {
     }
 
     async fn reached(name: &Moving) -> io::Result<SocketAddr> {
-        connect_by(name, "node.example:1").await?.peer_addr()
+        connect_to(async { Ok(name.0.lock().clone()) })
+            .await?
+            .peer_addr()
     }
 
     #[tokio::test]
     async fn a_name_is_resolved_again_and_all_its_addresses_are_tried() {
         let ((_first, first), (_second, second)) = (listener().await, listener().await);
-        let nobody = {
+        let closed = {
             let (gone, address) = listener().await;
             drop(gone);
             address
         };
         let name = Moving(Mutex::new(vec![first]));
         assert_eq!(reached(&name).await.unwrap(), first);
-        *name.0.lock() = vec![nobody, second];
+        *name.0.lock() = vec![closed, second];
         assert_eq!(reached(&name).await.unwrap(), second);
         // Of this network no one answers, and no one says so.
-        *name.0.lock() = vec!["192.0.2.1:9".parse().unwrap(), nobody, first];
+        *name.0.lock() = vec!["192.0.2.1:9".parse().unwrap(), closed, first];
         let begun = tokio::time::Instant::now();
         let found = timeout(Duration::from_secs(30), reached(&name)).await;
         assert_eq!(found.unwrap().unwrap(), first);
@@ -192,7 +177,7 @@ mod tests {
             begun.elapsed() < Duration::from_secs(10),
             "the first one kept the others waiting"
         );
-        for addresses in [vec![nobody], vec![]] {
+        for addresses in [vec![closed], vec![]] {
             *name.0.lock() = addresses;
             assert!(reached(&name).await.is_err());
         }

@@ -2,6 +2,7 @@
 //! up at its deadline. Nothing of it outlives the request.
 
 use std::fmt;
+use std::io;
 use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
@@ -27,19 +28,17 @@ use crate::net::{BoxStream, Net};
 
 /// Why a request got no answer.
 #[derive(Debug, thiserror::Error)]
-pub enum NoAnswer {
-    /// No answer within the deadline.
-    #[error("it has not answered within {} s", .0.as_secs_f32())]
-    Late(Duration),
-    /// The URL names no host.
-    #[error("{0} is no address")]
-    NoAddress(Uri),
-    /// No connection.
-    #[error("cannot connect to {0}: {1}")]
-    Connect(String, std::io::Error),
-    /// The connection ended before the answer.
-    #[error("the connection broke off: {0}")]
-    Broken(Box<dyn std::error::Error + Send + Sync>),
+#[error("{0}")]
+pub struct NoAnswer(String);
+
+impl NoAnswer {
+    fn no_address(uri: &Uri) -> Self {
+        Self(format!("{uri} is no address"))
+    }
+
+    fn broken(error: impl fmt::Display) -> Self {
+        Self(format!("the connection broke off: {error}"))
+    }
 }
 
 /// Makes requests.
@@ -59,7 +58,7 @@ impl fmt::Debug for Outgoing {
 }
 
 impl Outgoing {
-    /// Each request is given up after `deadline`, and an answer that is longer than `answer_bytes_max` is none.
+    /// Each request is given up after `deadline`, and an answer that is longer than `answer_bytes_max` is an error.
     pub fn new(
         net: Arc<dyn Net>,
         tls: Option<TlsConnector>,
@@ -79,19 +78,20 @@ impl Outgoing {
     where
         B: Body<Data: Send, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + 'static,
     {
-        match timeout(self.deadline, self.exchange(request)).await {
-            Ok(answer) => answer,
-            Err(_) => Err(NoAnswer::Late(self.deadline)),
-        }
+        let answer = timeout(self.deadline, self.exchange(request)).await;
+        answer.unwrap_or_else(|_| {
+            let seconds = self.deadline.as_secs_f32();
+            Err(NoAnswer(format!("it has not answered within {seconds} s")))
+        })
     }
 
     async fn connect(&self, to: &Uri) -> Result<BoxStream, NoAnswer> {
-        let no_address = || NoAnswer::NoAddress(to.clone());
+        let no_address = || NoAnswer::no_address(to);
         let host = to.host().ok_or_else(no_address)?;
         let is_tls = to.scheme() == Some(&Scheme::HTTPS);
         let port = to.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
         let address = format!("{host}:{port}");
-        let failed = |error| NoAnswer::Connect(address.clone(), error);
+        let failed = |error: io::Error| NoAnswer(format!("cannot connect to {address}: {error}"));
         let stream = self.net.connect(&address).await.map_err(failed)?;
         let Some(tls) = self.tls.as_ref().filter(|_| is_tls) else {
             return Ok(stream);
@@ -107,21 +107,23 @@ impl Outgoing {
     {
         let to = request.uri().clone();
         let stream = self.connect(&to).await?;
-        let no_address = || NoAnswer::NoAddress(to.clone());
+        let no_address = || NoAnswer::no_address(&to);
         let authority = to.authority().ok_or_else(no_address)?;
         let host = HeaderValue::from_str(authority.as_str()).map_err(|_| no_address())?;
         request.headers_mut().entry(HOST).or_insert(host);
         let path = to.path_and_query().map_or("/", |path| path.as_str());
         *request.uri_mut() = path.parse().map_err(|_| no_address())?;
 
-        let broken = |error: hyper::Error| NoAnswer::Broken(error.into());
         let begun = http1::handshake(TokioIo::new(stream)).await;
-        let (mut sender, connection) = begun.map_err(broken)?;
+        let (mut sender, connection) = begun.map_err(NoAnswer::broken)?;
         let answer = pin!(async move {
-            let answer = sender.send_request(request).await.map_err(broken)?;
+            let answer = sender
+                .send_request(request)
+                .await
+                .map_err(NoAnswer::broken)?;
             let (head, body) = answer.into_parts();
             let body = Limited::new(body, self.answer_bytes_max).collect().await;
-            let body = body.map_err(NoAnswer::Broken)?.to_bytes();
+            let body = body.map_err(NoAnswer::broken)?.to_bytes();
             Ok(Response::from_parts(head, body))
         });
         // The task that waits for the answer drives the connection.
@@ -139,9 +141,9 @@ pub fn tls(ca_file: Option<&Path>) -> Result<TlsConnector, String> {
     match ca_file {
         Some(file) => {
             let wrong = |error: &dyn fmt::Display| format!("{}: {error}", file.display());
-            let found = CertificateDer::pem_file_iter(file).map_err(|error| wrong(&error))?;
+            let found = CertificateDer::pem_file_iter(file).and_then(Iterator::collect);
+            let found: Vec<_> = found.map_err(|error| wrong(&error))?;
             for certificate in found {
-                let certificate = certificate.map_err(|error| wrong(&error))?;
                 roots.add(certificate).map_err(|error| wrong(&error))?;
             }
         }

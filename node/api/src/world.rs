@@ -1,13 +1,12 @@
 //! Clock, UUIDs and long computations: injected, so that simulations stay deterministic.
 
-use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use parking_lot::Mutex;
 use placement_model::types::Timestamp;
 use rustix::time::{ClockId, clock_gettime};
+use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use crate::contain::contain_call;
@@ -51,14 +50,10 @@ pub async fn compute<T: Send + 'static>(
     offload: &dyn Offload,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {
-    let made = Arc::new(Mutex::new(None));
-    let place = made.clone();
-    let work = move || {
-        let value = work();
-        *place.lock() = Some(value);
-    };
+    let (sender, mut made) = oneshot::channel();
+    let work = move || drop(sender.send(work()));
     offload.run(Box::new(work)).await;
-    made.lock().take()
+    made.try_recv().ok()
 }
 
 /// The real world: the system's clock, its random numbers, tokio's threads for blocking work.

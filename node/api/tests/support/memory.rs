@@ -1,6 +1,6 @@
 //! The doors over a state in memory: the model's own apply and commit, no Raft, no disk.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures::future::{BoxFuture, FutureExt, pending, ready};
@@ -9,7 +9,7 @@ use placement_api::doors::{
     Written,
 };
 use placement_model::types::{PartitionId, Timestamp};
-use placement_model::{Command, Stamped, State, apply, standard};
+use placement_model::{Cluster, Command, Stamped, State, apply, standard};
 
 /// The epoch of the one history there is.
 pub(crate) const EPOCH: u64 = 1;
@@ -89,7 +89,7 @@ impl Memory {
 impl Inner {
     fn view(&self) -> View {
         View {
-            state: self.state.clone().into(),
+            state: Arc::new(Cluster::from(self.state.clone())).into(),
             position: self.position(),
         }
     }

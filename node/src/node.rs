@@ -90,7 +90,7 @@ impl Opened {
     fn open(env: &Env, config: &Config) -> Result<Self, StartError> {
         let settings = config.api_settings()?;
         let keystone = match settings.auth {
-            AuthStrategy::Keystone(_) => {
+            AuthStrategy::Keystone => {
                 let (net, clock) = (env.net.clone(), env.clock.clone());
                 Some(Arc::new(Keystone::open(&config.keystone, net, clock)?))
             }

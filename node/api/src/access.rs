@@ -56,13 +56,7 @@ pub(crate) struct Line {
     client: String,
     method: Method,
     uri: Uri,
-    /// What the API knows of the request by now.
-    pub(crate) known: Known,
-}
-
-/// What the API finds out about a request.
-#[derive(Default)]
-pub(crate) struct Known {
+    // What the API finds out about the request.
     pub(crate) request_id: Option<String>,
     /// The id that the caller's own request has.
     pub(crate) global_request_id: Option<String>,
@@ -89,7 +83,11 @@ impl Line {
             client,
             method: parts.method.clone(),
             uri: parts.uri.clone(),
-            known: Known::default(),
+            request_id: None,
+            global_request_id: None,
+            microversion: None,
+            user: None,
+            project: None,
         }
     }
 
@@ -100,14 +98,12 @@ impl Line {
         self.write(Some(response.status().as_u16()), bytes, "answered");
     }
 
-    fn write(&self, status: Option<u16>, bytes: Option<u64>, said: &str) {
+    fn write(&self, status: Option<u16>, bytes: Option<u64>, what: &str) {
         let ms = self.begun.elapsed().as_micros() as f64 / 1000.0;
         let uri = self.uri.path_and_query();
         let uri = uri.map_or_else(|| self.uri.path(), |uri| uri.as_str());
-        let (uri, method) = (
-            bounded(uri, URI_MAX_BYTES),
-            bounded(self.method.as_str(), WORD_MAX_BYTES),
-        );
+        let uri = bounded(uri, URI_MAX_BYTES);
+        let method = bounded(self.method.as_str(), WORD_MAX_BYTES);
         // A level is part of the place in the code, so there are two.
         macro_rules! line {
             ($level:ident) => {
@@ -120,12 +116,12 @@ impl Line {
                     status,
                     bytes,
                     ms,
-                    microversion = self.known.microversion,
-                    user = id(&self.known.user),
-                    project = id(&self.known.project),
-                    request_id = self.known.request_id.as_deref(),
-                    global_request_id = self.known.global_request_id.as_deref(),
-                    "{said}"
+                    microversion = self.microversion,
+                    user = id(&self.user),
+                    project = id(&self.project),
+                    request_id = self.request_id.as_deref(),
+                    global_request_id = self.global_request_id.as_deref(),
+                    "{what}"
                 )
             };
         }
@@ -140,11 +136,8 @@ impl Line {
 impl Drop for Line {
     fn drop(&mut self) {
         if !self.answered {
-            self.write(
-                None,
-                None,
-                "not answered: the client went away, or this node stops",
-            );
+            let why = "not answered: the client went away, or this node stops";
+            self.write(None, None, why);
         }
     }
 }

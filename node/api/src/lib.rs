@@ -8,6 +8,7 @@ pub mod audit;
 pub mod contain;
 pub mod doors;
 pub mod http;
+mod identity;
 pub mod keystone;
 pub mod net;
 pub mod outgoing;

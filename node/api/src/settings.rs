@@ -279,7 +279,7 @@ macro_rules! settings {
         }
 
         impl $name {
-            /// What is said of the table, by its name, and its settings.
+            /// The table of this name, with its settings.
             #[allow(clippy::allow_attributes, unused_mut, reason = "most have no tables")]
             pub fn tables(name: &'static str) -> Vec<$crate::settings::Table> {
                 let default = Self::default();

@@ -432,7 +432,7 @@ mod tests {
         let environment = [("PLACEMENTD_KEYSTONE_PASSWORD", "hidden")];
         let config = load(text, &environment, &[]).unwrap();
         assert_eq!(
-            config.keystone.place().unwrap().auth_urls,
+            config.keystone.auth_urls(),
             ["https://k/identity/v3", "http://k2:5000/v3"]
         );
         for shown in [format!("{config:?}"), config.to_toml()] {

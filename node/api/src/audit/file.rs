@@ -18,8 +18,33 @@ pub(super) struct AuditFile {
 }
 
 impl AuditFile {
+    /// Opens it where its last whole record ends.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let (file, bytes) = open(path)?;
+        let is_new = !path.exists();
+        let mut file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .mode(MODE)
+            .open(path)?;
+        if is_new {
+            // Its name outlives a loss of power, as its records do.
+            let directory = path
+                .parent()
+                .filter(|parent| !parent.as_os_str().is_empty());
+            File::open(directory.unwrap_or(Path::new(".")))?.sync_all()?;
+        }
+        let mut bytes = file.metadata()?.len();
+        if bytes > 0 {
+            file.seek(SeekFrom::End(-1))?;
+            let mut last = [0];
+            file.read_exact(&mut last)?;
+            if last != *b"\n" {
+                // What a crash has cut off stays, on a line of its own.
+                file.write_all(b"\n")?;
+                bytes += 1;
+            }
+        }
         Ok(Self {
             path: path.to_owned(),
             file,
@@ -46,39 +71,9 @@ impl Sink for AuditFile {
     }
 
     fn reopen(&mut self) -> io::Result<()> {
-        (self.file, self.bytes) = open(&self.path)?;
+        *self = Self::open(&self.path)?;
         Ok(())
     }
-}
-
-/// Opens it where its last whole record ends.
-fn open(path: &Path) -> io::Result<(File, u64)> {
-    let is_new = !path.exists();
-    let mut file = OpenOptions::new()
-        .read(true)
-        .append(true)
-        .create(true)
-        .mode(MODE)
-        .open(path)?;
-    if is_new {
-        // Its name outlives a loss of power, as its records do.
-        let directory = path
-            .parent()
-            .filter(|parent| !parent.as_os_str().is_empty());
-        File::open(directory.unwrap_or(Path::new(".")))?.sync_all()?;
-    }
-    let mut bytes = file.metadata()?.len();
-    if bytes > 0 {
-        file.seek(SeekFrom::End(-1))?;
-        let mut last = [0];
-        file.read_exact(&mut last)?;
-        if last != *b"\n" {
-            // What a crash has cut off stays, on a line of its own.
-            file.write_all(b"\n")?;
-            bytes += 1;
-        }
-    }
-    Ok((file, bytes))
 }
 
 #[cfg(test)]

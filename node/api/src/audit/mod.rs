@@ -14,12 +14,7 @@ mod trail;
 mod writer;
 
 pub use queue::Numbers;
-pub use record::Asked;
-pub use record::Caller;
-pub use record::Door;
-pub use record::Outcome;
-pub use record::Record;
-pub use record::Whence;
-pub(crate) use record::{Fate, Place, short};
+pub(crate) use record::LogPosition;
+pub use record::{Asked, Caller, Door, Outcome, Record, Whence};
 pub use settings::{AuditMode, AuditSection, Target};
 pub use trail::Audit;

@@ -3,13 +3,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use tokio::sync::oneshot;
 
-use super::record::Record;
+use super::record::{Outcome, Record};
 
 /// Records that wait to be written. A record has some kilobytes at most.
 const WAITING_MAX: usize = 8_192;
@@ -57,60 +58,36 @@ impl Default for Numbers {
     }
 }
 
-/// What those who ask and the thread know of each other.
+/// What requests and the thread know of each other.
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) numbers: Arc<Numbers>,
-    waiting: AtomicUsize,
-    /// When the call began that the thread is in, in microseconds of the monotonic clock, and one; 0: in none.
-    busy_since: AtomicU64,
-    reopen: AtomicBool,
-    ends: AtomicBool,
+    /// Records that wait to be written.
+    pub(super) waiting: AtomicUsize,
+    /// When the call began that the thread is in, by the monotonic clock.
+    pub(super) in_call_since: Mutex<Option<Duration>>,
+    /// Whether the file is to be opened again.
+    pub(super) reopen: AtomicBool,
+    /// Whether the node stops.
+    pub(super) ends: AtomicBool,
 }
 
 impl State {
-    /// The thread writes, from now on.
-    pub(super) fn begin_call(&self, now: Duration) {
-        let micros = u64::try_from(now.as_micros()).unwrap_or(u64::MAX - 1);
-        self.busy_since.store(micros + 1, Ordering::Relaxed);
-    }
-
-    pub(super) fn end_call(&self) {
-        self.busy_since.store(0, Ordering::Relaxed);
-    }
-
-    /// How long the thread has been in one call.
-    fn in_call(&self, now: Duration) -> Option<Duration> {
-        let since = self.busy_since.load(Ordering::Relaxed).checked_sub(1)?;
-        Some(now.saturating_sub(Duration::from_micros(since)))
-    }
-
     /// Why no record can be kept now; `hung` is how long a call may take.
     pub(super) fn why_not(&self, now: Duration, hung: Duration) -> Option<&'static str> {
         if self.numbers.failed.load(Ordering::Relaxed) {
             return Some("they cannot be written");
         }
-        if self.in_call(now).is_some_and(|took| took > hung) {
+        let since = *self.in_call_since.lock();
+        if since.is_some_and(|since| now.saturating_sub(since) > hung) {
             return Some("what they are written to does not answer");
         }
         (self.waiting.load(Ordering::Relaxed) >= WAITING_MAX)
             .then_some("too many wait to be written")
     }
-
-    pub(super) fn taken(&self) {
-        self.waiting.fetch_sub(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn is_to_reopen(&self) -> bool {
-        self.reopen.swap(false, Ordering::Relaxed)
-    }
-
-    pub(super) fn ends(&self) -> bool {
-        self.ends.load(Ordering::Relaxed)
-    }
 }
 
-/// The end at which records are put in.
+/// Where records are put in.
 #[derive(Debug)]
 pub(super) struct Queue {
     items: SyncSender<Item>,
@@ -131,28 +108,23 @@ impl Queue {
         (Self { items, state }, receiver)
     }
 
-    /// Puts a record in, if there is room. `kept` is told when it is kept, and dropped if it is lost.
-    pub(super) fn put(
-        &self,
-        record: Box<Record>,
-        kept: Option<oneshot::Sender<()>>,
-        refused: bool,
-    ) {
-        let most = if refused { REFUSED_MAX } else { WAITING_MAX };
+    /// Puts a record in, if there is room. `kept` is notified when it is kept, and dropped if it is lost.
+    pub(super) fn put(&self, record: Record, kept: Option<oneshot::Sender<()>>) {
+        let most = match record.outcome {
+            Outcome::Refused | Outcome::Abandoned => REFUSED_MAX,
+            _ => WAITING_MAX,
+        };
         let waiting = &self.state.waiting;
         let has_room = |waiting: usize| (waiting < most).then_some(waiting + 1);
-        let put = waiting
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, has_room)
-            .is_ok_and(|_| {
-                let sent = self.items.try_send(Item::Record { record, kept });
-                if sent.is_err() {
-                    self.state.taken();
-                }
-                sent.is_ok()
-            });
-        if !put {
-            self.state.numbers.lost.fetch_add(1, Ordering::Relaxed);
+        let room = waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, has_room);
+        let record = Box::new(record);
+        if room.is_ok() && self.items.try_send(Item::Record { record, kept }).is_ok() {
+            return;
         }
+        if room.is_ok() {
+            waiting.fetch_sub(1, Ordering::Relaxed);
+        }
+        self.state.numbers.lost.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(super) fn reopen(&self) {
@@ -164,9 +136,7 @@ impl Queue {
     /// Resolves once all that was put in before was tried.
     pub(super) fn flushed(&self) -> Option<oneshot::Receiver<()>> {
         let (done, flushed) = oneshot::channel();
-        match self.items.try_send(Item::Flush(done)) {
-            Ok(()) => Some(flushed),
-            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => None,
-        }
+        self.items.try_send(Item::Flush(done)).ok()?;
+        Some(flushed)
     }
 }

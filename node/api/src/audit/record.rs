@@ -8,8 +8,9 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use crate::access::{ID_MAX_BYTES, Peer, URI_MAX_BYTES, WORD_MAX_BYTES, bounded};
+use crate::identity::Identity;
 
-/// Most roles that are told of a caller; under `noauth2` callers choose them.
+/// Most roles that are recorded of a caller; under `noauth2` callers choose them.
 const ROLES_MAX: usize = 32;
 /// Longest note of what an operator asked for.
 const DETAIL_MAX_BYTES: usize = 1024;
@@ -40,23 +41,9 @@ pub enum Outcome {
     Unknown,
 }
 
-/// How far a write has come.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Fate {
-    /// Nothing of it has left this node, or it is known that it never came into the log.
-    #[default]
-    NotBegun,
-    /// It may be in the log.
-    Unknown,
-    /// It is in the log, and was carried out.
-    Committed(Place),
-    /// It is in the log, and the model refused it.
-    Refused(Place),
-}
-
 /// Where a write stands in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Place {
+pub struct LogPosition {
     pub(crate) epoch: u64,
     pub(crate) index: u64,
     pub(crate) term: u64,
@@ -91,13 +78,20 @@ pub struct Caller {
     pub service_user: Option<String>,
 }
 
-impl Caller {
-    /// The same with no more roles than are told.
-    pub(crate) fn with_roles(self, roles: &[String]) -> Self {
-        let roles = roles.iter().take(ROLES_MAX);
+impl From<&Identity> for Caller {
+    /// No more roles than are recorded, and nothing that may be a token.
+    fn from(identity: &Identity) -> Self {
+        let short_or_none = |text: &Option<String>| text.as_deref().and_then(short);
+        let roles = identity.roles.iter().take(ROLES_MAX);
         Self {
+            user: short(&identity.user_id),
+            user_domain: short_or_none(&identity.user_domain_id),
+            project: short_or_none(&identity.project_id),
+            project_domain: short_or_none(&identity.project_domain_id),
+            domain: short_or_none(&identity.domain_id),
+            system_scope: short_or_none(&identity.system_scope),
             roles: roles.filter_map(|role| short(role)).collect(),
-            ..self
+            service_user: short_or_none(&identity.service.user_id),
         }
     }
 }
@@ -215,7 +209,7 @@ pub struct Record {
     pub code: Option<&'static str>,
     /// Where a write is in the log.
     #[serde(flatten)]
-    pub place: Option<Place>,
+    pub place: Option<LogPosition>,
     /// How long it took, in milliseconds.
     pub ms: f64,
 }
@@ -235,8 +229,8 @@ fn rfc3339<S: Serializer>(time: &SystemTime, serializer: S) -> Result<S::Ok, S::
 }
 
 /// An id of a user, a project or a domain, or the name of a role. What is longer than Keystone's may be a token
-/// that a client sent to a node that believes everybody: it is left out.
-pub(crate) fn short(text: &str) -> Option<String> {
+/// that a client sent to a node with `noauth2`: it is left out.
+fn short(text: &str) -> Option<String> {
     (text.len() <= ID_MAX_BYTES).then(|| text.to_owned())
 }
 
@@ -247,15 +241,20 @@ pub(super) mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::identity::CallingService;
 
     /// A claim that Nova has made for a user.
     pub(in crate::audit) fn claim() -> Record {
-        let caller = Caller {
-            user: short("alice"),
-            project: short("blue"),
-            user_domain: short("default"),
-            service_user: short("nova"),
-            ..Caller::default()
+        let caller = Identity {
+            user_id: "alice".to_owned(),
+            project_id: Some("blue".to_owned()),
+            user_domain_id: Some("default".to_owned()),
+            roles: vec!["member".to_owned(), "reader".to_owned()],
+            service: CallingService {
+                user_id: Some("nova".to_owned()),
+                ..CallingService::default()
+            },
+            ..Identity::default()
         };
         let uri = "/allocations/c1?x=1".parse().unwrap();
         Record {
@@ -264,7 +263,7 @@ pub(super) mod tests {
             door: Door::Api,
             request_id: "req-5b1f5d06-6b1c-4b84-9d93-0a8a2b9ff0b1".to_owned(),
             global_request_id: Some("req-8a1f5d06-6b1c-4b84-9d93-0a8a2b9ff0b1".to_owned()),
-            caller: Some(caller.with_roles(&["member".to_owned(), "reader".to_owned()])),
+            caller: Some(Caller::from(&caller)),
             whence: Whence::of(Some("10.0.0.7"), Some(Peer("192.0.2.1:5".parse().unwrap()))),
             asked: Asked {
                 route: Some("/allocations/{consumer_uuid}".to_owned()),
@@ -276,7 +275,7 @@ pub(super) mod tests {
             outcome: Outcome::Committed,
             status: Some(204),
             code: None,
-            place: Some(Place {
+            place: Some(LogPosition {
                 epoch: 3,
                 index: 41,
                 term: 7,
@@ -286,7 +285,7 @@ pub(super) mod tests {
     }
 
     /// What no one may do who is not known.
-    pub(in crate::audit) fn stranger() -> Record {
+    pub(in crate::audit) fn unauthenticated() -> Record {
         Record {
             caller: None,
             global_request_id: None,
@@ -308,7 +307,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_record_tells_who_asked_for_what_and_what_became_of_it() {
+    fn record_has_caller_request_and_outcome() {
         let expected = json!({
             "kind": "audit",
             "time": "2026-01-01T00:00:00.25Z",
@@ -341,7 +340,7 @@ pub(super) mod tests {
 
     #[test]
     fn what_is_not_known_is_left_out() {
-        let line = line(&stranger());
+        let line = line(&unauthenticated());
         assert_eq!(
             (&line["status"], &line["client"]),
             (&json!(401), &json!("192.0.2.9"))
@@ -364,8 +363,10 @@ pub(super) mod tests {
         let uri = format!("/{}", "x".repeat(60_000));
         record.asked =
             Asked::new(&Method::PUT, &uri.parse().unwrap()).detailed(&"\n".repeat(9_000));
-        let roles: Vec<String> = (0..5_000).map(|role| format!("r{role}")).collect();
-        record.caller = Some(Caller::default().with_roles(&roles));
+        record.caller = Some(Caller::from(&Identity {
+            roles: (0..5_000).map(|role| format!("r{role}")).collect(),
+            ..Identity::default()
+        }));
         record.whence = Whence::of(Some(&"\"\u{1}\n".repeat(9_000)), None);
         let mut text = Vec::new();
         record.write_json(&mut text);

@@ -59,6 +59,16 @@ impl Audit {
             Target::File => Box::new(AuditFile::open(&section.file).map_err(failed)?),
             Target::Stderr => Box::new(Stderr),
         };
+        Self::begin(sink, node, clock, section.mode).map_err(failed)
+    }
+
+    /// Begins the thread that writes to `sink`.
+    fn begin(
+        sink: Box<dyn Sink>,
+        node: u64,
+        clock: Arc<dyn Clock>,
+        mode: AuditMode,
+    ) -> io::Result<Self> {
         let (queue, items) = Queue::new();
         let writer = Writer {
             items,
@@ -67,12 +77,12 @@ impl Audit {
             clock: clock.clone(),
         };
         let thread = std::thread::Builder::new().name("audit-writer".to_owned());
-        thread.spawn(move || writer.run()).map_err(failed)?;
+        thread.spawn(move || writer.run())?;
         Ok(Self(Some(Arc::new(Trail {
             queue,
             node,
             clock,
-            mode: section.mode,
+            mode,
         }))))
     }
 
@@ -106,7 +116,7 @@ impl Audit {
     /// Keeps a record, and does not wait for it.
     pub fn put(&self, record: Record) {
         if let Some(trail) = &self.0 {
-            trail.put(record, None);
+            trail.queue.put(record, None);
         }
     }
 
@@ -117,12 +127,12 @@ impl Audit {
             return true;
         };
         if trail.mode == AuditMode::BestEffort || record.outcome != Outcome::Committed {
-            trail.put(record, None);
+            trail.queue.put(record, None);
             return true;
         }
-        let (kept, told) = oneshot::channel();
-        trail.put(record, Some(kept));
-        matches!(timeout(KEPT_WITHIN, told).await, Ok(Ok(())))
+        let (kept, is_kept) = oneshot::channel();
+        trail.queue.put(record, Some(kept));
+        matches!(timeout(KEPT_WITHIN, is_kept).await, Ok(Ok(())))
     }
 
     /// Goes on in the file that has the name now.
@@ -149,13 +159,6 @@ impl Audit {
     }
 }
 
-impl Trail {
-    fn put(&self, record: Record, kept: Option<oneshot::Sender<()>>) {
-        let refused = matches!(record.outcome, Outcome::Refused | Outcome::Abandoned);
-        self.queue.put(Box::new(record), kept, refused);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::Ordering;
@@ -163,7 +166,7 @@ mod tests {
     use futures::future::join_all;
     use parking_lot::{Condvar, Mutex};
 
-    use super::super::record::tests::{claim, stranger};
+    use super::super::record::tests::{claim, unauthenticated};
     use super::*;
     use crate::world::RealWorld;
 
@@ -224,22 +227,8 @@ mod tests {
     }
 
     fn audit(disk: &Arc<Disk>, mode: AuditMode) -> Audit {
-        let clock = Arc::new(RealWorld::new());
-        let (queue, items) = Queue::new();
-        let writer = Writer {
-            items,
-            state: queue.state.clone(),
-            sink: Box::new(OnDisk(disk.clone())),
-            clock: clock.clone(),
-        };
-        let thread = std::thread::Builder::new().spawn(move || writer.run());
-        drop(thread.unwrap());
-        Audit(Some(Arc::new(Trail {
-            queue,
-            node: 1,
-            clock,
-            mode,
-        })))
+        let sink = Box::new(OnDisk(disk.clone()));
+        Audit::begin(sink, 1, Arc::new(RealWorld::new()), mode).unwrap()
     }
 
     async fn until(what: impl Fn() -> bool) {
@@ -273,7 +262,7 @@ mod tests {
         let disk = Arc::new(Disk::default());
         let audit = audit(&disk, AuditMode::Strict);
         disk.set(|disk| disk.is_full = true);
-        assert!(audit.keep(stranger()).await);
+        assert!(audit.keep(unauthenticated()).await);
     }
 
     #[tokio::test]
@@ -281,7 +270,7 @@ mod tests {
         let disk = Arc::new(Disk::default());
         let audit = audit(&disk, AuditMode::Strict);
         disk.set(|disk| disk.is_full = true);
-        assert_eq!(audit.why_not(), None, "nobody has tried yet");
+        assert_eq!(audit.why_not(), None, "no write was tried yet");
         assert!(!audit.keep(claim()).await);
         assert!(audit.why_not().unwrap().contains("cannot be written"));
         disk.set(|disk| disk.is_full = false);
@@ -325,12 +314,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_flood_of_what_is_refused_leaves_room_for_writes() {
+    async fn refused_requests_leave_room_for_writes() {
         let disk = Arc::new(Disk::default());
         let audit = audit(&disk, AuditMode::Strict);
         disk.set(|disk| disk.write_hangs = true);
         for _ in 0..20_000 {
-            audit.put(stranger());
+            audit.put(unauthenticated());
         }
         audit.put(claim());
         let lost = audit.numbers().lost.load(Ordering::Relaxed);
@@ -343,7 +332,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_sync_has_lost_is_written_again() {
+    async fn records_lost_by_a_sync_are_written_again() {
         let disk = Arc::new(Disk::default());
         let audit = audit(&disk, AuditMode::Strict);
         disk.set(|disk| disk.loses_one_sync = true);
@@ -357,7 +346,7 @@ mod tests {
         let disk = Arc::new(Disk::default());
         let audit = audit(&disk, AuditMode::Strict);
         for _ in 0..500 {
-            audit.put(stranger());
+            audit.put(unauthenticated());
         }
         audit.finish().await;
         let written = audit.numbers().records.load(Ordering::Relaxed);

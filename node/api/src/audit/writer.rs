@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, TryRecvError};
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
@@ -42,11 +42,10 @@ impl Writer {
         while let Ok(first) = self.items.recv() {
             let mut batch = Batch::default();
             self.take(first, &mut batch);
-            while batch.lines.len() < BATCH_BYTES {
-                match self.items.try_recv() {
-                    Ok(item) => self.take(item, &mut batch),
-                    Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
-                }
+            while batch.lines.len() < BATCH_BYTES
+                && let Ok(item) = self.items.try_recv()
+            {
+                self.take(item, &mut batch);
             }
             self.keep(batch);
         }
@@ -58,7 +57,7 @@ impl Writer {
                 record.write_json(&mut batch.lines);
                 batch.records += 1;
                 batch.kept.extend(kept);
-                self.state.taken();
+                self.state.waiting.fetch_sub(1, Ordering::Relaxed);
             }
             Item::Wake => {}
             Item::Flush(done) => batch.flushed.push(done),
@@ -71,26 +70,22 @@ impl Writer {
         let is_awaited = !batch.kept.is_empty();
         loop {
             self.reopen_if_asked();
-            let written = self.write(&mut batch.lines, is_awaited);
+            let written = self.in_call(|writer| writer.write(&mut batch.lines, is_awaited));
             let numbers = &self.state.numbers;
-            let error = match written {
-                Ok(()) => {
-                    if numbers.failed.swap(false, Ordering::Relaxed) {
-                        let lost = numbers.lost.load(Ordering::Relaxed);
-                        tracing::warn!(lost, "audit records are written again");
-                    }
-                    numbers.records.fetch_add(batch.records, Ordering::Relaxed);
-                    numbers.bytes.fetch_add(batch.bytes, Ordering::Relaxed);
-                    tell(batch.kept.into_iter().chain(batch.flushed));
-                    return;
+            let Err(error) = written else {
+                if numbers.failed.swap(false, Ordering::Relaxed) {
+                    let lost = numbers.lost.load(Ordering::Relaxed);
+                    tracing::warn!(lost, "audit records are written again");
                 }
-                Err(error) => error,
+                numbers.records.fetch_add(batch.records, Ordering::Relaxed);
+                numbers.bytes.fetch_add(batch.bytes, Ordering::Relaxed);
+                return notify(batch.kept.into_iter().chain(batch.flushed));
             };
             if !numbers.failed.swap(true, Ordering::Relaxed) {
                 tracing::error!(%error, "audit records cannot be written; it is tried again each second");
             }
-            // Who waits for the end waits for one attempt.
-            tell(batch.flushed.drain(..));
+            // A flush waits for one attempt.
+            notify(batch.flushed.drain(..));
             if !self.pause() {
                 numbers.lost.fetch_add(batch.records, Ordering::Relaxed);
                 return;
@@ -98,42 +93,39 @@ impl Writer {
         }
     }
 
-    fn write(&mut self, lines: &mut Vec<u8>, durably: bool) -> io::Result<()> {
-        // What a sync did not bring to the disk, a second one does not either: it is written again, and may
-        // be there twice.
-        let again = if durably { lines.clone() } else { Vec::new() };
-        self.state.begin_call(self.clock.monotonic());
-        let mut written = self.sink.write(lines);
-        if written.is_ok() && durably {
-            written = self.sync();
-            if written.is_err() {
-                *lines = again;
-            }
-        }
-        self.state.end_call();
-        written
+    /// Calls the sink, while others see how long that takes.
+    fn in_call<T>(&mut self, call: impl FnOnce(&mut Self) -> T) -> T {
+        *self.state.in_call_since.lock() = Some(self.clock.monotonic());
+        let result = call(self);
+        *self.state.in_call_since.lock() = None;
+        result
     }
 
-    fn sync(&mut self) -> io::Result<()> {
+    fn write(&mut self, lines: &mut Vec<u8>, durably: bool) -> io::Result<()> {
+        if !durably {
+            return self.sink.write(lines);
+        }
+        // What a sync did not bring to the disk, a second one does not either: it is written again, and may
+        // be there twice.
+        let again = lines.clone();
+        self.sink.write(lines)?;
         let begun = self.clock.monotonic();
-        self.sink.sync()?;
+        self.sink.sync().inspect_err(|_| *lines = again)?;
         let took = self.clock.monotonic().saturating_sub(begun);
         self.state.numbers.sync.observe(took.as_secs_f64());
         Ok(())
     }
 
     fn reopen_if_asked(&mut self) {
-        if !self.state.is_to_reopen() {
+        if !self.state.reopen.swap(false, Ordering::Relaxed) {
             return;
         }
-        self.state.begin_call(self.clock.monotonic());
-        match self.sink.reopen() {
+        match self.in_call(|writer| writer.sink.reopen()) {
             Ok(()) => tracing::info!("reopened the audit file"),
             Err(error) => {
                 tracing::error!(%error, "the audit file cannot be reopened; the previous one is still written to")
             }
         }
-        self.state.end_call();
     }
 
     /// False if the node stops in the meantime.
@@ -141,7 +133,7 @@ impl Writer {
     fn pause(&self) -> bool {
         let begun = self.clock.monotonic();
         while self.clock.monotonic().saturating_sub(begun) < PAUSE {
-            if self.state.ends() {
+            if self.state.ends.load(Ordering::Relaxed) {
                 return false;
             }
             std::thread::sleep(GLANCE);
@@ -150,9 +142,9 @@ impl Writer {
     }
 }
 
-/// Who has given up needs no news.
-fn tell(waiting: impl Iterator<Item = oneshot::Sender<()>>) {
+fn notify(waiting: impl Iterator<Item = oneshot::Sender<()>>) {
     for one in waiting {
+        // It may have given up.
         let _ = one.send(());
     }
 }

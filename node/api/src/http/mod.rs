@@ -13,8 +13,6 @@ mod routes;
 mod service;
 mod wire;
 
-pub use edge::auth::CallingService;
-pub use edge::auth::Identity;
 pub use edge::callers::Callers;
 pub use edge::policy::Target;
 pub use edge::policy::default_rules;
@@ -34,3 +32,5 @@ pub use openapi::document as description;
 pub use openapi::guarded;
 pub use openapi::router as openapi;
 pub use service::Service;
+
+pub use crate::identity::{CallingService, Identity};

@@ -6,7 +6,6 @@ use axum::body::Body;
 use http::{Request, Response};
 
 use super::edge::admission::Admission;
-use super::edge::auth::Authenticator;
 use super::edge::callers::Callers;
 use super::edge::public_address::PublicAddress;
 use super::edge::route::Routes;
@@ -45,7 +44,6 @@ impl Service {
     fn over(api: Api, callers: Option<Arc<Callers>>, admission: Admission) -> Self {
         let own = || Arc::new(Callers::new(&api.settings, api.clock.clone()));
         Self(Arc::new(Server {
-            authenticator: Authenticator::new(&api.settings.auth, api.keystone.clone()),
             callers: callers.unwrap_or_else(own),
             admission,
             api,

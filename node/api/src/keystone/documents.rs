@@ -1,4 +1,4 @@
-//! What is said to Keystone and what it answers: parts of its API, version 3.
+//! Requests to Keystone and its answers: parts of its API, version 3.
 
 use std::time::SystemTime;
 
@@ -8,23 +8,15 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::access_rules::AccessRules;
-use super::settings::Credentials;
+use super::settings::KeystoneSection;
+use crate::identity::{CallingService, Identity};
 
-/// Who a token stands for, as far as policy rules ask.
+/// Who a token stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Token {
-    pub(crate) user_id: String,
-    pub(crate) user_domain_id: Option<String>,
-    /// The project, the domain or the system that it is for; a token without scope has none of them.
-    pub(crate) project_id: Option<String>,
-    pub(crate) project_domain_id: Option<String>,
-    pub(crate) domain_id: Option<String>,
-    pub(crate) is_for_the_system: bool,
-    /// Names of roles, implied ones with them.
-    pub(crate) roles: Vec<String>,
-    /// Whether the project is the admin project. Keystone says so only where `[resource]
-    /// admin_project_name` names one; otherwise every project counts as it.
-    pub(crate) is_admin_project: bool,
+    /// Its roles have implied ones with them. Keystone says whether the project is the admin project only where
+    /// `[resource] admin_project_name` names one.
+    pub(crate) identity: Identity,
     /// What alone it may be used for, if its application credential has access rules.
     pub(crate) access_rules: Option<AccessRules>,
     pub(crate) expires_at: SystemTime,
@@ -139,62 +131,58 @@ impl Answer {
 
     pub(super) fn into_token(self) -> Result<Token, String> {
         let expires_at = self.expires_at()?;
-        let Document {
-            user,
-            project,
-            domain,
-            system,
-            roles,
-            is_admin_project,
-            application_credential,
-            ..
-        } = self.token;
+        let document = self.token;
         let id = |named: Named| named.id;
-        let (project_id, project_domain_id) = match project {
+        let (project_id, project_domain_id) = match document.project {
             Some(project) => (Some(project.id), project.domain.map(id)),
             None => (None, None),
         };
+        let is_for_the_system = document.system.is_some_and(|system| system.all);
+        let credential = document.application_credential;
         Ok(Token {
-            user_id: user.id,
-            user_domain_id: user.domain.map(id),
-            project_id,
-            project_domain_id,
-            domain_id: domain.map(id),
-            is_for_the_system: system.is_some_and(|system| system.all),
-            roles: roles.into_iter().map(|role| role.name).collect(),
-            is_admin_project,
-            access_rules: application_credential.and_then(|used| used.access_rules),
+            identity: Identity {
+                user_id: document.user.id,
+                project_id,
+                domain_id: document.domain.map(id),
+                system_scope: is_for_the_system.then(|| "all".to_owned()),
+                user_domain_id: document.user.domain.map(id),
+                project_domain_id,
+                roles: document.roles.into_iter().map(|role| role.name).collect(),
+                is_admin_project: document.is_admin_project,
+                service: CallingService::default(),
+            },
+            access_rules: credential.and_then(|used| used.access_rules),
             expires_at,
         })
     }
 }
 
 /// The question for a token of one's own.
-pub(super) fn login(credentials: &Credentials) -> Value {
-    match credentials {
-        Credentials::Password {
-            username,
-            password,
-            user_domain_name,
-            project_name,
-            project_domain_name,
-        } => json!({"auth": {
-            "identity": {
-                "methods": ["password"],
-                "password": {"user": {
-                    "name": username,
-                    "domain": {"name": user_domain_name},
-                    "password": password,
-                }},
-            },
-            "scope": {"project": {"name": project_name, "domain": {"name": project_domain_name}}},
-        }}),
+pub(super) fn login(section: &KeystoneSection) -> Value {
+    if section.has_application_credential() {
         // It belongs to one project.
-        Credentials::ApplicationCredential { id, secret } => json!({"auth": {"identity": {
+        return json!({"auth": {"identity": {
             "methods": ["application_credential"],
-            "application_credential": {"id": id, "secret": secret},
-        }}}),
+            "application_credential": {
+                "id": section.application_credential_id,
+                "secret": section.application_credential_secret.reveal(),
+            },
+        }}});
     }
+    json!({"auth": {
+        "identity": {
+            "methods": ["password"],
+            "password": {"user": {
+                "name": section.username,
+                "domain": {"name": section.user_domain_name},
+                "password": section.password.reveal(),
+            }},
+        },
+        "scope": {"project": {
+            "name": section.project_name,
+            "domain": {"name": section.project_domain_name},
+        }},
+    }})
 }
 
 #[cfg(test)]
@@ -228,14 +216,15 @@ mod tests {
         let token = answer(&document()).into_token().unwrap();
         let expires_at = UNIX_EPOCH + Duration::from_secs(1_798_859_045);
         let expected = Token {
-            user_id: "u".to_owned(),
-            user_domain_id: Some("default".to_owned()),
-            project_id: Some("p".to_owned()),
-            project_domain_id: Some("pd".to_owned()),
-            domain_id: None,
-            is_for_the_system: false,
-            roles: vec!["admin".to_owned(), "member".to_owned()],
-            is_admin_project: true,
+            identity: Identity {
+                user_id: "u".to_owned(),
+                user_domain_id: Some("default".to_owned()),
+                project_id: Some("p".to_owned()),
+                project_domain_id: Some("pd".to_owned()),
+                roles: vec!["admin".to_owned(), "member".to_owned()],
+                is_admin_project: true,
+                ..Identity::default()
+            },
             access_rules: None,
             expires_at,
         };
@@ -245,29 +234,36 @@ mod tests {
     }
 
     #[test]
-    fn tokens_of_the_system_of_a_domain_and_of_nothing_are_told_apart() {
+    fn system_domain_and_unscoped_tokens_differ() {
         let mut of = document();
         of.as_object_mut().unwrap().remove("project");
         of["roles"] = Value::Null;
         of.as_object_mut().unwrap().remove("roles");
-        let unscoped = answer(&of).into_token().unwrap();
+        let unscoped = answer(&of).into_token().unwrap().identity;
         assert_eq!((unscoped.project_id, unscoped.domain_id), (None, None));
-        assert!(!unscoped.is_for_the_system && unscoped.roles.is_empty());
+        assert!(unscoped.system_scope.is_none() && unscoped.roles.is_empty());
         of["domain"] = json!({"id": "d", "name": "D"});
         assert_eq!(
-            answer(&of).into_token().unwrap().domain_id.as_deref(),
+            answer(&of)
+                .into_token()
+                .unwrap()
+                .identity
+                .domain_id
+                .as_deref(),
             Some("d")
         );
         of["system"] = json!({"all": true});
-        assert!(answer(&of).into_token().unwrap().is_for_the_system);
+        let of_the_system = answer(&of).into_token().unwrap().identity;
+        assert_eq!(of_the_system.system_scope.as_deref(), Some("all"));
     }
 
     #[test]
     fn a_token_says_whether_its_project_is_the_admin_project() {
         let mut of = document();
-        for said in [true, false] {
-            of["is_admin_project"] = json!(said);
-            assert_eq!(answer(&of).into_token().unwrap().is_admin_project, said);
+        for expected in [true, false] {
+            of["is_admin_project"] = json!(expected);
+            let token = answer(&of).into_token().unwrap();
+            assert_eq!(token.identity.is_admin_project, expected);
         }
         of["is_admin_project"] = json!("False");
         let unclear = json!({ "token": of }).to_string();
@@ -292,7 +288,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_damaged_answer_is_read_without_panic_and_makes_nobody_an_admin(
+        fn damaged_answer_causes_no_panic_and_grants_no_admin_role(
             at in any::<proptest::sample::Index>(),
             cut in 0..4_usize,
             put in proptest::collection::vec(any::<u8>(), 0..6),
@@ -306,8 +302,8 @@ mod tests {
             if let Ok(answer) = Answer::read(&bytes) {
                 let _ = (answer.expires_at(), answer.identity_endpoint("internal", "one"));
                 if let Ok(token) = answer.into_token() {
-                    prop_assert!(!token.user_id.is_empty());
-                    prop_assert!(!token.roles.iter().any(|role| role == "admin"));
+                    prop_assert!(!token.identity.user_id.is_empty());
+                    prop_assert!(!token.identity.roles.iter().any(|role| role == "admin"));
                 }
             }
         }
@@ -336,19 +332,12 @@ mod tests {
 
     #[test]
     fn secrets_are_shown_to_keystone_alone() {
-        let password = Credentials::Password {
-            username: "placement".to_owned(),
-            password: "hidden".to_owned(),
-            user_domain_name: "Default".to_owned(),
-            project_name: "service".to_owned(),
-            project_domain_name: "Default".to_owned(),
-        };
-        let application = Credentials::ApplicationCredential {
-            id: "id".to_owned(),
-            secret: "hidden".to_owned(),
-        };
-        for credentials in [&password, &application] {
-            assert!(!format!("{credentials:?}").contains("hidden"));
+        let section = |text: &str| toml::from_str::<KeystoneSection>(text).unwrap();
+        let password = section("username = 'placement'\npassword = 'hidden'\n");
+        let application =
+            section("application_credential_id = 'id'\napplication_credential_secret = 'hidden'\n");
+        for section in [&password, &application] {
+            assert!(!format!("{section:?} {}", section.who()).contains("hidden"));
         }
         assert_eq!(
             login(&password),

@@ -171,7 +171,7 @@ struct CloudNet(Arc<Cloud>);
 
 impl Net for CloudNet {
     fn bind<'a>(&'a self, _: &'a str) -> BoxFuture<'a, io::Result<Box<dyn Listener>>> {
-        unreachable!("nobody listens in these tests")
+        unreachable!("these tests have no listener")
     }
 
     fn connect<'a>(&'a self, address: &'a str) -> BoxFuture<'a, io::Result<BoxStream>> {

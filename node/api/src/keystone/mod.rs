@@ -12,7 +12,6 @@ mod session;
 mod settings;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use moka::future::Cache;
@@ -48,8 +47,8 @@ pub struct Keystone {
     session: Session,
     /// How many more questions may be asked.
     places: Semaphore,
-    /// How many questions wait for a place.
-    waiting: AtomicU64,
+    /// Each question that waits for a place has a clone.
+    waiting: Arc<()>,
     clock: Arc<dyn Clock>,
     /// How long an answer about a token counts.
     lasts: Duration,
@@ -73,10 +72,11 @@ impl Keystone {
         net: Arc<dyn Net>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Invalid> {
-        let place = section.place()?;
+        section.check()?;
         let tls = outgoing::tls(section.cafile.as_deref());
         // Where no authority is trusted, plain HTTP still goes.
-        let tls = match section.cafile.is_some() || place.is_encrypted() {
+        let is_encrypted = |url: &String| url.starts_with("https:");
+        let tls = match section.cafile.is_some() || section.auth_urls().iter().any(is_encrypted) {
             true => Some(tls.map_err(|message| Invalid::new("keystone.cafile", message))?),
             false => tls.ok(),
         };
@@ -88,9 +88,9 @@ impl Keystone {
             cache.time_to_live(remembers).build()
         });
         Ok(Self {
-            session: Session::new(place, outgoing, clock.clone()),
+            session: Session::new(section.clone(), outgoing, clock.clone()),
             places: Semaphore::new(ASKED_MAX),
-            waiting: AtomicU64::new(0),
+            waiting: Arc::default(),
             clock,
             lasts: remembers,
             known,
@@ -128,9 +128,14 @@ impl Keystone {
         }
     }
 
+    /// How Keystone is asked.
+    pub(crate) fn section(&self) -> &KeystoneSection {
+        &self.session.section
+    }
+
     /// How many questions wait until others are answered.
     pub fn waiting(&self) -> u64 {
-        self.waiting.load(Ordering::Relaxed)
+        Arc::strong_count(&self.waiting) as u64 - 1
     }
 
     /// Waits until so few questions are under way that one more may be.
@@ -138,7 +143,7 @@ impl Keystone {
         if let Ok(place) = self.places.try_acquire() {
             return Ok(place);
         }
-        let _waiting = Waiting::among(&self.waiting);
+        let _waiting = self.waiting.clone();
         match timeout(QUESTION_MAX, self.places.acquire()).await {
             Ok(place) => Ok(place.expect("the semaphore is never closed")),
             Err(_) => Err(Away(format!(
@@ -150,38 +155,24 @@ impl Keystone {
 
     async fn ask(&self, token: &str, may_have_expired: bool) -> Result<Known, Away> {
         let _place = self.place().await?;
-        let said = self.session.validate(token, may_have_expired).await?;
+        let found = self.session.validate(token, may_have_expired).await?;
         let now = self.clock.now();
-        let said = said.filter(|token| may_have_expired || !token.has_expired(now));
-        let lasts = match said {
+        let found = found.filter(|token| may_have_expired || !token.has_expired(now));
+        let lasts = match found {
             Some(_) => self.lasts,
             None => self.lasts.min(UNKNOWN_LASTS),
         };
         Ok(Known {
-            token: said.map(Arc::new),
+            token: found.map(Arc::new),
             until: self.clock.monotonic().saturating_add(lasts),
         })
     }
 }
 
-/// One that waits is counted, until this is dropped.
-struct Waiting<'a>(&'a AtomicU64);
-
-impl<'a> Waiting<'a> {
-    fn among(all: &'a AtomicU64) -> Self {
-        all.fetch_add(1, Ordering::Relaxed);
-        Self(all)
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::Ordering;
+
     use futures::future::join_all;
     use proptest::prelude::*;
 
@@ -190,7 +181,7 @@ mod tests {
 
     async fn user_of(keystone: &Keystone, token: &str) -> Option<String> {
         let whose = keystone.whose(token, false).await.unwrap();
-        whose.map(|token| token.user_id.clone())
+        whose.map(|token| token.identity.user_id.clone())
     }
 
     #[tokio::test]
@@ -199,9 +190,9 @@ mod tests {
         let all = join_all((0..50).map(|_| user_of(&keystone, "alice:100"))).await;
         assert!(all.iter().all(|user| user.as_deref() == Some("alice")));
         assert_eq!(cloud.asked(), ["one:1 login", "one:1 alice:100 false"]);
-        assert_eq!(user_of(&keystone, "nobody").await, None);
-        assert_eq!(user_of(&keystone, "nobody").await, None);
-        assert_eq!(cloud.asked(), ["one:1 nobody false"]);
+        assert_eq!(user_of(&keystone, "unknown").await, None);
+        assert_eq!(user_of(&keystone, "unknown").await, None);
+        assert_eq!(cloud.asked(), ["one:1 unknown false"]);
     }
 
     proptest! {
@@ -298,7 +289,7 @@ mod tests {
         // A service may come with it, and that is asked about each time.
         for _ in 0..2 {
             let whose = keystone.whose("alice:100", true).await.unwrap();
-            assert_eq!(whose.unwrap().user_id, "alice");
+            assert_eq!(whose.unwrap().identity.user_id, "alice");
             assert_eq!(cloud.asked(), ["one:1 alice:100 true"]);
         }
         cloud.revoked.lock().insert("alice:100".to_owned());
@@ -325,7 +316,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_is_refused_as_a_user_does_not_try_again_for_each_request() {
+    async fn refused_login_is_not_repeated_for_each_request() {
         let (cloud, clock, keystone) = keystone(0);
         cloud.closed.store(true, Ordering::Relaxed);
         let crowd = || join_all((0..20).map(|_| keystone.whose("alice:9000", false)));

@@ -10,7 +10,7 @@ use http_body_util::Full;
 use tokio::sync::Mutex;
 
 use super::documents::{Answer, Token, login};
-use super::settings::{Place, base_url};
+use super::settings::{KeystoneSection, base_url};
 use crate::outgoing::Outgoing;
 use crate::world::Clock;
 
@@ -32,7 +32,7 @@ pub(crate) struct Away(pub(crate) String);
 
 /// This service's standing with Keystone.
 pub(super) struct Session {
-    place: Place,
+    pub(super) section: KeystoneSection,
     outgoing: Outgoing,
     clock: Arc<dyn Clock>,
     /// Held during a login, so that a crowd of requests waits for one.
@@ -55,9 +55,9 @@ struct Own {
 }
 
 impl Session {
-    pub(super) fn new(place: Place, outgoing: Outgoing, clock: Arc<dyn Clock>) -> Self {
+    pub(super) fn new(section: KeystoneSection, outgoing: Outgoing, clock: Arc<dyn Clock>) -> Self {
         Self {
-            place,
+            section,
             outgoing,
             clock,
             login: Mutex::default(),
@@ -134,7 +134,7 @@ impl Session {
     }
 
     async fn log_in(&self) -> Result<Own, Away> {
-        let login = Bytes::from(login(&self.place.credentials).to_string());
+        let login = Bytes::from(login(&self.section).to_string());
         let question = |url: &str| {
             let question = Request::builder().method(Method::POST);
             let question = (question.uri(format!("{url}/auth/tokens")))
@@ -142,29 +142,26 @@ impl Session {
                 .header(ACCEPT, "application/json");
             question.body(Full::new(login.clone()))
         };
-        let answer = self.ask(&self.place.auth_urls, question).await?;
+        let auth_urls = self.section.auth_urls();
+        let answer = self.ask(&auth_urls, question).await?;
         if answer.status() != StatusCode::CREATED {
             return Err(Away(format!(
-                "it answers {} when this service asks for a token as {:?}",
+                "it answers {} when this service asks for a token as {}",
                 answer.status(),
-                self.place.credentials
+                self.section.who()
             )));
         }
         let token = answer.headers().get(SUBJECT_TOKEN);
         let mut token = (token.cloned()).ok_or_else(|| Away("it sends no token".to_owned()))?;
         token.set_sensitive(true);
-        let said = Answer::read(answer.body()).map_err(Away)?;
-        let place = &self.place;
-        let mut urls: Vec<String> = said
-            .identity_endpoint(place.interface.name(), &place.region_name)
-            .map(base_url)
-            .into_iter()
-            .chain(place.auth_urls.iter().cloned())
-            .collect();
+        let answer = Answer::read(answer.body()).map_err(Away)?;
+        let own =
+            answer.identity_endpoint(self.section.interface.name(), &self.section.region_name);
+        let mut urls: Vec<String> = own.map(base_url).into_iter().chain(auth_urls).collect();
         urls.dedup();
         Ok(Own {
             token,
-            renew_at: said.expires_at().map_err(Away)? - RENEWAL,
+            renew_at: answer.expires_at().map_err(Away)? - RENEWAL,
             urls,
         })
     }

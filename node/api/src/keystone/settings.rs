@@ -1,6 +1,5 @@
 //! `[keystone]`.
 
-use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -68,70 +67,40 @@ impl Interface {
     }
 }
 
-/// Where Keystone is, and who this service is to it.
-#[derive(Debug, Clone)]
-pub struct Place {
-    /// Base URLs, `/v3` at their end; tried in turn.
-    pub auth_urls: Vec<String>,
-    pub(crate) credentials: Credentials,
-    /// Which endpoint of the catalog is asked about tokens.
-    pub(crate) interface: Interface,
-    /// Of which region; empty: of any.
-    pub(crate) region_name: String,
-}
-
-impl Place {
-    /// Whether it is asked by TLS, at least at one of its addresses.
-    pub(crate) fn is_encrypted(&self) -> bool {
-        self.auth_urls.iter().any(|url| url.starts_with("https:"))
-    }
-}
-
-/// Who this service is to Keystone.
-#[derive(Clone)]
-pub(crate) enum Credentials {
-    /// A user with a password, in a project.
-    Password {
-        /// Its name.
-        username: String,
-        /// Its password.
-        password: String,
-        /// The name of its domain.
-        user_domain_name: String,
-        /// The name of the project.
-        project_name: String,
-        /// The name of the project's domain.
-        project_domain_name: String,
-    },
-    /// An application credential.
-    ApplicationCredential {
-        /// Its id.
-        id: String,
-        /// Its secret.
-        secret: String,
-    },
-}
-
-impl fmt::Debug for Credentials {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Password { username, .. } => write!(f, "Password({username})"),
-            Self::ApplicationCredential { id, .. } => write!(f, "ApplicationCredential({id})"),
-        }
-    }
-}
-
 impl KeystoneSection {
     /// Whether Keystone can be asked with these.
     ///
     /// # Errors
     /// One is missing or wrong.
     pub(crate) fn check(&self) -> Result<(), Invalid> {
-        self.place()?;
+        let invalid =
+            |key: &str, message: &str| Err(Invalid::new(&format!("keystone.{key}"), message));
+        let is_url = |url: &String| {
+            let url = url.parse::<http::Uri>().ok();
+            url.is_some_and(|url| {
+                matches!(url.scheme_str(), Some("http" | "https"))
+                    && (url.authority()).is_some_and(|host| !host.as_str().contains('@'))
+                    && url.query().is_none()
+            })
+        };
+        let urls = self.auth_urls();
+        if urls.is_empty() || !urls.iter().all(is_url) {
+            let message = "must be of the form https://HOST:PORT/PATH, as in Keystone's endpoint";
+            return invalid("auth_url", message);
+        }
+        if self.has_application_credential() != self.username.is_empty() {
+            let message = "or application_credential_id is required, and only one of them";
+            return invalid("username", message);
+        }
+        if self.has_application_credential() && self.application_credential_secret.is_empty() {
+            return invalid("application_credential_secret", "is required");
+        }
+        if !self.has_application_credential() && self.password.is_empty() {
+            return invalid("password", "is required");
+        }
         let uri = self.authenticate_uri();
         if uri.contains('"') || http::HeaderValue::from_str(&uri).is_err() {
-            let message = "cannot stand in a header";
-            return Err(Invalid::new("keystone.www_authenticate_uri", message));
+            return invalid("www_authenticate_uri", "cannot stand in a header");
         }
         Ok(())
     }
@@ -144,63 +113,28 @@ impl KeystoneSection {
         }
     }
 
-    /// Where Keystone is, and who this service is to it (`[keystone]`). There is one URL at least.
-    pub fn place(&self) -> Result<Place, Invalid> {
-        let invalid =
-            |key: &str, message: &str| Err(Invalid::new(&format!("keystone.{key}"), message));
+    /// Base URLs, `/v3` at their end; tried in turn.
+    pub fn auth_urls(&self) -> Vec<String> {
         let urls = self.auth_url.split(',').map(str::trim);
-        let auth_urls: Vec<String> = (urls.filter(|url| !url.is_empty()).map(base_url)).collect();
-        let is_url = |url: &String| {
-            let url = url.parse::<http::Uri>().ok();
-            url.is_some_and(|url| {
-                matches!(url.scheme_str(), Some("http" | "https"))
-                    && (url.authority()).is_some_and(|host| !host.as_str().contains('@'))
-                    && url.query().is_none()
-            })
-        };
-        if auth_urls.is_empty() || !auth_urls.iter().all(is_url) {
-            let message = "must be of the form https://HOST:PORT/PATH, as in Keystone's endpoint";
-            return invalid("auth_url", message);
+        urls.filter(|url| !url.is_empty()).map(base_url).collect()
+    }
+
+    /// Whether this service is an application credential to Keystone, and no user with a password.
+    pub(super) fn has_application_credential(&self) -> bool {
+        !self.application_credential_id.is_empty()
+    }
+
+    /// Who this service is to Keystone, for the log.
+    pub(super) fn who(&self) -> String {
+        match self.has_application_credential() {
+            true => format!("ApplicationCredential({})", self.application_credential_id),
+            false => format!("Password({})", self.username),
         }
-        let has_credential = !self.application_credential_id.is_empty();
-        let credentials = match (has_credential, self.username.is_empty()) {
-            (true, true) => {
-                if self.application_credential_secret.is_empty() {
-                    return invalid("application_credential_secret", "is required");
-                }
-                Credentials::ApplicationCredential {
-                    id: self.application_credential_id.clone(),
-                    secret: self.application_credential_secret.reveal().to_owned(),
-                }
-            }
-            (false, false) => {
-                if self.password.is_empty() {
-                    return invalid("password", "is required");
-                }
-                Credentials::Password {
-                    username: self.username.clone(),
-                    password: self.password.reveal().to_owned(),
-                    user_domain_name: self.user_domain_name.clone(),
-                    project_name: self.project_name.clone(),
-                    project_domain_name: self.project_domain_name.clone(),
-                }
-            }
-            _ => {
-                let message = "or application_credential_id is required, and only one of them";
-                return invalid("username", message);
-            }
-        };
-        Ok(Place {
-            auth_urls,
-            credentials,
-            interface: self.interface,
-            region_name: self.region_name.clone(),
-        })
     }
 }
 
 /// The base of version 3, whatever of it is given.
-pub(crate) fn base_url(url: &str) -> String {
+pub(super) fn base_url(url: &str) -> String {
     let url = url.trim().trim_end_matches('/');
     let base = url.strip_suffix("/v3").unwrap_or(url);
     format!("{base}/v3")

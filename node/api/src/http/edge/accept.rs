@@ -5,90 +5,86 @@ use crate::http::errors::Format;
 
 /// What a client accepts.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Accept {
-    /// No header, an empty one, or `*/*`: JSON.
-    Json,
-    /// A malformed header, which forbids nothing.
-    Unreadable,
-    /// What the header lists.
-    Ranges(Vec<MediaRange>),
-}
+pub(crate) struct Accept<'a>(Vec<MediaRange<'a>>);
 
 /// One entry of the header.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct MediaRange {
-    main: String,
-    sub: String,
+struct MediaRange<'a> {
+    main: &'a str,
+    sub: &'a str,
     /// Parameters such as `charset=utf-8` ask for more than we name, so they match nothing.
     has_parameters: bool,
     /// 0 to 1000.
     quality_thousandths: u16,
 }
 
-impl Accept {
-    /// Reads the header.
-    pub(crate) fn parse(header: Option<&str>) -> Self {
-        let header = header.unwrap_or_default();
-        if header.is_empty() || header == "*/*" {
-            return Self::Json;
-        }
+impl<'a> Accept<'a> {
+    /// Reads the header. No header, an empty one and `*/*` ask for JSON; a malformed one forbids nothing.
+    pub(crate) fn parse(header: Option<&'a str>) -> Self {
+        let header = match header {
+            None | Some("" | "*/*") => "application/json",
+            Some(header) => header,
+        };
+        let ranges = Self::ranges(header).or_else(|| Self::ranges("*/*"));
+        Self(ranges.unwrap_or_default())
+    }
+
+    fn ranges(header: &'a str) -> Option<Vec<MediaRange<'a>>> {
         let entries = split_outside_quotes(header, ',').into_iter();
         let entries: Vec<&str> = entries
             .map(|entry| entry.trim_matches([' ', '\t']))
             .collect();
         // Entries may be empty, but for the first.
         if entries[0].is_empty() && entries.iter().any(|entry| !entry.is_empty()) {
-            return Self::Unreadable;
+            return None;
         }
-        let ranges = entries
-            .into_iter()
-            .filter(|entry| !entry.is_empty())
-            .map(MediaRange::parse)
-            .collect::<Option<Vec<_>>>();
-        ranges.map_or(Self::Unreadable, Self::Ranges)
+        let entries = entries.into_iter().filter(|entry| !entry.is_empty());
+        entries.map(MediaRange::parse).collect()
     }
 
     /// Whether a JSON answer is acceptable.
     pub(crate) fn allows_json(&self) -> bool {
-        match self {
-            Self::Json | Self::Unreadable => true,
-            Self::Ranges(ranges) => quality(ranges, "application", "json") > 0,
-        }
+        self.quality("application", "json") > 0
     }
 
     /// The format of an error.
     pub(crate) fn error_format(&self) -> Format {
-        match self {
-            Self::Json => Format::Json,
-            Self::Unreadable => Format::Html,
-            Self::Ranges(ranges) => {
-                let html = quality(ranges, "text", "html");
-                let json = quality(ranges, "application", "json");
-                if html == 0 && json == 0 {
-                    Format::Plain
-                } else if html >= json {
-                    Format::Html
-                } else {
-                    Format::Json
-                }
+        let html = self.quality("text", "html");
+        let json = self.quality("application", "json");
+        if html == 0 && json == 0 {
+            Format::Plain
+        } else if html >= json {
+            Format::Html
+        } else {
+            Format::Json
+        }
+    }
+
+    /// The weight of the most specific range that covers a media type, the first of several; 0 if none does.
+    fn quality(&self, main: &str, sub: &str) -> u16 {
+        let mut best = (0, 0);
+        for range in &self.0 {
+            if let Some(specificity) = range.specificity(main, sub)
+                && specificity > best.0
+            {
+                best = (specificity, range.quality_thousandths);
             }
         }
+        best.1
     }
 }
 
-impl MediaRange {
-    fn parse(entry: &str) -> Option<Self> {
+impl<'a> MediaRange<'a> {
+    fn parse(entry: &'a str) -> Option<Self> {
         let mut parts = split_outside_quotes(entry, ';').into_iter();
-        let (main, sub) = parts
-            .next()?
-            .trim_end_matches([' ', '\t'])
-            .split_once('/')?;
+        let name = parts.next()?.trim_end_matches([' ', '\t']);
+        let (main, sub) = name.split_once('/')?;
         if !is_token(main) || !is_token(sub) {
             return None;
         }
         let mut range = Self {
-            main: main.to_ascii_lowercase(),
-            sub: sub.to_ascii_lowercase(),
+            main,
+            sub,
             has_parameters: false,
             quality_thousandths: 1000,
         };
@@ -112,7 +108,8 @@ impl MediaRange {
     }
 
     fn specificity(&self, main: &str, sub: &str) -> Option<u8> {
-        match (self.main == main, self.sub == sub) {
+        let is_main = self.main.eq_ignore_ascii_case(main);
+        match (is_main, self.sub.eq_ignore_ascii_case(sub)) {
             _ if self.has_parameters => None,
             (true, true) => Some(3),
             (true, false) if self.sub == "*" => Some(2),
@@ -120,19 +117,6 @@ impl MediaRange {
             _ => None,
         }
     }
-}
-
-/// The weight of the most specific range that covers a media type; 0 if none does.
-fn quality(ranges: &[MediaRange], main: &str, sub: &str) -> u16 {
-    let mut best = (0, 0);
-    for range in ranges {
-        if let Some(specificity) = range.specificity(main, sub)
-            && specificity > best.0
-        {
-            best = (specificity, range.quality_thousandths);
-        }
-    }
-    best.1
 }
 
 fn parse_quality(text: &str) -> Option<u16> {
@@ -180,8 +164,13 @@ mod tests {
     }
 
     #[test]
-    fn json_is_what_clients_get_who_do_not_say() {
-        assert_eq!(Accept::parse(None), Accept::Json);
+    fn clients_without_preference_get_json() {
+        let unasked = Accept::parse(None);
+        assert_eq!(
+            (unasked.allows_json(), unasked.error_format()),
+            (true, Format::Json)
+        );
+        assert_eq!(read("*/*"), (true, Format::Json));
         for header in [
             "",
             "*/*",

@@ -1,5 +1,5 @@
 //! What costs the whole process something for a while: searches, lists, and the bytes of bodies and answers.
-//! So much is let in at once; what comes beyond it is told so at once, and may come again.
+//! So much is let in at once; what comes beyond it is refused at once, and may come again.
 
 use std::collections::VecDeque;
 use std::iter;
@@ -72,10 +72,8 @@ impl Admission {
 
     /// Bytes that a request is about to take; none yet.
     pub(crate) fn bytes(&self) -> Held {
-        Held {
-            all: self.bytes.clone(),
-            permit: None,
-        }
+        let nothing = self.bytes.clone().try_acquire_many_owned(0);
+        Held(nothing.expect("the semaphore is never closed"))
     }
 }
 
@@ -104,8 +102,7 @@ impl Queue {
         let place = place.map_err(|_| busy())?;
         match timeout(patience, self.running.clone().acquire_owned()).await {
             Ok(Ok(running)) => Ok(Turn {
-                _running: running,
-                _place: place,
+                _permits: [running, place],
             }),
             _ => Err(busy()),
         }
@@ -114,15 +111,11 @@ impl Queue {
 
 /// The turn of a search or a list, until it is dropped.
 pub(crate) struct Turn {
-    _running: OwnedSemaphorePermit,
-    _place: OwnedSemaphorePermit,
+    _permits: [OwnedSemaphorePermit; 2],
 }
 
 /// Bytes that a request takes of what the process has for all, until it is dropped.
-pub(crate) struct Held {
-    all: Arc<Semaphore>,
-    permit: Option<OwnedSemaphorePermit>,
-}
+pub(crate) struct Held(OwnedSemaphorePermit);
 
 impl Held {
     /// Holds so many bytes in all, if it does not yet. The first of them are everybody's.
@@ -130,24 +123,19 @@ impl Held {
     /// # Errors
     /// 503 if others hold too many.
     pub(crate) fn grow_to(&mut self, bytes: usize) -> Result<(), ApiError> {
-        let held = (self.permit.as_ref()).map_or(0, OwnedSemaphorePermit::num_permits);
         let counted = bytes.saturating_sub(FREE_BYTES).div_ceil(UNIT_BYTES);
-        let more = counted.saturating_sub(held);
+        let more = counted.saturating_sub(self.0.num_permits());
         if more == 0 {
             return Ok(());
         }
-        let busy = || {
+        let all = self.0.semaphore().clone();
+        let more = u32::try_from(more).ok();
+        let taken = more.and_then(|more| all.try_acquire_many_owned(more).ok());
+        self.0.merge(taken.ok_or_else(|| {
             ApiError::busy(
                 "Other requests' bodies and answers take all the memory that there is for them",
             )
-        };
-        let more = u32::try_from(more).map_err(|_| busy())?;
-        let taken = self.all.clone().try_acquire_many_owned(more);
-        let taken = taken.map_err(|_| busy())?;
-        match &mut self.permit {
-            Some(permit) => permit.merge(taken),
-            none => *none = Some(taken),
-        }
+        })?);
         Ok(())
     }
 }
@@ -160,8 +148,8 @@ pub(super) struct HeldBody {
 }
 
 impl HeldBody {
-    pub(super) fn new(first: Bytes, more: &[Bytes], held: Held) -> Self {
-        let pieces: VecDeque<Bytes> = iter::once(first).chain(more.iter().cloned()).collect();
+    pub(super) fn new(first: Bytes, more: Vec<Bytes>, held: Held) -> Self {
+        let pieces: VecDeque<Bytes> = iter::once(first).chain(more).collect();
         Self {
             left_bytes: pieces.iter().map(|piece| piece.len() as u64).sum(),
             pieces,
@@ -205,18 +193,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn so_many_search_so_many_wait_and_others_are_told() {
+    async fn searches_beyond_the_queue_are_refused() {
         let admission = Arc::new(admission(1, 1, 0));
         let patience = Duration::from_millis(50);
         let first = admission.search(patience).await.ok().unwrap();
-        let (waits, told) = tokio::join!(admission.search(patience), async {
+        let (waits, refused_after) = tokio::join!(admission.search(patience), async {
             tokio::task::yield_now().await;
             let begun = tokio::time::Instant::now();
             assert!(admission.search(Duration::from_secs(60)).await.is_err());
             begun.elapsed()
         });
         assert!(waits.is_err(), "the first one searches on");
-        assert!(told < Duration::from_secs(1));
+        assert!(refused_after < Duration::from_secs(1));
         drop(first);
         assert!(admission.search(patience).await.is_ok());
     }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::http::errors::to_json;
 
 /// A response before its common headers are written.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Answer {
     /// 2xx.
     pub(crate) status: StatusCode,
@@ -42,11 +42,8 @@ impl Answer {
     /// 200 with a body that is JSON already.
     pub(crate) fn bytes(body: Bytes) -> Self {
         Self {
-            status: StatusCode::OK,
             body: Some(body),
-            more: Vec::new(),
-            location: None,
-            caching: None,
+            ..Self::default()
         }
     }
 
@@ -68,7 +65,7 @@ impl Answer {
     pub(crate) fn created() -> Self {
         Self {
             status: StatusCode::CREATED,
-            ..Self::no_content()
+            ..Self::default()
         }
     }
 
@@ -76,10 +73,7 @@ impl Answer {
     pub(crate) fn no_content() -> Self {
         Self {
             status: StatusCode::NO_CONTENT,
-            body: None,
-            more: Vec::new(),
-            location: None,
-            caching: None,
+            ..Self::default()
         }
     }
 
@@ -104,13 +98,9 @@ impl Answer {
         }
     }
 
-    /// The same, modified at this time of the model's.
+    /// The same, modified at this time of the model's; what lies before 1970 counts as 1970.
     pub(crate) fn modified(self, at: Timestamp) -> Self {
-        self.caching(Caching::At(system_time(at)))
+        let micros = u64::try_from(at.0).unwrap_or(0);
+        self.caching(Caching::At(UNIX_EPOCH + Duration::from_micros(micros)))
     }
-}
-
-/// The model's time as the system's; what lies before 1970 counts as 1970.
-pub(crate) fn system_time(at: Timestamp) -> SystemTime {
-    UNIX_EPOCH + Duration::from_micros(u64::try_from(at.0).unwrap_or(0))
 }

@@ -65,13 +65,11 @@ impl Callers {
         let admitted = self.whole.admit((), self.clock.monotonic());
         admitted.map_err(|_| {
             let most = self.whole.limits.in_flight;
-            ApiError::too_many_requests(
-                &format!(
-                    "More than {most} requests to this partition are being answered by this node \
-                     ([[partitions]] in_flight)"
-                ),
-                Duration::ZERO,
-            )
+            let message = format!(
+                "More than {most} requests to this partition are being answered by this node \
+                 ([[partitions]] in_flight)"
+            );
+            ApiError::too_many_requests(&message, Duration::ZERO)
         })
     }
 
@@ -85,18 +83,16 @@ impl Callers {
         peer: Option<Peer>,
         client: Option<&str>,
     ) -> Result<Option<Counted<'_, IpAddr>>, ApiError> {
-        let said = client.and_then(address_in);
-        let Some(address) = said.or(peer.map(|Peer(address)| address.ip())) else {
+        let named = client.and_then(address_in);
+        let Some(address) = named.or(peer.map(|Peer(address)| address.ip())) else {
             return Ok(None);
         };
         let address = address.to_canonical();
-        if said.is_none() && self.proxies.iter().any(|proxy| proxy.contains(&address)) {
+        if named.is_none() && self.proxies.iter().any(|proxy| proxy.contains(&address)) {
             return Ok(None);
         }
-        let admitted = self
-            .addresses
-            .admit(network(address), self.clock.monotonic());
-        admitted.map_err(|over| over.error("address", "this address", &self.addresses.limits))
+        let admitted = (self.addresses).admit(network(address), self.clock.monotonic());
+        admitted.map_err(|over| over.error("address", &self.addresses.limits))
     }
 
     /// The same by the user who asks.
@@ -106,7 +102,7 @@ impl Callers {
     pub(crate) fn admit_user(&self, id: &str) -> Result<Option<Counted<'_, Box<str>>>, ApiError> {
         let id = &id[..id.floor_char_boundary(ID_MAX_BYTES)];
         let admitted = self.users.admit(id.into(), self.clock.monotonic());
-        admitted.map_err(|over| over.error("user", "this user", &self.users.limits))
+        admitted.map_err(|over| over.error("user", &self.users.limits))
     }
 
     /// How many requests were refused, by the limit that they would have exceeded.
@@ -125,31 +121,30 @@ impl Callers {
 /// Which limit was met.
 enum Over {
     InFlight,
-    PerSecond {
-        /// When the next request is let in.
-        wait: Duration,
-    },
+    /// When the next request is let in.
+    PerSecond(Duration),
 }
 
 impl Over {
-    fn error(self, kind: &str, who: &str, limits: &CallerLimits) -> ApiError {
-        match self {
-            Self::InFlight => ApiError::too_many_requests(
-                &format!(
-                    "More than {} requests of {who} are being answered by this node ({kind}_in_flight; \
-                     [callers] {kind}_per_s = 0 lifts it)",
-                    limits.in_flight
-                ),
-                Duration::ZERO,
-            ),
-            Self::PerSecond { wait } => ApiError::too_many_requests(
-                &format!(
-                    "More than {} requests a second come from {who} to this node ([callers] {kind}_per_s)",
-                    limits.per_s
-                ),
-                wait,
-            ),
-        }
+    fn error(self, kind: &str, limits: &CallerLimits) -> ApiError {
+        let CallerLimits { in_flight, per_s } = limits;
+        let (message, wait) = match self {
+            Self::InFlight => {
+                let message = format!(
+                    "More than {in_flight} requests of this {kind} are being answered by this node \
+                     ({kind}_in_flight; [callers] {kind}_per_s = 0 lifts it)"
+                );
+                (message, Duration::ZERO)
+            }
+            Self::PerSecond(wait) => {
+                let message = format!(
+                    "More than {per_s} requests a second come from this {kind} to this node \
+                     ([callers] {kind}_per_s)"
+                );
+                (message, wait)
+            }
+        };
+        ApiError::too_many_requests(&message, wait)
     }
 }
 
@@ -196,8 +191,7 @@ impl<K: Hash + Eq + Clone> Limited<K> {
             let until = caller.until.max(now) + Duration::from_nanos(nanos);
             if until > now + SECOND {
                 self.over_per_s.fetch_add(1, Ordering::Relaxed);
-                let wait = until - now - SECOND;
-                return Err(Over::PerSecond { wait });
+                return Err(Over::PerSecond(until - now - SECOND));
             }
             caller.until = until;
         }
@@ -274,13 +268,13 @@ impl<K: Hash + Eq + Clone> Known<K> {
 }
 
 /// The address in what a proxy says, with or without a port; it may also be a word that hides one.
-fn address_in(said: &str) -> Option<IpAddr> {
-    if let Ok(address) = said.parse() {
+fn address_in(text: &str) -> Option<IpAddr> {
+    if let Ok(address) = text.parse() {
         return Some(address);
     }
-    let bare = match said.strip_prefix('[') {
+    let bare = match text.strip_prefix('[') {
         Some(rest) => rest.split_once(']')?.0,
-        None => said.rsplit_once(':')?.0,
+        None => text.rsplit_once(':')?.0,
     };
     bare.parse().ok()
 }
@@ -314,7 +308,7 @@ mod tests {
             assert!(users.admit("u", SECOND).is_ok());
         }
         let wait = match users.admit("u", SECOND) {
-            Err(Over::PerSecond { wait }) => wait,
+            Err(Over::PerSecond(wait)) => wait,
             _ => panic!("it is let in"),
         };
         assert_eq!(wait, 100 * MS);
@@ -339,11 +333,11 @@ mod tests {
     }
 
     #[test]
-    fn strangers_with_many_addresses_fill_no_memory_and_push_out_nobody_who_is_answered() {
+    fn many_addresses_fill_no_memory_and_evict_no_caller_in_flight() {
         let addresses = Limited::new(limits(1, 5));
         let _answered = addresses.admit(u64::MAX, SECOND).ok().unwrap();
-        for stranger in 0..3 * KNOWN_MAX as u64 {
-            assert!(addresses.admit(stranger, SECOND).is_ok());
+        for address in 0..3 * KNOWN_MAX as u64 {
+            assert!(addresses.admit(address, SECOND).is_ok());
         }
         assert!(addresses.known.lock().callers.len() <= KNOWN_MAX);
         assert!(addresses.admit(u64::MAX, SECOND).is_err());
@@ -357,13 +351,13 @@ mod tests {
 
     #[test]
     fn an_address_is_found_in_what_proxies_say() {
-        for said in ["10.0.0.9", "10.0.0.9:4711"] {
-            assert_eq!(address_in(said), "10.0.0.9".parse().ok());
+        for text in ["10.0.0.9", "10.0.0.9:4711"] {
+            assert_eq!(address_in(text), "10.0.0.9".parse().ok());
         }
-        for said in ["2001:db8::1", "[2001:db8::1]", "[2001:db8::1]:4711"] {
-            assert_eq!(address_in(said), "2001:db8::1".parse().ok());
+        for text in ["2001:db8::1", "[2001:db8::1]", "[2001:db8::1]:4711"] {
+            assert_eq!(address_in(text), "2001:db8::1".parse().ok());
         }
-        for said in [
+        for text in [
             "",
             "unknown",
             "_hidden",
@@ -373,7 +367,7 @@ mod tests {
             ":",
             "10.0.0:1",
         ] {
-            assert_eq!(address_in(said), None, "{said}");
+            assert_eq!(address_in(text), None, "{text}");
         }
         let one = |text: &str| network(text.parse().unwrap());
         assert_eq!(one("2001:db8::1"), one("2001:db8::f:0:0:2"));

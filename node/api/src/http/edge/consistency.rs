@@ -36,38 +36,36 @@ const BOUND_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 /// 400 for a level, bound or token that cannot be understood, or a session without a token.
 pub(crate) fn parse(headers: &HeaderMap) -> Result<Option<Consistency>, ApiError> {
     let level = headers::text(headers, CONSISTENCY);
-    let token = headers::text(headers, MIN_INDEX)
-        .map(|text| {
-            parse_token(&text).ok_or_else(|| {
-                ApiError::bad_consistency(format!(
-                    "Placement-Min-Index is {text:?}, which is no token; send back a \
-                     Placement-Index of an earlier response, as in \"7.1234\""
-                ))
-            })
-        })
-        .transpose()?;
+    let token = match headers::text(headers, MIN_INDEX) {
+        None => None,
+        Some(text) => Some(parse_token(&text).ok_or_else(|| {
+            ApiError::bad_consistency(format!(
+                "Placement-Min-Index is {text:?}, which is no token; send back a \
+                 Placement-Index of an earlier response, as in \"7.1234\""
+            ))
+        })?),
+    };
     let Some(level) = level else {
         return Ok(token.map(Consistency::Session));
     };
     let level = level.trim().to_ascii_lowercase();
-    let asked = match (level.as_str(), token) {
-        ("linearizable", _) => Ok(Consistency::Linearizable),
-        ("local", _) => Ok(Consistency::Local),
-        ("session", Some(token)) => Ok(Consistency::Session(token)),
-        ("session", None) => Err(ApiError::bad_consistency(
-            "Placement-Consistency is \"session\" without a token; send the Placement-Index of \
-             an earlier response as Placement-Min-Index",
-        )),
-        (other, _) => parse_bounded(other)
-            .map(Consistency::Bounded)
-            .ok_or_else(|| {
-                ApiError::bad_consistency(format!(
-                    "Placement-Consistency is {other:?}; give \"linearizable\", \"session\", \
+    Ok(Some(match (level.as_str(), token) {
+        ("linearizable", _) => Consistency::Linearizable,
+        ("local", _) => Consistency::Local,
+        ("session", Some(token)) => Consistency::Session(token),
+        ("session", None) => {
+            return Err(ApiError::bad_consistency(
+                "Placement-Consistency is \"session\" without a token; send the Placement-Index of \
+                 an earlier response as Placement-Min-Index",
+            ));
+        }
+        (other, _) => Consistency::Bounded(parse_bounded(other).ok_or_else(|| {
+            ApiError::bad_consistency(format!(
+                "Placement-Consistency is {other:?}; give \"linearizable\", \"session\", \
                  \"bounded;max=SECONDS\" or \"local\""
-                ))
-            }),
-    };
-    asked.map(Some)
+            ))
+        })?),
+    }))
 }
 
 fn parse_bounded(text: &str) -> Option<Duration> {
@@ -77,9 +75,8 @@ fn parse_bounded(text: &str) -> Option<Duration> {
         return None;
     }
     let seconds: f64 = value.trim().parse().ok()?;
-    Duration::try_from_secs_f64(seconds)
-        .ok()
-        .map(|bound| bound.min(BOUND_MAX))
+    let bound = Duration::try_from_secs_f64(seconds).ok()?;
+    Some(bound.min(BOUND_MAX))
 }
 
 pub(super) fn parse_token(text: &str) -> Option<PlacementIndex> {
@@ -94,36 +91,26 @@ pub(super) fn parse_token(text: &str) -> Option<PlacementIndex> {
     })
 }
 
-/// What was promised to the client, for `Placement-Effective-Consistency`.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Effective {
-    /// Nothing: the answer does not depend on the state.
-    None,
-    /// A read, or a write, which is always linearizable.
-    Kept(Consistency),
-}
-
-impl Effective {
-    /// Of what was promised, what the answer keeps that comes from there.
-    pub(crate) fn of(promised: Consistency, position: &Position) -> Self {
-        Self::Kept(match promised {
-            Consistency::BoundedOrLocal(bound) => {
-                match position.staleness.is_some_and(|age| age <= bound) {
-                    true => Consistency::Bounded(bound),
-                    false => Consistency::Local,
-                }
+/// Of what was promised, what the answer keeps that comes from there.
+pub(crate) fn kept(promised: Consistency, position: &Position) -> Consistency {
+    match promised {
+        Consistency::BoundedOrLocal(bound) => {
+            match position.staleness.is_some_and(|age| age <= bound) {
+                true => Consistency::Bounded(bound),
+                false => Consistency::Local,
             }
-            kept => kept,
-        })
+        }
+        kept => kept,
     }
 }
 
-/// Writes the headers that say which state an answer comes from.
+/// Writes the headers that say which state an answer comes from. `effective` is what was promised to the client;
+/// `None`: nothing, as the answer does not depend on the state.
 pub(crate) fn write_headers(
     headers: &mut HeaderMap,
     site: &str,
     position: &Position,
-    effective: Effective,
+    effective: Option<Consistency>,
 ) {
     let text = |value: String| {
         HeaderValue::try_from(value)
@@ -138,31 +125,27 @@ pub(crate) fn write_headers(
     };
     headers.insert(NODE, node);
     let leader = position.known_leader;
-    headers.insert(
-        KNOWN_LEADER,
-        leader.map_or(HeaderValue::from_static("none"), HeaderValue::from),
-    );
-    let age = position.staleness;
+    let leader = leader.map_or(HeaderValue::from_static("none"), HeaderValue::from);
+    headers.insert(KNOWN_LEADER, leader);
+    let age = position.staleness.map(|age| {
+        // Rounded up: it says how old the state may be at most.
+        let ms = age.as_nanos().div_ceil(1_000_000);
+        text(format!("{}.{:03}", ms / 1000, ms % 1000))
+    });
     headers.insert(
         STALENESS,
-        age.map_or(HeaderValue::from_static("unknown"), |age| {
-            // Rounded up: it says how old the state may be at most.
-            let ms = age.as_nanos().div_ceil(1_000_000);
-            text(format!("{}.{:03}", ms / 1000, ms % 1000))
-        }),
+        age.unwrap_or(HeaderValue::from_static("unknown")),
     );
-    headers.insert(
-        EFFECTIVE,
-        match effective {
-            Effective::None => HeaderValue::from_static("none"),
-            Effective::Kept(Consistency::Linearizable) => HeaderValue::from_static("linearizable"),
-            Effective::Kept(Consistency::Session(_)) => HeaderValue::from_static("session"),
-            Effective::Kept(Consistency::Bounded(bound) | Consistency::BoundedOrLocal(bound)) => {
-                text(format!("bounded;max={}", bound.as_secs_f64()))
-            }
-            Effective::Kept(Consistency::Local) => HeaderValue::from_static("local"),
-        },
-    );
+    let effective = match effective {
+        None => HeaderValue::from_static("none"),
+        Some(Consistency::Linearizable) => HeaderValue::from_static("linearizable"),
+        Some(Consistency::Session(_)) => HeaderValue::from_static("session"),
+        Some(Consistency::Bounded(bound) | Consistency::BoundedOrLocal(bound)) => {
+            text(format!("bounded;max={}", bound.as_secs_f64()))
+        }
+        Some(Consistency::Local) => HeaderValue::from_static("local"),
+    };
+    headers.insert(EFFECTIVE, effective);
 }
 
 #[cfg(test)]
@@ -180,7 +163,7 @@ mod tests {
 
     #[test]
     fn an_age_is_never_called_less_than_it_is() {
-        for (age, said) in [
+        for (age, expected) in [
             (0, "0.000"),
             (1, "0.001"),
             (1_000, "0.001"),
@@ -193,8 +176,8 @@ mod tests {
                 staleness: Some(Duration::from_micros(age)),
             };
             let mut headers = HeaderMap::new();
-            write_headers(&mut headers, "", &position, Effective::None);
-            assert_eq!(headers["placement-staleness"], said);
+            write_headers(&mut headers, "", &position, None);
+            assert_eq!(headers["placement-staleness"], expected);
         }
     }
 

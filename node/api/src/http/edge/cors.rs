@@ -11,8 +11,8 @@ use http::{HeaderMap, Method, Response};
 use super::headers;
 use super::settings::CorsSettings;
 
-/// Request headers that need no permission.
-const SIMPLE_HEADERS: [&str; 8] = [
+/// Request headers that pages may send. The first eight need no permission.
+const ALLOWED_HEADERS: [&str; 16] = [
     "accept",
     "accept-language",
     "content-type",
@@ -21,10 +21,6 @@ const SIMPLE_HEADERS: [&str; 8] = [
     "expires",
     "last-modified",
     "pragma",
-];
-
-/// Further ones that pages may send.
-const ALLOWED_HEADERS: [&str; 8] = [
     "X-Auth-Token",
     "X-Openstack-Request-Id",
     "X-Identity-Status",
@@ -47,65 +43,45 @@ pub(crate) fn decorate(
     settings: &CorsSettings,
     method: &Method,
     request: &HeaderMap,
-    response: Response<Body>,
-) -> Response<Body> {
+    response: &mut Response<Body>,
+) {
     if settings.allowed_origin.is_empty() {
-        return response;
+        return;
     }
+    let origin = permitted_origin(settings, request);
     if method == Method::OPTIONS {
-        return preflight(settings, request, response);
-    }
-    let mut response = response;
-    if let Some(origin) = permitted_origin(settings, request) {
+        // Whatever the API answers to OPTIONS, the status is 200; without the permitting headers it means no. Of an
+        // error nothing is kept: its headers belong to another status.
+        if !response.status().is_success() {
+            *response = Response::new(Body::empty());
+        }
+        preflight(origin, request, response.headers_mut());
+    } else if let Some(origin) = origin {
         let headers = response.headers_mut();
         let vary = headers::text(headers, "vary");
-        headers::put(
-            headers,
-            VARY,
-            &vary.map_or("Origin".to_owned(), |vary| format!("{vary},Origin")),
-        );
+        let vary = vary.map_or("Origin".to_owned(), |vary| format!("{vary},Origin"));
+        headers::put(headers, VARY, &vary);
         permit(headers, &origin);
         headers::put(headers, ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED_HEADERS);
     }
-    response
 }
 
-/// The browser asks before it sends the real request. Whatever the API thinks of OPTIONS, the
-/// answer is 200; without the permitting headers it means no. Of an error nothing is kept: its
-/// headers belong to another status.
-fn preflight(
-    settings: &CorsSettings,
-    request: &HeaderMap,
-    response: Response<Body>,
-) -> Response<Body> {
-    let mut response = match response.status().is_success() {
-        true => response,
-        false => Response::new(Body::empty()),
-    };
-    let Some(origin) = permitted_origin(settings, request) else {
-        return response;
-    };
-    let Some(method) = headers::text(request, "access-control-request-method") else {
-        return response;
+/// The browser asks before it sends the real request. Adds the permission, if it has one.
+fn preflight(origin: Option<String>, request: &HeaderMap, headers: &mut HeaderMap) {
+    let method = headers::text(request, "access-control-request-method");
+    let (Some(origin), Some(method)) = (origin, method) else {
+        return;
     };
     let asked = headers::text(request, "access-control-request-headers").unwrap_or_default();
-    let asked: Vec<&str> = asked
-        .split(',')
-        .map(str::trim)
-        .filter(|name| !name.is_empty())
-        .collect();
+    let asked = asked.split(',').map(str::trim);
+    let asked: Vec<&str> = asked.filter(|name| !name.is_empty()).collect();
     let permitted = |name: &&str| {
-        SIMPLE_HEADERS
-            .iter()
-            .any(|simple| simple.eq_ignore_ascii_case(name))
-            || ALLOWED_HEADERS
-                .iter()
-                .any(|allowed| allowed.eq_ignore_ascii_case(name))
+        let mut known = ALLOWED_HEADERS.iter();
+        known.any(|known| known.eq_ignore_ascii_case(name))
     };
     if !METHODS.contains(&&*method) || !asked.iter().all(permitted) {
-        return response;
+        return;
     }
-    let headers = response.headers_mut();
     headers::put(headers, VARY, "Origin");
     permit(headers, &origin);
     headers::put(headers, ACCESS_CONTROL_MAX_AGE, MAX_AGE_S);
@@ -113,7 +89,6 @@ fn preflight(
     if !asked.is_empty() {
         headers::put(headers, ACCESS_CONTROL_ALLOW_HEADERS, &asked.join(","));
     }
-    response
 }
 
 fn permitted_origin(settings: &CorsSettings, request: &HeaderMap) -> Option<String> {
@@ -158,6 +133,16 @@ mod tests {
         answer.header("allow", "GET").body(Body::empty()).unwrap()
     }
 
+    fn decorated(
+        settings: &CorsSettings,
+        method: &Method,
+        request: &HeaderMap,
+        mut response: Response<Body>,
+    ) -> Response<Body> {
+        decorate(settings, method, request, &mut response);
+        response
+    }
+
     fn header<'a>(response: &'a Response<Body>, name: &str) -> Option<&'a str> {
         Some(response.headers().get(name)?.to_str().unwrap())
     }
@@ -165,7 +150,7 @@ mod tests {
     #[test]
     fn a_page_of_an_allowed_origin_may_read_the_answer() {
         let request = sent(&[("origin", PAGE)]);
-        let response = decorate(&settings(PAGE), &Method::GET, &request, answer(200));
+        let response = decorated(&settings(PAGE), &Method::GET, &request, answer(200));
         assert_eq!(header(&response, "access-control-allow-origin"), Some(PAGE));
         assert_eq!(
             header(&response, "access-control-allow-credentials"),
@@ -182,28 +167,28 @@ mod tests {
     }
 
     #[test]
-    fn other_pages_and_other_programs_are_told_nothing() {
-        let strangers = [sent(&[("origin", "https://elsewhere.example")]), sent(&[])];
-        for request in strangers {
-            let response = decorate(&settings(PAGE), &Method::GET, &request, answer(200));
+    fn other_origins_get_no_cors_headers() {
+        let others = [sent(&[("origin", "https://elsewhere.example")]), sent(&[])];
+        for request in others {
+            let response = decorated(&settings(PAGE), &Method::GET, &request, answer(200));
             assert_eq!(header(&response, "access-control-allow-origin"), None);
             assert_eq!(header(&response, "vary"), Some("openstack-api-version"));
         }
         let request = sent(&[("origin", PAGE)]);
         let off = CorsSettings::default();
-        let response = decorate(&off, &Method::OPTIONS, &request, answer(405));
+        let response = decorated(&off, &Method::OPTIONS, &request, answer(405));
         assert_eq!(response.status(), 405);
     }
 
     #[test]
     fn a_star_allows_every_origin() {
         let request = sent(&[("origin", PAGE)]);
-        let response = decorate(&settings("*"), &Method::GET, &request, answer(200));
+        let response = decorated(&settings("*"), &Method::GET, &request, answer(200));
         assert_eq!(header(&response, "access-control-allow-origin"), Some("*"));
     }
 
     fn preflight(headers: &[(&str, &str)]) -> Response<Body> {
-        decorate(
+        decorated(
             &settings(PAGE),
             &Method::OPTIONS,
             &sent(headers),

@@ -9,15 +9,15 @@ use http::request::Parts;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::auth::Identity;
 use super::headers;
 use super::request_context::Notes;
 use super::state::Api;
 use crate::access::{Line, Peer};
-use crate::audit::{Asked, Caller, Door, Fate, Outcome, Record, Whence, short};
+use crate::audit::{Asked, Caller, Door, Outcome, Record, Whence};
 use crate::http::errors::ApiError;
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::spelling;
+use crate::identity::Identity;
 
 /// A request that is being answered.
 pub(super) struct Progress<'a> {
@@ -46,10 +46,6 @@ pub(super) struct Progress<'a> {
 
 impl<'a> Progress<'a> {
     pub(super) fn new(api: &'a Api, parts: &'a Parts, peer: Option<Peer>, body: &Body) -> Self {
-        let notes = Notes {
-            names: api.audit.is_on(),
-            ..Notes::default()
-        };
         Self {
             api,
             parts,
@@ -64,7 +60,7 @@ impl<'a> Progress<'a> {
             params: Vec::new(),
             code: None,
             body_unread: !body.is_end_stream(),
-            notes: Arc::new(Mutex::new(notes)),
+            notes: Arc::default(),
             begun: Instant::now(),
             recorded: false,
         }
@@ -73,8 +69,8 @@ impl<'a> Progress<'a> {
     /// Its line of the access log.
     pub(super) fn line(&self) -> Line {
         let mut line = Line::begin(self.parts, self.peer, self.client.as_deref());
-        line.known.request_id = Some(self.request_id.clone());
-        line.known.global_request_id = self.global_request_id.clone();
+        line.request_id = Some(self.request_id.clone());
+        line.global_request_id = self.global_request_id.clone();
         line
     }
 
@@ -97,8 +93,8 @@ impl<'a> Progress<'a> {
 
     fn answered(&mut self, status: StatusCode) -> Option<Record> {
         self.recorded = true;
-        let is_told = self.is_write() || is_refusal(status);
-        (self.api.audit.is_on() && is_told).then(|| self.record(Some(status)))
+        let is_recorded = self.is_write() || is_refusal(status);
+        (self.api.audit.is_on() && is_recorded).then(|| self.record(Some(status)))
     }
 
     fn is_write(&self) -> bool {
@@ -106,25 +102,26 @@ impl<'a> Progress<'a> {
     }
 
     fn record(&self, status: Option<StatusCode>) -> Record {
-        let (fate, named) = {
+        let (written, place, named) = {
             let mut notes = self.notes.lock();
-            (notes.fate, std::mem::take(&mut notes.named))
+            (
+                notes.written,
+                notes.position,
+                std::mem::take(&mut notes.named),
+            )
         };
-        let outcome = match (fate, status) {
-            (Fate::Committed(_), _) => Outcome::Committed,
-            (Fate::Refused(_), _) => Outcome::Refused,
-            (Fate::Unknown, _) => Outcome::Unknown,
-            (Fate::NotBegun, Some(status)) if status.is_success() => Outcome::Unchanged,
-            (Fate::NotBegun, Some(_)) => Outcome::Refused,
-            (Fate::NotBegun, None) => Outcome::Abandoned,
-        };
+        let outcome = written.unwrap_or(match status {
+            Some(status) if status.is_success() => Outcome::Unchanged,
+            Some(_) => Outcome::Refused,
+            None => Outcome::Abandoned,
+        });
         Record {
             time: self.api.audit.now(),
             node: self.api.audit.node(),
             door: Door::Api,
             request_id: self.request_id.clone(),
             global_request_id: self.global_request_id.clone(),
-            caller: self.identity.as_ref().map(caller),
+            caller: self.identity.as_ref().map(Caller::from),
             whence: Whence::of(self.client.as_deref(), self.peer),
             asked: Asked {
                 route: self.route.map(str::to_owned),
@@ -137,10 +134,7 @@ impl<'a> Progress<'a> {
             outcome,
             status: status.map(|status| status.as_u16()),
             code: self.code,
-            place: match fate {
-                Fate::Committed(place) | Fate::Refused(place) => Some(place),
-                Fate::NotBegun | Fate::Unknown => None,
-            },
+            place,
             ms: self.begun.elapsed().as_micros() as f64 / 1000.0,
         }
     }
@@ -174,19 +168,4 @@ fn is_refusal(status: StatusCode) -> bool {
         status,
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS
     )
-}
-
-fn caller(identity: &Identity) -> Caller {
-    let known = |text: &Option<String>| text.as_deref().and_then(short);
-    let caller = Caller {
-        user: short(&identity.user_id),
-        user_domain: known(&identity.user_domain_id),
-        project: known(&identity.project_id),
-        project_domain: known(&identity.project_domain_id),
-        domain: known(&identity.domain_id),
-        system_scope: known(&identity.system_scope),
-        service_user: known(&identity.service.user_id),
-        roles: Vec::new(),
-    };
-    caller.with_roles(&identity.roles)
 }

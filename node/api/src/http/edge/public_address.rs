@@ -290,12 +290,12 @@ mod tests {
 
     #[test]
     fn the_first_element_of_forwarded_is_the_proxy_nearest_to_the_client() {
-        let said = forwarded(
+        let parsed = forwarded(
             "For=\"[2001:db8::1]:4711\"; proto=HTTPS ;host=\"a.example:8443\", for=10.0.0.9;proto=http",
         );
-        assert_eq!(said.proto, Some("https"));
-        assert_eq!(said.host.as_deref(), Some("a.example:8443"));
-        assert_eq!(said.client.as_deref(), Some("[2001:db8::1]:4711"));
+        assert_eq!(parsed.proto, Some("https"));
+        assert_eq!(parsed.host.as_deref(), Some("a.example:8443"));
+        assert_eq!(parsed.client.as_deref(), Some("[2001:db8::1]:4711"));
         let quoted = forwarded("for=\"a, b;c \\\" d\";proto=https");
         assert_eq!(quoted.client.as_deref(), Some("a, b;c \" d"));
         assert_eq!(quoted.proto, Some("https"));

@@ -10,10 +10,10 @@ use placement_model::{Command, Outcome, Reply};
 use tokio::time::Instant;
 
 use super::answer::{Answer, Caching};
-use super::consistency::Effective;
+use super::consistency;
 use super::settings::Carried;
 use super::state::Server;
-use crate::audit::{Fate, Place};
+use crate::audit;
 use crate::doors::{Consistency, PlacementIndex, Position, Unavailable, View};
 use crate::http::errors::{ApiError, Varies, WriteKind, not_found, refused};
 use crate::http::wire::json::Json;
@@ -57,10 +57,10 @@ pub(crate) struct RequestContext {
 pub(crate) struct Notes {
     /// The state that the answer comes from, once one was read.
     pub(crate) state: Option<Noted>,
-    /// How far its write has come.
-    pub(crate) fate: Fate,
-    /// Whether it is to be noted what the write names.
-    pub(crate) names: bool,
+    /// What became of its write; `None`: nothing of it is in the log.
+    pub(crate) written: Option<audit::Outcome>,
+    /// Where its write is in the log.
+    pub(crate) position: Option<audit::LogPosition>,
     /// The providers and consumers that the write names.
     pub(crate) named: Vec<String>,
 }
@@ -72,7 +72,8 @@ const NAMED_MAX: usize = 64;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Noted {
     position: Position,
-    pub(crate) effective: Effective,
+    /// What the answer keeps of what was promised.
+    pub(crate) effective: Consistency,
     at: Instant,
 }
 
@@ -164,11 +165,14 @@ impl RequestContext {
 
     async fn view_at(&self, consistency: Consistency) -> Result<View, ApiError> {
         let view = self.server.api.read.view(consistency).await?;
-        self.note(view.position, Effective::of(consistency, &view.position));
+        self.note(
+            view.position,
+            consistency::kept(consistency, &view.position),
+        );
         Ok(view)
     }
 
-    fn note(&self, position: Position, effective: Effective) {
+    fn note(&self, position: Position, effective: Consistency) {
         self.notes.lock().state = Some(Noted {
             position,
             effective,
@@ -187,36 +191,37 @@ impl RequestContext {
     ) -> Result<Done, ApiError> {
         {
             let mut notes = self.notes.lock();
-            if notes.names {
+            if self.server.api.audit.is_on() {
                 notes.named = named(&command);
             }
-            notes.fate = Fate::Unknown;
+            (notes.written, notes.position) = (Some(audit::Outcome::Unknown), None);
         }
-        let submitted = self
-            .server
-            .api
-            .write
-            .submit(command, self.request_id.clone());
+        let write_door = &self.server.api.write;
+        let submitted = write_door.submit(command, self.request_id.clone());
         let written = submitted.await.inspect_err(|unavailable| {
             if !matches!(unavailable, Unavailable::OutcomeUnknown { .. }) {
-                self.notes.lock().fate = Fate::NotBegun;
+                self.notes.lock().written = None;
             }
         })?;
-        let place = Place {
-            epoch: written.index.epoch,
-            index: written.index.index,
-            term: written.term,
+        let outcome = match &written.outcome {
+            Outcome::Done(_) => Some(audit::Outcome::Committed),
+            Outcome::Refused(_) => Some(audit::Outcome::Refused),
+            Outcome::AnsweredBefore => None,
         };
-        match &written.outcome {
-            Outcome::Done(_) => self.notes.lock().fate = Fate::Committed(place),
-            Outcome::Refused(_) => self.notes.lock().fate = Fate::Refused(place),
-            Outcome::AnsweredBefore => {}
+        if outcome.is_some() {
+            let mut notes = self.notes.lock();
+            notes.written = outcome;
+            notes.position = Some(audit::LogPosition {
+                epoch: written.index.epoch,
+                index: written.index.index,
+                term: written.term,
+            });
         }
         let position = Position {
             index: Some(written.index),
             ..written.view.position
         };
-        self.note(position, Effective::Kept(Consistency::Linearizable));
+        self.note(position, Consistency::Linearizable);
         match written.outcome {
             Outcome::Done(reply) => Ok(Done {
                 reply,

@@ -28,7 +28,7 @@ pub(crate) struct Operation {
     pub(crate) needs: Needs,
     /// Whether headers are looked at before the version.
     pub(crate) headers_first: bool,
-    /// Whether an older version is told 405 rather than 404.
+    /// Whether an older version is answered 405 rather than 404.
     pub(crate) too_old_is_405: bool,
     /// The policy rule that guards it; `None`: anyone may.
     pub(crate) policy: Option<&'static str>,
@@ -91,10 +91,6 @@ pub(crate) const fn delete(policy: &'static str, run: Handler) -> Operation {
     operation("DELETE", policy, run)
 }
 
-fn is_name(expected: &str) -> bool {
-    expected.starts_with('{')
-}
-
 /// Routes in which a path can be looked up.
 pub(crate) struct Routes(Vec<(Vec<&'static str>, &'static Route)>);
 
@@ -109,20 +105,15 @@ impl Routes {
     pub(crate) fn find(&self, path: &str) -> Option<(&'static Route, Vec<String>)> {
         let path = path.strip_suffix('\n').unwrap_or(path);
         let parts: Vec<&str> = path.split('/').collect();
-        let fits = |expected: &&str, part: &&str| {
+        let is_name = |expected: &&str| expected.starts_with('{');
+        let fits = |(expected, part): (&&str, &&str)| {
             part == expected || is_name(expected) && !part.is_empty()
         };
         let (expected, route) = self.0.iter().find(|(expected, _)| {
-            expected.len() == parts.len()
-                && expected
-                    .iter()
-                    .zip(&parts)
-                    .all(|(expected, part)| fits(expected, part))
+            expected.len() == parts.len() && expected.iter().zip(&parts).all(fits)
         })?;
-        let named = expected
-            .iter()
-            .zip(&parts)
-            .filter(|(expected, _)| is_name(expected));
+        let pairs = expected.iter().zip(&parts);
+        let named = pairs.filter(|(expected, _)| is_name(expected));
         Some((route, named.map(|(_, part)| (*part).to_owned()).collect()))
     }
 }
@@ -138,11 +129,8 @@ impl Route {
 
     /// The methods that this path knows, in any version.
     pub(crate) fn allow(&self) -> String {
-        let mut methods: Vec<&str> = self
-            .operations
-            .iter()
-            .map(|operation| operation.method)
-            .collect();
+        let methods = self.operations.iter().map(|operation| operation.method);
+        let mut methods: Vec<&str> = methods.collect();
         methods.dedup();
         methods.join(", ")
     }

@@ -34,21 +34,20 @@ use tracing::Instrument;
 use super::accept::Accept;
 use super::admission::HeldBody;
 use super::answer::{Answer, Caching};
-use super::auth::Identity;
-use super::consistency::{self, Effective};
 use super::policy::{Denied, Target};
 use super::progress::Progress;
 use super::public_address::PublicAddress;
 use super::request_context::RequestContext;
 use super::route::{Needs, Operation, Route, Routes};
 use super::state::Server;
-use super::{body, cors, headers, session_cookie};
+use super::{auth, body, consistency, cors, headers, session_cookie};
 use crate::access::Peer;
 use crate::contain::contain;
 use crate::http::errors::{ApiError, Asked, ErrorKind, Format, Varies, not_found};
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::query::Query;
 use crate::http::wire::spelling;
+use crate::identity::Identity;
 
 /// A request's response.
 pub struct Served {
@@ -82,10 +81,8 @@ pub(crate) async fn respond(
         path = parts.uri.path(),
     );
     let response = async {
-        let handled = handle(&server, routes, body, &mut progress);
-        let result = contain(handled)
-            .await
-            .unwrap_or_else(|_panicked| Err(ApiError::internal()));
+        let handled = contain(handle(&server, routes, body, &mut progress)).await;
+        let result = handled.unwrap_or_else(|_panicked| Err(ApiError::internal()));
         let response = finish(&server, &mut progress, result);
         match progress.keep(response.status()).await {
             Ok(()) => response,
@@ -94,10 +91,10 @@ pub(crate) async fn respond(
     }
     .instrument(span)
     .await;
-    line.known.microversion = progress.version.map(Microversion::text);
+    line.microversion = progress.version.map(Microversion::text);
     if let Some(caller) = progress.identity.take() {
-        line.known.user = Some(caller.user_id);
-        line.known.project = caller.project_id;
+        line.user = Some(caller.user_id);
+        line.project = caller.project_id;
     }
     line.answered(&response);
     Served {
@@ -147,12 +144,10 @@ async fn handle(
     let (mut _of_all, mut _of_address, mut _of_user) = (None, None, None);
     if path != Some("/") {
         _of_all = server.callers.admit()?;
-        _of_address = server
-            .callers
-            .admit_address(peer, progress.client.as_deref())?;
+        _of_address = (server.callers).admit_address(peer, progress.client.as_deref())?;
         let public = server.api.settings.public.path(&parts.headers);
         let asked = path.map_or_else(|| whole_path.clone(), |path| public + path);
-        let identity = server.authenticator.identify(parts, &asked, peer).await?;
+        let identity = auth::identify(&server.api, parts, &asked, peer).await?;
         let identity = progress.identity.insert(identity);
         _of_user = server.callers.admit_user(&identity.user_id)?;
     }
@@ -208,7 +203,7 @@ async fn handle(
     (operation.run)(&context).await
 }
 
-/// 404. A client that asks outside the prefix is told where the API is.
+/// 404. Outside the prefix, the answer names the prefix.
 fn no_such_path(public: &PublicAddress, below_prefix: bool) -> ApiError {
     let mut error = not_found::path(Varies::No);
     if !below_prefix && !public.prefix.is_root() {
@@ -244,11 +239,8 @@ fn find_operation(
     version: Microversion,
     check_headers: impl Fn(&Operation) -> Result<(), ApiError>,
 ) -> Result<&'static Operation, ApiError> {
-    let mut known = route
-        .operations
-        .iter()
-        .filter(|operation| operation.method == method)
-        .peekable();
+    let operations = route.operations.iter();
+    let mut known = (operations.filter(|operation| operation.method == method)).peekable();
     let Some(first) = known.peek() else {
         return Err(ApiError::method_not_allowed(route.allow()));
     };
@@ -261,11 +253,8 @@ fn find_operation(
         not_found::path(Varies::Yes)
     };
     let fits = |operation: &&Operation| {
-        version.from(operation.since)
-            && operation
-                .until
-                .checked_add(1)
-                .is_none_or(|end| !version.from(end))
+        let end = operation.until.checked_add(1);
+        version.from(operation.since) && end.is_none_or(|end| !version.from(end))
     };
     let operation = known.find(fits).ok_or(too_old)?;
     if !operation.headers_first {
@@ -283,13 +272,10 @@ fn check_headers(
         Needs::Nothing => Ok(()),
         Needs::Accept if Accept::parse(accept).allows_json() => Ok(()),
         Needs::Accept => Err(ApiError::not_acceptable()),
-        Needs::Content => {
-            let given = content_type.map(|value| value.split(';').next().unwrap_or_default());
-            match given {
-                Some("application/json") => Ok(()),
-                given => Err(ApiError::unsupported_media_type(given.unwrap_or("None"))),
-            }
-        }
+        Needs::Content => match content_type.and_then(|value| value.split(';').next()) {
+            Some("application/json") => Ok(()),
+            given => Err(ApiError::unsupported_media_type(given.unwrap_or("None"))),
+        },
     }
 }
 
@@ -301,30 +287,25 @@ fn check_policy(
     let (Some(action), Some(identity)) = (operation.policy, identity) else {
         return Ok(());
     };
-    let target = if operation.policy_on_queried_project {
-        Target {
+    let target = match operation.policy_on_queried_project {
+        true => Target {
             project_id: context.query()?.last("project_id"),
             user_id: None,
-        }
-    } else {
-        Target {
+        },
+        false => Target {
             project_id: identity.project_id.as_deref(),
             user_id: Some(&identity.user_id),
-        }
+        },
     };
-    context
-        .server
-        .api
-        .policy
-        .authorize(action, identity, target)
-        .map_err(|denied| {
-            ApiError::forbidden(match denied {
-                Denied::ByRule => format!("Policy does not allow {action} to be performed."),
-                Denied::ByScope => {
-                    format!("{action} is for tokens of a project, not of the system or a domain.")
-                }
-            })
+    let authorized = (context.server.api.policy).authorize(action, identity, target);
+    authorized.map_err(|denied| {
+        ApiError::forbidden(match denied {
+            Denied::ByRule => format!("Policy does not allow {action} to be performed."),
+            Denied::ByScope => {
+                format!("{action} is for tokens of a project, not of the system or a domain.")
+            }
         })
+    })
 }
 
 /// Makes the response, with all its headers.
@@ -334,18 +315,15 @@ fn finish(
     result: Result<Answer, ApiError>,
 ) -> Response<Body> {
     let parts = progress.parts;
-    let answered = |answer: &Answer| success(server, parts, answer);
-    let (result, mut response) = match result.and_then(|answer| Ok((answered(&answer)?, answer))) {
-        Ok((response, answer)) => (Ok(answer), response),
+    let result = result.and_then(|answer| success(server, parts, answer));
+    let (mut response, varies) = match result {
+        Ok(response) => (response, Varies::Yes),
         Err(error) => {
-            let response = failure(parts, &progress.request_id, progress.version, &error);
             progress.code = Some(error.code());
-            (Err(error), response)
+            let response = failure(parts, &progress.request_id, progress.version, &error);
+            (response, error.varies)
         }
     };
-    let varies = result
-        .as_ref()
-        .map_or_else(|error| error.varies, |_| Varies::Yes);
     let headers = response.headers_mut();
     if let Some(version) = progress.version {
         headers.insert(API_VERSION, HeaderValue::from_static(version.header()));
@@ -354,13 +332,13 @@ fn finish(
         }
     }
     let settings = &server.api.settings;
-    let mut response = cors::decorate(&settings.cors, &parts.method, &parts.headers, response);
+    cors::decorate(&settings.cors, &parts.method, &parts.headers, &mut response);
     let headers = response.headers_mut();
     headers::put(headers, headers::REQUEST_ID, &progress.request_id);
     let noted = progress.notes.lock().state;
     let (position, effective) = match noted {
-        Some(noted) => (noted.position(), noted.effective),
-        None => (server.api.read.position(), Effective::None),
+        Some(noted) => (noted.position(), Some(noted.effective)),
+        None => (server.api.read.position(), None),
     };
     consistency::write_headers(headers, &settings.site, &position, effective);
     if settings.reads.session_cookie
@@ -379,16 +357,18 @@ fn finish(
 /// # Errors
 /// 503 if there is no memory to keep the answer until its client has taken it. Writes are carried
 /// out by then, so their answers, which are short, are given in any case.
-fn success(server: &Server, parts: &Parts, answer: &Answer) -> Result<Response<Body>, ApiError> {
-    let body = match answer.body.clone() {
+fn success(server: &Server, parts: &Parts, answer: Answer) -> Result<Response<Body>, ApiError> {
+    let has_body = answer.body.is_some();
+    let bytes_in_all = answer.body_bytes();
+    let body = match answer.body {
         None => Body::empty(),
         Some(bytes)
             if !answer.more.is_empty()
                 || parts.method == Method::GET && bytes.len() > UNCOUNTED_MAX_BYTES =>
         {
             let mut held = server.admission.bytes();
-            held.grow_to(answer.body_bytes())?;
-            Body::new(HeldBody::new(bytes, &answer.more, held))
+            held.grow_to(bytes_in_all)?;
+            Body::new(HeldBody::new(bytes, answer.more, held))
         }
         Some(bytes) => Body::from(bytes),
     };
@@ -396,7 +376,7 @@ fn success(server: &Server, parts: &Parts, answer: &Answer) -> Result<Response<B
     *response.status_mut() = answer.status;
     let headers = response.headers_mut();
     headers.reserve(USUAL_HEADERS);
-    if answer.body.is_some() {
+    if has_body {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     }
     if let Some(path) = &answer.location {
@@ -424,10 +404,9 @@ fn failure(
     let head = parts.method == Method::HEAD;
     let accept = headers::text(&parts.headers, ACCEPT);
     let sent = headers::text(&parts.headers, CONTENT_TYPE);
-    let format = if head {
-        Format::Html
-    } else {
-        Accept::parse(accept.as_deref()).error_format()
+    let format = match head {
+        true => Format::Html,
+        false => Accept::parse(accept.as_deref()).error_format(),
     };
     let asked = Asked {
         method: parts.method.as_str(),
@@ -437,10 +416,9 @@ fn failure(
         since_23: version.is_some_and(|version| version.from(23)),
     };
     let (body, content_type) = error.render(format, asked);
-    let mut response = Response::new(if head {
-        Body::empty()
-    } else {
-        Body::from(body)
+    let mut response = Response::new(match head {
+        true => Body::empty(),
+        false => Body::from(body),
     });
     *response.status_mut() = error.status;
     let headers = response.headers_mut();

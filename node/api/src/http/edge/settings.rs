@@ -149,10 +149,7 @@ impl Default for ApiSettings {
         Self {
             site: String::new(),
             partition: None,
-            whole: CallerLimits {
-                in_flight: 0,
-                per_s: 0,
-            },
+            whole: CallerLimits::of(0, 0),
             max_body_bytes: MAX_BODY_BYTES,
             limits: RequestLimits::default(),
             users: callers.users(),
@@ -343,7 +340,7 @@ pub enum AuthStrategy {
         addresses: Vec<IpNet>,
     },
     /// `keystone`: Keystone is asked.
-    Keystone(Box<KeystoneSection>),
+    Keystone,
 }
 
 impl AuthSection {
@@ -375,7 +372,7 @@ impl AuthSection {
             }),
             Strategy::Keystone => {
                 keystone.check()?;
-                Ok(AuthStrategy::Keystone(Box::new(keystone.clone())))
+                Ok(AuthStrategy::Keystone)
             }
         }
     }
@@ -515,10 +512,8 @@ impl FromStr for ReadPromise {
             None => (text, None),
             Some((name, seconds)) => {
                 let seconds = seconds.parse().map_err(|_| FORM)?;
-                (
-                    name,
-                    Some(Duration::try_from_secs_f64(seconds).map_err(|_| FORM)?),
-                )
+                let bound = Duration::try_from_secs_f64(seconds).map_err(|_| FORM)?;
+                (name, Some(bound))
             }
         };
         match (name, bound) {

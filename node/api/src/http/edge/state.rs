@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::admission::Admission;
-use super::auth::Authenticator;
 use super::callers::Callers;
 use super::policy::Policy;
 use super::settings::ApiSettings;
@@ -41,8 +40,6 @@ pub struct Api {
 pub(crate) struct Server {
     /// The doors, the outside world, the settings.
     pub(crate) api: Api,
-    /// Who is calling.
-    pub(crate) authenticator: Authenticator,
     /// How much each caller may ask.
     pub(crate) callers: Arc<Callers>,
     /// How much is let in at once.

@@ -1,4 +1,4 @@
-//! A caller, and the headers in which OpenStack's services are told who is calling.
+//! The headers that name the caller to OpenStack's services.
 
 use std::borrow::Cow;
 
@@ -6,67 +6,67 @@ use http::HeaderMap;
 use http::header::HeaderName;
 
 use super::super::headers;
+use crate::identity::{CallingService, Identity};
 
 pub(super) const TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
 pub(super) const SERVICE_TOKEN: HeaderName = HeaderName::from_static("x-service-token");
 pub(super) const IDENTITY_STATUS: HeaderName = HeaderName::from_static("x-identity-status");
 pub(super) const USER: HeaderName = HeaderName::from_static("x-user-id");
 pub(super) const ROLES: HeaderName = HeaderName::from_static("x-roles");
-pub(super) const SYSTEM_SCOPE: HeaderName = HeaderName::from_static("openstack-system-scope");
-pub(super) const PROJECT: HeaderName = HeaderName::from_static("x-project-id");
+const SYSTEM_SCOPE: HeaderName = HeaderName::from_static("openstack-system-scope");
+const PROJECT: HeaderName = HeaderName::from_static("x-project-id");
 pub(super) const TENANT: HeaderName = HeaderName::from_static("x-tenant-id");
-pub(super) const DOMAIN: HeaderName = HeaderName::from_static("x-domain-id");
-pub(super) const USER_DOMAIN: HeaderName = HeaderName::from_static("x-user-domain-id");
-pub(super) const PROJECT_DOMAIN: HeaderName = HeaderName::from_static("x-project-domain-id");
-pub(super) const IS_ADMIN_PROJECT: HeaderName = HeaderName::from_static("x-is-admin-project");
+const DOMAIN: HeaderName = HeaderName::from_static("x-domain-id");
+const USER_DOMAIN: HeaderName = HeaderName::from_static("x-user-domain-id");
+const PROJECT_DOMAIN: HeaderName = HeaderName::from_static("x-project-domain-id");
+const IS_ADMIN_PROJECT: HeaderName = HeaderName::from_static("x-is-admin-project");
 pub(super) const SERVICE_STATUS: HeaderName = HeaderName::from_static("x-service-identity-status");
-pub(super) const SERVICE_USER: HeaderName = HeaderName::from_static("x-service-user-id");
-pub(super) const SERVICE_USER_DOMAIN: HeaderName =
-    HeaderName::from_static("x-service-user-domain-id");
-pub(super) const SERVICE_PROJECT: HeaderName = HeaderName::from_static("x-service-project-id");
-pub(super) const SERVICE_PROJECT_DOMAIN: HeaderName =
-    HeaderName::from_static("x-service-project-domain-id");
-pub(super) const SERVICE_ROLES: HeaderName = HeaderName::from_static("x-service-roles");
+const SERVICE_USER: HeaderName = HeaderName::from_static("x-service-user-id");
+const SERVICE_USER_DOMAIN: HeaderName = HeaderName::from_static("x-service-user-domain-id");
+const SERVICE_PROJECT: HeaderName = HeaderName::from_static("x-service-project-id");
+const SERVICE_PROJECT_DOMAIN: HeaderName = HeaderName::from_static("x-service-project-domain-id");
+const SERVICE_ROLES: HeaderName = HeaderName::from_static("x-service-roles");
 
-/// What is missing where it is missing.
+/// What a proxy sets, and must not hand on from clients.
+pub(super) const OF_PROXIES: [HeaderName; 15] = [
+    IDENTITY_STATUS,
+    USER,
+    ROLES,
+    SYSTEM_SCOPE,
+    PROJECT,
+    DOMAIN,
+    USER_DOMAIN,
+    PROJECT_DOMAIN,
+    IS_ADMIN_PROJECT,
+    SERVICE_STATUS,
+    SERVICE_USER,
+    SERVICE_USER_DOMAIN,
+    SERVICE_PROJECT,
+    SERVICE_PROJECT_DOMAIN,
+    SERVICE_ROLES,
+];
+
+/// The 401 of a request without a token.
 pub(super) const NO_TOKEN: &str = "The request has no X-Auth-Token header. Send one.";
 
-/// A caller, as policy rules see it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Identity {
-    /// The user.
-    pub user_id: String,
-    /// The project the caller acts in.
-    pub project_id: Option<String>,
-    /// The domain the caller acts in.
-    pub domain_id: Option<String>,
-    /// `all` if the caller acts on the whole system.
-    pub system_scope: Option<String>,
-    /// The user's domain.
-    pub user_domain_id: Option<String>,
-    /// The project's domain.
-    pub project_domain_id: Option<String>,
-    /// Roles as they were given.
-    pub roles: Vec<String>,
-    /// Whether the project is the admin project. In a cloud that names none, every project counts as it.
-    pub is_admin_project: bool,
-    /// The service that came with the caller's token (`X-Service-Token`), if one did.
-    pub service: CallingService,
-}
-
-/// A service that acts for a caller, as policy rules see it; without one, all of it is empty.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CallingService {
-    /// The user.
-    pub user_id: Option<String>,
-    /// The user's domain.
-    pub user_domain_id: Option<String>,
-    /// The project the service acts in.
-    pub project_id: Option<String>,
-    /// The project's domain.
-    pub project_domain_id: Option<String>,
-    /// Roles as they were given.
-    pub roles: Vec<String>,
+impl Identity {
+    /// The scope and the domains that the headers of a Keystone middleware name, read by `text`.
+    pub(super) fn in_headers(
+        headers: &HeaderMap,
+        text: impl Fn(HeaderName) -> Option<String>,
+    ) -> Self {
+        Self {
+            project_id: text(PROJECT),
+            domain_id: text(DOMAIN),
+            system_scope: text(SYSTEM_SCOPE),
+            user_domain_id: text(USER_DOMAIN),
+            project_domain_id: text(PROJECT_DOMAIN),
+            // Source: oslo.context, `RequestContext.from_environ`.
+            is_admin_project: headers::text(headers, IS_ADMIN_PROJECT)
+                .is_none_or(|value| value.eq_ignore_ascii_case("true")),
+            ..Self::default()
+        }
+    }
 }
 
 impl CallingService {
@@ -82,11 +82,6 @@ impl CallingService {
             roles: text(SERVICE_ROLES).map_or_else(Vec::new, |given| roles(&given)),
         }
     }
-}
-
-/// What `X-Is-Admin-Project` says. Source: oslo.context, `RequestContext.from_environ`.
-pub(super) fn is_admin_project(headers: &HeaderMap) -> bool {
-    headers::text(headers, IS_ADMIN_PROJECT).is_none_or(|value| value.eq_ignore_ascii_case("true"))
 }
 
 /// The names in `X-Roles` or `X-CallingService-Roles`.

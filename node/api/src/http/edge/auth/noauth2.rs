@@ -6,10 +6,8 @@ use http::HeaderMap;
 use http::header::HeaderName;
 
 use super::super::headers;
-use super::identity::{
-    CallingService, DOMAIN, Identity, PROJECT, PROJECT_DOMAIN, ROLES, SYSTEM_SCOPE, TENANT, TOKEN,
-    USER_DOMAIN, is_admin_project, roles,
-};
+use super::identity::{ROLES, TENANT, TOKEN, roles};
+use crate::identity::{CallingService, Identity};
 
 /// Who the request says it is; `None`: it says nothing.
 ///
@@ -22,11 +20,12 @@ pub(super) fn identify(headers: &HeaderMap) -> Option<Identity> {
     let token = text(TOKEN)?;
     let (user, project) = token.split_once(':').unwrap_or((&token, ""));
     let project = if project.is_empty() { user } else { project };
-    let system_scope = owned(SYSTEM_SCOPE);
-    let own_project = system_scope
+    let named = Identity::in_headers(headers, owned);
+    let has_scope = named
+        .system_scope
         .as_ref()
-        .is_none_or(String::is_empty)
-        .then(|| project.to_owned());
+        .is_some_and(|scope| !scope.is_empty());
+    let own_project = (!has_scope).then(|| project.to_owned());
     let roles = match text(ROLES) {
         Some(given) => roles(&given),
         None if user == "admin" => vec!["admin".to_owned()],
@@ -34,14 +33,10 @@ pub(super) fn identify(headers: &HeaderMap) -> Option<Identity> {
     };
     Some(Identity {
         user_id: user.to_owned(),
-        project_id: owned(PROJECT).or(own_project).or_else(|| owned(TENANT)),
-        domain_id: owned(DOMAIN),
-        system_scope,
-        user_domain_id: owned(USER_DOMAIN),
-        project_domain_id: owned(PROJECT_DOMAIN),
+        project_id: (named.project_id.or(own_project)).or_else(|| owned(TENANT)),
         roles,
-        is_admin_project: is_admin_project(headers),
         service: CallingService::in_headers(headers),
+        ..named
     })
 }
 

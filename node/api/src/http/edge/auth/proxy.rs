@@ -8,90 +8,57 @@ use http::header::HeaderName;
 use ipnet::IpNet;
 
 use super::super::headers;
-use super::identity::{
-    CallingService, DOMAIN, IDENTITY_STATUS, IS_ADMIN_PROJECT, Identity, PROJECT, PROJECT_DOMAIN,
-    ROLES, SERVICE_PROJECT, SERVICE_PROJECT_DOMAIN, SERVICE_ROLES, SERVICE_STATUS, SERVICE_USER,
-    SERVICE_USER_DOMAIN, SYSTEM_SCOPE, USER, USER_DOMAIN, is_admin_project, roles,
-};
-
+use super::identity::{IDENTITY_STATUS, OF_PROXIES, ROLES, SERVICE_STATUS, USER, roles};
 use crate::access::Peer;
 use crate::http::errors::ApiError;
+use crate::identity::{CallingService, Identity};
 
-/// What a proxy sets, and must not hand on from clients.
-const SAID: [HeaderName; 15] = [
-    IDENTITY_STATUS,
-    USER,
-    ROLES,
-    SYSTEM_SCOPE,
-    PROJECT,
-    DOMAIN,
-    USER_DOMAIN,
-    PROJECT_DOMAIN,
-    IS_ADMIN_PROJECT,
-    SERVICE_STATUS,
-    SERVICE_USER,
-    SERVICE_USER_DOMAIN,
-    SERVICE_PROJECT,
-    SERVICE_PROJECT_DOMAIN,
-    SERVICE_ROLES,
-];
-
-/// The networks that proxies are in.
-pub(crate) struct Proxies(pub(super) Vec<IpNet>);
-
-impl Proxies {
-    pub(super) fn identify(
-        &self,
-        headers: &HeaderMap,
-        peer: Option<Peer>,
-        is_vouched_for: bool,
-    ) -> Result<Identity, ApiError> {
-        let address = peer.map(|Peer(address)| address.ip().to_canonical());
-        let is_known =
-            address.is_some_and(|address| self.0.iter().any(|one| one.contains(&address)));
-        // The authority that vouches for a certificate is that of the proxies.
-        if !is_known && !is_vouched_for {
-            return Err(ApiError::unauthenticated(
-                "Requests are taken from the proxy that checks who is calling. Send this one to it.",
-            ));
-        }
-        // A proxy that adds its word to the client's would let the client choose.
-        if let Some(twice) = (SAID.iter()).find(|name| headers.get_all(*name).iter().count() > 1) {
-            return Err(ApiError::unauthenticated(format!(
-                "The proxy sent {twice} twice. It has to replace what clients send in it."
-            )));
-        }
-        let text = |name: HeaderName| headers::text(headers, name).filter(|text| !text.is_empty());
-        let owned = |name| text(name).map(Cow::into_owned);
-        if text(IDENTITY_STATUS).as_deref() != Some("Confirmed") {
-            return Err(ApiError::unauthenticated(
-                "The proxy has not confirmed who is calling (X-Identity-Status).",
-            ));
-        }
-        let user_id = owned(USER).ok_or_else(|| {
-            ApiError::unauthenticated("The proxy does not say who is calling (X-User-Id).")
-        })?;
-        let service = match text(SERVICE_STATUS).as_deref() {
-            None => CallingService::default(),
-            Some("Confirmed") => CallingService::in_headers(headers),
-            Some(_) => {
-                return Err(ApiError::unauthenticated(
-                    "The proxy has not confirmed the service that calls (X-CallingService-Identity-Status).",
-                ));
-            }
-        };
-        Ok(Identity {
-            user_id,
-            project_id: owned(PROJECT),
-            domain_id: owned(DOMAIN),
-            system_scope: owned(SYSTEM_SCOPE),
-            user_domain_id: owned(USER_DOMAIN),
-            project_domain_id: owned(PROJECT_DOMAIN),
-            roles: text(ROLES).map_or_else(Vec::new, |given| roles(&given)),
-            is_admin_project: is_admin_project(headers),
-            service,
-        })
+pub(super) fn identify(
+    proxies: &[IpNet],
+    headers: &HeaderMap,
+    peer: Option<Peer>,
+    is_vouched_for: bool,
+) -> Result<Identity, ApiError> {
+    let address = peer.map(|Peer(address)| address.ip().to_canonical());
+    let is_known = address.is_some_and(|address| proxies.iter().any(|one| one.contains(&address)));
+    // The authority that vouches for a certificate is that of the proxies.
+    if !is_known && !is_vouched_for {
+        return Err(ApiError::unauthenticated(
+            "Requests are taken from the proxy that checks who is calling. Send this one to it.",
+        ));
     }
+    // A proxy that adds its word to the client's would let the client choose.
+    if let Some(twice) = (OF_PROXIES.iter()).find(|name| headers.get_all(*name).iter().count() > 1)
+    {
+        return Err(ApiError::unauthenticated(format!(
+            "The proxy sent {twice} twice. It has to replace what clients send in it."
+        )));
+    }
+    let text = |name: HeaderName| headers::text(headers, name).filter(|text| !text.is_empty());
+    let owned = |name| text(name).map(Cow::into_owned);
+    if text(IDENTITY_STATUS).as_deref() != Some("Confirmed") {
+        return Err(ApiError::unauthenticated(
+            "The proxy has not confirmed who is calling (X-Identity-Status).",
+        ));
+    }
+    let user_id = owned(USER).ok_or_else(|| {
+        ApiError::unauthenticated("The proxy does not say who is calling (X-User-Id).")
+    })?;
+    let service = match text(SERVICE_STATUS).as_deref() {
+        None => CallingService::default(),
+        Some("Confirmed") => CallingService::in_headers(headers),
+        Some(_) => {
+            return Err(ApiError::unauthenticated(
+                "The proxy has not confirmed the service that calls (X-CallingService-Identity-Status).",
+            ));
+        }
+    };
+    Ok(Identity {
+        user_id,
+        roles: text(ROLES).map_or_else(Vec::new, |given| roles(&given)),
+        service,
+        ..Identity::in_headers(headers, owned)
+    })
 }
 
 #[cfg(test)]
@@ -107,14 +74,15 @@ mod tests {
         ("x-roles", "member,reader"),
     ];
 
-    fn identify(from: &str, said: &[(&'static str, &str)]) -> Result<Identity, ApiError> {
+    fn identify(from: &str, sent: &[(&'static str, &str)]) -> Result<Identity, ApiError> {
         let proxies = ["10.0.0.0/8", "192.0.2.7/32", "2001:db8::/64"];
-        let proxies = Proxies(proxies.map(|one| one.parse().unwrap()).to_vec());
+        let proxies = proxies.map(|one| one.parse().unwrap());
         let mut headers = HeaderMap::new();
-        for (name, value) in said {
+        for (name, value) in sent {
             headers.append(*name, value.parse().unwrap());
         }
-        proxies.identify(&headers, Some(Peer(from.parse().unwrap())), false)
+        let peer = Some(Peer(from.parse().unwrap()));
+        super::identify(&proxies, &headers, peer, false)
     }
 
     #[test]
@@ -140,17 +108,17 @@ mod tests {
             let refused = identify(from, &CHECKED).unwrap_err();
             assert_eq!(refused.status, StatusCode::UNAUTHORIZED);
         }
-        let proxies = Proxies(vec!["0.0.0.0/0".parse().unwrap()]);
-        assert!(proxies.identify(&HeaderMap::new(), None, false).is_err());
+        let all = ["0.0.0.0/0".parse().unwrap()];
+        assert!(super::identify(&all, &HeaderMap::new(), None, false).is_err());
     }
 
     #[test]
-    fn what_the_proxy_does_not_confirm_counts_for_nothing() {
+    fn unconfirmed_identity_is_refused() {
         let from = "10.1.2.3:5";
         assert!(identify(from, &[("x-auth-token", "admin")]).is_err());
         assert!(identify(from, &CHECKED[1..]).is_err());
-        let of_nobody = [CHECKED[0], ("x-user-id", ""), CHECKED[3]];
-        assert!(identify(from, &of_nobody).is_err());
+        let without_user = [CHECKED[0], ("x-user-id", ""), CHECKED[3]];
+        assert!(identify(from, &without_user).is_err());
         let invalid = [("x-identity-status", "Invalid"), CHECKED[1]];
         assert!(identify(from, &invalid).is_err());
     }
@@ -190,9 +158,9 @@ mod tests {
 
     #[test]
     fn a_proxy_that_forwards_identity_headers_of_clients_is_refused() {
-        let mut said = CHECKED.to_vec();
-        said.push(("x-roles", "admin"));
-        let refused = identify("10.1.2.3:5", &said).unwrap_err();
+        let mut sent = CHECKED.to_vec();
+        sent.push(("x-roles", "admin"));
+        let refused = identify("10.1.2.3:5", &sent).unwrap_err();
         assert!(refused.message.contains("x-roles twice"), "{refused:?}");
     }
 }

@@ -4,11 +4,10 @@
 //! it never allows anything, while another side of an `or` still may.
 
 use std::borrow::Cow;
-use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 use super::Target;
-use crate::http::edge::auth::Identity;
+use crate::identity::Identity;
 
 /// Parentheses and negations within each other: deeper is not understood.
 const DEPTH_MAX: usize = 64;
@@ -81,12 +80,9 @@ impl Check {
 
     /// One check without operators.
     pub(super) fn parse_one(text: &str) -> Self {
-        match text {
-            "!" => return Self::False,
-            "@" => return Self::True,
-            _ => {}
-        }
         let understood = match text.split_once(':') {
+            None if text == "!" => Ok(Self::False),
+            None if text == "@" => Ok(Self::True),
             Some(("role", name)) => Pattern::parse(name).map(Self::Role),
             Some(("rule", name)) => Ok(Self::Rule(name.to_owned())),
             Some(("http" | "https", _)) => Err("other servers are not asked".to_owned()),
@@ -109,15 +105,22 @@ impl Check {
         Ok(Self::Attribute(name.to_owned(), Pattern::parse(value)?))
     }
 
-    /// Looks at every check in it that has no others in it.
-    pub(super) fn each<'a>(&'a self, look: &mut impl FnMut(&'a Self)) {
+    /// Every check in it that has no others in it.
+    pub(super) fn leaves(&self) -> Vec<&Self> {
         match self {
-            Self::Not(check) => check.each(look),
-            Self::And(checks) | Self::Or(checks) => {
-                checks.iter().for_each(|check| check.each(look));
-            }
-            leaf => look(leaf),
+            Self::Not(check) => check.leaves(),
+            Self::And(checks) | Self::Or(checks) => checks.iter().flat_map(Self::leaves).collect(),
+            leaf => vec![leaf],
         }
+    }
+
+    /// The rules that it refers to.
+    pub(super) fn referred(&self) -> impl Iterator<Item = &str> {
+        let leaves = self.leaves().into_iter();
+        leaves.filter_map(|leaf| match leaf {
+            Self::Rule(name) => Some(name.as_str()),
+            _ => None,
+        })
     }
 }
 
@@ -162,11 +165,7 @@ impl Pattern {
         };
         match self.0.as_slice() {
             [part] => text(part),
-            parts => parts
-                .iter()
-                .map(text)
-                .collect::<Option<_>>()
-                .map(Cow::Owned),
+            parts => (parts.iter().map(text).collect::<Option<_>>()).map(Cow::Owned),
         }
     }
 }
@@ -245,86 +244,66 @@ impl Parser<'_> {
 }
 
 fn one_or(mut checks: Vec<Check>, many: fn(Vec<Check>) -> Check) -> Check {
-    if checks.len() == 1 {
-        checks.remove(0)
-    } else {
-        many(checks)
+    match checks.len() {
+        1 => checks.remove(0),
+        _ => many(checks),
     }
 }
 
+/// Whether the rule of this name holds. Rules that go in circles do not.
+pub(super) fn holds(
+    rules: &BTreeMap<String, Check>,
+    name: &str,
+    identity: &Identity,
+    target: Target<'_>,
+) -> bool {
+    let mut evaluation = Evaluation {
+        rules,
+        identity,
+        target,
+        judged: BTreeMap::new(),
+        depth: 0,
+        hopeless: false,
+    };
+    evaluation.judge(name) == Some(true) && !evaluation.hopeless
+}
+
 /// One question to the rules, with everything a rule can speak of.
-pub(super) struct Evaluation<'a> {
+struct Evaluation<'a> {
     rules: &'a BTreeMap<String, Check>,
     identity: &'a Identity,
     target: Target<'a>,
-    /// Each rule is judged once, however many refer to it.
-    judged: RefCell<BTreeMap<&'a str, Judged>>,
+    /// Each rule is judged once, however many refer to it. `None`: it is being judged.
+    judged: BTreeMap<&'a str, Option<Holds>>,
     /// How many checks are being judged, each for the sake of the one before.
-    depth: Cell<usize>,
+    depth: usize,
     /// Whether a rule was met that refers to itself, directly or through others, or too deep a one.
-    hopeless: Cell<bool>,
+    hopeless: bool,
 }
 
 /// `None`: it cannot be said whether it holds.
 type Holds = Option<bool>;
 
-#[derive(Clone, Copy)]
-enum Judged {
-    Begun,
-    Done(Holds),
-}
-
 impl<'a> Evaluation<'a> {
-    /// Nothing judged yet.
-    pub(super) fn new(
-        rules: &'a BTreeMap<String, Check>,
-        identity: &'a Identity,
-        target: Target<'a>,
-    ) -> Self {
-        Self {
-            rules,
-            identity,
-            target,
-            judged: RefCell::default(),
-            depth: Cell::new(0),
-            hopeless: Cell::new(false),
+    fn judge(&mut self, name: &str) -> Holds {
+        let found = self.rules.get_key_value(name);
+        let (name, check) = found.or_else(|| self.rules.get_key_value("default"))?;
+        if let Some(known) = self.judged.get(name.as_str()) {
+            self.hopeless |= known.is_none();
+            return known.flatten();
         }
+        self.judged.insert(name, None);
+        let holds = self.holds(check);
+        self.judged.insert(name, Some(holds));
+        holds
     }
 
-    /// Whether the rule of this name holds. Rules that go in circles do not.
-    pub(super) fn rule(&self, name: &str) -> bool {
-        self.judge(name) == Some(true) && !self.hopeless.get()
-    }
-
-    fn judge(&self, name: &str) -> Holds {
-        let found = self
-            .rules
-            .get_key_value(name)
-            .or_else(|| self.rules.get_key_value("default"));
-        let (name, check) = found?;
-        let known = self.judged.borrow().get(name.as_str()).copied();
-        match known {
-            Some(Judged::Done(holds)) => holds,
-            Some(Judged::Begun) => {
-                self.hopeless.set(true);
-                None
-            }
-            None => {
-                self.judged.borrow_mut().insert(name, Judged::Begun);
-                let holds = self.holds(check);
-                self.judged.borrow_mut().insert(name, Judged::Done(holds));
-                holds
-            }
-        }
-    }
-
-    fn holds(&self, check: &'a Check) -> Holds {
-        let depth = self.depth.get() + 1;
-        if depth > JUDGED_DEPTH_MAX {
-            self.hopeless.set(true);
+    fn holds(&mut self, check: &'a Check) -> Holds {
+        if self.depth == JUDGED_DEPTH_MAX {
+            self.hopeless = true;
             return None;
         }
-        self.depth.set(depth);
+        self.depth += 1;
         let holds = match check {
             Check::True => Some(true),
             Check::False => Some(false),
@@ -343,18 +322,17 @@ impl<'a> Evaluation<'a> {
                 let is = |value: Cow<'_, str>| attribute_is(self.identity, name, &value);
                 Some(value.fill_in(self.target).and_then(is) == Some(true))
             }
-            Check::Constant(constant, value) => Some(
-                value
-                    .fill_in(self.target)
-                    .is_some_and(|value| value == *constant),
-            ),
+            Check::Constant(constant, value) => {
+                let value = value.fill_in(self.target);
+                Some(value.is_some_and(|value| value == *constant))
+            }
         };
-        self.depth.set(depth - 1);
+        self.depth -= 1;
         holds
     }
 
     /// `decisive` if one of them is; otherwise the opposite if all are.
-    fn first(&self, checks: &'a [Check], decisive: bool) -> Holds {
+    fn first(&mut self, checks: &'a [Check], decisive: bool) -> Holds {
         let mut all = Some(!decisive);
         for check in checks {
             match self.holds(check) {
@@ -380,14 +358,8 @@ fn attribute_is(caller: &Identity, name: &str, value: &str) -> Option<bool> {
         "user_domain_id" => optional(&caller.user_domain_id),
         "project_domain_id" => optional(&caller.project_domain_id),
         "roles" => listed(&caller.roles),
-        "is_admin_project" => {
-            value
-                == if caller.is_admin_project {
-                    "True"
-                } else {
-                    "False"
-                }
-        }
+        "is_admin_project" if caller.is_admin_project => value == "True",
+        "is_admin_project" => value == "False",
         // The scope of callers that have one.
         "system" => !value.is_empty() && caller.system_scope.as_deref() == Some(value),
         "service_user_id" => optional(&service.user_id),
@@ -408,7 +380,7 @@ fn is_same_role(one: &str, other: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::edge::auth::CallingService;
+    use crate::identity::CallingService;
     use proptest::prelude::*;
 
     fn holds(rule: &str, roles: &[&str]) -> bool {
@@ -444,7 +416,7 @@ mod tests {
             project_id: Some("p"),
             user_id: None,
         };
-        Evaluation::new(&rules, &identity, target).rule("it")
+        super::holds(&rules, "it", &identity, target)
     }
 
     #[test]

@@ -88,14 +88,10 @@ pub(super) fn spelled(enforce_new_defaults: bool) -> impl Iterator<Item = (&'sta
 
 /// All rules: the defaults, overridden by those of files.
 pub(super) fn rules(
-    overrides: &BTreeMap<String, Check>,
+    overrides: impl Iterator<Item = (String, Check)>,
     enforce_new_defaults: bool,
 ) -> BTreeMap<String, Check> {
     let defaults = spelled(enforce_new_defaults);
-    let mut rules: BTreeMap<String, Check> = defaults
-        .map(|(name, rule)| (name.to_owned(), Check::parse(&rule)))
-        .collect();
-    let overrides = overrides.iter();
-    rules.extend(overrides.map(|(name, check)| (name.clone(), check.clone())));
-    rules
+    let defaults = defaults.map(|(name, rule)| (name.to_owned(), Check::parse(&rule)));
+    defaults.chain(overrides).collect()
 }

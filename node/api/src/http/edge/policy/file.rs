@@ -7,9 +7,9 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::str::Chars;
 
+use yaml_rust2::Yaml;
 use yaml_rust2::parser::{Event, Parser};
 use yaml_rust2::scanner::{Marker, TScalarStyle};
-use yaml_rust2::{ScanError, Yaml};
 
 use super::check::Check;
 
@@ -20,45 +20,20 @@ const MAX_BYTES: u64 = 1024 * 1024;
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyError {
     /// A file or directory cannot be read, or there is none.
-    #[error("cannot read {path}: {error}")]
-    Unreadable {
-        /// The file or directory.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
+    #[error("cannot read {0}: {1}")]
+    Unreadable(PathBuf, io::Error),
     /// It says nothing: it may have been emptied.
-    #[error("{path} has no rule; if that is meant, write {{}} into it, or take it out of [policy]")]
-    Empty {
-        /// The file.
-        path: PathBuf,
-    },
+    #[error("{0} has no rule; if that is meant, write {{}} into it, or take it out of [policy]")]
+    Empty(PathBuf),
     /// It ends in the middle of a line: it may be half-written.
-    #[error(
-        "the last line of {path} does not end: the file may be cut off; end it with a line break"
-    )]
-    CutOff {
-        /// The file.
-        path: PathBuf,
-    },
-    /// It is not what it should be.
-    #[error("{path} is not a YAML mapping of rule names to rules: {reason}")]
-    Malformed {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong, and where.
-        reason: String,
-    },
-    /// What the rules in force say is said no more.
-    #[error(
-        "{path} no longer has a rule for {rule}; if that is meant, send SIGHUP, or restart the node"
-    )]
-    Gone {
-        /// The file.
-        path: PathBuf,
-        /// The first such rule.
-        rule: String,
-    },
+    #[error("the last line of {0} does not end: the file may be cut off; end it with a line break")]
+    CutOff(PathBuf),
+    /// It is not what it should be: what is wrong, and where.
+    #[error("{0} is not a YAML mapping of rule names to rules: {1}")]
+    Malformed(PathBuf, String),
+    /// This rule, the first of them, is in force, and the file does not have it any more.
+    #[error("{0} no longer has a rule for {1}; if that is meant, send SIGHUP, or restart the node")]
+    Gone(PathBuf, String),
 }
 
 /// A rule, and where it stands.
@@ -71,25 +46,8 @@ pub(super) struct Stated {
 
 /// Reads the rules of a file.
 pub(super) fn read(path: &Path) -> Result<BTreeMap<String, Stated>, PolicyError> {
-    let unreadable = |error| PolicyError::Unreadable {
-        path: path.to_owned(),
-        error,
-    };
-    let text = text(path).map_err(unreadable)?;
-    let path = path.to_owned();
-    let rules = parse(&text).map_err(|flaw| match flaw {
-        Flaw::Empty => PolicyError::Empty { path: path.clone() },
-        Flaw::CutOff => PolicyError::CutOff { path: path.clone() },
-        Flaw::Malformed(reason) => PolicyError::Malformed {
-            path: path.clone(),
-            reason,
-        },
-    })?;
-    let stated = |(name, (check, line))| {
-        let path = path.clone();
-        (name, Stated { check, path, line })
-    };
-    Ok(rules.into_iter().map(stated).collect())
+    let text = text(path).map_err(|error| PolicyError::Unreadable(path.to_owned(), error))?;
+    parse(path, &text)
 }
 
 /// A file's text. Nothing else than a file is waited for.
@@ -109,42 +67,39 @@ fn text(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// Why a text is no policy.
-#[derive(Debug, PartialEq, Eq)]
-enum Flaw {
-    Empty,
-    CutOff,
-    Malformed(String),
-}
-
-fn malformed<T>(at: Marker, what: &str) -> Result<T, Flaw> {
-    Err(Flaw::Malformed(format!("line {}: {what}", at.line())))
-}
-
-/// A rule and its line.
-type Ruled = (Check, usize);
-
 /// The rules in a file's text. It is read event by event, as what is nested has no end otherwise.
-fn parse(text: &str) -> Result<BTreeMap<String, Ruled>, Flaw> {
-    let mut events = Events(Parser::new_from_str(text).keep_tags(true));
-    let rules = events.document()?.ok_or(Flaw::Empty)?;
+fn parse(path: &Path, text: &str) -> Result<BTreeMap<String, Stated>, PolicyError> {
+    let mut events = Events {
+        path,
+        parser: Parser::new_from_str(text).keep_tags(true),
+    };
+    let rules = events.document()?;
+    let rules = rules.ok_or_else(|| PolicyError::Empty(path.to_owned()))?;
     // What is in braces cannot be cut off unnoticed, and programs that write JSON end no line.
     if !text.ends_with('\n') && !text.ends_with('}') {
-        return Err(Flaw::CutOff);
+        return Err(PolicyError::CutOff(path.to_owned()));
     }
     Ok(rules)
 }
 
-struct Events<'a>(Parser<Chars<'a>>);
+struct Events<'a> {
+    path: &'a Path,
+    parser: Parser<Chars<'a>>,
+}
 
 impl Events<'_> {
-    fn next(&mut self) -> Result<(Event, Marker), Flaw> {
-        let next = self.0.next_token();
-        next.map_err(|error: ScanError| Flaw::Malformed(error.to_string()))
+    fn next(&mut self) -> Result<(Event, Marker), PolicyError> {
+        let next = self.parser.next_token();
+        next.map_err(|error| PolicyError::Malformed(self.path.to_owned(), error.to_string()))
+    }
+
+    fn malformed<T>(&self, at: Marker, what: &str) -> Result<T, PolicyError> {
+        let reason = format!("line {}: {what}", at.line());
+        Err(PolicyError::Malformed(self.path.to_owned(), reason))
     }
 
     /// `None`: it has nothing, not even an empty mapping.
-    fn document(&mut self) -> Result<Option<BTreeMap<String, Ruled>>, Flaw> {
+    fn document(&mut self) -> Result<Option<BTreeMap<String, Stated>>, PolicyError> {
         let mut rules = None;
         loop {
             match self.next()? {
@@ -155,14 +110,14 @@ impl Events<'_> {
                     if rules.is_none() && Yaml::from_str(&text) == Yaml::Null => {}
                 (Event::MappingStart(..), _) if rules.is_none() => rules = Some(self.mapping()?),
                 (Event::MappingStart(..), at) => {
-                    return malformed(at, "there is a second document");
+                    return self.malformed(at, "there is a second document");
                 }
-                (_, at) => return malformed(at, "this is something else"),
+                (_, at) => return self.malformed(at, "this is something else"),
             }
         }
     }
 
-    fn mapping(&mut self) -> Result<BTreeMap<String, Ruled>, Flaw> {
+    fn mapping(&mut self) -> Result<BTreeMap<String, Stated>, PolicyError> {
         let mut rules = BTreeMap::new();
         loop {
             let (event, at) = self.next()?;
@@ -170,48 +125,59 @@ impl Events<'_> {
                 return Ok(rules);
             }
             let Some(name) = plain_text(event).filter(|name| !name.is_empty()) else {
-                return malformed(at, "a rule's name is not text");
+                return self.malformed(at, "a rule's name is not text");
             };
             let check = self.rule(&name)?;
             match rules.entry(name) {
-                Entry::Vacant(place) => drop(place.insert((check, at.line()))),
-                Entry::Occupied(place) => {
-                    return malformed(at, &format!("{:?} has a rule already", place.key()));
+                Entry::Vacant(entry) => drop(entry.insert(Stated {
+                    check,
+                    path: self.path.to_owned(),
+                    line: at.line(),
+                })),
+                Entry::Occupied(entry) => {
+                    return self.malformed(at, &format!("{:?} has a rule already", entry.key()));
                 }
             }
         }
     }
 
     /// A rule is text in the rule language, or a list of lists: any of the outer, all of an inner.
-    fn rule(&mut self, name: &str) -> Result<Check, Flaw> {
+    fn rule(&mut self, name: &str) -> Result<Check, PolicyError> {
         let (event, at) = self.next()?;
-        let no_rule = || {
-            let what = format!(
-                "the rule of {name:?} is neither text nor a list of lists of text; text that YAML might \
-                 take for something else, such as \"!\", stands in quotes"
-            );
-            malformed(at, &what)
+        let rule = match event {
+            Event::SequenceStart(_, None) => self.list()?,
+            event => plain_text(event).map(|text| Check::parse(&text)),
         };
-        if !matches!(event, Event::SequenceStart(_, None)) {
-            return plain_text(event).map_or_else(no_rule, |text| Ok(Check::parse(&text)));
-        }
+        rule.map_or_else(
+            || {
+                let what = format!(
+                    "the rule of {name:?} is neither text nor a list of lists of text; text that YAML might \
+                     take for something else, such as \"!\", stands in quotes"
+                );
+                self.malformed(at, &what)
+            },
+            Ok,
+        )
+    }
+
+    /// The rest of a list of checks and of lists of checks; `None`: it has something else.
+    fn list(&mut self) -> Result<Option<Check>, PolicyError> {
         let mut any = Vec::new();
         let mut is_empty = true;
         loop {
             match self.next()?.0 {
-                Event::SequenceEnd if is_empty => return Ok(Check::True),
-                Event::SequenceEnd => return Ok(Check::Or(any)),
+                Event::SequenceEnd if is_empty => return Ok(Some(Check::True)),
+                Event::SequenceEnd => return Ok(Some(Check::Or(any))),
                 Event::SequenceStart(_, None) => {
                     let mut all = Vec::new();
                     loop {
-                        let event = self.next()?.0;
-                        if event == Event::SequenceEnd {
-                            break;
+                        match self.next()?.0 {
+                            Event::SequenceEnd => break,
+                            event => match plain_text(event) {
+                                Some(text) => all.push(Check::parse_one(&text)),
+                                None => return Ok(None),
+                            },
                         }
-                        let Some(text) = plain_text(event) else {
-                            return no_rule();
-                        };
-                        all.push(Check::parse_one(&text));
                     }
                     // An empty one says nothing, as in oslo.policy.
                     if !all.is_empty() {
@@ -220,7 +186,7 @@ impl Events<'_> {
                 }
                 event => match plain_text(event) {
                     Some(text) => any.push(Check::parse_one(&text)),
-                    None => return no_rule(),
+                    None => return Ok(None),
                 },
             }
             is_empty = false;
@@ -244,24 +210,31 @@ mod tests {
     use super::super::Target;
     use super::super::defaults;
     use super::*;
-    use crate::http::edge::auth::Identity;
-    use crate::http::edge::policy::check::Evaluation;
+    use crate::http::edge::policy::check;
+    use crate::identity::Identity;
+
+    fn parse(text: &str) -> Result<BTreeMap<String, Stated>, PolicyError> {
+        super::parse(Path::new("policy.yaml"), text)
+    }
 
     #[test]
     fn rules_are_text_or_lists() {
         let rules = parse("---\n# comment\n\"a\": \"role:x\"\nb: []\nc: [[\"role:x\", \"role:y\"], [\"@\"]]\nd: ''\n").unwrap();
         assert_eq!(rules.len(), 4);
-        assert_eq!(rules["b"].0, Check::True);
-        assert_eq!(rules["d"].0, Check::True);
-        assert!(matches!(&rules["c"].0, Check::Or(any) if any.len() == 2));
-        assert_eq!(rules["c"].1, 5, "the line");
+        assert_eq!(rules["b"].check, Check::True);
+        assert_eq!(rules["d"].check, Check::True);
+        assert!(matches!(&rules["c"].check, Check::Or(any) if any.len() == 2));
+        assert_eq!(rules["c"].line, 5, "the line");
         assert!(parse("{}\n").unwrap().is_empty());
-        assert_eq!(parse("{\"a\": \"@\"}").unwrap()["a"].0, Check::True);
-        assert_eq!(parse("a: [[]]\n").unwrap()["a"].0, Check::Or(Vec::new()));
+        assert_eq!(parse("{\"a\": \"@\"}").unwrap()["a"].check, Check::True);
+        assert_eq!(
+            parse("a: [[]]\n").unwrap()["a"].check,
+            Check::Or(Vec::new())
+        );
     }
 
     #[test]
-    fn what_is_empty_or_cut_off_is_told_from_what_has_no_rules() {
+    fn empty_and_truncated_files_differ_from_files_without_rules() {
         for empty in [
             "",
             "\n",
@@ -270,10 +243,13 @@ mod tests {
             "---\n# nothing\n...\n",
             "~\n",
         ] {
-            assert_eq!(parse(empty), Err(Flaw::Empty), "{empty:?}");
+            assert!(
+                matches!(parse(empty), Err(PolicyError::Empty(_))),
+                "{empty:?}"
+            );
         }
         for cut in ["a: role:x", "a: role:x and", "a: '@'"] {
-            assert_eq!(parse(cut), Err(Flaw::CutOff), "{cut:?}");
+            assert!(matches!(parse(cut), Err(PolicyError::CutOff(_))), "{cut:?}");
         }
     }
 
@@ -302,7 +278,7 @@ mod tests {
             "a: &x role:x\nb: *x\n",
         ] {
             assert!(
-                matches!(parse(bad), Err(Flaw::Malformed(_))),
+                matches!(parse(bad), Err(PolicyError::Malformed(..))),
                 "{bad:?}: {:?}",
                 parse(bad)
             );
@@ -329,16 +305,16 @@ mod tests {
         }
 
         #[test]
-        fn no_cut_lets_anybody_in_whom_the_whole_file_keeps_out(cut in 0..REAL.len()) {
+        fn truncated_file_allows_no_more_than_whole_file(cut in 0..REAL.len()) {
             let Ok(rules) = parse(&REAL[..cut]) else { return Ok(()) };
             let whole = parse(REAL).unwrap();
-            for (name, (check, _)) in &rules {
-                prop_assert_eq!(Some(check), whole.get(name).map(|(check, _)| check));
+            for (name, stated) in &rules {
+                prop_assert_eq!(Some(&stated.check), whole.get(name).map(|stated| &stated.check));
             }
         }
 
         #[test]
-        fn no_damage_breaks_what_judges(
+        fn damaged_file_lets_in_no_caller_without_role(
             at in 0..REAL.len(), byte in any::<u8>(), mode in 0..3_u8,
         ) {
             let mut bytes = REAL.as_bytes().to_vec();
@@ -349,11 +325,11 @@ mod tests {
             }
             let text = String::from_utf8_lossy(&bytes);
             let Ok(rules) = parse(&text) else { return Ok(()) };
-            let overrides = rules.into_iter().map(|(name, (check, _))| (name, check)).collect();
-            let rules = defaults::rules(&overrides, true);
-            let nobody = Identity::default();
+            let overrides = rules.into_iter().map(|(name, stated)| (name, stated.check));
+            let rules = defaults::rules(overrides, true);
+            let anonymous = Identity::default();
             for name in rules.keys() {
-                let holds = Evaluation::new(&rules, &nobody, Target::default()).rule(name);
+                let holds = check::holds(&rules, name, &anonymous, Target::default());
                 prop_assert!(!holds, "{name} lets in a caller without a role:\n{text}");
             }
         }

@@ -10,13 +10,6 @@ use std::path::{Path, PathBuf};
 use super::file::{self, PolicyError, Stated};
 use crate::http::edge::settings::PolicySettings;
 
-/// Where rules are read.
-#[derive(Debug, Clone)]
-pub(super) struct Files {
-    file: Option<PathBuf>,
-    directories: Vec<PathBuf>,
-}
-
 /// What tells one content of the files from another without reading them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Look(Vec<(PathBuf, Option<FileLook>)>);
@@ -26,23 +19,20 @@ type FileLook = (u64, u64, i64, i64);
 
 /// What the files say.
 #[derive(Debug, Default)]
-pub(super) struct Said {
+pub(super) struct Contents {
     /// The rule that counts, by its name.
     pub(super) rules: BTreeMap<String, Stated>,
     /// Every rule of every file.
     all: BTreeSet<(PathBuf, String)>,
 }
 
-impl Said {
+impl Contents {
     /// # Errors
-    /// A rule that was said here and is not said any more, in the same file.
-    pub(super) fn is_all_said_by(&self, other: &Self) -> Result<(), PolicyError> {
+    /// A rule of one of these files that the same file does not have any more.
+    pub(super) fn is_contained_in(&self, other: &Self) -> Result<(), PolicyError> {
         match self.all.difference(&other.all).next() {
             None => Ok(()),
-            Some((path, rule)) => Err(PolicyError::Gone {
-                path: path.clone(),
-                rule: rule.clone(),
-            }),
+            Some((path, rule)) => Err(PolicyError::Gone(path.clone(), rule.clone())),
         }
     }
 
@@ -51,54 +41,43 @@ impl Said {
     }
 }
 
-impl Files {
-    pub(super) fn of(settings: &PolicySettings) -> Self {
-        Self {
-            file: settings.file.clone(),
-            directories: settings.policy_dirs.clone(),
-        }
-    }
+/// Whether there are files to read.
+pub(super) fn are_named(settings: &PolicySettings) -> bool {
+    settings.file.is_some() || !settings.policy_dirs.is_empty()
+}
 
-    /// Whether there is nothing to read.
-    pub(super) fn is_none(&self) -> bool {
-        self.file.is_none() && self.directories.is_empty()
+/// How they are now.
+pub(super) fn look(settings: &PolicySettings) -> Look {
+    let mut found: Vec<PathBuf> = settings.file.iter().cloned().collect();
+    for directory in &settings.policy_dirs {
+        found.push(directory.clone());
+        found.extend(list(directory).unwrap_or_default());
     }
+    let look = |path: PathBuf| {
+        let seen = std::fs::metadata(&path)
+            .ok()
+            .map(|file: Metadata| (file.ino(), file.len(), file.mtime(), file.mtime_nsec()));
+        (path, seen)
+    };
+    Look(found.into_iter().map(look).collect())
+}
 
-    /// How they are now.
-    pub(super) fn look(&self) -> Look {
-        let mut found: Vec<PathBuf> = self.file.iter().cloned().collect();
-        for directory in &self.directories {
-            found.push(directory.clone());
-            found.extend(list(directory).unwrap_or_default());
-        }
-        let look = |path: PathBuf| {
-            let seen = std::fs::metadata(&path)
-                .ok()
-                .map(|file: Metadata| (file.ino(), file.len(), file.mtime(), file.mtime_nsec()));
-            (path, seen)
-        };
-        Look(found.into_iter().map(look).collect())
+/// # Errors
+/// A file or directory that cannot be read, or says nothing that can be used.
+pub(super) fn read(settings: &PolicySettings) -> Result<Contents, PolicyError> {
+    let mut files: Vec<PathBuf> = settings.file.iter().cloned().collect();
+    for directory in &settings.policy_dirs {
+        let listed = list(directory);
+        files.extend(listed.map_err(|error| PolicyError::Unreadable(directory.clone(), error))?);
     }
-
-    /// # Errors
-    /// A file or directory that cannot be read, or says nothing that can be used.
-    pub(super) fn read(&self) -> Result<Said, PolicyError> {
-        let mut files: Vec<PathBuf> = self.file.iter().cloned().collect();
-        for directory in &self.directories {
-            files.extend(list(directory).map_err(|error| PolicyError::Unreadable {
-                path: directory.clone(),
-                error,
-            })?);
-        }
-        let mut said = Said::default();
-        for path in files {
-            let rules = file::read(&path)?;
-            said.all
-                .extend(rules.keys().map(|name| (path.clone(), name.clone())));
-            said.rules.extend(rules);
-        }
-        Ok(said)
+    let mut contents = Contents::default();
+    for path in files {
+        let rules = file::read(&path)?;
+        let names = rules.keys().map(|name| (path.clone(), name.clone()));
+        contents.all.extend(names);
+        contents.rules.extend(rules);
     }
+    Ok(contents)
 }
 
 /// The files of a directory, but for hidden ones.

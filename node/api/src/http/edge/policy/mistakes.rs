@@ -38,17 +38,13 @@ impl fmt::Display for Mistake {
 }
 
 /// The mistakes in what files say; `rules` are all that are in force with them.
-pub(super) fn of(said: &BTreeMap<String, Stated>, rules: &BTreeMap<String, Check>) -> Vec<Mistake> {
-    let mut referred = BTreeSet::new();
-    for check in rules.values() {
-        check.each(&mut |leaf| {
-            if let Check::Rule(name) = leaf {
-                referred.insert(name.as_str());
-            }
-        });
-    }
+pub(super) fn of(
+    stated_rules: &BTreeMap<String, Stated>,
+    rules: &BTreeMap<String, Check>,
+) -> Vec<Mistake> {
+    let referred: BTreeSet<&str> = rules.values().flat_map(Check::referred).collect();
     let mut found = Vec::new();
-    for (name, stated) in said {
+    for (name, stated) in stated_rules {
         let mut note = |what: String| {
             found.push(Mistake {
                 path: stated.path.clone(),
@@ -66,13 +62,15 @@ pub(super) fn of(said: &BTreeMap<String, Stated>, rules: &BTreeMap<String, Check
             let hint = hint.unwrap_or_default();
             note(format!("it guards nothing, and no rule refers to it{hint}"));
         }
-        stated.check.each(&mut |leaf| match leaf {
-            Check::NotUnderstood(why) => note(format!("{why}; it allows nothing")),
-            Check::Rule(other) if !rules.contains_key(other) => {
-                note(format!("there is no rule {other:?}"));
+        for leaf in stated.check.leaves() {
+            match leaf {
+                Check::NotUnderstood(why) => note(format!("{why}; it allows nothing")),
+                Check::Rule(other) if !rules.contains_key(other) => {
+                    note(format!("there is no rule {other:?}"));
+                }
+                _ => {}
             }
-            _ => {}
-        });
+        }
         if is_in_circle(name, rules) {
             note("it refers to itself, and so allows nothing".to_owned());
         }
@@ -92,16 +90,9 @@ fn is_in_circle(name: &str, rules: &BTreeMap<String, Check>) -> bool {
     let mut seen = BTreeSet::new();
     let mut left = vec![name];
     while let Some(one) = left.pop() {
-        let Some(check) = rules.get(one).or_else(|| rules.get("default")) else {
-            continue;
-        };
-        check.each(&mut |leaf| {
-            if let Check::Rule(next) = leaf
-                && seen.insert(next.as_str())
-            {
-                left.push(next);
-            }
-        });
+        if let Some(check) = rules.get(one).or_else(|| rules.get("default")) {
+            left.extend(check.referred().filter(|next| seen.insert(*next)));
+        }
     }
     seen.contains(name)
 }

@@ -17,11 +17,11 @@ use parking_lot::Mutex;
 pub use file::PolicyError;
 pub use mistakes::Mistake;
 
-use check::{Check, Evaluation};
-use files::{Files, Look, Said};
+use check::Check;
+use files::{Contents, Look};
 
-use super::auth::Identity;
 use super::settings::PolicySettings;
+use crate::identity::Identity;
 
 /// The rules in force, and the files that they come from.
 ///
@@ -42,7 +42,7 @@ struct InForce {
 /// What is known of the files.
 struct Seen {
     settings: PolicySettings,
-    said: Said,
+    contents: Contents,
     /// How they were when they were read.
     read: Look,
     /// How they were at the last look.
@@ -76,11 +76,19 @@ impl Policy {
     /// # Errors
     /// A file or directory that is named and cannot be used. What it was to forbid is unknown then.
     pub fn read(settings: &PolicySettings) -> Result<Self, PolicyError> {
-        let (seen, in_force) = Seen::first(settings)?;
-        in_force.log(&seen);
+        let look = files::look(settings);
+        let contents = files::read(settings)?;
+        let in_force = InForce::of(settings, &contents);
+        in_force.log(settings, &contents);
         Ok(Self {
             in_force: ArcSwap::from_pointee(in_force),
-            seen: Mutex::new(seen),
+            seen: Mutex::new(Seen {
+                settings: settings.clone(),
+                contents,
+                read: look.clone(),
+                last: look,
+                refused: None,
+            }),
         })
     }
 
@@ -89,11 +97,10 @@ impl Policy {
     /// # Errors
     /// The same; the rules from before stay in force.
     pub fn reload(&self, settings: &PolicySettings) -> Result<(), PolicyError> {
-        let (seen, in_force) = Seen::first(settings)?;
-        in_force.log(&seen);
+        let Self { in_force, seen } = Self::read(settings)?;
         let mut known = self.seen.lock();
-        *known = seen;
-        self.in_force.store(Arc::new(in_force));
+        *known = seen.into_inner();
+        self.in_force.store(in_force.into_inner());
         Ok(())
     }
 
@@ -108,7 +115,7 @@ impl Policy {
 
     /// Whether there are files that may change.
     pub fn has_files(&self) -> bool {
-        !Files::of(&self.seen.lock().settings).is_none()
+        files::are_named(&self.seen.lock().settings)
     }
 
     /// Looks whether the files have changed, and takes them over once they have been the same for two looks.
@@ -118,25 +125,25 @@ impl Policy {
             let seen = self.seen.lock();
             (seen.settings.clone(), seen.read.clone())
         };
-        let files = Files::of(&settings);
-        let now = files.look();
+        let now = files::look(&settings);
         if !self.is_news(&now) {
             return;
         }
-        let read = files.read();
-        let later = files.look();
+        let read = files::read(&settings);
+        let later = files::look(&settings);
         // Nothing waits for a disk while it holds this: requests do not, but those who ask how it stands do.
         let mut seen = self.seen.lock();
         // What was changed in the meantime is looked at next time; so is what SIGHUP has put in its place.
         if seen.settings != settings || seen.read != known || later != now {
             return;
         }
-        let usable = read.and_then(|said| seen.said.is_all_said_by(&said).map(|()| said));
+        let usable =
+            read.and_then(|contents| seen.contents.is_contained_in(&contents).map(|()| contents));
         match usable {
-            Ok(said) => {
-                let in_force = InForce::of(&settings, &said);
-                (seen.said, seen.read, seen.refused) = (said, now, None);
-                in_force.log(&seen);
+            Ok(contents) => {
+                let in_force = InForce::of(&settings, &contents);
+                in_force.log(&settings, &contents);
+                (seen.contents, seen.read, seen.refused) = (contents, now, None);
                 self.in_force.store(Arc::new(in_force));
             }
             Err(error) => {
@@ -176,7 +183,7 @@ impl Policy {
         let seen = self.seen.lock();
         let defaults = defaults::spelled(seen.settings.enforce_new_defaults);
         let is_redundant = |(name, spelled): &(&str, String)| {
-            let stated = seen.said.rules.get(*name);
+            let stated = seen.contents.rules.get(*name);
             stated.is_some_and(|stated| stated.check == Check::parse(spelled))
         };
         defaults.filter(is_redundant).collect()
@@ -203,47 +210,28 @@ impl Policy {
         {
             return Err(Denied::ByScope);
         }
-        if Evaluation::new(&in_force.rules, identity, target).rule(action) {
-            Ok(())
-        } else {
-            Err(Denied::ByRule)
+        match check::holds(&in_force.rules, action, identity, target) {
+            true => Ok(()),
+            false => Err(Denied::ByRule),
         }
     }
 }
 
-impl Seen {
-    /// What the files say now.
-    fn first(settings: &PolicySettings) -> Result<(Self, InForce), PolicyError> {
-        let files = Files::of(settings);
-        let now = files.look();
-        let said = files.read()?;
-        let in_force = InForce::of(settings, &said);
-        let seen = Self {
-            settings: settings.clone(),
-            said,
-            read: now.clone(),
-            last: now,
-            refused: None,
-        };
-        Ok((seen, in_force))
-    }
-}
-
 impl InForce {
-    fn of(settings: &PolicySettings, said: &Said) -> Self {
-        let stated = said.rules.iter();
+    fn of(settings: &PolicySettings, contents: &Contents) -> Self {
+        let stated = contents.rules.iter();
         let overrides = stated.map(|(name, stated)| (name.clone(), stated.check.clone()));
-        let rules = defaults::rules(&overrides.collect(), settings.enforce_new_defaults);
+        let rules = defaults::rules(overrides, settings.enforce_new_defaults);
         Self {
-            mistakes: mistakes::of(&said.rules, &rules),
+            mistakes: mistakes::of(&contents.rules, &rules),
             rules,
             enforce_scope: settings.enforce_scope,
         }
     }
 
-    fn log(&self, seen: &Seen) {
-        if !Files::of(&seen.settings).is_none() {
-            tracing::info!(rules = seen.said.count(), "read the policy files");
+    fn log(&self, settings: &PolicySettings, contents: &Contents) {
+        if files::are_named(settings) {
+            tracing::info!(rules = contents.count(), "read the policy files");
         }
         for mistake in &self.mistakes {
             tracing::error!(%mistake, "a rule in a policy file does not say what it seems to");
@@ -476,8 +464,8 @@ mod tests {
             Some("- a\n- list\n"),
             Some("admin_api: role:x"),
         ] {
-            let said = from(true, text).unwrap_err();
-            assert!(said.contains("policy.yaml"), "{said}");
+            let error = from(true, text).unwrap_err();
+            assert!(error.contains("policy.yaml"), "{error}");
         }
         assert!(from(false, None).is_err(), "there is no such directory");
         assert!(from(false, Some(OPEN)).is_err(), "it is no directory");
@@ -514,9 +502,9 @@ mod tests {
         let story = Story::of(&format!("{right}{}", lines.concat()), &[]);
         let found = story.policy.mistakes();
         assert_eq!(found.len(), wrong.len(), "{found:#?}");
-        for (name, rule, said) in wrong {
+        for (name, rule, expected) in wrong {
             let mistake = found.iter().find(|mistake| mistake.rule == name).unwrap();
-            assert!(mistake.what.contains(said), "{rule}: {mistake}");
+            assert!(mistake.what.contains(expected), "{rule}: {mistake}");
         }
         assert_eq!(found.iter().map(|mistake| mistake.line).min(), Some(3));
     }

@@ -82,6 +82,21 @@ struct Failure {
     unknown: bool,
 }
 
+impl Failure {
+    /// The error if there is no further attempt; `unknown`: an earlier one may have been carried out.
+    fn error(self, request: &ApiRequest, unknown: bool) -> Error {
+        let reason = self.reason;
+        match self.retry_after {
+            _ if unknown || self.unknown => Error::OutcomeUnknown { reason },
+            Some(retry_after) if !request.is_read() => Error::NothingCommitted {
+                reason,
+                retry_after,
+            },
+            _ => Error::Unreachable { reason },
+        }
+    }
+}
+
 impl Client {
     /// A client of these endpoints, asked in this order: `http://host:port`, `https://host:port` or `unix:/path`. Over
     /// https it trusts whom this machine trusts.
@@ -202,13 +217,13 @@ impl Client {
     /// Sends a request, repeats what is safe, and returns the last answer of any status except
     /// 503, and 429 of a node, which become errors.
     pub async fn request(&self, request: ApiRequest) -> Result<ApiResponse, Error> {
-        request.check()?;
         let deadline = Instant::now() + self.patience;
         let mut nodes = Rotation::new(&self.shared);
         let mut unknown = false;
         loop {
             let at = nodes.next();
-            let failure = match self.attempt(at, &request).await? {
+            let answer = self.send(at, &request, self.to_http(at, &request)?).await;
+            let failure = match answer.and_then(|response| judged(&request, response)) {
                 Ok(response) => {
                     self.shared.preferred.store(at, Ordering::Relaxed);
                     return Ok(response);
@@ -219,11 +234,11 @@ impl Client {
             if unknown && !self.repeat_unknown {
                 // A node that accepts requests and answers none is not asked first again.
                 self.shared.preferred.store(at + 1, Ordering::Relaxed);
-                return Err(gave_up(&request, failure, unknown));
+                return Err(failure.error(&request, unknown));
             }
             let resume = nodes.rest(at, failure.retry_after);
             if resume > Instant::now() && resume > deadline {
-                return Err(gave_up(&request, failure, unknown));
+                return Err(failure.error(&request, unknown));
             }
             sleep_until(resume).await;
         }
@@ -251,78 +266,50 @@ impl Client {
 
     /// Sends a request once, to the first endpoint, and returns whatever it answers, 503 too.
     pub async fn request_once(&self, request: ApiRequest) -> Result<ApiResponse, Error> {
-        request.check()?;
-        match self.send(0, &request).await? {
-            Ok(response) => Ok(response),
-            Err(TransportError::NotSent(reason)) => Err(Error::Unreachable { reason }),
-            Err(TransportError::Lost(reason)) if request.is_read() => {
-                Err(Error::Unreachable { reason })
-            }
-            Err(TransportError::Lost(reason)) => Err(Error::OutcomeUnknown { reason }),
-        }
-    }
-
-    async fn attempt(
-        &self,
-        at: usize,
-        request: &ApiRequest,
-    ) -> Result<Result<ApiResponse, Failure>, Error> {
-        let failed = |reason: String, retry_after, may_be_done: bool| Failure {
-            reason,
-            retry_after,
-            unknown: may_be_done && !request.is_read(),
-        };
-        let response = match self.send(at, request).await? {
-            Ok(response) => response,
-            Err(TransportError::NotSent(reason)) => return Ok(Err(failed(reason, None, false))),
-            Err(TransportError::Lost(reason)) => return Ok(Err(failed(reason, None, true))),
-        };
-        let is_unavailable = response.status == StatusCode::SERVICE_UNAVAILABLE;
-        if !is_unavailable && response.status != StatusCode::TOO_MANY_REQUESTS {
-            return Ok(Ok(response));
-        }
-        let error = ApiError::parse(response.status, &response.body);
-        let may_be_done = !error.nothing_committed();
-        if !is_unavailable && may_be_done {
-            return Ok(Ok(response));
-        }
-        let retry_after = response.retry_after();
-        Ok(Err(failed(error.to_string(), retry_after, may_be_done)))
+        let answer = self.send(0, &request, self.to_http(0, &request)?).await;
+        answer.map_err(|failure| failure.error(&request, false))
     }
 
     async fn send(
         &self,
         at: usize,
         request: &ApiRequest,
-    ) -> Result<Result<ApiResponse, TransportError>, Error> {
-        let endpoint = &self.shared.endpoints[at];
-        let sent = self.shared.transport.send(self.to_http(endpoint, request)?);
+        http: Request<Full<Bytes>>,
+    ) -> Result<ApiResponse, Failure> {
         let limit = self.attempt_timeout;
-        let answer = timeout(limit, sent).await.unwrap_or_else(|_| {
+        let answer = timeout(limit, self.shared.transport.send(http)).await;
+        let answer = answer.unwrap_or_else(|_| {
             let reason = format!("no answer within {limit:?}");
             Err(TransportError::Lost(reason))
         });
-        let response = answer.map(|answer| {
-            let (parts, body) = answer.into_parts();
-            ApiResponse {
-                what: request.name(),
-                status: parts.status,
-                headers: parts.headers,
-                body,
+        let failed = |error| {
+            let (reason, may_be_done) = match error {
+                TransportError::NotSent(reason) => (reason, false),
+                TransportError::Lost(reason) => (reason, true),
+            };
+            Failure {
+                reason: format!("{}: {reason}", self.shared.endpoints[at]),
+                retry_after: None,
+                unknown: may_be_done && !request.is_read(),
             }
-        });
-        response.iter().for_each(|response| self.remember(response));
-        Ok(response.map_err(|error| error.of(endpoint)))
+        };
+        let (parts, body) = answer.map_err(failed)?.into_parts();
+        let response = ApiResponse {
+            what: request.name(),
+            status: parts.status,
+            headers: parts.headers,
+            body,
+        };
+        self.remember(&response);
+        Ok(response)
     }
 
-    fn to_http(
-        &self,
-        endpoint: &Endpoint,
-        request: &ApiRequest,
-    ) -> Result<Request<Full<Bytes>>, Error> {
+    fn to_http(&self, at: usize, request: &ApiRequest) -> Result<Request<Full<Bytes>>, Error> {
+        request.check()?;
+        let path = format!("{}{}", self.prefix, request.path_and_query);
         let mut http = Request::new(Full::new(request.body.clone()));
         *http.method_mut() = request.method.clone();
-        *http.uri_mut() = endpoint.url(&format!("{}{}", self.prefix, request.path_and_query))?;
+        *http.uri_mut() = self.shared.endpoints[at].url(&path)?;
         let headers = http.headers_mut();
         let mut set = |name: &'static str, text: &str| {
             let value = HeaderValue::from_str(text).map_err(|error| Error::BadRequest {
@@ -369,16 +356,22 @@ impl Client {
     }
 }
 
-fn gave_up(request: &ApiRequest, failure: Failure, unknown: bool) -> Error {
-    let reason = failure.reason;
-    match failure.retry_after {
-        _ if unknown => Error::OutcomeUnknown { reason },
-        Some(retry_after) if !request.is_read() => Error::NothingCommitted {
-            reason,
-            retry_after,
-        },
-        _ => Error::Unreachable { reason },
+/// The answer, unless it is 503, or 429 of a node.
+fn judged(request: &ApiRequest, response: ApiResponse) -> Result<ApiResponse, Failure> {
+    let is_unavailable = response.status == StatusCode::SERVICE_UNAVAILABLE;
+    if !is_unavailable && response.status != StatusCode::TOO_MANY_REQUESTS {
+        return Ok(response);
     }
+    let error = ApiError::parse(response.status, &response.body);
+    let may_be_done = !error.nothing_committed();
+    if !is_unavailable && may_be_done {
+        return Ok(response);
+    }
+    Err(Failure {
+        reason: error.to_string(),
+        retry_after: response.retry_after(),
+        unknown: may_be_done && !request.is_read(),
+    })
 }
 
 /// The nodes in the order they are asked, and until when each is left alone.

@@ -1,22 +1,21 @@
 //! Connections to nodes: plain, by TLS, or over a socket of this machine.
 
 use std::fmt;
-use std::future::Future;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http::Uri;
 use http::uri::Scheme;
-use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper::rt::{Read, Write};
 use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
 use hyper_util::rt::TokioIo;
-use tokio::net::UnixStream;
+use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -24,6 +23,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use tower_service::Service;
 
 use crate::endpoint::socket;
+use crate::transport::BoxFuture;
 
 /// Whom a client takes for a node over https, and what it shows of itself.
 #[derive(Debug, Clone, Default)]
@@ -59,35 +59,31 @@ impl Connector {
         }
     }
 
-    fn tls(&self) -> Result<TlsConnector, String> {
-        self.tls.get_or_init(|| tls(&self.trust)).clone()
-    }
-
-    async fn connect(mut self, url: Uri) -> io::Result<Stream> {
+    async fn connect(mut self, url: Uri) -> io::Result<Box<dyn Stream>> {
         if let Some(path) = socket(&url) {
             let stream = UnixStream::connect(&path).await.map_err(|error| {
                 io::Error::new(error.kind(), format!("{}: {error}", path.display()))
             })?;
-            return Ok(Stream::new(TokioIo::new(stream), false));
+            return Ok(Box::new(TokioIo::new(stream)));
         }
         let tcp = self.tcp.call(url.clone()).await.map_err(io::Error::other)?;
         if url.scheme() != Some(&Scheme::HTTPS) {
-            return Ok(Stream::new(tcp, false));
+            return Ok(Box::new(tcp));
         }
-        let tls = self.tls().map_err(io::Error::other)?;
+        let tls = self.tls.get_or_init(|| tls(&self.trust)).clone();
+        let tls = tls.map_err(io::Error::other)?;
         let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
         let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
         let secured = timeout(self.limit, tls.connect(name, tcp.into_inner())).await;
         let stream = secured.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
-        let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-        Ok(Stream::new(TokioIo::new(stream), is_http2))
+        Ok(Box::new(TokioIo::new(stream)))
     }
 }
 
 impl Service<Uri> for Connector {
-    type Response = Stream;
+    type Response = Box<dyn Stream>;
     type Error = io::Error;
-    type Future = Pin<Box<dyn Future<Output = io::Result<Stream>> + Send>>;
+    type Future = BoxFuture<io::Result<Self::Response>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
@@ -143,58 +139,28 @@ fn wrong(file: &Path, error: &dyn fmt::Display) -> String {
     format!("{}: {error}", file.display())
 }
 
-trait Io: Read + Write + Send {}
-
-impl<T: Read + Write + Send> Io for T {}
-
 /// A connection, whatever carries it.
-pub(crate) struct Stream {
-    io: Pin<Box<dyn Io>>,
-    is_http2: bool,
-}
-
-impl Stream {
-    fn new(io: impl Io + 'static, is_http2: bool) -> Self {
-        Self {
-            io: Box::pin(io),
-            is_http2,
-        }
+pub(crate) trait Stream: Read + Write + Send + Unpin {
+    fn is_http2(&self) -> bool {
+        false
     }
 }
 
-impl Connection for Stream {
+impl Stream for TokioIo<TcpStream> {}
+
+impl Stream for TokioIo<UnixStream> {}
+
+impl Stream for TokioIo<TlsStream<TcpStream>> {
+    fn is_http2(&self) -> bool {
+        self.inner().get_ref().1.alpn_protocol() == Some(b"h2")
+    }
+}
+
+impl Connection for Box<dyn Stream> {
     fn connected(&self) -> Connected {
-        match self.is_http2 {
+        match self.is_http2() {
             true => Connected::new().negotiated_h2(),
             false => Connected::new(),
         }
-    }
-}
-
-impl Read for Stream {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: ReadBufCursor<'_>,
-    ) -> Poll<io::Result<()>> {
-        self.io.as_mut().poll_read(cx, buffer)
-    }
-}
-
-impl Write for Stream {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        self.io.as_mut().poll_write(cx, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.io.as_mut().poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.io.as_mut().poll_shutdown(cx)
     }
 }

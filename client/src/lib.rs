@@ -44,7 +44,7 @@ pub use nouns::inventories::{Inventories, Inventory};
 pub use nouns::resource_classes::ResourceClass;
 pub use nouns::resource_providers::{NewProvider, ResourceProvider};
 pub use nouns::traits::ProviderTraits;
-pub use nouns::usages::{ProviderUsages, Resources};
+pub use nouns::usages::Resources;
 pub use placement_wire::*;
 pub use request::ApiRequest;
 pub use response::ApiResponse;

@@ -67,13 +67,12 @@ impl ApiRequest {
     /// Adds a query parameter, encoded.
     #[must_use]
     pub fn query(mut self, key: &str, value: &str) -> Self {
-        let separator = if self.path_and_query.contains('?') {
-            '&'
-        } else {
-            '?'
+        let separator = match self.path_and_query.contains('?') {
+            true => '&',
+            false => '?',
         };
-        self.path_and_query
-            .push_str(&format!("{separator}{}={}", encode(key), encode(value)));
+        let parameter = format!("{separator}{}={}", encode(key), encode(value));
+        self.path_and_query.push_str(&parameter);
         self
     }
 

@@ -12,7 +12,6 @@ use hyper_util::client::legacy::Client as HyperClient;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 use crate::connect::{Connector, Trust};
-use crate::endpoint::Endpoint;
 
 /// A future on the heap.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -26,16 +25,6 @@ pub enum TransportError {
     /// The request, or a part of it, may have reached the node.
     #[error("{0}")]
     Lost(String),
-}
-
-impl TransportError {
-    /// The same, with the node in its reason.
-    pub(crate) fn of(self, endpoint: &Endpoint) -> Self {
-        match self {
-            Self::NotSent(reason) => Self::NotSent(format!("{endpoint}: {reason}")),
-            Self::Lost(reason) => Self::Lost(format!("{endpoint}: {reason}")),
-        }
-    }
 }
 
 /// Sends one request to the authority in its URI and returns the whole answer.

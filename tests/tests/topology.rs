@@ -1,6 +1,6 @@
 //! `placementctl topology` says which losses are survived, and what it says is right.
 
-use placement_client::{Error, Place, Reads, Topology};
+use placement_client::{Error, FailureDomain, Reads, Topology};
 use placement_tests::cluster::Cluster;
 use placement_tests::wait::until_ok;
 
@@ -13,14 +13,14 @@ async fn topology(cluster: &Cluster, through: u64, fits: impl Fn(&Topology) -> b
     .await
 }
 
-fn region(name: &str) -> Place {
-    Place::Region {
+fn region(name: &str) -> FailureDomain {
+    FailureDomain::Region {
         region: name.to_owned(),
     }
 }
 
 /// What is said of one loss: whether writes go on, and the reads of each site in the order of their names.
-fn said(topology: &Topology, place: &Place) -> (bool, Vec<Reads>) {
+fn said(topology: &Topology, place: &FailureDomain) -> (bool, Vec<Reads>) {
     let loss = (topology.losses.iter().find(|loss| loss.place == *place)).unwrap();
     (
         loss.writes,

@@ -17,11 +17,6 @@ pub struct ProviderAggregates {
 }
 
 impl Client {
-    /// `GET /resource_providers/{uuid}/aggregates`.
-    pub async fn provider_aggregates(&self, provider: Uuid) -> Result<ProviderAggregates, Error> {
-        self.read(&path(provider)).await
-    }
-
     /// `PUT /resource_providers/{uuid}/aggregates`: these and no others.
     pub async fn replace_provider_aggregates(
         &self,
@@ -33,11 +28,7 @@ impl Client {
             resource_provider_generation: generation,
             aggregates: aggregates.into_iter().collect(),
         };
-        let request = ApiRequest::put(&path(provider)).json(&body);
-        self.fetch(request).await
+        let path = format!("/resource_providers/{provider}/aggregates");
+        self.fetch(ApiRequest::put(&path).json(&body)).await
     }
-}
-
-fn path(provider: Uuid) -> String {
-    format!("/resource_providers/{provider}/aggregates")
 }

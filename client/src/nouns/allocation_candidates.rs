@@ -11,26 +11,22 @@ use crate::nouns::allocations::{Allocation, Claim};
 use crate::request::ApiRequest;
 
 /// A question for candidates: query parameters in the order given.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CandidateQuery {
-    parameters: Vec<(String, String)>,
-}
+#[derive(Debug, Clone)]
+pub struct CandidateQuery(ApiRequest);
 
 impl CandidateQuery {
     /// Asks for amounts in the unnumbered group, such as `[("VCPU", 2), ("MEMORY_MB", 1024)]`.
     pub fn resources(amounts: &[(&str, u64)]) -> Self {
-        let amounts: Vec<_> = amounts
-            .iter()
-            .map(|(class, amount)| format!("{class}:{amount}"))
-            .collect();
-        Self::default().with("resources", &amounts.join(","))
+        let amounts = amounts.iter();
+        let amounts = amounts.map(|(class, amount)| format!("{class}:{amount}"));
+        let amounts: Vec<_> = amounts.collect();
+        Self(ApiRequest::get("/allocation_candidates")).with("resources", &amounts.join(","))
     }
 
     /// Adds any parameter, such as `required`, `member_of`, `in_tree`, `resources1`.
     #[must_use]
-    pub fn with(mut self, key: &str, value: &str) -> Self {
-        self.parameters.push((key.to_owned(), value.to_owned()));
-        self
+    pub fn with(self, key: &str, value: &str) -> Self {
+        Self(self.0.query(key, value))
     }
 
     /// At most this many.
@@ -41,15 +37,12 @@ impl CandidateQuery {
 
     /// Path and query, as they go over the wire.
     pub fn path(&self) -> String {
-        self.request().path_and_query
+        self.0.path_and_query.clone()
     }
 
     /// The request for it.
     pub fn request(&self) -> ApiRequest {
-        self.parameters.iter().fold(
-            ApiRequest::get("/allocation_candidates"),
-            |request, (key, value)| request.query(key, value),
-        )
+        self.0.clone()
     }
 }
 

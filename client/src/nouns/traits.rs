@@ -36,11 +36,6 @@ impl Client {
         self.execute(request).await
     }
 
-    /// `GET /resource_providers/{uuid}/traits`.
-    pub async fn provider_traits(&self, provider: Uuid) -> Result<ProviderTraits, Error> {
-        self.read(&path(provider)).await
-    }
-
     /// `PUT /resource_providers/{uuid}/traits`: these and no others.
     pub async fn replace_provider_traits(
         &self,
@@ -52,11 +47,7 @@ impl Client {
             resource_provider_generation: generation,
             traits: traits.into_iter().map(str::to_owned).collect(),
         };
-        let request = ApiRequest::put(&path(provider)).json(&body);
-        self.fetch(request).await
+        let path = format!("/resource_providers/{provider}/traits");
+        self.fetch(ApiRequest::put(&path).json(&body)).await
     }
-}
-
-fn path(provider: Uuid) -> String {
-    format!("/resource_providers/{provider}/traits")
 }

@@ -9,6 +9,6 @@ pub use operators::{
     NodeStatus, Partition,
 };
 pub use topology::{
-    Loss, MemberStanding, PartitionCosts, Place, Reads, RoundTrip, SiteCosts, SiteReads, Survived,
-    Topology,
+    FailureDomain, Loss, MemberStanding, PartitionCosts, Reads, RoundTrip, SiteCosts, SiteReads,
+    Survived, Topology,
 };

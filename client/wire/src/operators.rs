@@ -220,20 +220,12 @@ pub struct BackupReport {
 
 impl fmt::Display for BackupReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            cluster_id,
-            epoch,
-            index,
-            term,
-            digest,
-            time,
-            feature_level,
-        } = self;
-        let time = time.as_deref().unwrap_or("none");
-        write!(
-            f,
-            "cluster_id: {cluster_id}\nepoch: {epoch}\nindex: {index}\nterm: {term}\ndigest: {digest}\n\
-             time: {time}\nfeature_level: {feature_level}"
-        )
+        writeln!(f, "cluster_id: {}", self.cluster_id)?;
+        writeln!(f, "epoch: {}", self.epoch)?;
+        writeln!(f, "index: {}", self.index)?;
+        writeln!(f, "term: {}", self.term)?;
+        writeln!(f, "digest: {}", self.digest)?;
+        writeln!(f, "time: {}", self.time.as_deref().unwrap_or("none"))?;
+        write!(f, "feature_level: {}", self.feature_level)
     }
 }

@@ -99,7 +99,7 @@ pub struct PartitionCosts {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Loss {
     /// What is lost.
-    pub place: Place,
+    pub place: FailureDomain,
     /// The nodes that go with it.
     pub nodes: BTreeSet<u64>,
     /// Whether the others go on with writes.
@@ -108,10 +108,10 @@ pub struct Loss {
     pub sites: Vec<SiteReads>,
 }
 
-/// What fails together. An empty name stands for all that names none.
+/// Nodes that fail together. An empty name stands for the nodes without one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
-pub enum Place {
+pub enum FailureDomain {
     /// One node.
     Node {
         /// Its number.
@@ -131,7 +131,7 @@ pub enum Place {
     },
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for FailureDomain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Node { node } => write!(f, "node {node}"),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use placement_raft_store::Site;
-use placement_wire::Place;
+use placement_wire::FailureDomain;
 
 use super::costs::{RoundTrips, Voters};
 use super::losses::{Extent, Standing, fatal, place_of, places};
@@ -132,7 +132,7 @@ fn choose(members: &[Standing], extent: Extent) -> Option<BTreeSet<u64>> {
         // A voter keeps its vote if it can.
         let mut order = heard.clone();
         order.sort_by_key(|member| (!member.is_voter, member.node));
-        let mut at = BTreeMap::<Place, usize>::new();
+        let mut at = BTreeMap::<FailureDomain, usize>::new();
         let mut chosen = BTreeSet::new();
         for member in order {
             let count = at.entry(place_of(extent, member)).or_default();

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use placement_raft_store::Site;
-use placement_wire::Place;
+use placement_wire::FailureDomain;
 use serde::{Deserialize, Serialize};
 
 /// A member, as far as it matters here.
@@ -45,18 +45,21 @@ impl fmt::Display for Extent {
 }
 
 /// What the member fails with, in a loss of this extent.
-pub(super) fn place_of(extent: Extent, member: &Standing) -> Place {
+pub(super) fn place_of(extent: Extent, member: &Standing) -> FailureDomain {
     let Site { region, zone } = member.site.clone();
     match extent {
-        Extent::Node => Place::Node { node: member.node },
-        Extent::Zone => Place::Zone { region, zone },
-        Extent::Region => Place::Region { region },
+        Extent::Node => FailureDomain::Node { node: member.node },
+        Extent::Zone => FailureDomain::Zone { region, zone },
+        Extent::Region => FailureDomain::Region { region },
     }
 }
 
 /// The members by what they fail with.
-pub(super) fn places(members: &[Standing], extent: Extent) -> BTreeMap<Place, BTreeSet<u64>> {
-    let mut places = BTreeMap::<Place, BTreeSet<u64>>::new();
+pub(super) fn places(
+    members: &[Standing],
+    extent: Extent,
+) -> BTreeMap<FailureDomain, BTreeSet<u64>> {
+    let mut places = BTreeMap::<FailureDomain, BTreeSet<u64>>::new();
     for member in members {
         let place = place_of(extent, member);
         places.entry(place).or_default().insert(member.node);
@@ -72,7 +75,7 @@ pub(super) fn has_quorum(members: &[Standing], lost: &BTreeSet<u64>) -> bool {
 }
 
 /// The places of this extent whose loss leaves no majority.
-pub(super) fn fatal(members: &[Standing], extent: Extent) -> BTreeSet<Place> {
+pub(super) fn fatal(members: &[Standing], extent: Extent) -> BTreeSet<FailureDomain> {
     let places = places(members, extent).into_iter();
     let ends = places.filter(|(_, nodes)| !has_quorum(members, nodes));
     ends.map(|(place, _)| place).collect()
@@ -84,7 +87,7 @@ pub(crate) fn made_fatal(
     before: &[Standing],
     after: &[Standing],
     extent: Extent,
-) -> BTreeSet<Place> {
+) -> BTreeSet<FailureDomain> {
     let voters = |members: &[Standing]| members.iter().filter(|member| member.is_voter).count();
     let was = fatal(before, extent);
     match was.is_empty() || voters(after) < voters(before) {

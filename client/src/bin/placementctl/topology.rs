@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use placement_client::{Admin, Loss, Place, Reads, SiteCosts, Topology};
+use placement_client::{Admin, FailureDomain, Loss, Reads, SiteCosts, Topology};
 
 use crate::Output;
 use crate::table::{align, site};
@@ -127,12 +127,12 @@ fn losses(topology: &Topology) -> String {
     let mut losses: Vec<&Loss> = topology.losses.iter().collect();
     // What is larger first.
     losses.sort_by_key(|loss| match loss.place {
-        Place::Region { .. } => 0,
-        Place::Zone { .. } => 1,
-        Place::Node { .. } => 2,
+        FailureDomain::Region { .. } => 0,
+        FailureDomain::Zone { .. } => 1,
+        FailureDomain::Node { .. } => 2,
     });
     for loss in losses {
-        if shown.contains(&&loss.nodes) && !matches!(loss.place, Place::Node { .. }) {
+        if shown.contains(&&loss.nodes) && !matches!(loss.place, FailureDomain::Node { .. }) {
             continue;
         }
         shown.push(&loss.nodes);

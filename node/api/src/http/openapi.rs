@@ -83,13 +83,13 @@ fn complete(about: &mut Value, route: &Route, method: &str) {
     let policy = variants.iter().find_map(|one| one.policy);
     let reads = method == "GET" && policy.is_some();
 
-    let mut description = about["description"].as_str().map(|text| format!("{text} "));
-    let description = description.get_or_insert_default();
-    match since {
-        0 => description.push_str("At every microversion."),
-        since => description.push_str(&format!("From microversion 1.{since}.")),
-    }
-    about["description"] = json!(description);
+    let versions = match since {
+        0 => "At every microversion.".to_owned(),
+        since => format!("From microversion 1.{since}."),
+    };
+    let description = about["description"].as_str();
+    let description = description.map(|text| format!("{text} {versions}"));
+    about["description"] = json!(description.unwrap_or(versions));
     about["x-placement-microversions"] =
         json!({"min": format!("1.{since}"), "max": format!("1.{}", until.unwrap_or(newest))});
     match policy {
@@ -121,13 +121,11 @@ fn complete(about: &mut Value, route: &Route, method: &str) {
 fn errors(route: &Route, variants: &[&Operation], guarded: bool, reads: bool) -> Vec<&'static str> {
     let some = |has: fn(&Operation) -> bool| variants.iter().any(|one| has(one));
     let young = !some(|one| one.since == 0);
+    let always = [
+        "400", "406", "408", "413", "414", "429", "431", "500", "503",
+    ];
     let groups: [(bool, &[&str]); 6] = [
-        (
-            true,
-            &[
-                "400", "406", "408", "413", "414", "429", "431", "500", "503",
-            ],
-        ),
+        (true, &always),
         (guarded, &["401", "403", "421"]),
         (guarded, if reads { &["412"] } else { &["507"] }),
         (some(|one| one.too_old_is_405), &["405"]),
@@ -154,11 +152,9 @@ fn complete_error(status: &str, error: &mut Value) {
         "401" => "Unauthorized",
         _ => "Errors",
     };
-    error["content"] = json!({
-        "application/json": {"schema": reference("schemas", schema)},
-        "text/html": {"schema": {"type": "string"}},
-        "text/plain": {"schema": {"type": "string"}},
-    });
+    let text = json!({"schema": {"type": "string"}});
+    let json = json!({"schema": reference("schemas", schema)});
+    error["content"] = json!({"application/json": json, "text/html": text, "text/plain": text});
 }
 
 /// A reference to what the document describes once.
@@ -191,28 +187,21 @@ pub struct Guarded {
 
 /// Every operation that a policy rule guards.
 pub fn guarded() -> Vec<Guarded> {
-    let mut found: Vec<Guarded> = Vec::new();
-    for route in described() {
-        for operation in route.operations {
+    let guarded = described().flat_map(|route| {
+        route.operations.iter().filter_map(|operation| {
             let about = &DOCUMENT["paths"][route.path][operation.method.to_ascii_lowercase()];
-            let Some(rule) = operation.policy else {
-                continue;
-            };
-            let one = Guarded {
-                rule,
+            Some(Guarded {
+                rule: operation.policy?,
                 method: operation.method,
                 path: route.path,
                 summary: about["summary"].as_str().unwrap_or_default(),
-            };
-            // Some versions have an operation of their own.
-            if !(found.last()).is_some_and(|last| {
-                (last.rule, last.method, last.path) == (one.rule, one.method, one.path)
-            }) {
-                found.push(one);
-            }
-        }
-    }
-    found
+            })
+        })
+    });
+    let mut guarded: Vec<Guarded> = guarded.collect();
+    // Some versions have an operation of their own.
+    guarded.dedup_by_key(|one| (one.rule, one.method, one.path));
+    guarded
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@
 //! Source: the answers of OpenStack Placement 16.0.0 with WebOb 1.8.11.
 
 use std::borrow::Cow;
-use std::fmt::Write;
 
 use http::StatusCode;
 
@@ -28,39 +27,40 @@ pub(crate) struct Asked<'a> {
 /// The words before and after a message. White space is kept in HTML; in text it becomes blanks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Frame {
-    before: Cow<'static, str>,
+    before: String,
     after: &'static str,
 }
 
 impl Frame {
     /// The frame of a status. The sentences that repeat the request have their own white space.
     pub(super) fn of(status: StatusCode, asked: Asked<'_>) -> Self {
-        let own = |before: String| Self {
-            before: before.into(),
-            after: "",
-        };
-        match status {
-            StatusCode::METHOD_NOT_ALLOWED => own(format!(
-                "The method {} is not allowed for this resource. ",
-                asked.method
-            )),
+        let before = match status {
+            StatusCode::METHOD_NOT_ALLOWED => {
+                format!(
+                    "The method {} is not allowed for this resource. ",
+                    asked.method
+                )
+            }
             StatusCode::NOT_ACCEPTABLE => {
                 let accept = asked.accept.filter(|accept| !accept.is_empty());
-                own(format!(
+                let accept = accept.unwrap_or("application/json");
+                format!(
                     "The resource could not be generated that was acceptable to your browser\n\
-                     (content of type {}. ",
-                    accept.unwrap_or("application/json")
-                ))
+                     (content of type {accept}. "
+                )
             }
-            StatusCode::UNSUPPORTED_MEDIA_TYPE => own(format!(
-                "The request media type {} is not supported by this server.\n",
-                asked.content_type.unwrap_or("None")
-            )),
-            _ => Self {
-                before: sentence(status).into(),
-                after: "\n\n",
-            },
-        }
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => {
+                let given = asked.content_type.unwrap_or("None");
+                format!("The request media type {given} is not supported by this server.\n")
+            }
+            _ => {
+                return Self {
+                    before: sentence(status).to_owned(),
+                    after: "\n\n",
+                };
+            }
+        };
+        Self { before, after: "" }
     }
 
     /// The message in its frame as HTML.
@@ -75,7 +75,7 @@ impl Frame {
 
     /// The message in its frame as text. The message stands on the last line, alone.
     pub(super) fn text(&self, message: &str) -> String {
-        let [before, message, after] = [self.before.as_ref(), message, self.after].map(one_line);
+        let [before, message, after] = [&self.before, message, self.after].map(one_line);
         format!("{before}\n\n {message}{after}")
     }
 
@@ -129,10 +129,8 @@ fn without_tags(text: &str) -> String {
     {
         kept.push_str(before);
         // A line break divides words.
-        if name
-            .get(..2)
-            .is_some_and(|name| name.eq_ignore_ascii_case("br"))
-        {
+        let tag = name.get(..2).unwrap_or_default();
+        if tag.eq_ignore_ascii_case("br") {
             kept.push(' ');
         }
         rest = after;
@@ -142,19 +140,16 @@ fn without_tags(text: &str) -> String {
 }
 
 fn escape_html(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len() + 16);
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#x27;"),
-            c if c.is_ascii() => escaped.push(c),
-            c => write!(escaped, "&#{};", c as u32).expect("a String takes all text"),
-        }
-    }
-    escaped
+    let escaped = text.chars().map(|c| match c {
+        '&' => Cow::from("&amp;"),
+        '<' => "&lt;".into(),
+        '>' => "&gt;".into(),
+        '"' => "&quot;".into(),
+        '\'' => "&#x27;".into(),
+        c if c.is_ascii() => c.to_string().into(),
+        c => format!("&#{};", c as u32).into(),
+    });
+    escaped.collect()
 }
 
 #[cfg(test)]

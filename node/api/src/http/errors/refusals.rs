@@ -2,9 +2,7 @@
 
 use http::StatusCode;
 use placement_model::Refusal;
-use placement_model::types::{
-    Generation, Given, ProviderName, ProviderUuid, ResourceClassName, TraitName,
-};
+use placement_model::types::{Given, ProviderUuid, ResourceClassName};
 
 use super::error::{ApiError, Varies, joined};
 use super::write_kind::WriteKind;
@@ -14,39 +12,59 @@ use super::{code, not_found};
 pub(crate) fn refused(write: WriteKind<'_>, refusal: Refusal) -> ApiError {
     let conflict = |message: String| ApiError::conflict(code::UNDEFINED, message);
     let unable = |fact: String| conflict(format!("Unable to allocate inventory: {fact}"));
+    let bad = |message: String| ApiError::bad_request(message);
     match refusal {
         Refusal::ProviderNotFound(uuid) => match write {
             WriteKind::DeleteProvider => not_found::provider_to_delete(&uuid.to_string()),
             _ => not_found::provider(uuid, Varies::No),
         },
-        Refusal::DuplicateProviderUuid(uuid) => ApiError::conflict(
-            code::DUPLICATE_NAME,
-            format!("Conflicting resource provider uuid: {uuid} already exists."),
-        ),
-        Refusal::DuplicateProviderName(name) => duplicate_name(write, &name),
+        Refusal::DuplicateProviderUuid(uuid) => conflict(format!(
+            "Conflicting resource provider uuid: {uuid} already exists."
+        ))
+        .with_code(code::DUPLICATE_NAME),
+        Refusal::DuplicateProviderName(name) => conflict(match write {
+            WriteKind::UpdateProvider { .. } => {
+                format!("Conflicting resource provider {name} already exists.")
+            }
+            _ => format!("Conflicting resource provider name: {name} already exists."),
+        })
+        .with_code(code::DUPLICATE_NAME),
         Refusal::ParentNotFound(_) => {
             action_failed(write, "create", "parent provider UUID does not exist.")
         }
         Refusal::ParentLoop(_) => parent_loop(write),
-        Refusal::ReparentForbidden(_) => reparent_forbidden(write),
-        Refusal::ProviderHasChildren(uuid) => ApiError::conflict(
-            code::PROVIDER_HAS_CHILDREN,
-            format!(
-                "Unable to delete parent resource provider {uuid}: It has child resource providers. \
-                 Delete those first."
-            ),
-        ),
-        Refusal::ProviderInUse(uuid) => ApiError::conflict(
-            code::PROVIDER_IN_USE,
-            format!(
-                "Unable to delete resource provider {uuid}: Resource provider has allocations."
-            ),
-        ),
+        Refusal::ReparentForbidden(_) => {
+            let verb = match write {
+                WriteKind::UpdateProvider { clears_parent, .. } if clears_parent => "un-parenting",
+                _ => "re-parenting",
+            };
+            let reason = "a provider is not currently allowed. Microversion 1.37 allows it.";
+            action_failed(write, "update", &format!("{verb} {reason}"))
+        }
+        Refusal::ProviderHasChildren(uuid) => conflict(format!(
+            "Unable to delete parent resource provider {uuid}: It has child resource providers. \
+             Delete those first."
+        ))
+        .with_code(code::PROVIDER_HAS_CHILDREN),
+        Refusal::ProviderInUse(uuid) => conflict(format!(
+            "Unable to delete resource provider {uuid}: Resource provider has allocations."
+        ))
+        .with_code(code::PROVIDER_IN_USE),
         Refusal::ProviderGenerationConflict {
             provider,
             given,
             actual,
-        } => provider_generation_conflict(write, provider, given, actual),
+        } => conflict(match write {
+            WriteKind::ChangeProvider => format!(
+                "Resource provider's generation already changed. Please update the generation and try \
+                 again. (actual: {actual}, given: {given})"
+            ),
+            _ => format!(
+                "resource provider generation conflict for provider {provider}: actual: {actual}, \
+                 given: {given}. Read the provider again, then try again."
+            ),
+        })
+        .with_code(code::CONCURRENT_UPDATE),
 
         Refusal::ResourceClassNotFound(name) => class_not_found(write, &name.to_string()),
         Refusal::ResourceClassExists(name) => conflict(match write {
@@ -56,30 +74,31 @@ pub(crate) fn refused(write: WriteKind<'_>, refusal: Refusal) -> ApiError {
         Refusal::ResourceClassInUse(name) => conflict(format!(
             "Error in delete resource class: Cannot delete resource class {name}. Class is in use in inventory."
         )),
-        Refusal::ResourceClassStandardDelete(name) => ApiError::bad_request(format!(
+        Refusal::ResourceClassStandardDelete(name) => bad(format!(
             "Error in delete resource class: Cannot delete standard resource class {name}."
         )),
         Refusal::ResourceClassStandardUpdate(name) => {
-            ApiError::bad_request(format!("Cannot update standard resource class {name}"))
+            bad(format!("Cannot update standard resource class {name}"))
         }
-        Refusal::TraitsNotFound(traits) => traits_not_found(write, &traits),
+        Refusal::TraitsNotFound(names) => match write {
+            WriteKind::ChangeProvider => bad(format!("No such trait {}", joined(&names))),
+            _ => not_found::traits(&names),
+        },
         Refusal::TraitInUse(name) => conflict(format!(
             "The trait {name} is in use by a resource provider."
         )),
         Refusal::TraitStandard(name) => {
-            ApiError::bad_request(format!("Cannot delete standard trait {name}."))
+            bad(format!("Cannot delete standard trait {name}."))
         }
 
         Refusal::InventoryExists {
             provider,
             resource_class,
-        } => ApiError::conflict(
-            code::CONCURRENT_UPDATE,
-            format!(
-                "Update conflict: resource provider {provider} has an inventory of {resource_class} already. \
-                 Use PUT to change it."
-            ),
-        ),
+        } => conflict(format!(
+            "Update conflict: resource provider {provider} has an inventory of {resource_class} already. Use PUT to \
+             change it."
+        ))
+        .with_code(code::CONCURRENT_UPDATE),
         Refusal::InventoryNotFound {
             provider,
             resource_class,
@@ -94,10 +113,10 @@ pub(crate) fn refused(write: WriteKind<'_>, refusal: Refusal) -> ApiError {
             may_reserve_all,
         } => inventory_capacity(write, provider, &resource_class, may_reserve_all),
 
-        Refusal::AllocationProviderNotFound(provider) => ApiError::bad_request(format!(
+        Refusal::AllocationProviderNotFound(provider) => bad(format!(
             "Allocation for resource provider '{provider}' that does not exist."
         )),
-        Refusal::ReshapeProviderNotFound(provider) => ApiError::bad_request(format!(
+        Refusal::ReshapeProviderNotFound(provider) => bad(format!(
             "Resource provider {provider} in inventories not found: No resource provider with uuid \
              {provider} found"
         ))
@@ -109,13 +128,11 @@ pub(crate) fn refused(write: WriteKind<'_>, refusal: Refusal) -> ApiError {
         } => {
             let expected = actual.map_or("null".to_owned(), |actual| actual.to_string());
             let got = given.map_or("None".to_owned(), |given| given.to_string());
-            ApiError::conflict(
-                code::CONCURRENT_UPDATE,
-                format!(
-                    "consumer generation conflict - expected {expected} but got {got} (consumer \
-                     {consumer}). Read the consumer's allocations again, then try again."
-                ),
-            )
+            conflict(format!(
+                "consumer generation conflict - expected {expected} but got {got} (consumer {consumer}). Read the \
+                 consumer's allocations again, then try again."
+            ))
+            .with_code(code::CONCURRENT_UPDATE)
         }
         Refusal::ConsumerHasNoAllocations(consumer) => not_found::allocations(consumer),
         Refusal::AllocationWithoutInventory {
@@ -141,11 +158,10 @@ pub(crate) fn refused(write: WriteKind<'_>, refusal: Refusal) -> ApiError {
              requested amount would exceed the capacity."
         )),
 
-        Refusal::IdsExhausted => ApiError::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            code::UNDEFINED,
-            refusal.to_string(),
-        ),
+        Refusal::IdsExhausted => {
+            let status = StatusCode::SERVICE_UNAVAILABLE;
+            ApiError::new(status, code::UNDEFINED, refusal.to_string())
+        }
         // The client asks again, and the name leads to the one that is there now, or to none.
         Refusal::PartitionGone(_) => {
             let message = format!("The partition was deleted: {refusal}. Nothing was committed.");
@@ -165,60 +181,19 @@ pub(crate) fn refused(write: WriteKind<'_>, refusal: Refusal) -> ApiError {
     }
 }
 
-fn duplicate_name(write: WriteKind<'_>, name: &ProviderName) -> ApiError {
-    let message = match write {
-        WriteKind::UpdateProvider { .. } => {
-            format!("Conflicting resource provider {name} already exists.")
-        }
-        _ => format!("Conflicting resource provider name: {name} already exists."),
-    };
-    ApiError::conflict(code::DUPLICATE_NAME, message)
-}
-
 fn parent_loop(write: WriteKind<'_>) -> ApiError {
-    match write {
-        WriteKind::CreateProvider { .. } => action_failed(
-            write,
+    let (action, reason) = match write {
+        WriteKind::CreateProvider { .. } => (
             "create",
             "parent provider UUID cannot be same as UUID. Please set parent provider UUID to None \
              if there is no parent.",
         ),
-        _ => action_failed(
-            write,
+        _ => (
             "update",
             "creating loop in the provider tree is not allowed.",
         ),
-    }
-}
-
-fn reparent_forbidden(write: WriteKind<'_>) -> ApiError {
-    let reason = match write {
-        WriteKind::UpdateProvider {
-            clears_parent: true,
-            ..
-        } => "un-parenting a provider is not currently allowed. Microversion 1.37 allows it.",
-        _ => "re-parenting a provider is not currently allowed. Microversion 1.37 allows it.",
     };
-    action_failed(write, "update", reason)
-}
-
-fn provider_generation_conflict(
-    write: WriteKind<'_>,
-    provider: ProviderUuid,
-    given: Generation,
-    actual: Generation,
-) -> ApiError {
-    let message = match write {
-        WriteKind::ChangeProvider => format!(
-            "Resource provider's generation already changed. Please update the generation and try \
-             again. (actual: {actual}, given: {given})"
-        ),
-        _ => format!(
-            "resource provider generation conflict for provider {provider}: actual: {actual}, \
-             given: {given}. Read the provider again, then try again."
-        ),
-    };
-    ApiError::conflict(code::CONCURRENT_UPDATE, message)
+    action_failed(write, action, reason)
 }
 
 /// A new provider with an empty name.
@@ -262,15 +237,6 @@ fn class_not_found(write: WriteKind<'_>, name: &str) -> ApiError {
     }
 }
 
-fn traits_not_found(write: WriteKind<'_>, names: &[Given<TraitName>]) -> ApiError {
-    match write {
-        WriteKind::ChangeProvider => {
-            ApiError::bad_request(format!("No such trait {}", joined(names)))
-        }
-        _ => not_found::traits(names),
-    }
-}
-
 fn inventory_not_found(
     write: WriteKind<'_>,
     provider: ProviderUuid,
@@ -295,14 +261,15 @@ fn inventory_in_use(
 ) -> ApiError {
     let classes = joined(classes);
     let fact = format!("Inventory for '{classes}' on resource provider '{provider}' in use.");
-    match write {
-        WriteKind::DeleteInventory => ApiError::conflict(
+    let (code, message) = match write {
+        WriteKind::DeleteInventory => (
             code::CONCURRENT_UPDATE,
             format!("Unable to delete inventory of class {classes}: {fact}"),
         ),
-        WriteKind::DeleteInventories => ApiError::conflict(code::INVENTORY_IN_USE, fact),
-        _ => ApiError::conflict(code::INVENTORY_IN_USE, format!("update conflict: {fact}")),
-    }
+        WriteKind::DeleteInventories => (code::INVENTORY_IN_USE, fact),
+        _ => (code::INVENTORY_IN_USE, format!("update conflict: {fact}")),
+    };
+    ApiError::conflict(code, message)
 }
 
 fn inventory_capacity(
@@ -315,10 +282,9 @@ fn inventory_capacity(
         WriteKind::CreateInventory { .. } => "create",
         _ => "update",
     };
-    let limit = if may_reserve_all {
-        "greater than"
-    } else {
-        "greater than or equal to"
+    let limit = match may_reserve_all {
+        true => "greater than",
+        false => "greater than or equal to",
     };
     ApiError::bad_request(format!(
         "Unable to {verb} inventory for resource provider {provider}: Invalid inventory for \

@@ -103,18 +103,8 @@ struct Job {
     abandoned: Arc<AtomicBool>,
 }
 
-/// Why there is no answer.
-enum Unanswered {
-    /// The watch ended the search.
-    Interrupted,
-    Failed(ApiError),
-}
-
-impl From<ApiError> for Unanswered {
-    fn from(error: ApiError) -> Self {
-        Self::Failed(error)
-    }
-}
+/// Why there is no answer; `None`: the watch ended the search.
+type Unanswered = Option<ApiError>;
 
 impl Job {
     /// The answer if it takes little to make, as most do. `None`: it has to be made elsewhere, from
@@ -123,8 +113,8 @@ impl Job {
         let watch = |_steps| ControlFlow::Break(());
         match self.answer(Box::new(watch), AT_ONCE_MAX_BYTES, memory) {
             Ok(body) => Ok(Some(body)),
-            Err(Unanswered::Interrupted) => Ok(None),
-            Err(Unanswered::Failed(error)) => Err(error),
+            Err(None) => Ok(None),
+            Err(Some(error)) => Err(error),
         }
     }
 
@@ -132,17 +122,13 @@ impl Job {
         let deadline = self.settings.deadline;
         let watch = |_steps| {
             let late = self.clock.monotonic().saturating_sub(self.started) > deadline;
-            if late || self.abandoned.load(Ordering::Relaxed) {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
+            match late || self.abandoned.load(Ordering::Relaxed) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
             }
         };
         let answer = self.answer(Box::new(watch), usize::MAX, memory);
-        answer.map_err(|unanswered| match unanswered {
-            Unanswered::Interrupted => too_long(deadline),
-            Unanswered::Failed(error) => error,
-        })
+        answer.map_err(|unanswered| unanswered.unwrap_or_else(|| too_long(deadline)))
     }
 
     /// Searches and writes. What takes more than `most` bytes counts as interrupted.
@@ -155,7 +141,7 @@ impl Job {
         let mut take = |bytes| {
             memory.take(bytes)?;
             if bytes > most {
-                return Err(Unanswered::Interrupted);
+                return Err(None);
             }
             Ok(())
         };
@@ -164,7 +150,7 @@ impl Job {
             .candidates_watched(&self.request, watch)
             .map_err(|error| wrong_name(&error))?;
         if search.likely().saturating_mul(CANDIDATE_BYTES) > most {
-            return Err(Unanswered::Interrupted);
+            return Err(None);
         }
         let summaries = Summaries::new(&self.request);
         let mut writer = AnswerWriter::new(&self.state, &search, summaries, self.version);
@@ -190,7 +176,7 @@ impl Job {
         }
         search.complete(&mut writer.summaries);
         if search.interrupted() {
-            return Err(Unanswered::Interrupted);
+            return Err(None);
         }
         writer.finish(|bytes| take(kept_bytes + bytes))
     }

@@ -37,60 +37,43 @@ fn answer(
     context.modified(Answer::json(&body), modified)
 }
 
-/// Which traits to list.
-enum NameFilter<'a> {
-    All,
-    In(BTreeSet<&'a str>),
-    /// In either case.
-    StartsWith(&'a str),
-}
-
-impl<'a> NameFilter<'a> {
-    fn parse(text: Option<&'a str>) -> Result<Self, ApiError> {
-        let Some(text) = text else {
-            return Ok(Self::All);
-        };
-        match text.split_once(':') {
-            Some(("in", names)) => Ok(Self::In(names.split(',').collect())),
-            Some(("startswith", prefix)) => Ok(Self::StartsWith(prefix)),
-            // Other operators filter nothing.
-            Some(_) => Ok(Self::All),
-            None => Err(ApiError::bad_request(format!(
-                "Badly formatted name parameter. Expected name query string parameter in form: \
-                 ?name=[in|startswith]:[name1,name2|prefix]. Got: \"{text}\""
-            ))),
+/// Which names to list: those `in:` a list, or those that begin as `startswith:` says, in either case. Other operators
+/// filter nothing.
+fn name_filter(text: &str) -> Result<impl Fn(&str) -> bool, ApiError> {
+    let Some((operator, value)) = text.split_once(':') else {
+        return Err(ApiError::bad_request(format!(
+            "Badly formatted name parameter. Expected name query string parameter in form: \
+             ?name=[in|startswith]:[name1,name2|prefix]. Got: \"{text}\""
+        )));
+    };
+    let names: BTreeSet<&str> = value.split(',').collect();
+    Ok(move |name: &str| {
+        let start = name.get(..value.len());
+        match operator {
+            "in" => names.contains(name),
+            "startswith" => start.is_some_and(|start| start.eq_ignore_ascii_case(value)),
+            _ => true,
         }
-    }
-
-    fn admits(&self, name: &str) -> bool {
-        match self {
-            Self::All => true,
-            Self::In(names) => names.contains(name),
-            Self::StartsWith(prefix) => name
-                .get(..prefix.len())
-                .is_some_and(|start| start.eq_ignore_ascii_case(prefix)),
-        }
-    }
+    })
 }
 
 /// `GET /traits`.
 pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     let query = context.query()?;
     query.check(context.route, context.version)?;
-    let filter = NameFilter::parse(query.last("name"))?;
-    let associated = match query.last("associated").map(str::to_lowercase).as_deref() {
-        None => None,
-        Some("true") => Some(true),
-        Some("false") => Some(false),
-        Some(_) => {
-            return Err(ApiError::bad_request(
-                "The query parameter \"associated\" only accepts \"true\" or \"false\"",
-            ));
-        }
-    };
+    let filter = query.last("name").map(name_filter).transpose()?;
+    let associated = query.last("associated");
+    let associated = associated.map(|text| text.to_lowercase().parse::<bool>());
+    let associated = associated.transpose().map_err(|_| {
+        ApiError::bad_request(
+            "The query parameter \"associated\" only accepts \"true\" or \"false\"",
+        )
+    })?;
     let view = context.view().await?;
     let mut traits = view.state.traits(associated);
-    traits.retain(|(name, _)| filter.admits(name.as_str()));
+    if let Some(admits) = filter {
+        traits.retain(|(name, _)| admits(name.as_str()));
+    }
     Ok(answer(context, &traits, None))
 }
 

@@ -13,6 +13,7 @@ const ITEM_BYTES: usize = 4 * 1024;
 const FIRST_BYTES: usize = 16 * 1024;
 
 /// A body that is being written.
+#[derive(Default)]
 pub(crate) struct Chunks {
     closed: Vec<Bytes>,
     closed_bytes: usize,
@@ -22,9 +23,8 @@ pub(crate) struct Chunks {
 impl Chunks {
     pub(crate) fn new() -> Self {
         Self {
-            closed: Vec::new(),
-            closed_bytes: 0,
             open: Vec::with_capacity(FIRST_BYTES),
+            ..Self::default()
         }
     }
 

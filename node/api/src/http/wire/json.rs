@@ -137,10 +137,6 @@ impl<'de> Visitor<'de> for JsonSeed<'_> {
         Ok(Json::Text(value.to_owned()))
     }
 
-    fn visit_string<E>(self, value: String) -> Result<Json, E> {
-        Ok(Json::Text(value))
-    }
-
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Json, A::Error> {
         let mut items = Vec::new();
         while let Some(item) = seq.next_element_seed(JsonSeed(&mut *self.0))? {

@@ -31,16 +31,7 @@ pub(super) struct AnswerWriter<'a> {
     suffixes: Vec<Vec<u8>>,
     amounts: Vec<Amount<'a>>,
     pub(super) summaries: Summaries<'a>,
-    looks: Looks<'a>,
-}
-
-/// Writes summaries.
-struct Looks<'a> {
     state: &'a State,
-    version: Microversion,
-    outline: Arc<Outline<'a>>,
-    /// By the place of a provider in its tree.
-    looks: Vec<Look<'a>>,
 }
 
 /// What the summary of a provider shares with those of others, made ready. The trees of a cloud
@@ -63,9 +54,8 @@ impl<'a> AnswerWriter<'a> {
     ) -> Self {
         let outline = search.outline();
         let mut chunks = Chunks::new();
-        chunks
-            .item()
-            .extend_from_slice(b"{\"allocation_requests\":[");
+        let opening = b"{\"allocation_requests\":[";
+        chunks.item().extend_from_slice(opening);
         let classes = outline.classes().iter();
         Self {
             chunks,
@@ -75,12 +65,7 @@ impl<'a> AnswerWriter<'a> {
             suffixes: outline.suffixes().map(suffix_key).collect(),
             amounts: Vec::new(),
             summaries,
-            looks: Looks {
-                state,
-                version,
-                outline: outline.clone(),
-                looks: Vec::new(),
-            },
+            state,
             outline,
         }
     }
@@ -98,9 +83,8 @@ impl<'a> AnswerWriter<'a> {
         if !std::mem::take(&mut self.first) {
             json.push(b',');
         }
-        let providers = self
-            .amounts
-            .chunk_by(|one, other| one.node.id == other.node.id);
+        let amounts = &self.amounts;
+        let providers = amounts.chunk_by(|one, other| one.node.id == other.node.id);
         if !self.version.from(12) {
             json.extend_from_slice(b"{\"allocations\":[");
             put_each(json, providers, |json, amounts| {
@@ -137,37 +121,36 @@ impl<'a> AnswerWriter<'a> {
 
     /// Writes the summaries. `check` is told how many bytes there are after each.
     pub(super) fn finish<E>(
-        self,
+        mut self,
         mut check: impl FnMut(usize) -> Result<(), E>,
     ) -> Result<Vec<Bytes>, E> {
-        let (mut chunks, mut looks) = (self.chunks, self.looks);
+        let mut chunks = std::mem::take(&mut self.chunks);
         let opening = b"],\"provider_summaries\":{";
         chunks.item().extend_from_slice(opening);
+        // By the place of a provider in its tree.
+        let mut looks: Vec<Look<'a>> = Vec::new();
         let mut at = 0;
         let mut before: Option<&Tree> = None;
         for (tree, node) in self.summaries.nodes() {
             let same = before.is_some_and(|before| std::ptr::eq(before, tree));
-            at = if same { at + 1 } else { 0 };
+            at = if same { (at + 1) % LOOKS_MAX } else { 0 };
+            if looks.len() <= at {
+                looks.push(Look::default());
+            }
             let json = chunks.item();
             if before.replace(tree).is_some() {
                 json.push(b',');
             }
-            looks.put_summary(json, tree, node, at % LOOKS_MAX);
+            self.put_summary(json, tree, node, &mut looks[at]);
             check(chunks.bytes())?;
         }
         chunks.item().extend_from_slice(b"}}");
         Ok(chunks.finish())
     }
-}
 
-impl<'a> Looks<'a> {
-    /// A summary as this version shows it: below 1.27 only the classes asked for, traits from 1.17,
-    /// the place in the tree from 1.29.
-    fn put_summary(&mut self, json: &mut Vec<u8>, tree: &'a Tree, node: &'a Node, at: usize) {
-        if self.looks.len() <= at {
-            self.looks.resize_with(at + 1, Look::default);
-        }
-        let look = &mut self.looks[at];
+    /// Writes a summary as this version shows it: below 1.27 only the classes asked for, traits from 1.17, the place in
+    /// the tree from 1.29.
+    fn put_summary(&self, json: &mut Vec<u8>, tree: &'a Tree, node: &'a Node, look: &mut Look<'a>) {
         let classes = node.inventories.iter().map(|stock| stock.class);
         if !classes.eq(look.inventories.iter().copied()) {
             let requested = (!self.version.from(27)).then(|| self.outline.classes());
@@ -209,8 +192,8 @@ impl<'a> Look<'a> {
         requested: Option<&[&ResourceClassName]>,
     ) {
         self.inventories.clear();
-        self.inventories
-            .extend(stocks.iter().map(|stock| stock.class));
+        let classes = stocks.iter().map(|stock| stock.class);
+        self.inventories.extend(classes);
         let names = self.inventories.iter();
         let names = names.map(|class| state.resource_class_name(*class));
         let mut shown: Vec<(&ResourceClassName, usize)> = names
@@ -218,13 +201,9 @@ impl<'a> Look<'a> {
             .filter(|(name, _)| requested.is_none_or(|all| all.binary_search(name).is_ok()))
             .collect();
         shown.sort_unstable();
-        self.resources.clear();
-        self.resources
-            .extend(shown.into_iter().map(|(name, index)| {
-                let mut before = key(name);
-                before.extend_from_slice(b"{\"capacity\":");
-                (index, before)
-            }));
+        let key = |name| [key(name), b"{\"capacity\":".into()].concat();
+        let shown = shown.into_iter().map(|(name, index)| (index, key(name)));
+        self.resources = shown.collect();
     }
 
     /// In the order of their creation: the standard ones first. Tests of clients rely on it.

@@ -10,7 +10,7 @@ use super::member_of::parse_member_of;
 use super::resources::parse_resources;
 use super::string::Query;
 use super::traits::{parse_required, parse_root_required};
-use crate::http::errors::{ApiError, code};
+use crate::http::errors::{ApiError, code, joined};
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::{schema, spelling};
 
@@ -25,15 +25,15 @@ pub(crate) fn parse_candidates(
     query.check("/allocation_candidates", version)?;
     let mut request = parse_wide(query)?;
     request.groups = parse_groups(query, version)?;
-    check_groups(&request, version)?;
+    match version.from(36) {
+        true => check_resourceless(&request)?,
+        false => check_orphans(&request.groups)?,
+    }
     if version.from(22) {
         check_contradictions(&request.groups)?;
     }
-    let named = request
-        .groups
-        .iter()
-        .filter(|group| !group.suffix.is_empty())
-        .count();
+    let groups = request.groups.iter();
+    let named = groups.filter(|group| !group.suffix.is_empty()).count();
     if request.group_policy.is_none() && named > 1 {
         return Err(ApiError::bad_request(
             "The \"group_policy\" parameter is required when specifying more than one \
@@ -54,38 +54,36 @@ fn parse_wide(query: &Query) -> Result<CandidateRequest, ApiError> {
     };
     if let Some(value) = query.first("root_required") {
         if query.all("root_required").count() > 1 {
-            return Err(ApiError::bad_request(
-                "Query parameter 'root_required' may be specified only once.",
-            )
-            .with_code(code::DUPLICATE_KEY));
+            let message = "Query parameter 'root_required' may be specified only once.";
+            return Err(ApiError::bad_request(message).with_code(code::DUPLICATE_KEY));
         }
         let required = parse_root_required(value)?;
         request.root_required = required.any_of.into_iter().flatten().collect();
         request.root_forbidden = required.forbidden;
         let both = request.root_required.intersection(&request.root_forbidden);
-        let both: Vec<String> = both.map(ToString::to_string).collect();
+        let both: Vec<_> = both.collect();
         if !both.is_empty() {
-            return Err(ApiError::bad_request(format!(
+            return Err(bad_value(format!(
                 "Conflicting required and forbidden traits found in root_required: {}",
-                both.join(", ")
-            ))
-            .with_code(code::BAD_VALUE));
+                joined(&both)
+            )));
         }
     }
     for value in query.all("same_subtree") {
-        let suffixes: BTreeSet<String> = value
-            .split(',')
-            .map(|suffix| suffix.trim().to_owned())
-            .collect();
+        let suffixes = value.split(',').map(|suffix| suffix.trim().to_owned());
+        let suffixes: BTreeSet<String> = suffixes.collect();
         if suffixes.contains("") {
-            return Err(ApiError::bad_request(
+            return Err(bad_value(
                 "Empty string (unsuffixed group) can not be specified in `same_subtree` ",
-            )
-            .with_code(code::BAD_VALUE));
+            ));
         }
         request.same_subtree.push(suffixes);
     }
     Ok(request)
+}
+
+fn bad_value(message: impl Into<String>) -> ApiError {
+    ApiError::bad_request(message).with_code(code::BAD_VALUE)
 }
 
 /// The first of several limits counts, while the schema looks at the last.
@@ -164,104 +162,80 @@ fn split_key(key: &str, version: Microversion) -> Option<(&'static str, &str)> {
     keys.find_map(|(prefix, form)| Some((*prefix, form.suffix(key)?)))
 }
 
-/// Which groups may be without resources.
-fn check_groups(request: &CandidateRequest, version: Microversion) -> Result<(), ApiError> {
-    if version.from(36) {
-        check_resourceless(request)
-    } else {
-        check_orphans(&request.groups)
-    }
-}
-
+/// From 1.36 on groups of a subtree may be without resources.
 fn check_resourceless(request: &CandidateRequest) -> Result<(), ApiError> {
     let groups = &request.groups;
     if groups.iter().all(|group| group.resources.is_empty()) {
-        return Err(ApiError::bad_request(
-            "There must be at least one resources or resources[$S] parameter.",
-        )
-        .with_code(code::MISSING_VALUE));
+        let message = "There must be at least one resources or resources[$S] parameter.";
+        return Err(ApiError::bad_request(message).with_code(code::MISSING_VALUE));
     }
-    let subtree: BTreeSet<&str> = request
-        .same_subtree
-        .iter()
-        .flatten()
-        .map(String::as_str)
-        .collect();
-    let loose: Vec<&str> = groups
-        .iter()
-        .filter(|group| group.resources.is_empty() && !subtree.contains(group.suffix.as_str()))
-        .map(|group| group.suffix.as_str())
-        .collect();
+    let subtrees = request.same_subtree.iter().flatten();
+    let subtree: BTreeSet<&str> = subtrees.map(String::as_str).collect();
+    let known: Vec<&str> = groups.iter().map(|group| group.suffix.as_str()).collect();
+    let loose = groups.iter().zip(&known);
+    let loose =
+        loose.filter(|(group, name)| group.resources.is_empty() && !subtree.contains(*name));
+    let loose: Vec<&str> = loose.map(|(_, name)| *name).collect();
     if !loose.is_empty() {
-        return Err(ApiError::bad_request(format!(
+        return Err(bad_value(format!(
             "Resourceless suffixed group request should be specified in `same_subtree` query \
              param: bad group(s) - [{}].",
             loose.join(", ")
-        ))
-        .with_code(code::BAD_VALUE));
+        )));
     }
-    let known: Vec<&str> = groups.iter().map(|group| group.suffix.as_str()).collect();
-    let unknown: Vec<&str> = subtree
-        .into_iter()
-        .filter(|suffix| !known.contains(suffix))
-        .collect();
+    let unknown = subtree.into_iter().filter(|suffix| !known.contains(suffix));
+    let unknown: Vec<&str> = unknown.collect();
     if !unknown.is_empty() {
-        return Err(ApiError::bad_request(format!(
+        return Err(bad_value(format!(
             "Real suffixes should be specified in `same_subtree`: [{}] not found in [{}].",
             unknown.join(", "),
             known.join(", "),
-        ))
-        .with_code(code::BAD_VALUE));
+        )));
     }
     Ok(())
 }
 
+/// Before 1.36 every group asks for resources.
 fn check_orphans(groups: &[RequestGroup]) -> Result<(), ApiError> {
-    let orphans = |prefix: &str, has: fn(&RequestGroup) -> bool| {
-        let found = groups
-            .iter()
-            .filter(|group| group.resources.is_empty() && has(group));
+    let orphans = || groups.iter().filter(|group| group.resources.is_empty());
+    let keys = |prefix: &str, has: fn(&RequestGroup) -> bool| {
+        let found = orphans().filter(|group| has(group));
         let keys: Vec<String> = found
             .map(|group| format!("{prefix}{}", group.suffix))
             .collect();
-        (!keys.is_empty()).then(|| keys.join(", "))
+        keys.join(", ")
     };
-    if let Some(keys) = orphans("required", |group| !group.required.is_empty()) {
-        return Err(ApiError::bad_request(format!(
+    let traits = keys("required", |group| !group.required.is_empty());
+    let aggregates = keys("member_of", |group| {
+        !group.member_of.is_empty() || !group.not_member_of.is_empty()
+    });
+    Err(ApiError::bad_request(if !traits.is_empty() {
+        format!(
             "All traits parameters must be associated with resources.  Found the following \
-             orphaned traits keys: {keys}"
-        )));
-    }
-    let aggregates =
-        |group: &RequestGroup| !group.member_of.is_empty() || !group.not_member_of.is_empty();
-    if let Some(keys) = orphans("member_of", aggregates) {
-        return Err(ApiError::bad_request(format!(
+             orphaned traits keys: {traits}"
+        )
+    } else if !aggregates.is_empty() {
+        format!(
             "All member_of parameters must be associated with resources. Found the following \
-             orphaned member_of keys: {keys}"
-        )));
-    }
-    if groups.iter().any(|group| group.resources.is_empty()) {
-        return Err(ApiError::bad_request(
-            "All request groups must specify resources.",
-        ));
-    }
-    if groups.is_empty() {
-        return Err(ApiError::bad_request(
-            "At least one request group (`resources` or `resources{$S}`) is required.",
-        ));
-    }
-    Ok(())
+             orphaned member_of keys: {aggregates}"
+        )
+    } else if orphans().next().is_some() {
+        "All request groups must specify resources.".to_owned()
+    } else if groups.is_empty() {
+        "At least one request group (`resources` or `resources{$S}`) is required.".to_owned()
+    } else {
+        return Ok(());
+    }))
 }
 
 /// A set of which every member is forbidden cannot be had.
 fn check_contradictions(groups: &[RequestGroup]) -> Result<(), ApiError> {
     let mut contradictions = Vec::new();
     for group in groups {
-        for any_of in &group.required {
-            if any_of.is_subset(&group.forbidden) {
-                let shown: Vec<String> = any_of.iter().map(ToString::to_string).collect();
-                contradictions.push(format!("required{}: ({})", group.suffix, shown.join(", ")));
-            }
+        let sets = group.required.iter();
+        for any_of in sets.filter(|any_of| any_of.is_subset(&group.forbidden)) {
+            let shown = joined(&Vec::from_iter(any_of));
+            contradictions.push(format!("required{}: ({shown})", group.suffix));
         }
     }
     if contradictions.is_empty() {

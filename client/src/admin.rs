@@ -27,6 +27,7 @@ use placement_wire::{CheckReport, JoinToken, Member, NodeStatus, Partition, Topo
 use serde::Deserialize;
 
 use crate::client::Client;
+use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::request::ApiRequest;
 
@@ -54,10 +55,12 @@ impl Admin {
         Self { client, node: None }
     }
 
-    /// A member's own word: by its door, if it has one that is reached as this one is, else through this one. It is
-    /// asked once, for as long as `limit`.
+    /// One member: through its admin listener, if that is reached as this one is, else through this one. It is asked
+    /// once, for as long as `limit`.
     pub fn of(&self, member: &Member, limit: Duration) -> Result<Self, Error> {
-        let through_this = member.admin.is_empty() || self.client.is_of_this_machine();
+        // Behind a Unix socket no other node can be reached.
+        let is_local = self.client.endpoints().iter().all(Endpoint::is_socket);
+        let through_this = member.admin.is_empty() || is_local;
         let (client, node) = match through_this {
             true => (self.client.clone(), Some(member.id)),
             false => (self.client.at(&member.admin)?, None),

@@ -218,14 +218,14 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_backup_is_taken_in_pieces_of_any_size() {
+    fn a_backup_may_come_in_pieces_of_any_size() {
         for piece in [1, 7, 100, 1000] {
             assert_eq!(take(&backup(), piece), Ok(true));
         }
     }
 
     #[test]
-    fn what_is_cut_off_is_not_ended_and_what_is_changed_is_refused() {
+    fn a_short_backup_has_not_ended_and_a_changed_one_is_refused() {
         let whole = backup();
         for length in 0..whole.len() {
             assert_eq!(take(&whole[..length], 64), Ok(false), "{length}");

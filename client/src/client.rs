@@ -31,6 +31,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 /// A client of one cluster. Clones are cheap; they share connections and the choice of the node,
 /// and each has its own settings.
 #[derive(Clone)]
+#[must_use]
 pub struct Client {
     shared: Arc<Shared>,
     /// What all paths begin with.
@@ -140,28 +141,24 @@ impl Client {
     }
 
     /// Asks below this path, such as `/north`: where the API, or a partition of the cluster, is not at the root.
-    #[must_use]
     pub fn below(mut self, prefix: &str) -> Self {
         prefix.trim_end_matches('/').clone_into(&mut self.prefix);
         self
     }
 
     /// Sends this `X-Auth-Token` (default `admin`).
-    #[must_use]
     pub fn with_token(mut self, token: &str) -> Self {
         token.clone_into(&mut self.token);
         self
     }
 
     /// Speaks this microversion (default [`MICROVERSION_DEFAULT`]).
-    #[must_use]
     pub fn with_microversion(mut self, version: &str) -> Self {
         version.clone_into(&mut self.microversion);
         self
     }
 
     /// Asks every read for this promise; without it the node's default holds.
-    #[must_use]
     pub fn with_consistency(mut self, consistency: Consistency) -> Self {
         self.consistency = Some(consistency);
         self
@@ -169,21 +166,18 @@ impl Client {
 
     /// Reads its own writes (and everything it has read) on any node, without the leader: carries
     /// the greatest `Placement-Index` of the successful answers that it has seen. Clones made from the result share the session.
-    #[must_use]
     pub fn with_session(mut self) -> Self {
         self.session = Some(Arc::default());
         self
     }
 
     /// How long to wait for one answer before the attempt counts as lost (default 30 s).
-    #[must_use]
     pub fn with_attempt_timeout(mut self, limit: Duration) -> Self {
         self.attempt_timeout = limit;
         self
     }
 
     /// How long to go on trying altogether (default 30 s). Zero: each node at most once.
-    #[must_use]
     pub fn with_patience(mut self, limit: Duration) -> Self {
         self.patience = limit;
         self
@@ -192,7 +186,6 @@ impl Client {
     /// Also repeats writes whose outcome is unknown. Right for writes that a generation or a
     /// caller's uuid protects from happening twice; the repetition may then meet a conflict with
     /// the caller's own first attempt.
-    #[must_use]
     pub fn repeating_unknown(mut self) -> Self {
         self.repeat_unknown = true;
         self
@@ -201,11 +194,6 @@ impl Client {
     /// The nodes it knows.
     pub fn endpoints(&self) -> &[Endpoint] {
         &self.shared.endpoints
-    }
-
-    /// Whether all endpoints are sockets of this machine, behind which no other can be reached.
-    pub(crate) fn is_of_this_machine(&self) -> bool {
-        self.shared.endpoints.iter().all(Endpoint::is_socket)
     }
 
     /// The greatest `Placement-Index` of this session.

@@ -125,10 +125,9 @@ fn tls(trust: &Trust) -> Result<TlsConnector, String> {
 }
 
 fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
-    let found = CertificateDer::pem_file_iter(file).map_err(|error| wrong(file, &error))?;
-    let found: Vec<_> = found
-        .collect::<Result<_, _>>()
-        .map_err(|error| wrong(file, &error))?;
+    let found =
+        CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let found = found.map_err(|error| wrong(file, &error))?;
     match found.is_empty() {
         true => Err(wrong(file, &"has no certificate in it")),
         false => Ok(found),

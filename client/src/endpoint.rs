@@ -80,15 +80,15 @@ impl FromStr for Endpoint {
                 authority: digits.parse().map_err(unreadable)?,
             });
         }
-        let (scheme, rest) = match text.split_once("://") {
-            Some(("http", rest)) => (Scheme::HTTP, rest),
-            Some(("https", rest)) => (Scheme::HTTPS, rest),
-            Some((scheme, _)) => {
+        let (scheme, rest) = text.split_once("://").unwrap_or(("http", text));
+        let scheme = match scheme {
+            "http" => Scheme::HTTP,
+            "https" => Scheme::HTTPS,
+            other => {
                 return Err(bad(&format!(
-                    "the scheme `{scheme}` is not supported, only http, https and unix are"
+                    "the scheme `{other}` is not supported, only http, https and unix are"
                 )));
             }
-            None => (Scheme::HTTP, text),
         };
         let rest = rest.strip_suffix('/').unwrap_or(rest);
         let authority: Authority = rest.parse().map_err(unreadable)?;
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_reached_is_refused() {
+    fn texts_that_are_no_endpoint_are_refused() {
         for text in [
             "",
             "host",

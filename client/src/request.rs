@@ -22,6 +22,7 @@ pub(crate) fn encode(text: &str) -> String {
 
 /// A request: method, path, query, headers, body.
 #[derive(Debug, Clone)]
+#[must_use]
 pub struct ApiRequest {
     pub(crate) method: Method,
     pub(crate) path_and_query: String,
@@ -65,7 +66,6 @@ impl ApiRequest {
     }
 
     /// Adds a query parameter, encoded.
-    #[must_use]
     pub fn query(mut self, key: &str, value: &str) -> Self {
         let separator = match self.path_and_query.contains('?') {
             true => '&',
@@ -77,7 +77,6 @@ impl ApiRequest {
     }
 
     /// Sets a header, in place of the client's own of that name.
-    #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {
         match (name.parse(), value.parse()) {
             (Ok(name), Ok(value)) => self.headers.push((name, value)),
@@ -87,20 +86,17 @@ impl ApiRequest {
     }
 
     /// Asks for this microversion, such as `1.39` or `latest`.
-    #[must_use]
     pub fn microversion(self, version: &str) -> Self {
         self.header("openstack-api-version", &format!("placement {version}"))
     }
 
     /// Asks for this promise, in place of the client's own.
-    #[must_use]
     pub fn consistency(mut self, consistency: Consistency) -> Self {
         self.consistency = Some(consistency);
         self
     }
 
     /// A JSON body with its content type.
-    #[must_use]
     pub fn json(mut self, body: &impl Serialize) -> Self {
         match serde_json::to_vec(body) {
             Ok(bytes) => self.body = Bytes::from(bytes),
@@ -110,7 +106,6 @@ impl ApiRequest {
     }
 
     /// Any body; the content type is the caller's affair.
-    #[must_use]
     pub fn body(mut self, body: impl Into<Bytes>) -> Self {
         self.body = body.into();
         self

@@ -60,9 +60,7 @@ impl ApiResponse {
 
     /// `Retry-After` in whole seconds (RFC 9110 section 10.2.3; the form with a date is not used).
     pub fn retry_after(&self) -> Option<Duration> {
-        self.header("retry-after")?
-            .parse()
-            .ok()
-            .map(Duration::from_secs)
+        let seconds = self.header("retry-after")?.parse().ok()?;
+        Some(Duration::from_secs(seconds))
     }
 }

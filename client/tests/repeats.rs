@@ -95,7 +95,7 @@ async fn read(client: &Client) -> Result<ApiResponse, Error> {
 }
 
 #[tokio::test]
-async fn a_node_that_refuses_the_connection_is_passed_over_and_the_next_one_kept() {
+async fn the_next_node_is_kept_after_a_refused_connection() {
     let script = Script::new([refused(), answered("1.1"), answered("1.2")]);
     let client = script.client();
     write(&client).await.unwrap();
@@ -104,7 +104,7 @@ async fn a_node_that_refuses_the_connection_is_passed_over_and_the_next_one_kept
 }
 
 #[tokio::test]
-async fn a_write_that_may_have_arrived_is_never_sent_again() {
+async fn a_write_in_doubt_is_not_repeated() {
     for doubt in [lost(), unavailable("outcome_unknown")] {
         let script = Script::new([doubt]);
         let result = write(&script.client()).await;
@@ -117,7 +117,7 @@ async fn a_write_that_may_have_arrived_is_never_sent_again() {
 }
 
 #[tokio::test]
-async fn a_node_that_takes_a_write_and_answers_nothing_is_not_asked_first_again() {
+async fn a_node_that_does_not_answer_a_write_is_not_asked_first_again() {
     let script = Script::new([lost(), answered("1.1"), answered("1.2")]);
     let client = script.client();
     write(&client).await.unwrap_err();
@@ -127,7 +127,7 @@ async fn a_node_that_takes_a_write_and_answers_nothing_is_not_asked_first_again(
 }
 
 #[tokio::test]
-async fn a_node_that_is_asked_too_much_is_given_time_and_what_another_server_says_is_handed_on() {
+async fn a_429_of_a_node_is_repeated_and_one_of_a_proxy_is_returned() {
     let too_many = |code: &str| {
         let body = format!(r#"{{"errors": [{{"status": 429, "code": "{code}"}}]}}"#);
         let response = Response::builder().status(StatusCode::TOO_MANY_REQUESTS);
@@ -144,14 +144,14 @@ async fn a_node_that_is_asked_too_much_is_given_time_and_what_another_server_say
 }
 
 #[tokio::test]
-async fn unless_the_caller_says_so() {
+async fn a_write_in_doubt_is_repeated_if_the_caller_allows_it() {
     let script = Script::new([lost(), unavailable("outcome_unknown"), answered("1.1")]);
     write(&script.client().repeating_unknown()).await.unwrap();
     assert_eq!(script.hosts(), ["one", "two", "three"]);
 }
 
 #[tokio::test]
-async fn doubt_is_not_forgotten_when_later_attempts_do_no_harm() {
+async fn later_harmless_attempts_do_not_end_a_doubt() {
     let script = Script::new([lost(), refused(), refused()]);
     let client = script
         .client()
@@ -165,14 +165,14 @@ async fn doubt_is_not_forgotten_when_later_attempts_do_no_harm() {
 }
 
 #[tokio::test]
-async fn a_read_is_repeated_whatever_happened() {
+async fn a_read_is_always_repeated() {
     let script = Script::new([lost(), unavailable("outcome_unknown"), answered("1.1")]);
     read(&script.client()).await.unwrap();
     assert_eq!(script.hosts(), ["one", "two", "three"]);
 }
 
 #[tokio::test]
-async fn a_write_that_was_not_committed_goes_to_the_next_node_and_waits_as_long_as_all_ask_for() {
+async fn an_uncommitted_write_goes_to_the_next_node_and_waits_when_all_ask_for_time() {
     let nothing = || unavailable("nothing_committed");
     let script = Script::new([nothing(), nothing(), nothing(), answered("1.1")]);
     let started = Instant::now();
@@ -182,7 +182,7 @@ async fn a_write_that_was_not_committed_goes_to_the_next_node_and_waits_as_long_
 }
 
 #[tokio::test]
-async fn a_write_that_a_node_had_no_room_for_goes_to_the_next() {
+async fn a_write_refused_by_a_busy_node_goes_to_the_next() {
     let script = Script::new([unavailable("busy"), answered("1.1")]);
     write(&script.client()).await.unwrap();
     assert_eq!(script.hosts(), ["one", "two"]);
@@ -234,7 +234,7 @@ async fn a_session_carries_the_greatest_index_it_has_seen() {
 }
 
 #[tokio::test]
-async fn a_session_takes_no_token_from_an_answer_that_is_no_success() {
+async fn a_session_takes_tokens_from_successes_only() {
     let refusal = Response::builder()
         .status(StatusCode::PRECONDITION_FAILED)
         .header("placement-index", "8.1")

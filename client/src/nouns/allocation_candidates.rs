@@ -12,6 +12,7 @@ use crate::request::ApiRequest;
 
 /// A question for candidates: query parameters in the order given.
 #[derive(Debug, Clone)]
+#[must_use]
 pub struct CandidateQuery(ApiRequest);
 
 impl CandidateQuery {
@@ -24,13 +25,11 @@ impl CandidateQuery {
     }
 
     /// Adds any parameter, such as `required`, `member_of`, `in_tree`, `resources1`.
-    #[must_use]
     pub fn with(self, key: &str, value: &str) -> Self {
         Self(self.0.query(key, value))
     }
 
     /// At most this many.
-    #[must_use]
     pub fn limit(self, limit: u64) -> Self {
         self.with("limit", &limit.to_string())
     }

@@ -19,6 +19,7 @@ pub struct Allocation {
 
 /// Everything that one consumer shall hold: the body of a write.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[must_use]
 pub struct Claim {
     /// By provider. Empty: the consumer gives everything back.
     pub allocations: BTreeMap<Uuid, Allocation>,
@@ -49,7 +50,6 @@ impl Claim {
     }
 
     /// Amounts of a provider.
-    #[must_use]
     pub fn and(mut self, provider: Uuid, resources: &[(&str, u64)]) -> Self {
         let resources = resources
             .iter()
@@ -60,7 +60,6 @@ impl Claim {
     }
 
     /// For a consumer that exists and has this generation.
-    #[must_use]
     pub fn generation(mut self, consumer_generation: u64) -> Self {
         self.consumer_generation = Some(consumer_generation);
         self

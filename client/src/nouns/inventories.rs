@@ -11,6 +11,7 @@ use crate::request::ApiRequest;
 
 /// What a provider offers of one resource class. Amounts are in the class's unit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[must_use]
 pub struct Inventory {
     /// All there is.
     pub total: u64,
@@ -40,14 +41,12 @@ impl Inventory {
     }
 
     /// Overcommitted by this factor.
-    #[must_use]
     pub fn ratio(mut self, allocation_ratio: f64) -> Self {
         self.allocation_ratio = allocation_ratio;
         self
     }
 
     /// With this much kept back.
-    #[must_use]
     pub fn reserved(mut self, reserved: u64) -> Self {
         self.reserved = reserved;
         self

@@ -24,6 +24,7 @@ pub struct ResourceProvider {
 
 /// A provider to be created.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[must_use]
 pub struct NewProvider {
     /// Unique in the cluster, 1 to 200 characters.
     pub name: String,
@@ -46,14 +47,12 @@ impl NewProvider {
     }
 
     /// With a uuid of the caller's choice, which makes repeating the creation recognisable.
-    #[must_use]
     pub fn uuid(mut self, uuid: Uuid) -> Self {
         self.uuid = Some(uuid);
         self
     }
 
     /// Below another provider.
-    #[must_use]
     pub fn child_of(mut self, parent: Uuid) -> Self {
         self.parent_provider_uuid = Some(parent);
         self

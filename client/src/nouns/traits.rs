@@ -18,18 +18,7 @@ pub struct ProviderTraits {
     pub traits: BTreeSet<String>,
 }
 
-#[derive(Deserialize)]
-struct Listed {
-    traits: BTreeSet<String>,
-}
-
 impl Client {
-    /// `GET /traits`: every trait there is, standard and custom.
-    pub async fn traits(&self) -> Result<BTreeSet<String>, Error> {
-        let listed: Listed = self.read("/traits").await?;
-        Ok(listed.traits)
-    }
-
     /// `PUT /traits/{name}`: makes a custom trait; one that exists is fine.
     pub async fn ensure_trait(&self, name: &str) -> Result<(), Error> {
         let request = ApiRequest::put(&format!("/traits/{}", encode(name)));

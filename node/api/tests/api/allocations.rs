@@ -70,7 +70,7 @@ async fn an_instance_takes_grows_and_gives_back() {
 
 /// Below 1.12, where allocations are a list.
 #[tokio::test]
-async fn of_two_entries_of_one_provider_the_last_counts() {
+async fn the_last_of_two_entries_of_a_provider_counts() {
     let cloud = two_hosts().await;
     let item =
         |amount| json!({"resource_provider": {"uuid": uuid(1)}, "resources": {"VCPU": amount}});
@@ -90,26 +90,14 @@ async fn the_consumer_in_the_path_is_normalised_for_put_alone() {
         .version("1.27")
         .expect(204)
         .await;
-    assert_ne!(
-        cloud.get(&path(50)).send().await.json()["allocations"],
-        json!({})
-    );
-    assert_eq!(
-        cloud
-            .get(&format!("/allocations/{plain}"))
-            .send()
-            .await
-            .json()["allocations"],
-        json!({})
-    );
-    cloud
-        .delete(&format!("/allocations/{plain}"))
-        .expect(404)
-        .await;
+    assert_ne!(cloud.read(&path(50)).await["allocations"], json!({}));
+    let plain = format!("/allocations/{plain}");
+    assert_eq!(cloud.read(&plain).await["allocations"], json!({}));
+    cloud.delete(&plain).expect(404).await;
 }
 
 #[tokio::test]
-async fn what_many_consumers_hold_is_listed_elsewhere() {
+async fn holdings_of_many_consumers_are_listed_elsewhere() {
     let counting = Arc::new(Counting::default());
     let cloud = Cloud::offloading_to(counting.clone(), ApiSettings::default());
     cloud.provider(1, None).await;

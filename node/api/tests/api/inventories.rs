@@ -37,10 +37,7 @@ async fn one_inventory_is_made_read_changed_and_deleted() {
         (&answer["total"], &answer["allocation_ratio"]),
         (&json!(16), &json!(2))
     );
-    assert_eq!(
-        cloud.get(&one).send().await.json()["allocation_ratio"],
-        json!(2.0)
-    );
+    assert_eq!(cloud.read(&one).await["allocation_ratio"], json!(2.0));
     cloud
         .put(&one, changed)
         .refused(409, "resource provider generation conflict")
@@ -78,8 +75,8 @@ async fn the_whole_set_is_replaced() {
         "numbers are echoed as they were given"
     );
     assert_eq!(answer.json()["resource_provider_generation"], 1);
-    let read = cloud.get(&path(1)).expect(200).await;
-    assert_eq!(read.json()["inventories"]["VCPU"]["total"], json!(5));
+    let read = cloud.read(&path(1)).await;
+    assert_eq!(read["inventories"]["VCPU"]["total"], json!(5));
     let empty = set(1, json!({})).expect(200).await;
     assert_eq!(
         (empty.header("last-modified"), empty.header("cache-control")),

@@ -39,16 +39,9 @@ fn moved(parent: i64, child: i64) -> Value {
 async fn inventory_and_allocations_move_together() {
     let cloud = host_with_a_gpu_in_use().await;
     reshape(&cloud, moved(2, 0)).expect(204).await;
-    let held = cloud
-        .get(&format!("/allocations/{}", uuid(50)))
-        .send()
-        .await
-        .json();
+    let held = cloud.read(&format!("/allocations/{}", uuid(50))).await;
     assert_eq!(held["allocations"][uuid(2)]["resources"]["VGPU"], 1);
-    let old = cloud
-        .get(&format!("/resource_providers/{}/inventories", uuid(1)))
-        .send()
-        .await
-        .json();
+    let old = format!("/resource_providers/{}/inventories", uuid(1));
+    let old = cloud.read(&old).await;
     assert_eq!(old["inventories"], json!({}));
 }

@@ -22,12 +22,10 @@ async fn a_custom_class_lives_from_post_to_delete() {
         one,
         json!({"name": "CUSTOM_GOLD", "links": [{"rel": "self", "href": "/resource_classes/CUSTOM_GOLD"}]})
     );
+    let path = "/resource_classes/CUSTOM_GOLD";
+    cloud.delete(path).expect(204).await;
     cloud
-        .delete("/resource_classes/CUSTOM_GOLD")
-        .expect(204)
-        .await;
-    cloud
-        .get("/resource_classes/CUSTOM_GOLD")
+        .get(path)
         .refused(404, "No such resource class CUSTOM_GOLD")
         .await;
 }
@@ -46,16 +44,12 @@ async fn names_that_cannot_be_are_refused() {
         .post("/resource_classes", json!({"name": long}))
         .refused(400, "Failed validating 'maxLength'")
         .await;
-    cloud
-        .ask("PUT", "/resource_classes/CUSTOM_%22X")
-        .refused(400, "Malformed JSON")
-        .await;
-    cloud
-        .ask("PUT", "/resource_classes/VCPU")
-        .refused(400, "JSON does not validate")
-        .await;
-    cloud
-        .ask("PUT", "/resource_classes/CUSTOM_%5Cu0041")
-        .expect(400)
-        .await;
+    for (name, reason) in [
+        ("CUSTOM_%22X", "Malformed JSON"),
+        ("VCPU", "JSON does not validate"),
+        ("CUSTOM_%5Cu0041", ""),
+    ] {
+        let ask = cloud.ask("PUT", &format!("/resource_classes/{name}"));
+        ask.refused(400, reason).await;
+    }
 }

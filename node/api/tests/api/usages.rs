@@ -42,39 +42,34 @@ async fn usages(cloud: &Cloud, query: &str, version: &str) -> Value {
 #[tokio::test]
 async fn a_project_is_counted_whole_and_by_type() {
     let cloud = quotas().await;
-    assert_eq!(
-        usages(&cloud, "project_id=p", "1.9").await,
-        json!({"VCPU": 15, "DISK_GB": 5})
-    );
-    assert_eq!(
-        usages(&cloud, "project_id=p&user_id=u", "1.37").await,
-        json!({"VCPU": 3, "DISK_GB": 5})
-    );
     let instances = json!({"consumer_count": 2, "VCPU": 3, "DISK_GB": 5});
     let migrations = json!({"consumer_count": 1, "VCPU": 4});
     let unknown = json!({"consumer_count": 1, "VCPU": 8});
-    assert_eq!(
-        usages(&cloud, "project_id=p", "1.38").await,
-        json!({"INSTANCE": instances, "MIGRATION": migrations, "unknown": unknown})
-    );
-    assert_eq!(
-        usages(&cloud, "project_id=p&consumer_type=INSTANCE", "1.38").await,
-        json!({"INSTANCE": instances})
-    );
-    assert_eq!(
-        usages(&cloud, "project_id=p&consumer_type=unknown", "1.38").await,
-        json!({"unknown": unknown})
-    );
-    assert_eq!(
-        usages(&cloud, "project_id=p&consumer_type=all", "1.38").await,
-        json!({"all": {"consumer_count": 4, "VCPU": 15, "DISK_GB": 5}})
-    );
-    assert_eq!(
-        usages(&cloud, "project_id=q&consumer_type=all", "1.38").await,
-        json!({})
-    );
-    assert_eq!(
-        usages(&cloud, "project_id=p&consumer_type=allx", "1.38").await,
-        json!({})
-    );
+    let by_type = json!({"INSTANCE": instances, "MIGRATION": migrations, "unknown": unknown});
+    let all = json!({"all": {"consumer_count": 4, "VCPU": 15, "DISK_GB": 5}});
+    for (query, version, expected) in [
+        ("project_id=p", "1.9", json!({"VCPU": 15, "DISK_GB": 5})),
+        (
+            "project_id=p&user_id=u",
+            "1.37",
+            json!({"VCPU": 3, "DISK_GB": 5}),
+        ),
+        ("project_id=p", "1.38", by_type),
+        (
+            "project_id=p&consumer_type=INSTANCE",
+            "1.38",
+            json!({"INSTANCE": instances}),
+        ),
+        (
+            "project_id=p&consumer_type=unknown",
+            "1.38",
+            json!({"unknown": unknown}),
+        ),
+        ("project_id=p&consumer_type=all", "1.38", all),
+        ("project_id=q&consumer_type=all", "1.38", json!({})),
+        ("project_id=p&consumer_type=allx", "1.38", json!({})),
+    ] {
+        let found = usages(&cloud, query, version).await;
+        assert_eq!(found, expected, "{query} at {version}");
+    }
 }

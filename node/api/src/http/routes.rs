@@ -112,7 +112,6 @@ routes! {
 mod tests {
     use super::super::edge::route::Routes;
     use super::*;
-    use proptest::prelude::*;
 
     fn find(path: &str) -> Option<(&'static str, Vec<String>)> {
         Routes::of(ROUTES)
@@ -149,20 +148,7 @@ mod tests {
     #[test]
     fn allow_lists_each_method_once() {
         assert_eq!(Routes::of(ROUTES).find("/").unwrap().0.allow(), "GET");
-        assert_eq!(
-            Routes::of(ROUTES)
-                .find("/resource_classes/X")
-                .unwrap()
-                .0
-                .allow(),
-            "GET, PUT, DELETE"
-        );
-    }
-
-    proptest! {
-        #[test]
-        fn no_path_breaks_the_router(path in ".{0,60}") {
-            let _ = Routes::of(ROUTES).find(&path);
-        }
+        let (route, _) = Routes::of(ROUTES).find("/resource_classes/X").unwrap();
+        assert_eq!(route.allow(), "GET, PUT, DELETE");
     }
 }

@@ -80,7 +80,7 @@ impl ApiError {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, code, message).retry_after(after_s)
     }
 
-    pub(super) fn varying(self, varies: Varies) -> Self {
+    pub(crate) fn varying(self, varies: Varies) -> Self {
         Self { varies, ..self }
     }
 
@@ -103,8 +103,8 @@ impl ApiError {
     }
 
     /// 409.
-    pub(crate) fn conflict(code: &'static str, message: impl Into<String>) -> Self {
-        Self::new(StatusCode::CONFLICT, code, message)
+    pub(crate) fn conflict(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, code::UNDEFINED, message)
     }
 
     /// 401.
@@ -205,11 +205,6 @@ impl ApiError {
     /// 400 of a body that broke off.
     pub(crate) fn body_unreadable() -> Self {
         Self::bad_request("The body could not be read to its end. Send it again.")
-    }
-
-    /// 400 of a microversion that cannot be read.
-    pub(crate) fn malformed_version(message: impl Into<String>) -> Self {
-        Self::bad_request(message).varying(Varies::No)
     }
 
     /// 406 of a microversion that is not served; `min` and `max` are.

@@ -1,8 +1,10 @@
 //! The one table from the model's refusals to errors. Those whose text depends on the request have a function each.
 
+use std::fmt::Display;
+
 use http::StatusCode;
 use placement_model::Refusal;
-use placement_model::types::{Given, ProviderUuid, ResourceClassName};
+use placement_model::types::ProviderUuid;
 
 use super::error::{ApiError, Varies, joined};
 use super::write_kind::WriteKind;
@@ -10,12 +12,12 @@ use super::{code, not_found};
 
 /// The error of a refusal.
 pub(crate) fn refused(write: WriteKind<'_>, refusal: Refusal) -> ApiError {
-    let conflict = |message: String| ApiError::conflict(code::UNDEFINED, message);
+    let conflict = |message: String| ApiError::conflict(message);
     let unable = |fact: String| conflict(format!("Unable to allocate inventory: {fact}"));
     let bad = |message: String| ApiError::bad_request(message);
     match refusal {
         Refusal::ProviderNotFound(uuid) => match write {
-            WriteKind::DeleteProvider => not_found::provider_to_delete(&uuid.to_string()),
+            WriteKind::DeleteProvider => not_found::provider_to_delete(uuid),
             _ => not_found::provider(uuid, Varies::No),
         },
         Refusal::DuplicateProviderUuid(uuid) => conflict(format!(
@@ -66,7 +68,7 @@ pub(crate) fn refused(write: WriteKind<'_>, refusal: Refusal) -> ApiError {
         })
         .with_code(code::CONCURRENT_UPDATE),
 
-        Refusal::ResourceClassNotFound(name) => class_not_found(write, &name.to_string()),
+        Refusal::ResourceClassNotFound(name) => class_not_found(write, name),
         Refusal::ResourceClassExists(name) => conflict(match write {
             WriteKind::RenameResourceClass => format!("Resource class already exists: {name}"),
             _ => format!("Conflicting resource class already exists: {name}"),
@@ -102,16 +104,50 @@ pub(crate) fn refused(write: WriteKind<'_>, refusal: Refusal) -> ApiError {
         Refusal::InventoryNotFound {
             provider,
             resource_class,
-        } => inventory_not_found(write, provider, &resource_class),
+        } => match write {
+            WriteKind::DeleteInventory => {
+                let reason = format!("resource provider {provider} has none");
+                not_found::inventory_to_delete(resource_class, &reason)
+            }
+            _ => bad(format!(
+                "No inventory record with resource class for resource provider {provider}: No \
+                 inventory of class {resource_class} found. Use POST to create it."
+            )),
+        },
         Refusal::InventoryInUse {
             provider,
             resource_classes,
-        } => inventory_in_use(write, provider, &resource_classes),
+        } => {
+            let classes = joined(&resource_classes);
+            let fact = format!("Inventory for '{classes}' on resource provider '{provider}' in use.");
+            let (code, message) = match write {
+                WriteKind::DeleteInventory => (
+                    code::CONCURRENT_UPDATE,
+                    format!("Unable to delete inventory of class {classes}: {fact}"),
+                ),
+                WriteKind::DeleteInventories => (code::INVENTORY_IN_USE, fact),
+                _ => (code::INVENTORY_IN_USE, format!("update conflict: {fact}")),
+            };
+            conflict(message).with_code(code)
+        }
         Refusal::InventoryCapacity {
             provider,
             resource_class,
             may_reserve_all,
-        } => inventory_capacity(write, provider, &resource_class, may_reserve_all),
+        } => {
+            let verb = match write {
+                WriteKind::CreateInventory { .. } => "create",
+                _ => "update",
+            };
+            let limit = match may_reserve_all {
+                true => "greater than",
+                false => "greater than or equal to",
+            };
+            bad(format!(
+                "Unable to {verb} inventory for resource provider {provider}: Invalid inventory for \
+                 '{resource_class}' on resource provider '{provider}'. The reserved value is {limit} total."
+            ))
+        }
 
         Refusal::AllocationProviderNotFound(provider) => bad(format!(
             "Allocation for resource provider '{provider}' that does not exist."
@@ -216,80 +252,23 @@ fn action_failed(write: WriteKind<'_>, action: &str, reason: &str) -> ApiError {
     })
 }
 
-fn class_not_found(write: WriteKind<'_>, name: &str) -> ApiError {
+fn class_not_found(write: WriteKind<'_>, name: impl Display) -> ApiError {
     let missing = format!("No such resource class {name}.");
-    match write {
-        WriteKind::ReplaceInventories { provider } => ApiError::bad_request(format!(
+    ApiError::bad_request(match write {
+        WriteKind::ReplaceInventories { provider } => format!(
             "Unknown resource class in inventory for resource provider {provider}: {missing}"
-        )),
-        WriteKind::CreateInventory { provider } => ApiError::bad_request(format!(
-            "Unable to create inventory for resource provider {provider}: {missing}"
-        )),
-        WriteKind::DeleteInventory => not_found::inventory_to_delete(name, &missing),
-        WriteKind::Allocate { consumer } => ApiError::bad_request(format!(
-            "Unable to allocate inventory for consumer {consumer}: {missing}"
-        )),
-        WriteKind::AllocateMany => {
-            ApiError::bad_request(format!("Unable to allocate inventory {missing}"))
-        }
-        WriteKind::Reshape => ApiError::bad_request(format!("malformed reshaper data: {missing}")),
-        _ => not_found::resource_class(name),
-    }
-}
-
-fn inventory_not_found(
-    write: WriteKind<'_>,
-    provider: ProviderUuid,
-    class: &ResourceClassName,
-) -> ApiError {
-    match write {
-        WriteKind::DeleteInventory => {
-            let reason = format!("resource provider {provider} has none");
-            not_found::inventory_to_delete(class.as_str(), &reason)
-        }
-        _ => ApiError::bad_request(format!(
-            "No inventory record with resource class for resource provider {provider}: No \
-             inventory of class {class} found. Use POST to create it."
-        )),
-    }
-}
-
-fn inventory_in_use(
-    write: WriteKind<'_>,
-    provider: ProviderUuid,
-    classes: &[ResourceClassName],
-) -> ApiError {
-    let classes = joined(classes);
-    let fact = format!("Inventory for '{classes}' on resource provider '{provider}' in use.");
-    let (code, message) = match write {
-        WriteKind::DeleteInventory => (
-            code::CONCURRENT_UPDATE,
-            format!("Unable to delete inventory of class {classes}: {fact}"),
         ),
-        WriteKind::DeleteInventories => (code::INVENTORY_IN_USE, fact),
-        _ => (code::INVENTORY_IN_USE, format!("update conflict: {fact}")),
-    };
-    ApiError::conflict(code, message)
-}
-
-fn inventory_capacity(
-    write: WriteKind<'_>,
-    provider: ProviderUuid,
-    class: &Given<ResourceClassName>,
-    may_reserve_all: bool,
-) -> ApiError {
-    let verb = match write {
-        WriteKind::CreateInventory { .. } => "create",
-        _ => "update",
-    };
-    let limit = match may_reserve_all {
-        true => "greater than",
-        false => "greater than or equal to",
-    };
-    ApiError::bad_request(format!(
-        "Unable to {verb} inventory for resource provider {provider}: Invalid inventory for \
-         '{class}' on resource provider '{provider}'. The reserved value is {limit} total."
-    ))
+        WriteKind::CreateInventory { provider } => {
+            format!("Unable to create inventory for resource provider {provider}: {missing}")
+        }
+        WriteKind::Allocate { consumer } => {
+            format!("Unable to allocate inventory for consumer {consumer}: {missing}")
+        }
+        WriteKind::AllocateMany => format!("Unable to allocate inventory {missing}"),
+        WriteKind::Reshape => format!("malformed reshaper data: {missing}"),
+        WriteKind::DeleteInventory => return not_found::inventory_to_delete(name, &missing),
+        _ => return not_found::resource_class(name),
+    })
 }
 
 #[cfg(test)]
@@ -298,7 +277,7 @@ mod tests {
     use crate::http::errors::error::ErrorKind;
 
     #[test]
-    fn a_client_that_repeats_does_not_sleep_until_there_are_ids() {
+    fn exhausted_ids_have_no_retry_after() {
         let exhausted = refused(WriteKind::AllocateMany, Refusal::IdsExhausted);
         assert_eq!(exhausted.status, StatusCode::SERVICE_UNAVAILABLE);
         assert_eq!(exhausted.kind, ErrorKind::Plain);

@@ -3,6 +3,8 @@
 //! JSON follows the OpenStack API guideline on errors: `errors[0]` with `status`, `title`,
 //! `detail`, `request_id` and, from 1.23, `code`. 401 is built otherwise.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use http::StatusCode;
 use serde::Serialize;
@@ -57,10 +59,6 @@ impl ApiError {
 
     fn json(&self, frame: &Frame, asked: Asked<'_>) -> Bytes {
         #[derive(Serialize)]
-        struct Body<'a> {
-            errors: [One<'a>; 1],
-        }
-        #[derive(Serialize)]
         struct One<'a> {
             status: u16,
             title: &'a str,
@@ -78,17 +76,16 @@ impl ApiError {
             ErrorKind::UnacceptableVersion { min, max } => (Some(min), Some(max)),
             _ => (None, None),
         };
-        to_json(&Body {
-            errors: [One {
-                status: self.status.as_u16(),
-                title: self.title(),
-                detail: frame.text(&self.message),
-                code: is_given.then_some(self.code),
-                request_id: asked.request_id,
-                max_version,
-                min_version,
-            }],
-        })
+        let error = One {
+            status: self.status.as_u16(),
+            title: self.title(),
+            detail: frame.text(&self.message),
+            code: is_given.then_some(self.code),
+            request_id: asked.request_id,
+            max_version,
+            min_version,
+        };
+        to_json(&BTreeMap::from([("errors", [error])]))
     }
 
     fn json_unauthenticated(&self, frame: &Frame) -> Bytes {
@@ -137,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn with_keystone_401_has_the_words_of_its_middleware_and_our_reason() {
+    fn keystone_401_has_the_text_of_its_middleware_and_our_reason() {
         let error = ApiError::unauthenticated("Send a token.").challenge("http://keystone");
         let asked = Asked {
             method: "GET",

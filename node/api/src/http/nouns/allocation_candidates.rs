@@ -8,8 +8,7 @@
 mod writer;
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -33,6 +32,9 @@ use crate::world::{self, Clock};
 /// is called after: on this kind of machine either is well below a millisecond.
 const AT_ONCE_MAX_BYTES: usize = 64 * 1024;
 
+/// In such steps a search takes memory of what there is for all requests.
+const MEMORY_STEP_BYTES: usize = 64 * 1024;
+
 /// What one candidate adds to an answer with its provider's summary: rarely less.
 const CANDIDATE_BYTES: usize = 256;
 
@@ -49,6 +51,8 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     let seed = settings.randomize.then(|| api.ids.uuid().as_u64_pair().0);
     // All there are need no random beginning.
     request.seed = seed.filter(|_| request.limit.is_some());
+    // Dropped with the request's future, when its client is gone.
+    let waits = Arc::new(());
     let job = Job {
         started: context.begun,
         state: view.state,
@@ -57,36 +61,24 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
         seed,
         settings,
         clock: api.clock.clone(),
-        abandoned: Arc::new(AtomicBool::new(false)),
+        waiting: Arc::downgrade(&waits),
     };
-    let mut memory = Memory {
-        held: admission.bytes(),
-        max_bytes: job.settings.memory_max_bytes,
-    };
+    let mut memory = admission.bytes();
     if let Some(body) = job.run_briefly(&mut memory)? {
         return Ok(context.modified_now(Answer::chunks(body)));
     }
     let spent = api.clock.monotonic().saturating_sub(context.begun);
     let patience = job.settings.deadline.saturating_sub(spent);
     let turn = admission.search(patience).await?;
-    let _guard = AbandonOnDrop(job.abandoned.clone());
     let search = move || {
         // It searches on for a moment after its client is gone.
         let _turn = turn;
         job.run(&mut memory)
     };
     let found = world::compute(&*api.offload, search).await;
+    drop(waits);
     let body = found.unwrap_or_else(|| Err(ApiError::internal()))?;
     Ok(context.modified_now(Answer::chunks(body)))
-}
-
-/// Ends the search when the request's future is dropped: its client is gone.
-struct AbandonOnDrop(Arc<AtomicBool>);
-
-impl Drop for AbandonOnDrop {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 /// One search with all it needs.
@@ -100,7 +92,8 @@ struct Job {
     clock: Arc<dyn Clock>,
     /// With `randomize`.
     seed: Option<u64>,
-    abandoned: Arc<AtomicBool>,
+    /// Its request, as long as that waits.
+    waiting: Weak<()>,
 }
 
 /// Why there is no answer; `None`: the watch ended the search.
@@ -109,7 +102,7 @@ type Unanswered = Option<ApiError>;
 impl Job {
     /// The answer if it takes little to make, as most do. `None`: it has to be made elsewhere, from
     /// the beginning.
-    fn run_briefly(&self, memory: &mut Memory) -> Result<Option<Vec<Bytes>>, ApiError> {
+    fn run_briefly(&self, memory: &mut Held) -> Result<Option<Vec<Bytes>>, ApiError> {
         let watch = |_steps| ControlFlow::Break(());
         match self.answer(Box::new(watch), AT_ONCE_MAX_BYTES, memory) {
             Ok(body) => Ok(Some(body)),
@@ -118,11 +111,11 @@ impl Job {
         }
     }
 
-    fn run(&self, memory: &mut Memory) -> Result<Vec<Bytes>, ApiError> {
+    fn run(&self, memory: &mut Held) -> Result<Vec<Bytes>, ApiError> {
         let deadline = self.settings.deadline;
         let watch = |_steps| {
             let late = self.clock.monotonic().saturating_sub(self.started) > deadline;
-            match late || self.abandoned.load(Ordering::Relaxed) {
+            match late || self.waiting.strong_count() == 0 {
                 true => ControlFlow::Break(()),
                 false => ControlFlow::Continue(()),
             }
@@ -136,14 +129,20 @@ impl Job {
         &'a self,
         watch: Watch<'a>,
         most: usize,
-        memory: &mut Memory,
+        memory: &mut Held,
     ) -> Result<Vec<Bytes>, Unanswered> {
-        let mut take = |bytes| {
-            memory.take(bytes)?;
-            if bytes > most {
-                return Err(None);
+        let max = self.settings.memory_max_bytes;
+        let mut take = |bytes: usize| {
+            if bytes > max {
+                return Err(Some(ApiError::search_ended(format!(
+                    "The answer would take more than {max} bytes of memory. Ask with a limit, or for less."
+                ))));
             }
-            Ok(())
+            memory.grow_to(bytes.next_multiple_of(MEMORY_STEP_BYTES))?;
+            match bytes > most {
+                true => Err(None),
+                false => Ok(()),
+            }
         };
         let mut search = self
             .state
@@ -179,27 +178,6 @@ impl Job {
             return Err(None);
         }
         writer.finish(|bytes| take(kept_bytes + bytes))
-    }
-}
-
-/// The memory that one search takes of what there is for all requests.
-struct Memory {
-    held: Held,
-    max_bytes: usize,
-}
-
-impl Memory {
-    /// # Errors
-    /// 400 if it is more than one search may take, 503 if others have taken too much.
-    fn take(&mut self, bytes: usize) -> Result<(), ApiError> {
-        const STEP: usize = 64 * 1024;
-        if bytes > self.max_bytes {
-            return Err(ApiError::search_ended(format!(
-                "The answer would take more than {} bytes of memory. Ask with a limit, or for less.",
-                self.max_bytes
-            )));
-        }
-        self.held.grow_to(bytes.next_multiple_of(STEP))
     }
 }
 

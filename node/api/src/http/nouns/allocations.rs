@@ -15,7 +15,7 @@ use placement_model::types::{
 };
 use serde::Serialize;
 
-use super::invalid_json;
+use super::{invalid_json, listed};
 use crate::doors::SharedState;
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
@@ -59,9 +59,6 @@ struct ConsumerBody<'a, T: Serialize> {
     consumer_type: Option<&'a str>,
 }
 
-/// What more consumers hold is written away from the threads that serve requests.
-const CONSUMERS_AT_ONCE_MAX: usize = 500;
-
 /// `GET /allocations/{consumer_uuid}`. An unknown consumer has no allocations; that is not a 404.
 pub(crate) async fn of_consumer(context: &RequestContext) -> Result<Answer, ApiError> {
     let view = context.view().await?;
@@ -99,12 +96,8 @@ pub(crate) async fn of_provider(context: &RequestContext) -> Result<Answer, ApiE
     let provider = provider.filter(|uuid| view.state.place(uuid).is_some());
     let of = provider.ok_or_else(|| not_found::provider_with_allocations(context.param(0)))?;
     let version = context.version;
-    let write = move |consumers_max| provider_body(&view.state, of, version, consumers_max);
-    let written = match write(CONSUMERS_AT_ONCE_MAX) {
-        Some(written) => Some(written),
-        None => context.listed(move || Ok(write(usize::MAX))).await?,
-    };
-    let (body, modified) = written.ok_or_else(ApiError::internal)?;
+    let write = move |consumers_max| Ok(provider_body(&view.state, of, version, consumers_max));
+    let (body, modified) = listed(context, write).await?;
     Ok(context.modified(Answer::chunks(body), modified))
 }
 
@@ -200,7 +193,7 @@ fn parse_consumer(
     body: &Json,
     version: Microversion,
 ) -> Result<ConsumerAllocations, ApiError> {
-    let text = |key: &str| body.get(key).and_then(Json::text);
+    let text = |key: &str| body.at(key).text();
     let generation = match body.get("consumer_generation") {
         None => ConsumerGeneration::Unchecked,
         Some(value) => value.integer().map_or(ConsumerGeneration::New, |value| {
@@ -211,10 +204,10 @@ fn parse_consumer(
         None => ConsumerTypeUpdate::Keep,
         Some(name) => ConsumerTypeUpdate::Set(name.parse().map_err(invalid_json)?),
     };
-    let allocations = providers_in(body.get("allocations").unwrap_or(&Json::Null)).into_iter();
+    let allocations = providers_in(body.at("allocations")).into_iter();
     let allocations = allocations.map(|(provider, item)| ProviderAmounts {
         provider: Given::from(provider),
-        resources: parse_amounts(item.get("resources").unwrap_or(&Json::Null)),
+        resources: parse_amounts(item.at("resources")),
     });
     Ok(ConsumerAllocations {
         consumer: ConsumerUuid::from(consumer),
@@ -229,8 +222,8 @@ fn parse_consumer(
 /// A list below 1.12, a dict from then on. If a list names a provider twice, the last entry wins.
 fn providers_in(allocations: &Json) -> IndexMap<&str, &Json> {
     let listed = allocations.items().iter().map(|item| {
-        let provider = item.get("resource_provider").and_then(|of| of.get("uuid"));
-        (provider.and_then(Json::text).unwrap_or_default(), item)
+        let provider = item.at("resource_provider").at("uuid");
+        (provider.text().unwrap_or_default(), item)
     });
     listed.chain(allocations.members()).collect()
 }

@@ -90,8 +90,7 @@ pub(crate) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
 pub(crate) async fn create(context: &RequestContext) -> Result<Answer, ApiError> {
     let provider = context.provider_or_404()?;
     let body = context.body_below(provider).await?;
-    let class = body.get("resource_class").and_then(Json::text);
-    let class = class.unwrap_or_default();
+    let class = body.at("resource_class").text().unwrap_or_default();
     let resource_class = Given::from(class);
     let inventory = parse_record(class, &body);
     let inventory = context.found_below(provider, inventory).await?;
@@ -154,7 +153,7 @@ pub(crate) async fn replace(context: &RequestContext) -> Result<Answer, ApiError
         .submit(command, WriteKind::ReplaceInventories { provider })
         .await?;
     let (generation, at) = written(&done.reply)?;
-    let given = body.get("inventories").unwrap_or(&Json::Null).members();
+    let given = body.at("inventories").members();
     let modified = given.clone().next().map(|_| at);
     let answer = Answer::json(&ListBody {
         resource_provider_generation: generation,
@@ -192,23 +191,20 @@ fn capacity_rule(version: Microversion) -> CapacityRule {
 pub(crate) fn parse_set(
     body: &Json,
 ) -> Result<(Generation, BTreeMap<Given<ResourceClassName>, Inventory>), ApiError> {
-    let records = body.get("inventories").unwrap_or(&Json::Null);
-    let inventories = records
-        .members()
-        .map(|(class, record)| Ok((Given::from(class), parse_record(class, record)?)))
-        .collect::<Result<_, ApiError>>()?;
+    let records = body.at("inventories").members();
+    let records =
+        records.map(|(class, record)| Ok((Given::from(class), parse_record(class, record)?)));
+    let inventories = records.collect::<Result<_, ApiError>>()?;
     Ok((given_generation(body).unwrap_or_default(), inventories))
 }
 
 /// A record that fits the schema, or stands under a name that no class can have.
 fn parse_record(class: &str, record: &Json) -> Result<Inventory, ApiError> {
     let whole = |key: &str, default: i64| {
-        let given = record.get(key).and_then(Json::integer).unwrap_or(default);
-        u32::try_from(given).unwrap_or_default()
+        u32::try_from(record.at(key).integer().unwrap_or(default)).unwrap_or_default()
     };
-    let ratio = record.get("allocation_ratio").and_then(Json::number);
     // Negative zero becomes zero.
-    let ratio = ratio.unwrap_or(1.0) + 0.0;
+    let ratio = record.at("allocation_ratio").number().unwrap_or(1.0) + 0.0;
     if ratio < 0.0 || !ratio.is_finite() {
         return Err(ApiError::bad_request(format!(
             "Bad inventory {class}: allocation_ratio is {ratio}; give a finite number that is \

@@ -9,6 +9,7 @@ use placement_model::types::{Generation, Timestamp};
 use serde::Serialize;
 
 use super::edge::answer::Answer;
+use super::edge::request_context::RequestContext;
 use super::errors::ApiError;
 use super::wire::json::Json;
 
@@ -25,14 +26,29 @@ pub(crate) mod usages;
 
 /// The generation of a provider that the client last saw, if the body gives one.
 fn given_generation(body: &Json) -> Option<Generation> {
-    let given = body.get("resource_provider_generation");
-    given.and_then(Json::integer).map(Generation)
+    let given = body.at("resource_provider_generation").integer();
+    given.map(Generation)
 }
 
 /// The name that a body gives.
 fn name_in<N: FromStr<Err: Display>>(body: &Json) -> Result<N, ApiError> {
-    let name = body.get("name").and_then(Json::text).unwrap_or_default();
+    let name = body.at("name").text().unwrap_or_default();
     name.parse().map_err(invalid_json)
+}
+
+/// A list that needs a look at more rows is made away from the threads that serve requests.
+const ROWS_AT_ONCE_MAX: usize = 500;
+
+/// What `make` makes of at most so many rows; it returns `None` if there are more.
+async fn listed<T: Send + 'static>(
+    context: &RequestContext,
+    make: impl Fn(usize) -> Result<Option<T>, ApiError> + Send + 'static,
+) -> Result<T, ApiError> {
+    let made = match make(ROWS_AT_ONCE_MAX)? {
+        Some(made) => Some(made),
+        None => context.listed(move || make(usize::MAX)).await?,
+    };
+    made.ok_or_else(ApiError::internal)
 }
 
 /// A link in an answer.

@@ -9,28 +9,23 @@ use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
 use crate::http::edge::settings::Carried;
 use crate::http::errors::{ApiError, WriteKind};
-use crate::http::wire::json::Json;
 
 /// `POST /reshaper`.
 pub(crate) async fn reshape(context: &RequestContext) -> Result<Answer, ApiError> {
     let body = context.body().await?;
-    let given = body.get("inventories").unwrap_or(&Json::Null);
-    let inventories = given
-        .members()
-        .map(|(provider, set)| {
-            let (generation, inventories) = inventories::parse_set(set)?;
-            Ok(ReshapedInventories {
-                provider: Given::from(provider),
-                generation,
-                inventories,
-            })
+    let inventories = body.at("inventories").members().map(|(provider, set)| {
+        let (generation, inventories) = inventories::parse_set(set)?;
+        Ok(ReshapedInventories {
+            provider: Given::from(provider),
+            generation,
+            inventories,
         })
-        .collect::<Result<Vec<_>, ApiError>>()?;
+    });
+    let inventories = inventories.collect::<Result<Vec<_>, ApiError>>()?;
     context.admit(Carried::Providers, inventories.len())?;
     let sets = inventories.iter().map(|set| set.inventories.len());
     context.admit(Carried::Inventories, sets.sum())?;
-    let consumers = body.get("allocations").unwrap_or(&Json::Null);
-    let allocations = allocations::parse_consumers(context, consumers)?;
+    let allocations = allocations::parse_consumers(context, body.at("allocations"))?;
     let command = Command::Reshape(Reshape {
         inventories,
         allocations,

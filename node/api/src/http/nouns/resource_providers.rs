@@ -9,12 +9,11 @@ use placement_model::types::{Generation, Given, ProviderName, ProviderUuid};
 use placement_model::{Command, Reply};
 use serde::Serialize;
 
-use super::{Link, name_in};
+use super::{Link, listed, name_in};
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
 use crate::http::errors::{ApiError, Varies, WriteKind, joined, not_found, provider_without_name};
 use crate::http::wire::chunks::{Chunks, put};
-use crate::http::wire::json::Json;
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::query::{Query, parse_member_of, parse_required, parse_resources};
 use crate::http::wire::spelling;
@@ -50,25 +49,21 @@ impl<'a> ProviderBody<'a> {
             (11, "allocations", "/allocations"),
         ];
         let known = links.into_iter().filter(|(since, ..)| version.from(*since));
+        let links = known.map(|(_, rel, below)| Link {
+            rel,
+            href: format!("{path}{below}"),
+        });
         let nested = version.from(14);
         Self {
             uuid: provider.uuid,
             name: provider.name.as_str(),
             generation: provider.generation,
-            links: known
-                .map(|(_, rel, below)| Link {
-                    rel,
-                    href: format!("{path}{below}"),
-                })
-                .collect(),
+            links: links.collect(),
             parent_provider_uuid: nested.then_some(provider.parent),
             root_provider_uuid: nested.then_some(provider.root),
         }
     }
 }
-
-/// A list that takes a look at more providers is made away from the threads that serve requests.
-const LOOKS_AT_ONCE_MAX: usize = 500;
 
 /// `GET /resource_providers`.
 pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
@@ -82,22 +77,15 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
         let found = found.map_err(|error| bad_filter(&error))?;
         Ok::<_, ApiError>(found.map(|found| (list_body(&base_path, version, &found), found)))
     };
-    let (body, found) = match find(LOOKS_AT_ONCE_MAX)? {
-        Some(found) => found,
-        None => {
-            let found = context.listed(move || find(usize::MAX)).await?;
-            found.ok_or_else(ApiError::internal)?
-        }
-    };
+    let (body, found) = listed(context, find).await?;
     let modified = found.iter().map(|provider| provider.modified).max();
     Ok(context.modified(Answer::chunks(body), modified))
 }
 
 fn list_body(base_path: &str, version: Microversion, providers: &[Provider]) -> Vec<Bytes> {
     let mut chunks = Chunks::new();
-    chunks
-        .item()
-        .extend_from_slice(b"{\"resource_providers\":[");
+    let opening = b"{\"resource_providers\":[";
+    chunks.item().extend_from_slice(opening);
     chunks.put_each(providers, |json, provider| {
         put(json, &ProviderBody::new(base_path, version, provider));
     });
@@ -148,10 +136,7 @@ pub(crate) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
 pub(crate) async fn create(context: &RequestContext) -> Result<Answer, ApiError> {
     let body = context.body().await?;
     // An empty one is no other than a missing one.
-    let given = body
-        .get("uuid")
-        .and_then(Json::text)
-        .and_then(spelling::uuid);
+    let given = body.at("uuid").text().and_then(spelling::uuid);
     let uuid = ProviderUuid(given.unwrap_or_else(|| context.server.api.ids.uuid()));
     let name: ProviderName = name_in(&body)?;
     let write = WriteKind::CreateProvider {
@@ -161,11 +146,10 @@ pub(crate) async fn create(context: &RequestContext) -> Result<Answer, ApiError>
     if name.as_str().is_empty() {
         return Err(provider_without_name(uuid));
     }
-    let parent = body.get("parent_provider_uuid").and_then(Json::text);
     let command = Command::CreateProvider(CreateProvider {
         uuid,
         name: name.clone(),
-        parent: parent.map(Given::from),
+        parent: body.at("parent_provider_uuid").text().map(Given::from),
     });
     let done = context.submit(command, write).await?;
     let location = format!("/resource_providers/{uuid}");

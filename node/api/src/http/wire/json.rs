@@ -8,7 +8,8 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess,
 use serde::{Serialize, Serializer};
 
 /// A JSON value.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
 pub(crate) enum Json {
     /// `null`
     Null,
@@ -23,6 +24,7 @@ pub(crate) enum Json {
     /// A list.
     Array(Vec<Json>),
     /// An object, in the order in which its members first came.
+    #[serde(serialize_with = "write_members")]
     Object(IndexMap<String, Json>),
 }
 
@@ -46,6 +48,11 @@ impl Json {
             Self::Object(members) => members.get(key),
             _ => None,
         }
+    }
+
+    /// The member of an object, or null.
+    pub(crate) fn at(&self, key: &str) -> &Self {
+        self.get(key).unwrap_or(&Self::Null)
     }
 
     /// The members of an object; of anything else, none.
@@ -154,18 +161,11 @@ impl<'de> Visitor<'de> for JsonSeed<'_> {
     }
 }
 
-impl Serialize for Json {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Null => serializer.serialize_unit(),
-            Self::Bool(value) => serializer.serialize_bool(*value),
-            Self::Int(value) => serializer.serialize_i64(*value),
-            Self::Float(value) => serializer.serialize_f64(*value),
-            Self::Text(text) => serializer.serialize_str(text),
-            Self::Array(items) => serializer.collect_seq(items),
-            Self::Object(members) => serializer.collect_map(members),
-        }
-    }
+fn write_members<S: Serializer>(
+    members: &IndexMap<String, Json>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(members)
 }
 
 #[cfg(test)]
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_json_is_refused() {
+    fn text_that_is_not_json_is_refused() {
         for body in [
             "",
             "{",
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_may_hold_so_many_values_and_no_more() {
+    fn values_of_a_body_are_limited() {
         let body = br#"{"a": [1, null, {"b": "x"}]}"#;
         assert!(Json::parse(6, body).is_ok());
         assert!(Json::parse(5, body).unwrap_err().is_data());

@@ -2,9 +2,10 @@
 //! Source: the OpenStack API guideline on microversions, and what microversion-parse accepts.
 
 use std::fmt;
+use std::sync::LazyLock;
 
 use super::spelling;
-use crate::http::errors::ApiError;
+use crate::http::errors::{ApiError, Varies};
 
 /// The newest minor version.
 const NEWEST: i128 = 39;
@@ -12,17 +13,8 @@ const NEWEST: i128 = 39;
 const SERVICE: &str = "placement ";
 
 /// The header of each version.
-#[rustfmt::skip]
-const HEADERS: [&str; NEWEST as usize + 1] = [
-    "placement 1.0", "placement 1.1", "placement 1.2", "placement 1.3", "placement 1.4",
-    "placement 1.5", "placement 1.6", "placement 1.7", "placement 1.8", "placement 1.9",
-    "placement 1.10", "placement 1.11", "placement 1.12", "placement 1.13", "placement 1.14",
-    "placement 1.15", "placement 1.16", "placement 1.17", "placement 1.18", "placement 1.19",
-    "placement 1.20", "placement 1.21", "placement 1.22", "placement 1.23", "placement 1.24",
-    "placement 1.25", "placement 1.26", "placement 1.27", "placement 1.28", "placement 1.29",
-    "placement 1.30", "placement 1.31", "placement 1.32", "placement 1.33", "placement 1.34",
-    "placement 1.35", "placement 1.36", "placement 1.37", "placement 1.38", "placement 1.39",
-];
+static HEADERS: LazyLock<[String; NEWEST as usize + 1]> =
+    LazyLock::new(|| std::array::from_fn(|minor| format!("{SERVICE}1.{minor}")));
 
 /// The version of the API a client speaks: 1.0 to 1.39.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,7 +39,7 @@ impl Microversion {
 
     /// The value of the header that says which version an answer is in.
     pub(crate) fn header(self) -> &'static str {
-        HEADERS[usize::from(self.0)]
+        &HEADERS[usize::from(self.0)]
     }
 
     /// The number behind the point.
@@ -84,9 +76,10 @@ impl Microversion {
             Some((spelling::integer(major)?, spelling::integer(minor)?))
         });
         match numbers {
-            None => Err(ApiError::malformed_version(format!(
+            None => Err(ApiError::bad_request(format!(
                 "Invalid microversion: invalid version string: {text}; give two numbers, as in \"placement 1.39\""
-            ))),
+            ))
+            .varying(Varies::No)),
             Some((1, minor @ 0..=NEWEST)) => Ok(Self(minor as u8)),
             Some(_) => Err(ApiError::unacceptable_version(
                 format!(
@@ -116,15 +109,6 @@ mod tests {
     }
 
     #[test]
-    fn each_version_has_its_own_text() {
-        for minor in 0..=NEWEST as u8 {
-            let version = Microversion::new(minor);
-            assert_eq!(version.to_string(), format!("1.{minor}"));
-            assert_eq!(version.header(), format!("placement 1.{minor}"));
-        }
-    }
-
-    #[test]
     fn versions_are_found_in_every_spelling_that_clients_may_use() {
         assert_eq!(Microversion::parse(None), Ok(Microversion::MIN));
         for header in ["", "placement", "compute 2.1", "compute 2.1, identity 3.1"] {
@@ -145,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_version_differs_from_what_is_none_of_ours() {
+    fn malformed_versions_differ_from_unknown_ones() {
         for header in [
             "placement 1",
             "placement 1.2.3",

@@ -10,10 +10,9 @@ pub(crate) fn integer(text: &str) -> Option<i128> {
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    let beyond = if text.starts_with('-') {
-        i128::MIN
-    } else {
-        i128::MAX
+    let beyond = match text.starts_with('-') {
+        true => i128::MIN,
+        false => i128::MAX,
     };
     Some(text.parse().unwrap_or(beyond))
 }

@@ -85,26 +85,26 @@ impl<'a> AnswerWriter<'a> {
         }
         let amounts = &self.amounts;
         let providers = amounts.chunk_by(|one, other| one.node.id == other.node.id);
-        if !self.version.from(12) {
-            json.extend_from_slice(b"{\"allocations\":[");
-            put_each(json, providers, |json, amounts| {
-                json.extend_from_slice(b"{\"resource_provider\":{\"uuid\":");
-                put_uuid(json, &amounts[0].node.uuid.0);
-                json.extend_from_slice(b"},\"resources\":");
-                put_amounts(json, &self.classes, amounts);
-                json.push(b'}');
-            });
-            json.extend_from_slice(b"]}");
-            return;
-        }
-        json.extend_from_slice(b"{\"allocations\":{");
+        // A list below 1.12, a dict from then on.
+        let (open, before, between, close): (&[u8], &[u8], &[u8], u8) = match self.version.from(12)
+        {
+            true => (b"{\"allocations\":{", b"", b":{\"resources\":", b'}'),
+            false => (
+                b"{\"allocations\":[",
+                b"{\"resource_provider\":{\"uuid\":",
+                b"},\"resources\":",
+                b']',
+            ),
+        };
+        json.extend_from_slice(open);
         put_each(json, providers, |json, amounts| {
+            json.extend_from_slice(before);
             put_uuid(json, &amounts[0].node.uuid.0);
-            json.extend_from_slice(b":{\"resources\":");
+            json.extend_from_slice(between);
             put_amounts(json, &self.classes, amounts);
             json.push(b'}');
         });
-        json.push(b'}');
+        json.push(close);
         if self.version.from(34) {
             json.extend_from_slice(b",\"mappings\":{");
             let mappings = self.suffixes.iter().zip(self.outline.mappings(candidate));

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_comes_often_is_read_once() {
+    fn repeated_keys_are_read_once() {
         let traits = vec!["required=A,A,A,A,A".to_owned(); 3_400];
         assert_eq!(
             is_read_soon(traits.into_iter()).groups[0].required.len(),
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_limits_the_first_counts_and_the_last_is_checked() {
+    fn the_first_limit_counts_and_the_last_is_checked() {
         assert_eq!(
             parse("resources=VCPU:1&limit=3&limit=9", 16).unwrap().limit,
             Some(3)

@@ -9,7 +9,7 @@ use crate::http::wire::microversion::Microversion;
 use crate::http::wire::spelling;
 
 /// Which aggregates a group wants and does not want.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Default)]
 pub(crate) struct MemberOf {
     /// At least one of each set.
     pub(crate) any_of: Vec<BTreeSet<AggregateUuid>>,
@@ -34,8 +34,9 @@ pub(crate) fn parse_member_of(
     }
     let mut member_of = MemberOf::default();
     for value in values {
-        let (negative, aggregates) = parse_one(value)?;
-        if !negative {
+        let negative = value.strip_prefix('!');
+        let aggregates = parse_one(value, negative.unwrap_or(value))?;
+        if negative.is_none() {
             member_of.any_of.push(aggregates);
         } else if version.from(32) {
             member_of.forbidden.extend(aggregates);
@@ -49,11 +50,7 @@ pub(crate) fn parse_member_of(
     Ok(member_of)
 }
 
-fn parse_one(value: &str) -> Result<(bool, BTreeSet<AggregateUuid>), ApiError> {
-    let (negative, rest) = match value.strip_prefix('!') {
-        Some(rest) => (true, rest),
-        None => (false, value),
-    };
+fn parse_one(value: &str, rest: &str) -> Result<BTreeSet<AggregateUuid>, ApiError> {
     let uuids: Vec<&str> = match rest.strip_prefix("in:") {
         Some(list) => list.split(',').collect(),
         None if value.contains(',') => {
@@ -70,17 +67,13 @@ fn parse_one(value: &str) -> Result<(bool, BTreeSet<AggregateUuid>), ApiError> {
              UUID(s). Got: {wrong}"
         )));
     }
-    Ok((
-        negative,
-        uuids.into_iter().map(AggregateUuid::from).collect(),
-    ))
+    Ok(uuids.into_iter().map(AggregateUuid::from).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::http::wire::query::Query;
-    use proptest::prelude::*;
 
     const A: &str = "aaaaaaaa-0000-0000-0000-000000000001";
     const B: &str = "bbbbbbbb-0000-0000-0000-000000000002";
@@ -122,13 +115,6 @@ mod tests {
             &format!("in:{A},"),
         ] {
             assert_eq!(parse(&format!("member_of={value}"), 39), None, "{value:?}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn no_text_breaks_the_parser(text in ".{0,60}") {
-            let _ = parse(&format!("member_of={text}"), 39);
         }
     }
 }

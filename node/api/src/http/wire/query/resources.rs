@@ -30,23 +30,19 @@ pub(crate) fn parse_resources(
 }
 
 fn parse_amount(class: &str, text: &str) -> Result<u64, ApiError> {
-    let Some(amount) = spelling::integer(text) else {
-        return Err(ApiError::bad_request(format!(
-            "Requested resource {class} expected positive integer amount. Got: {text}."
-        )));
+    let problem = match spelling::integer(text) {
+        None => format!("expected positive integer amount. Got: {text}."),
+        Some(amount @ ..1) => format!("requires amount >= 1. Got: {amount}."),
+        Some(amount) => match i64::try_from(amount) {
+            Ok(amount) => return Ok(amount.unsigned_abs()),
+            Err(_) => {
+                let (max, got) = (i64::MAX, text.trim());
+                format!("requires an amount of at most {max}. Got: {got}.")
+            }
+        },
     };
-    if amount < 1 {
-        return Err(ApiError::bad_request(format!(
-            "Requested resource {class} requires amount >= 1. Got: {amount}."
-        )));
-    }
-    i64::try_from(amount).map(i64::unsigned_abs).map_err(|_| {
-        ApiError::bad_request(format!(
-            "Requested resource {class} requires an amount of at most {}. Got: {}.",
-            i64::MAX,
-            text.trim(),
-        ))
-    })
+    let message = format!("Requested resource {class} {problem}");
+    Err(ApiError::bad_request(message))
 }
 
 fn badly_formed(got: &str) -> ApiError {
@@ -59,7 +55,6 @@ fn badly_formed(got: &str) -> ApiError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     fn parse(text: &str) -> Option<Vec<(String, u64)>> {
         let found = parse_resources(text).ok()?;
@@ -99,13 +94,6 @@ mod tests {
             "VCPU:9223372036854775808",
         ] {
             assert_eq!(parse(text), None, "{text}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn no_text_breaks_the_parser(text in ".{0,40}") {
-            let _ = parse(&text);
         }
     }
 }

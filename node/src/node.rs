@@ -14,7 +14,7 @@ use placement_wire::NodeStatus;
 use tokio::time::{Instant, sleep};
 
 use self::listeners::Listeners;
-use self::servers::{Gates, Servers};
+use self::servers::Servers;
 use crate::admin::{Admin, OneAtATime, Recording, node_status};
 use crate::api_port::ApiPort;
 use crate::cluster::doors::partition::PartitionDoor;
@@ -224,12 +224,7 @@ impl Node {
             node.tasks.stop().await;
             return Err(error);
         }
-        let gates = Gates {
-            api: opened.secured.api,
-            peer: opened.secured.peer,
-            admin: opened.secured.admin,
-        };
-        servers.start(listeners, gates);
+        servers.start(listeners, opened.secured.gates);
         node.spawn_tasks(opened.secured.certificates);
         tracing::info!(
             node = node.bootstrap.config.node_id,
@@ -458,7 +453,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_node_is_alive_while_it_takes_requests_and_no_task_has_ended() {
+    fn node_is_alive_while_it_takes_requests_and_no_task_has_ended() {
         let (dir, runtime) = (tempfile::tempdir().unwrap(), Runtime::new().unwrap());
         let requests = Builder::new_multi_thread()
             .worker_threads(1)

@@ -31,8 +31,7 @@ use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
 use self::connections::Connections;
-pub(crate) use self::paced::Pace;
-use self::paced::{Linger, Paced, Patience};
+use self::paced::{Announced, Paced};
 use self::under_way::UnderWay;
 use crate::newest::Newest;
 use crate::tasks::Tasks;
@@ -88,8 +87,6 @@ pub(crate) struct HttpServer<A> {
     /// What is left for the connections of all listeners together.
     pub(crate) connections_left: Arc<Semaphore>,
     pub(crate) header_timeout: Duration,
-    /// How fast clients have to take their answers.
-    pub(crate) pace: Pace,
     /// Whether responses carry a `Date`, which is read from the system's clock.
     pub(crate) date: bool,
     pub(crate) open: Gauge,
@@ -192,7 +189,7 @@ impl<A: Answers> HttpServer<A> {
             .keep_alive_interval(HTTP2_PING)
             .max_concurrent_streams(HTTP2_STREAMS)
             .auto_date_header(self.date);
-        let (gate, pace, answers) = (self.gate.clone(), self.pace, answers.clone());
+        let (gate, answers) = (self.gate.clone(), answers.clone());
         let draining = self.drain.begun.clone();
         let purpose = self.purpose;
         async move {
@@ -207,9 +204,8 @@ impl<A: Answers> HttpServer<A> {
                 is_tls,
                 is_http2,
             } = admitted;
-            let (linger, patience) = (Linger::default(), Patience::default());
-            let paced = Paced::new(stream, pace, linger.clone(), patience.clone());
-            let stream = TokioIo::new(paced);
+            let announced = Announced::default();
+            let stream = TokioIo::new(Paced::new(stream, announced.clone()));
             let under_way = UnderWay::none();
             let idle = under_way.clone();
             let service = service_fn(move |request: Request<Incoming>| {
@@ -224,10 +220,10 @@ impl<A: Answers> HttpServer<A> {
                 let answering = is_http2.then(|| under_way.begin());
                 // Over HTTP/1 the answer before is written by now.
                 if answering.as_ref().is_none_or(|(_, is_only)| *is_only) {
-                    patience.renew();
+                    announced.response();
                 }
                 let answered = answers.clone().answer(request, peer);
-                let linger = linger.clone();
+                let announced = announced.clone();
                 async move {
                     let mut response = answered.await;
                     // In HTTP/2 there is no such header, and no connection is closed by it.
@@ -235,7 +231,7 @@ impl<A: Answers> HttpServer<A> {
                         response.headers_mut().remove(CONNECTION);
                         response = response.map(|body| answering.until_sent(body));
                     } else if response.headers().contains_key(CONNECTION) {
-                        linger.begin();
+                        announced.close();
                     }
                     Ok::<_, Infallible>(response)
                 }

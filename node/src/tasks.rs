@@ -26,20 +26,19 @@ pub(crate) struct Tasks {
 /// As long as a task that must live. Dropped with it, however it ends.
 struct Life {
     name: &'static str,
-    ended: Arc<watch::Sender<Option<&'static str>>>,
-    stop: CancellationToken,
+    tasks: Tasks,
 }
 
 impl Drop for Life {
     fn drop(&mut self) {
-        if self.stop.is_cancelled() {
+        if self.tasks.stop.is_cancelled() {
             return;
         }
         tracing::error!(
             task = self.name,
             "a task has ended that this node cannot be without; this is a bug"
         );
-        self.ended.send_if_modified(|first| {
+        self.tasks.ended.send_if_modified(|first| {
             let is_first = first.is_none();
             first.get_or_insert(self.name);
             is_first
@@ -87,8 +86,7 @@ impl Tasks {
     {
         let life = Life {
             name,
-            ended: self.ended.clone(),
-            stop: self.stop.clone(),
+            tasks: self.clone(),
         };
         self.spawn(async move {
             let _life = life;
@@ -104,13 +102,9 @@ impl Tasks {
     /// Waits until a task that had to live has ended.
     pub(crate) async fn until_one_ended(&self) -> &'static str {
         let mut ended = self.ended.subscribe();
-        loop {
-            if let Some(name) = *ended.borrow_and_update() {
-                return name;
-            }
-            let told = ended.changed().await;
-            told.expect("the sender is in `self`");
-        }
+        let name = ended.wait_for(Option::is_some).await;
+        let name = name.expect("the sender is in `self`");
+        name.expect("this is what is waited for")
     }
 
     /// Carries something out on the group's runtime while the caller, who may be on another one, waits
@@ -134,8 +128,7 @@ impl Tasks {
 
     /// Stops all tasks and waits until the last one is gone.
     pub(crate) async fn stop(&self) {
-        self.stop.cancel();
-        self.tracker.close();
+        self.abandon();
         self.tracker.wait().await;
     }
 
@@ -153,7 +146,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_end_of_a_task_that_must_live_is_told_unless_all_are_stopped() {
+    async fn end_of_a_vital_task_is_reported_unless_all_are_stopped() {
         let tasks = Tasks::here();
         tasks.spawn(ready(()));
         tasks.spawn_vital("waiting", pending());

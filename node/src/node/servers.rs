@@ -17,31 +17,19 @@ use crate::config::Config;
 use crate::descriptors;
 use crate::metrics::Metrics;
 use crate::rpc;
-use crate::serve::{Drain, HttpServer, Pace};
+use crate::serve::{Drain, HttpServer};
 use crate::tasks::Tasks;
-use crate::tls::Gate;
+use crate::tls::{Gate, Gates};
 use placement_api::access;
-use placement_api::http::MIN_BYTES_PER_S;
 use placement_api::net::Listener;
 
 /// How long a client may take to send the head of a request, from the end of the answer before: idle connections are
 /// closed after it, too, those of HTTP/2 included.
 const HEADER: Duration = Duration::from_secs(30);
-/// How fast clients have to send and take.
-const PACE: Pace = Pace {
-    min_bytes_per_s: MIN_BYTES_PER_S,
-};
 /// How long an operator's client may take to send the head of a request.
 const ADMIN_HEADER: Duration = Duration::from_secs(10);
 /// Connections of operators and monitors at once.
 const ADMIN_CONNECTIONS: usize = 256;
-
-/// How the connections of each listener are secured.
-pub(super) struct Gates {
-    pub(super) api: Gate,
-    pub(super) peer: Gate,
-    pub(super) admin: Gate,
-}
 
 /// Serves clients, other nodes, operators and monitors.
 pub(super) struct Servers {
@@ -61,14 +49,14 @@ pub(super) struct Servers {
 impl Servers {
     pub(super) fn start(self, listeners: Listeners, gates: Gates) {
         self.serve_peers(listeners.peer, gates.peer);
-        let places = descriptors::for_clients(
+        let permits = descriptors::for_clients(
             1 + listeners.partitions.len(),
             self.config.api.max_connections,
         );
         for (name, listener) in listeners.partitions {
-            self.serve_api(self.port.only(&name), listener, gates.api.clone(), &places);
+            self.serve_api(self.port.only(&name), listener, gates.api.clone(), &permits);
         }
-        self.serve_api(self.port.clone(), listeners.api, gates.api, &places);
+        self.serve_api(self.port.clone(), listeners.api, gates.api, &permits);
 
         let health = (self.admin.clone().numbers()).merge(self.admin.checks.clone().router());
         let orders = self.admin.clone().router();
@@ -104,7 +92,7 @@ impl Servers {
         port: ApiPort,
         listener: Box<dyn Listener>,
         gate: Gate,
-        places: &Arc<Semaphore>,
+        permits: &Arc<Semaphore>,
     ) {
         let settings = &self.config.api;
         let server = HttpServer {
@@ -114,8 +102,7 @@ impl Servers {
             gate,
             connections_max: settings.max_connections,
             connections_per_address_max: settings.max_connections_per_address(),
-            connections_left: places.clone(),
-            pace: PACE,
+            connections_left: permits.clone(),
             header_timeout: HEADER,
             date: self.date,
             open: self.metrics.http.connections().clone(),
@@ -148,7 +135,6 @@ impl Servers {
             connections_max: ADMIN_CONNECTIONS,
             connections_per_address_max: usize::MAX,
             connections_left: Arc::new(Semaphore::new(ADMIN_CONNECTIONS)),
-            pace: PACE,
             header_timeout: ADMIN_HEADER,
             date: self.date,
             open: Gauge::default(),

@@ -134,23 +134,18 @@ impl Frame {
     }
 
     /// The frames in which the message is sent: this one, behind as many pieces as it takes.
-    pub(crate) fn pieces(mut self, piece_bytes: usize) -> impl Iterator<Item = Self> {
-        let (kind, call) = (self.kind, self.call);
-        let mut ended = false;
+    pub(crate) fn pieces(self, piece_bytes: usize) -> impl Iterator<Item = Self> {
         if self.body.len() > piece_bytes {
             RarePath::SentInPieces.ran();
         }
+        let mut rest = Some(self);
         std::iter::from_fn(move || {
-            if ended {
-                return None;
+            let frame = rest.as_mut()?;
+            if frame.body.len() <= piece_bytes {
+                return rest.take();
             }
-            let kind = match self.body.len() > piece_bytes {
-                true => Kind::Piece,
-                false => kind,
-            };
-            ended = kind != Kind::Piece;
-            let length = self.body.len().min(piece_bytes);
-            Some(Self::new(kind, call, self.body.split_to(length)))
+            let piece = frame.body.split_to(piece_bytes);
+            Some(Self::new(Kind::Piece, frame.call, piece))
         })
     }
 

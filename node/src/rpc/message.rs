@@ -515,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_come_back_as_they_were_sent() {
+    fn messages_are_decoded_as_they_were_encoded() {
         let id = WireLogId {
             term: 3,
             node: 2,
@@ -528,14 +528,11 @@ mod tests {
         };
         for (last, cluster) in [(None, None), (Some(id), Some(Uuid::from_u128(7)))] {
             check(&[Hello {
-                oldest: 1,
-                newest: 2,
                 cluster,
-                from: 1,
                 to: last.map(|id| id.node),
                 introduction: true,
-                level: Level(2),
                 region: "north".to_owned(),
+                ..samples::hello()
             }]);
             check(&[AppendHead {
                 vote,
@@ -581,20 +578,10 @@ mod tests {
             ]);
             check(&[AppendReply::Flushed(last), AppendReply::Conflict(id)]);
         }
-        check(&[ReadIndexReply::NotLeader, ReadIndexReply::At { index: 7 }]);
-        check(&[Welcome {
-            version: 1,
-            node: 2,
-            level: Level(2),
-            region: "south".to_owned(),
-        }]);
+        check(&[samples::welcome()]);
         check(&[
             ReadPointReply::Leading {
-                vote: WireVote {
-                    term: 3,
-                    node: 2,
-                    committed: true,
-                },
+                vote,
                 index: 7,
                 voters: vec![BTreeSet::from([1, 2, 3])],
             },
@@ -640,6 +627,7 @@ mod tests {
             },
         ]);
         check(&[
+            ReadIndexReply::NotLeader,
             ReadIndexReply::At { index: 1 },
             ReadIndexReply::Unconfirmed { reason: reason() },
         ]);
@@ -672,29 +660,20 @@ mod tests {
 
     /// The first message of a connection may gain fields: no version is settled yet.
     #[test]
-    fn a_hello_with_fields_of_a_later_version_is_read() {
+    fn hello_with_fields_of_a_later_version_is_read() {
         #[derive(Serialize)]
         struct Later {
-            introduction: bool,
-            cluster: Option<Uuid>,
-            to: Option<u64>,
             later: Vec<u16>,
-            oldest: u16,
-            newest: u16,
-            from: u64,
-            level: Level,
-            region: String,
+            #[serde(flatten)]
+            hello: Hello,
         }
         let later = Later {
-            introduction: false,
-            cluster: None,
-            to: None,
             later: vec![5],
-            oldest: 1,
-            newest: 9,
-            from: 4,
-            level: Level(7),
-            region: String::new(),
+            hello: Hello {
+                newest: 9,
+                from: 4,
+                ..samples::hello()
+            },
         };
         let hello: Hello = wire::decode(&wire::encode_named(&later)).unwrap();
         assert_eq!((hello.newest, hello.from), (9, 4));

@@ -1,7 +1,7 @@
 //! openraft's calls to other nodes, over [`super::peers`].
 
 use std::collections::VecDeque;
-use std::future::Future;
+use std::future::{Future, pending};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use placement_raft_store::wire::{self, WireLogId};
 use placement_raft_store::{
     Entry, LogId, Member, Snapshot, SnapshotData, TypeConfig, Vote, runtime,
 };
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::channel::{Answer, CallError, Channel, Lane};
 use super::log_throttle::LogThrottle;
@@ -64,12 +64,13 @@ pub(crate) struct Limits {
 }
 
 /// Makes [`Network`]s.
+#[derive(Clone)]
 pub(crate) struct Networks {
     me: u64,
     peers: Arc<Peers>,
     limits: Limits,
     sending: Arc<Sending>,
-    said: Arc<LogThrottle>,
+    logged: Arc<LogThrottle>,
 }
 
 impl RaftNetworkFactory<TypeConfig> for Networks {
@@ -95,35 +96,27 @@ impl Networks {
             peers,
             limits,
             sending,
-            said: Arc::default(),
+            logged: Arc::default(),
         }
     }
 
     fn network(&self, target: u64, node: &Member, lane: Lane) -> Network {
         Network {
-            me: self.me,
+            shared: self.clone(),
             target,
             first_address: node.peer.clone(),
             lane,
-            peers: self.peers.clone(),
-            limits: self.limits,
-            sending: self.sending.clone(),
-            said: self.said.clone(),
         }
     }
 }
 
 /// openraft's way to one other node.
 pub(crate) struct Network {
-    me: u64,
+    shared: Networks,
     target: u64,
     /// Where it was when openraft asked for this.
     first_address: String,
     lane: Lane,
-    peers: Arc<Peers>,
-    limits: Limits,
-    sending: Arc<Sending>,
-    said: Arc<LogThrottle>,
 }
 
 type RpcResult<T> = Result<T, RPCError<TypeConfig>>;
@@ -131,7 +124,7 @@ type RpcResult<T> = Result<T, RPCError<TypeConfig>>;
 impl Network {
     /// Where the node is now: openraft keeps this value while the node moves.
     fn address(&self) -> String {
-        let known = self.peers.address_of(self.target);
+        let known = self.shared.peers.address_of(self.target);
         known.unwrap_or_else(|| self.first_address.clone())
     }
 
@@ -141,7 +134,7 @@ impl Network {
                 RPCError::Unreachable(Unreachable::from_string(error))
             }
             CallError::Unreadable(reason) => {
-                if self.said.is_due(self.target, "unreadable") {
+                if self.shared.logged.is_due(self.target, "unreadable") {
                     tracing::error!(
                         target_node = self.target,
                         reason,
@@ -152,7 +145,7 @@ impl Network {
             }
             CallError::Timeout(timeout) => RPCError::Timeout(Timeout {
                 action,
-                id: self.me,
+                id: self.shared.me,
                 target: self.target,
                 timeout,
             }),
@@ -173,7 +166,8 @@ impl Network {
         Q: serde::Serialize + Sync,
         A: serde::de::DeserializeOwned,
     {
-        self.peers
+        self.shared
+            .peers
             .call(
                 (self.target, &*self.address()),
                 Lane::Control,
@@ -193,6 +187,7 @@ impl Network {
     ) -> RpcResult<StreamAppendResult<TypeConfig>> {
         let call = async {
             let channel = self
+                .shared
                 .peers
                 .channel(self.target, &self.address(), self.lane)
                 .await?;
@@ -202,7 +197,7 @@ impl Network {
                 &request.entries,
                 request.prev_log_id.as_ref().map(WireLogId::from),
                 None,
-                self.limits.append_bytes_max,
+                self.shared.limits.append_bytes_max,
             );
             channel.call(Method::Append, &body, deadline).await
         };
@@ -248,12 +243,18 @@ impl Network {
     ) -> Result<SnapshotResponse<TypeConfig>, StreamingError<TypeConfig>> {
         // First of all: a snapshot for a node that is away would be written for no one.
         let address = self.address();
-        let reached = self.peers.channel(self.target, &address, Lane::Snapshot);
+        let reached = self
+            .shared
+            .peers
+            .channel(self.target, &address, Lane::Snapshot);
         (reached.await).map_err(|error| self.error(RPCTypes::InstallSnapshot, error))?;
         let call =
             |call| -> BoxFuture<'_, _> { Box::pin(async move { self.snapshot_call(&call).await }) };
-        let max = self.limits.snapshot_chunk_bytes;
-        let sent = self.sending.send(self.target, vote, &snapshot, max, call);
+        let max = self.shared.limits.snapshot_chunk_bytes;
+        let sent = self
+            .shared
+            .sending
+            .send(self.target, vote, &snapshot, max, call);
         match sent.await {
             Ok(vote) => Ok(SnapshotResponse::new(vote)),
             Err(Unsent::Call(error)) => Err(error),
@@ -267,8 +268,9 @@ impl Network {
         &self,
         call: &SnapshotCall,
     ) -> Result<SnapshotReply, StreamingError<TypeConfig>> {
-        let deadline = self.limits.snapshot_chunk_deadline;
-        self.peers
+        let deadline = self.shared.limits.snapshot_chunk_deadline;
+        self.shared
+            .peers
             .call(
                 (self.target, &*self.address()),
                 Lane::Snapshot,
@@ -321,11 +323,13 @@ impl RaftNetworkV2<TypeConfig> for Network {
                 return Ok(futures::stream::empty().boxed());
             };
             // There and back for TCP, twice for TLS, and once for the hello.
-            let way = self.peers.round_trips.to(self.target);
+            let way = self.shared.peers.round_trips.to(self.target);
             let greetings = way.map_or(Duration::ZERO, |way| way.mean * 4);
             let channel = timeout(
                 option.soft_ttl() + greetings,
-                self.peers.channel(self.target, &self.address(), self.lane),
+                self.shared
+                    .peers
+                    .channel(self.target, &self.address(), self.lane),
             )
             .await
             .unwrap_or_else(|_| Err(CallError::NotSent("cannot connect in time".to_owned())))
@@ -346,7 +350,7 @@ impl RaftNetworkV2<TypeConfig> for Network {
             };
             let answers = futures::stream::unfold(Some(appends), |appends| async move {
                 let mut appends = appends?;
-                let answer = appends.next().await?;
+                let answer = appends.next().await.transpose()?;
                 let goes_on = matches!(answer, Ok(Ok(_)));
                 Some((answer, goes_on.then_some(appends)))
             });
@@ -463,79 +467,64 @@ struct UnderWay {
     bytes: usize,
 }
 
+async fn first_answer(under_way: &mut VecDeque<UnderWay>) -> Result<Bytes, CallError> {
+    match under_way.front_mut() {
+        Some(first) => first.answer.wait().await,
+        None => pending().await,
+    }
+}
+
 impl<S> Appends<'_, S>
 where
     S: Stream<Item = AppendEntriesRequest<TypeConfig>> + Send + Unpin,
 {
     /// The next answer; `None` when all requests are answered and no more come.
-    async fn next(&mut self) -> Option<RpcResult<StreamAppendResult<TypeConfig>>> {
+    async fn next(&mut self) -> RpcResult<Option<StreamAppendResult<TypeConfig>>> {
         loop {
+            let count = self.under_way.len();
             let is_small = self.under_way_bytes < APPENDS_BYTES_MAX;
             let has_room = is_small
-                && match self.under_way.len() {
+                && match count {
                     0..APPENDS_MAX => true,
                     APPENDS_MAX..APPENDS_FAR_MAX => self.sent.elapsed() >= APPENDS_PAUSE,
                     _ => false,
                 };
-            let may_have_soon = is_small && !has_room && self.under_way.len() < APPENDS_FAR_MAX;
-            let soon = self.sent + APPENDS_PAUSE;
             if has_room && let Some((request, from)) = self.split.take() {
-                if let Err(error) = self.send(request, from) {
-                    return Some(Err(error));
-                }
+                self.send(request, from)?;
                 continue;
             }
             let may_send = !self.input_ended && has_room;
-            let Some(UnderWay { answer, .. }) = self.under_way.front_mut() else {
-                if !may_send {
-                    return None;
-                }
-                match self.input.next().await {
-                    Some(request) => {
-                        if let Err(error) = self.send(request, 0) {
-                            return Some(Err(error));
-                        }
-                    }
-                    None => self.input_ended = true,
-                }
-                continue;
-            };
-            let deadline = self.network.limits.append_deadline + upload(self.under_way_bytes);
+            let may_send_soon =
+                !self.input_ended && is_small && !has_room && count < APPENDS_FAR_MAX;
+            let deadline =
+                self.network.shared.limits.append_deadline + upload(self.under_way_bytes);
             tokio::select! {
                 biased;
-                answer = answer.wait() => {
+                answer = first_answer(&mut self.under_way), if count > 0 => {
                     if let Some(answered) = self.under_way.pop_front() {
                         self.under_way_bytes -= answered.bytes;
                     }
                     self.moved = Instant::now();
-                    return Some(match answer {
-                        Ok(answer) => self.network.append_reply(&answer),
-                        Err(error) => Err(self.network.error(RPCTypes::AppendEntries, error)),
-                    });
+                    let answer =
+                        answer.map_err(|error| self.network.error(RPCTypes::AppendEntries, error))?;
+                    return self.network.append_reply(&answer).map(Some);
                 }
                 request = self.input.next(), if may_send => match request {
-                    Some(request) => {
-                        if let Err(error) = self.send(request, 0) {
-                            return Some(Err(error));
-                        }
-                    }
+                    Some(request) => self.send(request, 0)?,
                     None => self.input_ended = true,
                 },
-                () = tokio::time::sleep_until(soon), if may_have_soon && !self.input_ended => {}
-                () = tokio::time::sleep_until(self.moved + deadline) => {
+                () = sleep_until(self.sent + APPENDS_PAUSE), if may_send_soon => {}
+                () = sleep_until(self.moved + deadline), if count > 0 => {
                     let error = CallError::Timeout(deadline);
-                    return Some(Err(self.network.error(RPCTypes::AppendEntries, error)));
+                    return Err(self.network.error(RPCTypes::AppendEntries, error));
                 }
+                else => return Ok(None),
             }
         }
     }
 
     /// Sends as much of a request as fits into one message, and keeps the rest.
-    fn send(
-        &mut self,
-        request: AppendEntriesRequest<TypeConfig>,
-        from: usize,
-    ) -> Result<(), RPCError<TypeConfig>> {
+    fn send(&mut self, request: AppendEntriesRequest<TypeConfig>, from: usize) -> RpcResult<()> {
         let entries: &[Entry] = &request.entries[from..];
         let previous = match from {
             0 => request.prev_log_id,
@@ -547,7 +536,7 @@ where
             entries,
             previous.as_ref().map(WireLogId::from),
             Some(self.stream.number),
-            self.network.limits.append_bytes_max,
+            self.network.shared.limits.append_bytes_max,
         );
         let answer = self
             .stream

@@ -622,7 +622,7 @@ mod tests {
     use crate::rpc::message::AppendReply;
     use crate::rpc::message::samples::{hello, welcome};
     use crate::tls::Link;
-    use crate::tls::samples::Authority;
+    use crate::tls::fixtures::Authority;
     use placement_api::net::{Net, TokioNet};
 
     const PATIENCE: Duration = Duration::from_secs(10);

@@ -42,7 +42,7 @@ struct Target {
     moved: Option<Instant>,
     /// All has arrived, and is being verified and installed.
     installing: bool,
-    /// Why it cannot take one, and when it is asked again.
+    /// When it is asked again, if it cannot take one now.
     put_off: Option<PutOff>,
 }
 
@@ -92,8 +92,7 @@ impl Sending {
             Ok(file) => file,
             Err(error) => {
                 let reason = format!("this node cannot write it down: {error}");
-                self.put_off(to, &reason);
-                return Err(Unsent::Again(reason));
+                return Err(self.put_off(to, reason));
             }
         };
         tracing::info!(
@@ -122,13 +121,9 @@ impl Sending {
                     self.targets.lock().remove(&to);
                     return Ok(vote.into());
                 }
-                SnapshotReply::NotNow { reason } => {
-                    self.put_off(to, &reason);
-                    return Err(Unsent::Again(reason));
-                }
+                SnapshotReply::NotNow { reason } => return Err(self.put_off(to, reason)),
                 SnapshotReply::Refused { reason } => {
-                    self.look_at_own(to, &reason).await;
-                    return Err(Unsent::Again(reason));
+                    return Err(self.look_at_own(to, reason).await);
                 }
             }
             if offset >= file.length() {
@@ -152,8 +147,7 @@ impl Sending {
                 Ok(data) => data,
                 Err(error) => {
                     let reason = format!("this node cannot read it: {error}");
-                    self.look_at_own(to, &reason).await;
-                    return Err(Unsent::Again(reason));
+                    return Err(self.look_at_own(to, reason).await);
                 }
             };
             let length = data.len() as u64;
@@ -205,40 +199,41 @@ impl Sending {
         }
     }
 
-    /// Leaves a node alone for a while, longer each time. Said once.
-    fn put_off(&self, to: u64, reason: &str) {
-        let mut targets = self.targets.lock();
-        let Some(target) = targets.get_mut(&to) else {
-            return;
-        };
-        let pause = match &target.put_off {
-            Some(before) => (before.pause * 2).min(AGAIN_MAX),
-            None => {
-                tracing::warn!(
-                    target_node = to,
-                    reason,
-                    "a node cannot take the snapshot that it needs; it is asked again now and then"
-                );
-                AGAIN_MIN
-            }
-        };
-        RarePath::SnapshotPutOff.ran();
-        target.moved = None;
-        target.put_off = Some(PutOff {
-            pause,
-            until: Instant::now() + pause,
-        });
+    /// Leaves a node alone for a while, longer each time. Logged once.
+    fn put_off<E>(&self, to: u64, reason: String) -> Unsent<E> {
+        if let Some(target) = self.targets.lock().get_mut(&to) {
+            let pause = match &target.put_off {
+                Some(before) => (before.pause * 2).min(AGAIN_MAX),
+                None => {
+                    tracing::warn!(
+                        target_node = to,
+                        reason,
+                        "a node cannot take the snapshot that it needs; it is asked again now and then"
+                    );
+                    AGAIN_MIN
+                }
+            };
+            RarePath::SnapshotPutOff.ran();
+            target.moved = None;
+            target.put_off = Some(PutOff {
+                pause,
+                until: Instant::now() + pause,
+            });
+        }
+        Unsent::Again(reason)
     }
 
     /// After the snapshot was found bad: it may be so on the disk of this node.
-    async fn look_at_own(&self, to: u64, reason: &str) {
+    async fn look_at_own<E>(&self, to: u64, reason: String) -> Unsent<E> {
         match self.drafts.mend().await {
-            Ok(true) => tracing::warn!(target_node = to, reason, "the snapshot is sent again"),
+            Ok(true) => {
+                tracing::warn!(target_node = to, reason, "the snapshot is sent again");
+                Unsent::Again(reason)
+            }
             Ok(false) => self.put_off(to, reason),
-            Err(error) => self.put_off(
-                to,
-                &format!("{reason}; it cannot be written again: {error}"),
-            ),
+            Err(error) => {
+                self.put_off(to, format!("{reason}; it cannot be written again: {error}"))
+            }
         }
     }
 
@@ -383,7 +378,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_interrupted_transfer_goes_on_where_it_ended() {
+    async fn interrupted_transfer_resumes_where_it_ended() {
         let mut origin = Origin::new(0).await;
         let until_30 = |call: &SnapshotCall| match call {
             SnapshotCall::Chunk { offset: 30, .. } => None,
@@ -407,7 +402,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_transfer_that_stands_still_keeps_nothing_waiting() {
+    async fn stalled_transfer_keeps_nothing_waiting() {
         let mut origin = Origin::new(0).await;
         let never = |call: &SnapshotCall| match call {
             SnapshotCall::Chunk { offset: 30, .. } => None,
@@ -426,7 +421,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_transfer_is_under_way_until_it_is_installed() {
+    async fn transfer_is_under_way_until_it_is_installed() {
         let mut origin = Origin::new(0).await;
         let snapshot = origin.snapshot().await;
         let call = |call: SnapshotCall| {
@@ -451,7 +446,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_node_without_room_is_asked_again_less_and_less_often_and_is_sent_nothing() {
+    async fn node_without_room_is_asked_less_and_less_often() {
         let mut origin = Origin::new(0).await;
         let no_room = |_: &SnapshotCall| {
             let reason = "no room".to_owned();
@@ -475,7 +470,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_refused_snapshot_is_built_again_if_it_is_bad() {
+    async fn refused_snapshot_is_built_again_if_it_is_bad() {
         let refused = |call: &SnapshotCall| match call {
             SnapshotCall::Finish { .. } => {
                 let reason = "it is damaged".to_owned();
@@ -508,7 +503,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_transfer_takes_no_more_than_it_may_and_half_of_the_link() {
+    async fn transfer_takes_its_rate_and_half_of_the_link_at_most() {
         for (rate, takes, expected) in [
             (CHUNK as u64, Duration::ZERO, Duration::from_secs(1)),
             (0, Duration::from_secs(3), Duration::from_secs(6)),

@@ -1,4 +1,4 @@
-//! A connection whose peer has to keep up: who takes an answer too slowly is cut off, and who is
+//! A connection whose peer has to keep up: a peer that takes an answer too slowly is cut off, and one that is
 //! answered before it has sent all gets the time to read the answer.
 
 use std::io::{self, ErrorKind};
@@ -11,6 +11,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use placement_api::http::MIN_BYTES_PER_S;
 use placement_api::net::BoxStream;
 
 /// How long a peer may keep this node waiting, however little it takes.
@@ -20,59 +21,47 @@ const LINGER: Duration = Duration::from_secs(1);
 /// How much of it.
 const LINGER_MAX_BYTES: usize = 1024 * 1024;
 
-/// How fast a peer has to take what it is sent.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Pace {
-    pub(crate) min_bytes_per_s: u64,
+/// What is announced to a connection about its responses.
+#[derive(Clone, Default)]
+pub(super) struct Announced(Arc<Flags>);
+
+#[derive(Default)]
+struct Flags {
+    closes: AtomicBool,
+    has_begun: AtomicBool,
 }
 
-/// Said before a connection is closed whose peer may still be sending.
-#[derive(Clone, Default)]
-pub(super) struct Linger(Arc<AtomicBool>);
+impl Announced {
+    /// The connection is closed after this response, and its peer may still be sending.
+    pub(super) fn close(&self) {
+        self.0.closes.store(true, Ordering::Relaxed);
+    }
 
-impl Linger {
-    pub(super) fn begin(&self) {
-        self.0.store(true, Ordering::Relaxed);
+    /// A response begins: only what the peer takes of it counts from then on.
+    pub(super) fn response(&self) {
+        self.0.has_begun.store(true, Ordering::Relaxed);
     }
 }
 
-/// Marks the beginning of a response: only what the peer takes of it counts from then on.
-#[derive(Clone, Default)]
-pub(super) struct Patience(Arc<AtomicBool>);
-
-impl Patience {
-    pub(super) fn renew(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-/// A stream with a pace.
+/// A stream whose peer has to take [`MIN_BYTES_PER_S`].
 pub(super) struct Paced {
     stream: BoxStream,
-    pace: Pace,
-    linger: Linger,
-    patience: Patience,
+    announced: Announced,
     /// Since when this node waits for the peer to take something.
     waiting: Option<Instant>,
     /// How long it has waited before, and how many bytes the peer has taken, of this response.
     waited: Duration,
     taken: u64,
     timer: Pin<Box<Sleep>>,
-    ending: Option<Ending>,
-}
-
-/// The write side is closed; what comes is thrown away.
-struct Ending {
-    left_bytes: usize,
+    /// The write side is closed; so many bytes that come are still thrown away.
+    ending: Option<usize>,
 }
 
 impl Paced {
-    pub(super) fn new(stream: BoxStream, pace: Pace, linger: Linger, patience: Patience) -> Self {
+    pub(super) fn new(stream: BoxStream, announced: Announced) -> Self {
         Self {
             stream,
-            pace,
-            linger,
-            patience,
+            announced,
             waiting: None,
             waited: Duration::ZERO,
             taken: 0,
@@ -83,8 +72,9 @@ impl Paced {
 
     /// Forgets what was before the response that has begun, if one has.
     fn begin_response(&mut self) {
-        if self.patience.0.load(Ordering::Relaxed) {
-            self.patience.0.store(false, Ordering::Relaxed);
+        let has_begun = &self.announced.0.has_begun;
+        if has_begun.load(Ordering::Relaxed) {
+            has_begun.store(false, Ordering::Relaxed);
             (self.waiting, self.waited, self.taken) = (None, Duration::ZERO, 0);
         }
     }
@@ -94,7 +84,7 @@ impl Paced {
         if self.waiting.is_none() {
             let now = Instant::now();
             self.waiting = Some(now);
-            let earned = Duration::from_secs(self.taken / self.pace.min_bytes_per_s);
+            let earned = Duration::from_secs(self.taken / MIN_BYTES_PER_S);
             let left = (GRACE + earned).saturating_sub(self.waited);
             self.timer.as_mut().reset(now + left);
         }
@@ -105,28 +95,35 @@ impl Paced {
         ))
     }
 
-    fn took(&mut self, bytes: usize) {
+    /// Counts what the peer has taken by a write, if it has.
+    fn written(
+        &mut self,
+        cx: &mut Context<'_>,
+        taken: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        let Poll::Ready(taken) = taken else {
+            return self.wait(cx).map(Err);
+        };
         if let Some(since) = self.waiting.take() {
             self.waited += since.elapsed();
         }
-        self.taken += bytes as u64;
+        self.taken += *taken.as_ref().unwrap_or(&0) as u64;
+        Poll::Ready(taken)
     }
 
-    /// Reads what the peer still sends, so that it is not told of a broken connection before it has
+    /// Reads what the peer still sends, so that it sees no broken connection before it has
     /// read its answer.
     fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let ending = self.ending.get_or_insert_with(|| {
+        let left_bytes = self.ending.get_or_insert_with(|| {
             self.timer.as_mut().reset(Instant::now() + LINGER);
-            Ending {
-                left_bytes: LINGER_MAX_BYTES,
-            }
+            LINGER_MAX_BYTES
         });
         let mut space = [0; 4096];
-        while ending.left_bytes > 0 && self.timer.as_mut().poll(cx).is_pending() {
+        while *left_bytes > 0 && self.timer.as_mut().poll(cx).is_pending() {
             let mut buffer = ReadBuf::new(&mut space);
             match ready!(Pin::new(&mut self.stream).poll_read(cx, &mut buffer)) {
                 Ok(()) if !buffer.filled().is_empty() => {
-                    ending.left_bytes = ending.left_bytes.saturating_sub(buffer.filled().len());
+                    *left_bytes = left_bytes.saturating_sub(buffer.filled().len());
                 }
                 _ => break,
             }
@@ -152,13 +149,8 @@ impl AsyncWrite for Paced {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         self.begin_response();
-        match Pin::new(&mut self.stream).poll_write(cx, bytes) {
-            Poll::Pending => self.wait(cx).map(Err),
-            Poll::Ready(taken) => {
-                self.took(*taken.as_ref().unwrap_or(&0));
-                Poll::Ready(taken)
-            }
-        }
+        let taken = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.written(cx, taken)
     }
 
     fn poll_write_vectored(
@@ -167,13 +159,8 @@ impl AsyncWrite for Paced {
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         self.begin_response();
-        match Pin::new(&mut self.stream).poll_write_vectored(cx, bytes) {
-            Poll::Pending => self.wait(cx).map(Err),
-            Poll::Ready(taken) => {
-                self.took(*taken.as_ref().unwrap_or(&0));
-                Poll::Ready(taken)
-            }
-        }
+        let taken = Pin::new(&mut self.stream).poll_write_vectored(cx, bytes);
+        self.written(cx, taken)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -187,7 +174,7 @@ impl AsyncWrite for Paced {
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.ending.is_none() {
             ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;
-            if !self.linger.0.load(Ordering::Relaxed) {
+            if !self.announced.0.closes.load(Ordering::Relaxed) {
                 return Poll::Ready(Ok(()));
             }
         }
@@ -197,18 +184,19 @@ impl AsyncWrite for Paced {
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
     use super::*;
 
-    const PACE: Pace = Pace {
-        min_bytes_per_s: 1024,
-    };
+    fn paced(stream: DuplexStream) -> (Paced, Announced) {
+        let announced = Announced::default();
+        (Paced::new(Box::new(stream), announced.clone()), announced)
+    }
 
     #[tokio::test(start_paused = true)]
-    async fn who_takes_nothing_is_cut_off() {
+    async fn peer_that_takes_nothing_is_cut_off() {
         let (here, _there) = duplex(64);
-        let mut paced = Paced::new(Box::new(here), PACE, Linger::default(), Patience::default());
+        let (mut paced, _) = paced(here);
         let begun = Instant::now();
         let error = paced.write_all(&[0; 1000]).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TimedOut);
@@ -216,11 +204,10 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_takes_little_at_a_time_is_cut_off_in_the_end() {
+    async fn slow_peer_is_cut_off_in_the_end() {
         for (bytes_per_s, all) in [(512, false), (2048, true)] {
             let (here, mut there) = duplex(64);
-            let mut paced =
-                Paced::new(Box::new(here), PACE, Linger::default(), Patience::default());
+            let (mut paced, _) = paced(here);
             let slow = async {
                 let mut taken = vec![0; bytes_per_s / 8];
                 loop {
@@ -239,14 +226,13 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_was_taken_before_gives_a_later_response_no_more_time() {
+    async fn earlier_response_gives_a_later_one_no_more_time() {
         let (here, mut there) = duplex(64);
-        let patience = Patience::default();
-        let mut paced = Paced::new(Box::new(here), PACE, Linger::default(), patience.clone());
+        let (mut paced, announced) = paced(here);
         let (mut taken, large) = (vec![0; 100_000], vec![0; 100_000]);
         let (sent, _) = tokio::join!(paced.write_all(&large), there.read_exact(&mut taken));
         sent.unwrap();
-        patience.renew();
+        announced.response();
         let begun = Instant::now();
         let error = paced.write_all(&[0; 1000]).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TimedOut);
@@ -254,9 +240,9 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_idle_connection_is_not_waited_for() {
+    async fn idle_time_of_a_connection_does_not_count() {
         let (here, mut there) = duplex(64);
-        let mut paced = Paced::new(Box::new(here), PACE, Linger::default(), Patience::default());
+        let (mut paced, _) = paced(here);
         for _ in 0..3 {
             paced.write_all(&[0; 10]).await.unwrap();
             there.read_exact(&mut [0; 10]).await.unwrap();
@@ -265,11 +251,10 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_comes_after_the_answer_is_read_for_a_while() {
-        let linger = Linger::default();
+    async fn input_after_the_answer_is_read_for_a_while() {
         let (here, mut there) = duplex(64);
-        let mut paced = Paced::new(Box::new(here), PACE, linger.clone(), Patience::default());
-        linger.begin();
+        let (mut paced, announced) = paced(here);
+        announced.close();
         let sender = async {
             there.write_all(&[0; 10_000]).await.unwrap();
             drop(there);
@@ -278,7 +263,7 @@ mod tests {
         tokio::join!(async { paced.shutdown().await.unwrap() }, sender);
         assert_eq!(begun.elapsed(), Duration::ZERO, "the sender has ended");
         let (here, _there) = duplex(64);
-        let mut paced = Paced::new(Box::new(here), PACE, linger, Patience::default());
+        let mut paced = Paced::new(Box::new(here), announced);
         paced.shutdown().await.unwrap();
         assert_eq!(begun.elapsed(), LINGER, "this one goes on");
     }

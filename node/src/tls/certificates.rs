@@ -7,13 +7,12 @@ use std::time::{Duration, SystemTime};
 
 use parking_lot::RwLock;
 use placement_raft_store::runtime;
-use ring::digest::{Digest, SHA256, digest};
 use tokio::time::sleep;
-use tokio_rustls::rustls::crypto::{CryptoProvider, ring as cryptography};
+use tokio_rustls::rustls::crypto::ring as cryptography;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
-use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
+use tokio_rustls::rustls::{self, ClientConfig, RootCertStore, ServerConfig};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::CertificateFiles;
@@ -23,10 +22,10 @@ use placement_api::world::Clock;
 /// How often it is looked whether the files have changed.
 const LOOK: Duration = Duration::from_secs(5);
 const DAY: Duration = Duration::from_hours(24);
-/// How long before they end operators are told, once a day.
+/// How long before they end operators are warned, once a day.
 const SOON: Duration = Duration::from_hours(30 * 24);
 
-/// Whether who connects shows a certificate.
+/// Whether clients show a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Clients {
     /// One of the authorities vouches for each.
@@ -53,7 +52,7 @@ fn wrong(file: &Path, reason: impl fmt::Display) -> WrongFiles {
 /// What both ends of a connection are made with.
 pub(super) struct Ends {
     pub(super) server: Arc<ServerConfig>,
-    /// `None` if no one vouches for the other end.
+    /// `None` if no authority vouches for the other end.
     pub(super) client: Option<Arc<ClientConfig>>,
     /// When the first certificate of the chain ends, or the last authority; `None` if none says.
     end: Option<SystemTime>,
@@ -61,46 +60,25 @@ pub(super) struct Ends {
 
 /// One end's certificate and authorities, as they stand in their files.
 pub(crate) struct Certificates {
+    source: Source,
+    current: RwLock<(Contents, Arc<Ends>)>,
+}
+
+/// The files, and what their certificates are for.
+struct Source {
     files: CertificateFiles,
     clients: Clients,
     /// What may be spoken under TLS, as ALPN names it.
     protocols: Vec<Vec<u8>>,
     /// A name that the certificate must bear.
     name: Option<String>,
-    current: RwLock<(Fingerprint, Arc<Ends>)>,
 }
 
-/// Tells contents of files apart.
-type Fingerprint = Vec<Vec<u8>>;
-
+#[derive(PartialEq)]
 struct Contents {
     certificate: Vec<u8>,
     key: Vec<u8>,
     authorities: Option<Vec<u8>>,
-}
-
-impl Contents {
-    fn read(files: &CertificateFiles) -> Result<Self, WrongFiles> {
-        let read = |file: &Path| std::fs::read(file).map_err(|error| wrong(file, error));
-        Ok(Self {
-            certificate: read(&files.certificate)?,
-            key: read(&files.key)?,
-            authorities: files.authorities.as_deref().map(read).transpose()?,
-        })
-    }
-
-    fn fingerprint(&self) -> Fingerprint {
-        [
-            Some(&self.certificate),
-            Some(&self.key),
-            self.authorities.as_ref(),
-        ]
-        .into_iter()
-        .flatten()
-        .map(|bytes| digest(&SHA256, bytes))
-        .map(|hash: Digest| hash.as_ref().to_vec())
-        .collect()
-    }
 }
 
 impl Certificates {
@@ -115,17 +93,18 @@ impl Certificates {
         protocols: &[&str],
         name: Option<String>,
     ) -> Result<Arc<Self>, WrongFiles> {
-        let protocols: Vec<_> = (protocols.iter())
-            .map(|name| name.as_bytes().to_vec())
-            .collect();
-        let contents = Contents::read(&files)?;
-        let ends = ends(&files, &contents, clients, &protocols, name.as_deref())?;
-        Ok(Arc::new(Self {
-            current: RwLock::new((contents.fingerprint(), Arc::new(ends))),
+        let protocols = protocols.iter().map(|name| name.as_bytes().to_vec());
+        let source = Source {
             files,
             clients,
-            protocols,
+            protocols: protocols.collect(),
             name,
+        };
+        let contents = source.read()?;
+        let ends = Arc::new(source.ends(&contents)?);
+        Ok(Arc::new(Self {
+            source,
+            current: RwLock::new((contents, ends)),
         }))
     }
 
@@ -144,16 +123,14 @@ impl Certificates {
         (left < SOON).then(|| left.as_secs() / DAY.as_secs())
     }
 
-    /// Reads the files again, and says whether they have changed. What is of no use is not taken over.
+    /// Reads the files again; whether they have changed. Unusable ones are ignored.
     fn look(&self) -> Result<bool, WrongFiles> {
-        let contents = Contents::read(&self.files)?;
-        let fingerprint = contents.fingerprint();
-        if self.current.read().0 == fingerprint {
+        let contents = self.source.read()?;
+        if self.current.read().0 == contents {
             return Ok(false);
         }
-        let name = self.name.as_deref();
-        let ends = ends(&self.files, &contents, self.clients, &self.protocols, name)?;
-        *self.current.write() = (fingerprint, Arc::new(ends));
+        let ends = Arc::new(self.source.ends(&contents)?);
+        *self.current.write() = (contents, ends);
         Ok(true)
     }
 
@@ -168,7 +145,7 @@ impl Certificates {
             {
                 warned = Some(clock.monotonic());
                 tracing::warn!(
-                    file = %self.files.certificate.display(), days,
+                    file = %self.source.files.certificate.display(), days,
                     "this certificate, or its authority, ends soon, and is refused then: put another one in its place"
                 );
             }
@@ -177,7 +154,7 @@ impl Certificates {
             let looked = runtime::blocking(move || looking.look()).await;
             match &looked {
                 Ok(true) => tracing::info!(
-                    file = %self.files.certificate.display(),
+                    file = %self.source.files.certificate.display(),
                     "changed certificates are in use"
                 ),
                 Ok(false) => {}
@@ -191,94 +168,86 @@ impl Certificates {
     }
 }
 
-fn ends(
-    files: &CertificateFiles,
-    contents: &Contents,
-    clients: Clients,
-    protocols: &[Vec<u8>],
-    name: Option<&str>,
-) -> Result<Ends, WrongFiles> {
-    let in_certificate = |error: &dyn fmt::Display| wrong(&files.certificate, error);
-    let chain = chain(&contents.certificate).map_err(|error| in_certificate(&error))?;
-    let key =
-        || PrivateKeyDer::from_pem_slice(&contents.key).map_err(|error| wrong(&files.key, error));
-    if let Some(name) = name {
-        bears(&chain, name).map_err(|error| in_certificate(&error))?;
+impl Source {
+    fn read(&self) -> Result<Contents, WrongFiles> {
+        let read = |file: &Path| std::fs::read(file).map_err(|error| wrong(file, error));
+        Ok(Contents {
+            certificate: read(&self.files.certificate)?,
+            key: read(&self.files.key)?,
+            authorities: self.files.authorities.as_deref().map(read).transpose()?,
+        })
     }
-    let provider = Arc::new(cryptography::default_provider());
-    let mut end = chain.iter().filter_map(end_of).min();
-    let authorities = match (&files.authorities, &contents.authorities) {
-        (Some(file), Some(bytes)) => {
-            let all = self::chain(bytes).map_err(|error| wrong(file, error))?;
-            end = (end.into_iter())
-                .chain(all.iter().filter_map(end_of).max())
-                .min();
-            Some((file, roots(all).map_err(|error| wrong(file, error))?))
+
+    fn ends(&self, contents: &Contents) -> Result<Ends, WrongFiles> {
+        let files = &self.files;
+        let in_certificate = |error: rustls::Error| wrong(&files.certificate, error);
+        let own = chain(&files.certificate, &contents.certificate)?;
+        if let Some(name) = &self.name
+            && !Shown::first(Some(&own)).is_some_and(|shown| shown.bears(name.clone()))
+        {
+            let reason = format!("is no certificate for {name}");
+            return Err(wrong(&files.certificate, reason));
         }
-        _ => None,
-    };
-
-    let server = ServerConfig::builder_with_provider(provider.clone())
-        .with_safe_default_protocol_versions()
-        .map_err(|error| in_certificate(&error))?;
-    let server = match &authorities {
-        None => server.with_no_client_auth(),
-        Some((file, roots)) => {
-            let roots = Arc::new(roots.clone());
-            let asks = WebPkiClientVerifier::builder_with_provider(roots, provider.clone());
-            let asks = match clients {
-                Clients::Must => asks,
-                Clients::May => asks.allow_unauthenticated(),
-            };
-            server.with_client_cert_verifier(asks.build().map_err(|error| wrong(file, error))?)
+        let key = PrivateKeyDer::from_pem_slice(&contents.key);
+        let key = key.map_err(|error| wrong(&files.key, error))?;
+        let provider = Arc::new(cryptography::default_provider());
+        let mut end = own.iter().filter_map(end_of).min();
+        let mut authorities = None;
+        if let (Some(file), Some(bytes)) = (&files.authorities, &contents.authorities) {
+            let all = chain(file, bytes)?;
+            let last = all.iter().filter_map(end_of).max();
+            end = end.into_iter().chain(last).min();
+            let mut roots = RootCertStore::empty();
+            for certificate in all {
+                let added = roots.add(certificate);
+                added.map_err(|error| wrong(file, error))?;
+            }
+            authorities = Some((file, Arc::new(roots)));
         }
-    };
-    let mut server =
-        (server.with_single_cert(chain.clone(), key()?)).map_err(|error| in_certificate(&error))?;
-    server.alpn_protocols = protocols.to_vec();
 
-    let client = match authorities {
-        None => None,
-        Some((_, roots)) => Some(Arc::new(
-            client(provider, roots, chain, key()?).map_err(|error| in_certificate(&error))?,
-        )),
-    };
-    Ok(Ends {
-        server: Arc::new(server),
-        client,
-        end,
-    })
-}
+        let server = ServerConfig::builder_with_provider(provider.clone())
+            .with_safe_default_protocol_versions()
+            .map_err(in_certificate)?;
+        let server = match &authorities {
+            None => server.with_no_client_auth(),
+            Some((file, roots)) => {
+                let provider = provider.clone();
+                let asks = WebPkiClientVerifier::builder_with_provider(roots.clone(), provider);
+                let asks = match self.clients {
+                    Clients::Must => asks,
+                    Clients::May => asks.allow_unauthenticated(),
+                };
+                server.with_client_cert_verifier(asks.build().map_err(|error| wrong(file, error))?)
+            }
+        };
+        let server = server.with_single_cert(own.clone(), key.clone_key());
+        let mut server = server.map_err(in_certificate)?;
+        server.alpn_protocols = self.protocols.clone();
 
-fn client(
-    provider: Arc<CryptoProvider>,
-    roots: RootCertStore,
-    chain: Vec<CertificateDer<'static>>,
-    key: PrivateKeyDer<'static>,
-) -> Result<ClientConfig, tokio_rustls::rustls::Error> {
-    ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots)
-        .with_client_auth_cert(chain, key)
+        let client = authorities.map(|(_, roots)| {
+            ClientConfig::builder_with_provider(provider)
+                .with_safe_default_protocol_versions()?
+                .with_root_certificates(roots)
+                .with_client_auth_cert(own, key)
+                .map(Arc::new)
+        });
+        Ok(Ends {
+            server: Arc::new(server),
+            client: client.transpose().map_err(in_certificate)?,
+            end,
+        })
+    }
 }
 
 /// The certificates of a PEM file, one at least.
-fn chain(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+fn chain(file: &Path, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, WrongFiles> {
     let chain: Vec<_> = CertificateDer::pem_slice_iter(pem)
         .collect::<Result<_, _>>()
-        .map_err(|error| error.to_string())?;
+        .map_err(|error| wrong(file, error))?;
     match chain.is_empty() {
-        true => Err("has no certificate in it".to_owned()),
+        true => Err(wrong(file, "has no certificate in it")),
         false => Ok(chain),
     }
-}
-
-fn roots(authorities: Vec<CertificateDer<'static>>) -> Result<RootCertStore, String> {
-    let mut roots = RootCertStore::empty();
-    for certificate in authorities {
-        roots.add(certificate).map_err(|error| error.to_string())?;
-    }
-    Ok(roots)
 }
 
 fn end_of(certificate: &CertificateDer<'_>) -> Option<SystemTime> {
@@ -287,21 +256,13 @@ fn end_of(certificate: &CertificateDer<'_>) -> Option<SystemTime> {
     SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds))
 }
 
-fn bears(chain: &[CertificateDer<'static>], name: &str) -> Result<(), String> {
-    let shown = Shown::first(Some(chain));
-    match shown.is_some_and(|shown| shown.bears(name.to_owned())) {
-        true => Ok(()),
-        false => Err(format!("is no certificate for {name}")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tls::samples::Authority;
+    use crate::tls::fixtures::Authority;
 
     #[test]
-    fn the_last_days_of_a_certificate_or_of_its_authority_are_counted() {
+    fn last_days_of_a_certificate_or_its_authority_are_counted() {
         let certificates = Authority::new().node(1);
         // The authority's: 2999-12-31.
         let end = SystemTime::UNIX_EPOCH + Duration::from_secs(32_503_593_600);

@@ -3,13 +3,17 @@
 use std::io;
 use std::sync::Arc;
 
+use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::{self, AlertDescription, CertificateError};
 
 use super::Shown;
 use super::certificates::Certificates;
-use super::first_byte::is_tls;
 use placement_api::net::BoxStream;
+
+/// How a TLS client begins: with a record of the handshake. No HTTP request begins so, and no frame between
+/// nodes: it would be longer than the longest.
+const HANDSHAKE: u8 = 22;
 
 /// How the connections of a listener are secured.
 #[derive(Clone)]
@@ -19,7 +23,7 @@ pub(crate) enum Gate {
     /// By TLS.
     Tls {
         certificates: Arc<Certificates>,
-        /// Plain connections are taken as well, until no one makes them any more.
+        /// Plain connections are taken as well, during a migration.
         plain_too: bool,
     },
 }
@@ -62,9 +66,12 @@ impl Gate {
         else {
             return Ok(Admitted::plain(stream));
         };
-        let ended = || io::Error::from(io::ErrorKind::UnexpectedEof);
-        let (is_tls, stream) = is_tls(stream).await?.ok_or_else(ended)?;
-        if !is_tls {
+        // The first byte stays in the buffer, and is read again.
+        let mut stream = BufReader::with_capacity(1, stream);
+        let Some(first) = stream.fill_buf().await?.first() else {
+            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+        };
+        if *first != HANDSHAKE {
             return match plain_too {
                 true => Ok(Admitted::plain(Box::new(stream))),
                 false => Err(Refused {
@@ -96,7 +103,7 @@ impl Admitted {
     }
 }
 
-/// Why a handshake came to nothing, for an operator who looks for the mistake.
+/// Why a handshake failed, for an operator who looks for the mistake.
 pub(super) fn reason(error: &io::Error) -> String {
     let tls = (error.get_ref()).and_then(|inner| inner.downcast_ref::<rustls::Error>());
     let Some(tls) = tls else {

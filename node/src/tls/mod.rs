@@ -1,21 +1,20 @@
 //! TLS on this node's listeners, and on its connections to other nodes.
 //!
-//! Who somebody is stands in the names of his certificate: [`Shown`]. An authority vouches for it, and the
-//! authority of the cluster vouches for its nodes and operators alone.
+//! The names in a certificate identify a node or an operator: [`Shown`]. The authority of the cluster vouches for its
+//! nodes and operators alone.
 
 mod certificates;
-mod first_byte;
+#[cfg(test)]
+pub(crate) mod fixtures;
 mod gate;
 mod link;
-#[cfg(test)]
-pub(crate) mod samples;
 mod secured;
 mod settings;
 
 pub(crate) use certificates::Certificates;
 pub(crate) use gate::{Admitted, Gate, Refused};
 pub(crate) use link::Link;
-pub(crate) use secured::{NotSecured, Secured, Wanted};
+pub(crate) use secured::{Gates, NotSecured, Secured, Wanted};
 pub(crate) use settings::CertificateFiles;
 pub(crate) use settings::{AdminTls, PeerTls, TlsSection};
 
@@ -31,7 +30,7 @@ const PEER: &str = "peer.placement.internal";
 /// The name in the certificate of an operator.
 const ADMIN: &str = "admin.placement.internal";
 
-/// Most of a name that is told.
+/// Most of a name that is shown.
 pub(crate) const OWNER_MAX: usize = 64;
 
 /// The name in a node's certificate that no other node of its cluster has.

@@ -17,14 +17,19 @@ pub(crate) struct Wanted {
     pub(crate) api: Option<(bool, CertificateFiles)>,
 }
 
-/// What the configuration says of TLS, with the certificates that its files hold.
-pub(crate) struct Secured {
+/// How the connections of each listener are secured.
+pub(crate) struct Gates {
     pub(crate) api: Gate,
     pub(crate) peer: Gate,
     pub(crate) admin: Gate,
+}
+
+/// What the configuration has of TLS, with the certificates that its files hold.
+pub(crate) struct Secured {
+    pub(crate) gates: Gates,
     /// How other nodes are connected to.
     pub(crate) link: Link,
-    /// To be read again while this node runs, with the doors that show them.
+    /// To be read again while this node runs, with the listeners that show them.
     pub(crate) certificates: Vec<(&'static str, Arc<Certificates>)>,
 }
 
@@ -42,53 +47,45 @@ pub enum NotSecured {
 impl Secured {
     /// Reads the certificates.
     pub(crate) fn open(wanted: Wanted, node: u64, net: Arc<dyn Net>) -> Result<Self, NotSecured> {
-        let mut secured = Self {
+        let mut gates = Gates {
             api: Gate::Plain,
             peer: Gate::Plain,
             admin: Gate::Plain,
-            link: Link::new(net.clone(), None),
-            certificates: Vec::new(),
+        };
+        let mut link = Link::new(net.clone(), None);
+        let mut opened = Vec::new();
+        let mut open = |listener, files: CertificateFiles, clients, protocols: &[&str], name| {
+            check_secret_file(&files.key)?;
+            let certificates = Certificates::open(files, clients, protocols, name)?;
+            opened.push((listener, certificates.clone()));
+            Ok::<_, NotSecured>(certificates)
         };
         if let Some((mode, files)) = wanted.peer {
-            let name = node_name(node);
-            let certificates = open(files, Clients::Must, &[], Some(name))?;
+            let certificates = open("peer", files, Clients::Must, &[], Some(node_name(node)))?;
             if mode != PeerTls::Allow {
-                secured.link = Link::new(net, Some(certificates.clone()));
+                link = Link::new(net, Some(certificates.clone()));
             }
-            secured.peer = secured.gate("peer", certificates, mode != PeerTls::Require);
+            gates.peer = Gate::Tls {
+                certificates,
+                plain_too: mode != PeerTls::Require,
+            };
         }
         if let Some(files) = wanted.admin {
-            let certificates = open(files, Clients::Must, &["http/1.1"], None)?;
-            secured.admin = secured.gate("admin", certificates, false);
+            gates.admin = Gate::Tls {
+                certificates: open("admin", files, Clients::Must, &["http/1.1"], None)?,
+                plain_too: false,
+            };
         }
         if let Some((plain_too, files)) = wanted.api {
-            let certificates = open(files, Clients::May, &["h2", "http/1.1"], None)?;
-            secured.api = secured.gate("api", certificates, plain_too);
+            gates.api = Gate::Tls {
+                certificates: open("api", files, Clients::May, &["h2", "http/1.1"], None)?,
+                plain_too,
+            };
         }
-        Ok(secured)
+        Ok(Self {
+            gates,
+            link,
+            certificates: opened,
+        })
     }
-
-    fn gate(
-        &mut self,
-        door: &'static str,
-        certificates: Arc<Certificates>,
-        plain_too: bool,
-    ) -> Gate {
-        self.certificates.push((door, certificates.clone()));
-        Gate::Tls {
-            certificates,
-            plain_too,
-        }
-    }
-}
-
-/// [`Certificates::open`], if no one else can read the key.
-fn open(
-    files: CertificateFiles,
-    clients: Clients,
-    protocols: &[&str],
-    name: Option<String>,
-) -> Result<Arc<Certificates>, NotSecured> {
-    check_secret_file(&files.key)?;
-    Ok(Certificates::open(files, clients, protocols, name)?)
 }

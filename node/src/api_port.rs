@@ -131,9 +131,7 @@ impl Shared {
             }));
         };
         // Where no leader can say so, what this node knows has to do.
-        let _ = (running.read_index)
-            .linearize(Instant::now() + self.slot.wait())
-            .await;
+        let _ = running.linearize(Instant::now() + self.slot.wait()).await;
         let applied = running.replica.views.current();
         let (name, by) = owner(&applied.cluster, public, &path, || host)?;
         Ok(self.face_of(name, by))
@@ -142,7 +140,7 @@ impl Shared {
     /// The running member, once its state can say which partitions there are.
     fn running(&self) -> Option<Arc<Running>> {
         let running = self.slot.get()?;
-        running.standards.are_present().then_some(running)
+        running.has_standards().then_some(running)
     }
 
     fn face_of(&self, name: PartitionName, by: RoutedBy) -> Arc<Face> {

@@ -112,7 +112,7 @@ impl HealthChecks {
         if let Some(reason) = alone.take_if(|_| !may_be_alone) {
             return Err(reason);
         }
-        if !running.standards.are_present() {
+        if !running.has_standards() {
             return Err(LACKING.to_owned());
         }
         let lag = replica.apply_lag();
@@ -120,7 +120,7 @@ impl HealthChecks {
             return Err(format!("{lag} committed log entries are not applied yet"));
         }
         if alone.is_none() {
-            let confirmed = running.read_index.linearize(Instant::now() + PATIENCE);
+            let confirmed = running.linearize(Instant::now() + PATIENCE);
             let unavailable = confirmed.await.err();
             alone = unavailable.map(|words| format!("reads cannot be confirmed: {words}"));
         }

@@ -148,7 +148,7 @@ impl Node {
         let (env, own, slot) = (&bootstrap.env, &bootstrap.config, &bootstrap.slot);
         let write = Writes::new(slot.clone(), Backlog::new("this node", own));
         let write = Arc::new(write);
-        let read = Arc::new(Reads::new(slot.clone()));
+        let read = Arc::new(Reads(slot.clone()));
         let checks = HealthChecks {
             slot: slot.clone(),
             config: own.clone(),
@@ -440,7 +440,7 @@ async fn probe(slot: Arc<Slot>, every_ms: u64) {
         }
         if replica.freshness.staleness().is_none_or(|age| age >= every) {
             // Without an answer the staleness grows, and that is what is known.
-            let _ = running.read_index.linearize(Instant::now() + every).await;
+            let _ = running.linearize(Instant::now() + every).await;
         }
     }
 }

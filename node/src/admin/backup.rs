@@ -65,7 +65,7 @@ pub(super) async fn backup(State(admin): State<Admin>) -> Answer {
         ));
     };
     let deadline = Instant::now() + admin.bootstrap.config.wait();
-    if let Err(unavailable) = running.read_index.linearize(deadline).await {
+    if let Err(unavailable) = running.linearize(deadline).await {
         return Err(failed(
             StatusCode::SERVICE_UNAVAILABLE,
             &unavailable.to_string(),

@@ -34,7 +34,9 @@ pub(super) async fn full_status(admin: &Admin) -> NodeStatus {
             let applied = running.replica.views.current();
             routing_problem(admin, &applied.cluster)
         }),
-        last_backup: running.as_ref().and_then(|running| running.kept.last()),
+        last_backup: running
+            .as_ref()
+            .and_then(|running| running.kept.numbers().last),
         backup_problem: running.and_then(|running| running.kept.problem()),
         disk_used_bytes: Some(space.used_bytes),
         disk_free_bytes: space.free_bytes,
@@ -143,7 +145,7 @@ pub(crate) fn node_status(bootstrap: &Bootstrap) -> NodeStatus {
             })
             .collect(),
         round_trip_problem: too_long(replica, &bootstrap.peers.round_trips),
-        clock_problem: running.wall.problem(),
+        clock_problem: running.clock_problem(),
         ..unformed
     }
 }

@@ -1,7 +1,7 @@
 //! What is known of the backups that this node makes by itself.
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 const OVERDUE_AFTER: u32 = 2;
 
 /// What is done for the day on which the cluster is lost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Part {
     /// Backups.
     Backups,
@@ -22,35 +22,37 @@ pub(super) enum Part {
     Copies,
 }
 
-/// The numbers of a node, and how its tasks for backups talk to each other.
+/// The backups of a node, and how its tasks for backups talk to each other.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
-    /// When the last good one was made, in seconds since 1970; 0: never.
-    last: AtomicU64,
-    /// The last entry of the log that is kept.
-    logged: AtomicU64,
-    /// Backups that were not made, and entries that could not be kept.
-    failures: AtomicU64,
-    /// Gaps in the log that is kept.
-    gaps: AtomicU64,
-    /// When the store had a copy of everything, in seconds since 1970; 0: never since the start.
-    copied: AtomicU64,
-    /// Attempts to bring the store up to that which have failed.
-    copy_failures: AtomicU64,
     due: Notify,
     standing: Mutex<Standing>,
 }
 
+/// The numbers for status and metrics; those that count do so since the start.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Numbers {
+    /// When the last good backup was made, in seconds since 1970.
+    pub(crate) last: Option<u64>,
+    /// The last entry of the log that is kept.
+    pub(crate) logged: u64,
+    /// Backups that were not made, and entries that could not be kept.
+    pub(crate) failures: u64,
+    /// Gaps in the log that is kept.
+    pub(crate) gaps: u64,
+    /// When the store had a copy of everything, in seconds since 1970.
+    pub(crate) copied: Option<u64>,
+    /// Attempts to bring the store up to that which have failed.
+    pub(crate) copy_failures: u64,
+}
+
 #[derive(Debug, Default)]
 struct Standing {
+    numbers: Numbers,
     /// `None` where none are made.
     schedule: Option<Schedule>,
-    /// Why no backup is made just now.
-    no_backup: Option<String>,
-    /// Why the log is not kept just now.
-    no_log: Option<String>,
-    /// Why the store gets no copies just now.
-    no_copies: Option<String>,
+    /// Why a part is not done just now.
+    problems: BTreeMap<Part, String>,
     /// When the store had a copy of everything, or that was begun. `None` where none are made.
     copied: Option<Instant>,
     /// The first and the last entry that are not in the log that is kept, nor in a backup.
@@ -77,34 +79,8 @@ impl Schedule {
 }
 
 impl Kept {
-    /// When the last good one was made, in seconds since 1970.
-    pub(crate) fn last(&self) -> Option<u64> {
-        Some(self.last.load(Ordering::Relaxed)).filter(|last| *last > 0)
-    }
-
-    /// The last entry of the log that is kept.
-    pub(crate) fn logged(&self) -> u64 {
-        self.logged.load(Ordering::Relaxed)
-    }
-
-    /// How often something has failed.
-    pub(crate) fn failures(&self) -> u64 {
-        self.failures.load(Ordering::Relaxed)
-    }
-
-    /// Gaps in the log that is kept, since the start.
-    pub(crate) fn gaps(&self) -> u64 {
-        self.gaps.load(Ordering::Relaxed)
-    }
-
-    /// When the store had a copy of everything, in seconds since 1970.
-    pub(crate) fn copied(&self) -> Option<u64> {
-        Some(self.copied.load(Ordering::Relaxed)).filter(|copied| *copied > 0)
-    }
-
-    /// How often copying has failed.
-    pub(crate) fn copy_failures(&self) -> u64 {
-        self.copy_failures.load(Ordering::Relaxed)
+    pub(crate) fn numbers(&self) -> Numbers {
+        self.standing.lock().numbers
     }
 
     /// Whether the last good backup is older than it should be, or there should be one and is none.
@@ -126,9 +102,7 @@ impl Kept {
                 false => format!("no backup was made for {age} s, and one is due every {every} s"),
             });
         }
-        words.extend(standing.no_backup.clone());
-        words.extend(standing.no_log.clone());
-        words.extend(standing.no_copies.clone());
+        words.extend(standing.problems.values().cloned());
         if let Some(age) = standing.copies_overdue() {
             let age = age.as_secs();
             words.push(format!(
@@ -153,16 +127,16 @@ impl Kept {
     }
 
     pub(super) fn failed(&self, part: Part, what: &str, error: &dyn Display) {
-        let failures = match part {
-            Part::Copies => &self.copy_failures,
-            Part::Backups | Part::Log => &self.failures,
-        };
-        failures.fetch_add(1, Ordering::Relaxed);
-        *self.standing.lock().of(part) = Some(format!("{what}: {error}"));
+        let mut standing = self.standing.lock();
+        match part {
+            Part::Copies => standing.numbers.copy_failures += 1,
+            Part::Backups | Part::Log => standing.numbers.failures += 1,
+        }
+        standing.problems.insert(part, format!("{what}: {error}"));
     }
 
     pub(super) fn is_well(&self, part: Part) {
-        *self.standing.lock().of(part) = None;
+        self.standing.lock().problems.remove(&part);
     }
 
     /// From now on the store is to have copies.
@@ -172,21 +146,21 @@ impl Kept {
 
     /// Notes that the store has a copy of everything.
     pub(super) fn all_copied(&self, at: SystemTime) {
-        let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
-        self.copied.store(since.as_secs(), Ordering::Relaxed);
-        self.standing.lock().copied = Some(Instant::now());
+        let mut standing = self.standing.lock();
+        standing.numbers.copied = Some(seconds(at));
+        standing.copied = Some(Instant::now());
     }
 
     pub(super) fn is_logged_up_to(&self, index: u64) {
-        self.logged.store(index, Ordering::Relaxed);
+        self.standing.lock().numbers.logged = index;
     }
 
     /// Notes a gap in the log that is kept: the next backup does not wait for its time.
     pub(super) fn misses(&self, from: u64, to: u64) {
-        self.failures.fetch_add(1, Ordering::Relaxed);
-        self.gaps.fetch_add(1, Ordering::Relaxed);
-        let gap = &mut self.standing.lock().gap;
-        *gap = Some((gap.map_or(from, |(first, _)| first), to));
+        let mut standing = self.standing.lock();
+        standing.numbers.failures += 1;
+        standing.numbers.gaps += 1;
+        standing.gap = Some((standing.gap.map_or(from, |(first, _)| first), to));
         self.due.notify_one();
     }
 
@@ -197,9 +171,9 @@ impl Kept {
 
     /// Notes a good backup of an earlier start.
     pub(super) fn found(&self, at: SystemTime, age: Duration) {
-        let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
-        self.last.store(since.as_secs(), Ordering::Relaxed);
-        if let Some(schedule) = &mut self.standing.lock().schedule {
+        let mut standing = self.standing.lock();
+        standing.numbers.last = Some(seconds(at));
+        if let Some(schedule) = &mut standing.schedule {
             schedule.seen = (Instant::now(), age);
             schedule.has_one = true;
         }
@@ -215,20 +189,16 @@ impl Kept {
 }
 
 impl Standing {
-    fn of(&mut self, part: Part) -> &mut Option<String> {
-        match part {
-            Part::Backups => &mut self.no_backup,
-            Part::Log => &mut self.no_log,
-            Part::Copies => &mut self.no_copies,
-        }
-    }
-
     /// How long the store has lacked something, if that is too long.
     fn copies_overdue(&self) -> Option<Duration> {
         let allowed = self.schedule.as_ref()?.every * OVERDUE_AFTER;
         let age = self.copied?.elapsed();
         (age > allowed).then_some(age)
     }
+}
+
+fn seconds(at: SystemTime) -> u64 {
+    at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
 #[cfg(test)]
@@ -255,7 +225,7 @@ mod tests {
         assert!(words.contains("is 121 s old"), "{words}");
         kept.made(UNIX_EPOCH + Duration::from_secs(5), 7);
         assert_eq!((kept.is_overdue(), kept.problem()), (false, None));
-        assert_eq!(kept.last(), Some(5));
+        assert_eq!(kept.numbers().last, Some(5));
     }
 
     #[tokio::test(start_paused = true)]
@@ -267,9 +237,9 @@ mod tests {
         kept.made(UNIX_EPOCH, 1);
         let words = kept.problem().unwrap();
         assert!(words.contains("for 121 s"), "{words}");
-        assert_eq!(kept.copied(), None);
+        assert_eq!(kept.numbers().copied, None);
         kept.all_copied(UNIX_EPOCH + Duration::from_secs(7));
-        assert_eq!((kept.problem(), kept.copied()), (None, Some(7)));
+        assert_eq!((kept.problem(), kept.numbers().copied), (None, Some(7)));
     }
 
     #[test]
@@ -281,12 +251,15 @@ mod tests {
         assert_eq!(words, "no backup is made: full; the log is not kept: gone");
         kept.is_well(Part::Log);
         kept.made(UNIX_EPOCH, 1);
-        assert_eq!((kept.problem(), kept.failures()), (None, 2));
+        assert_eq!((kept.problem(), kept.numbers().failures), (None, 2));
 
         kept.failed(Part::Copies, "the store gets no copies", &"403");
         let words = kept.problem().unwrap();
         assert_eq!(words, "the store gets no copies: 403");
-        assert_eq!((kept.failures(), kept.copy_failures()), (2, 1));
+        assert_eq!(
+            (kept.numbers().failures, kept.numbers().copy_failures),
+            (2, 1)
+        );
         kept.is_well(Part::Copies);
 
         kept.misses(5, 7);
@@ -295,6 +268,6 @@ mod tests {
         let words = kept.problem().unwrap();
         assert!(words.contains("lacks entries 5 to 20"), "{words}");
         kept.made(UNIX_EPOCH, 20);
-        assert_eq!((kept.problem(), kept.gaps()), (None, 2));
+        assert_eq!((kept.problem(), kept.numbers().gaps), (None, 2));
     }
 }

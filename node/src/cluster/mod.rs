@@ -23,7 +23,7 @@
 //! | `upkeep/snapshot_intake.rs` | `clean` | every minute | drops snapshots that came in part | |
 //! | `leadership/preference.rs` | `follow`, with `[cluster] leader_preference` | every second | as the leader, hands over to a better site | |
 //! | `write/proposals.rs` | `Proposer::run` | on each batch of writes | as the leader, stamps and proposes | yes |
-//! | `read/index.rs` | `Rounds::run` | on each round of reads | asks the leader how far a read must be | yes |
+//! | `read/index.rs` | `confirm_reads` | on each round of reads | asks the leader how far a read must be | yes |
 //! | `write/own_past.rs` | `watch` | every second until known | finds out whether the data are an older copy | |
 //! | `leadership/watch.rs` | `watch` | when the leader changes | logs and counts it | yes |
 //! | `leadership/watch.rs` | `follow_members` | when the membership changes | has connections follow addresses | yes |

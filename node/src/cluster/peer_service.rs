@@ -87,12 +87,13 @@ impl PeerService {
         body: &[u8],
     ) -> Result<Option<Vec<u8>>, Denied> {
         let records = caller.records();
+        let running = self.running();
         match method {
             Method::Append => Err(Denied::Misused("appends come as a stream")),
             Method::Vote | Method::PreVote => reply(records, self.vote(method, read(body)?).await?),
             Method::TransferLeader => reply(records, self.transfer(read(body)?).await?),
             Method::Snapshot => {
-                let running = self.running()?;
+                let running = running?;
                 let taken = self.intake.take(&running, caller.node, read(body)?);
                 reply(records, taken.await?)
             }
@@ -100,42 +101,30 @@ impl PeerService {
                 Ok(()) => Ok(None),
                 Err(answer) => reply(records, answer),
             },
-            Method::ReadIndex => {
-                let running = self.running()?;
-                reply(records, index::confirm(&running.replica).await)
-            }
+            Method::ReadIndex => reply(records, index::confirm(&running?.replica).await),
             Method::Admin => {
                 let change: MembershipChange = read(body)?;
                 if matches!(&change, MembershipChange::Describe { id, .. } if *id != caller.node) {
                     return Err(Denied::Misused("a node says itself what it is"));
                 }
-                reply(records, Membership(&*self.running()?).change(change).await)
+                reply(records, Membership(&*running?).change(change).await)
             }
             Method::Checkpoint => {
-                let index: u64 = read(body)?;
-                let running = self.running()?;
-                let digest = running.replica.views.checkpoints().at(index);
+                let digest = (running?.replica.views.checkpoints()).at(read(body)?);
                 reply(records, digest.map(|digest| digest.to_string()))
             }
-            Method::IsShort => reply(records, self.running()?.is_short_of_room().await),
+            Method::IsShort => reply(records, running?.is_short_of_room().await),
             Method::MayLead => {
-                let running = self.running()?;
+                let running = running?;
                 let reason = preference::why_not(&self.bootstrap.slot, &running);
                 reply(records, reason.await)
             }
             Method::HeldVote => {
-                let running = self.running()?;
-                let held = index::held_vote(&running.replica).await;
+                let held = index::held_vote(&running?.replica).await;
                 reply(records, held.ok_or(Denied::GivenUp)?)
             }
-            Method::ReadPoint => {
-                let running = self.running()?;
-                reply(records, index::point(&running.replica).await)
-            }
-            Method::LastStart => {
-                let node: u64 = read(body)?;
-                reply(records, self.running()?.replica.last_start(node))
-            }
+            Method::ReadPoint => reply(records, index::point(&running?.replica).await),
+            Method::LastStart => reply(records, running?.replica.last_start(read(body)?)),
             Method::Operate => {
                 let order: Order = read(body)?;
                 reply(records, self.operated.carry_out(caller.node, order).await)
@@ -144,8 +133,7 @@ impl PeerService {
             Method::Probe => reply(records, self.bootstrap.introduction()),
             Method::Invite => {
                 let invitation: Invitation = read(body)?;
-                self.bootstrap.accept(invitation).await?;
-                reply(records, ())
+                reply(records, self.bootstrap.accept(invitation).await?)
             }
         }
     }
@@ -266,7 +254,7 @@ impl PeerService {
             }));
         }
         let deadline = Instant::now() + Duration::from_millis(call.patience_ms.into());
-        Ok(running.proposals.propose(call, deadline).await)
+        Ok(running.propose(call, deadline).await)
     }
 }
 

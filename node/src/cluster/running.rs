@@ -2,29 +2,33 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use placement_model::Command;
+use placement_model::command::SyncStandards;
 use placement_raft_store::{Drafts, SnapshotDir, StoreMetrics, runtime};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio::sync::OnceCell;
+use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::Instant;
 
 use super::error::Refused;
 use super::internal_actions::ActionLog;
 use super::kept_backups::Kept;
-use super::read::index::ReadIndex;
+use super::read::index::{ReadMetrics, Waiting};
 use super::replica::Replica;
-use super::standards::Standards;
-use super::write::own_past::OwnPast;
-use super::write::path::WritePath;
-use super::write::proposals::Proposals;
-use super::write::wall_time::WallTime;
+use super::write::backlog::Backlog;
+use super::write::ids::WriteIds;
+use super::write::proposals::Proposal;
 use crate::disk_space::{self, Room};
 use crate::rpc::channel::Lane;
 use crate::rpc::message::Method;
 use crate::rpc::peers::Peers;
 use crate::rpc::snapshots::Sending;
+use placement_api::doors::Unavailable;
+use placement_api::world::Clock;
 
 /// How long another node may take to answer.
 const CALL: Duration = Duration::from_secs(1);
@@ -32,10 +36,10 @@ const CALL: Duration = Duration::from_secs(1);
 /// What a running member is made of.
 pub(crate) struct Running {
     pub(crate) replica: Arc<Replica>,
-    pub(crate) writes: WritePath,
-    pub(crate) proposals: Arc<Proposals>,
-    pub(crate) read_index: Arc<ReadIndex>,
-    pub(crate) standards: Standards,
+    /// The standard resource classes and traits that this binary knows.
+    pub(super) standards: SyncStandards,
+    /// Set once this node's state has all of them.
+    pub(super) has_standards: AtomicBool,
     pub(crate) store_metrics: StoreMetrics,
     pub(crate) kept: Kept,
     pub(super) room: Room,
@@ -43,17 +47,23 @@ pub(crate) struct Running {
     pub(super) drafts: Drafts,
     pub(super) sending: Arc<Sending>,
     pub(crate) peers: Arc<Peers>,
-    pub(crate) wall: Arc<WallTime>,
-    pub(super) past: Arc<OwnPast>,
     pub(super) actions: Arc<dyn ActionLog>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) ids: Arc<WriteIds>,
+    /// Which start of this node this is.
+    pub(super) start: u64,
+    /// Set once this node knows that there was no later start.
+    pub(super) is_latest_start: OnceCell<()>,
+    /// Bounds the writes that this node, as the leader, has taken and not answered.
+    pub(super) backlog: Backlog,
+    /// To the task that proposes writes.
+    pub(super) proposals: UnboundedSender<Proposal>,
+    /// To the task that confirms reads.
+    pub(super) reads: UnboundedSender<Waiting>,
+    pub(super) read_metrics: Arc<ReadMetrics>,
 }
 
 impl Running {
-    /// Which start of this node this is, as long as it does not know that there was no later one.
-    pub(super) fn unsure_of_start(&self) -> Option<u64> {
-        self.past.unsure()
-    }
-
     /// What other nodes have written can be read only by a newer binary: this node cannot follow
     /// the log any more, and says so rather than have the others try for ever.
     pub(super) fn outgrown(&self, by: u64, error: impl std::fmt::Display) {
@@ -64,16 +74,15 @@ impl Running {
     }
 
     /// Waits until all that was acknowledged anywhere before now is applied here.
-    pub(super) async fn linearize(&self) -> Result<(), Refused> {
+    pub(super) async fn catch_up(&self) -> Result<(), Unavailable> {
         let deadline = Instant::now() + self.replica.config.wait();
-        let applied = self.read_index.linearize(deadline).await;
-        applied.map_err(Refused::from)
+        self.linearize(deadline).await
     }
 
     /// Has a command committed, and applied here. `what` names it in the log.
     pub(super) async fn carry_out(&self, command: Command, what: &str) -> Result<(), Refused> {
-        let committed = self.writes.commit(command, what.to_owned()).await;
-        committed.map(drop).map_err(Refused::from)
+        self.commit(command, what.to_owned()).await?;
+        Ok(())
     }
 
     /// Whether this node's disk has less room than `[disk] min_free_bytes`.

@@ -4,64 +4,40 @@
 //! never meets a cluster in which `VCPU` does not exist, and never a name that one node of a
 //! cluster under upgrade knows and the state does not. [`super::upkeep::upgrade`] has them written.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
-use placement_model::Command;
-use placement_model::command::SyncStandards;
 use tokio::time::{Instant, timeout_at};
 
-use super::replica::Replica;
+use super::running::Running;
 use placement_api::doors::Unavailable;
 
-/// What is said of a node whose state lacks names.
+/// Why a node whose state lacks names is not ready.
 pub(crate) const LACKING: &str = "this node's state does not have all the standard resource \
                                   classes and traits of its version yet";
 
-/// The names, and whether this node's state has them.
-pub(crate) struct Standards {
-    replica: Arc<Replica>,
-    names: SyncStandards,
-    present: AtomicBool,
-}
-
-impl Standards {
-    pub(super) fn new(replica: Arc<Replica>, names: SyncStandards) -> Self {
-        Self {
-            replica,
-            names,
-            present: AtomicBool::new(false),
-        }
-    }
-
-    /// The command that writes the names.
-    pub(super) fn sync(&self) -> Command {
-        Command::SyncStandards(self.names.clone())
-    }
-
+impl Running {
     /// Whether this node's state has all names of its binary. Once it has, it always will: no
     /// command removes one, and a state never goes back.
-    pub(crate) fn are_present(&self) -> bool {
-        if self.present.load(Ordering::Relaxed) {
+    pub(crate) fn has_standards(&self) -> bool {
+        if self.has_standards.load(Ordering::Relaxed) {
             return true;
         }
-        let found = self
-            .names
-            .are_in(self.replica.views.current().cluster.default_partition());
+        let applied = self.replica.views.current();
+        let found = (self.standards).are_in(applied.cluster.default_partition());
         if found {
-            self.present.store(true, Ordering::Relaxed);
+            self.has_standards.store(true, Ordering::Relaxed);
         }
         found
     }
 
     /// Waits until this node's state has all names of its binary.
-    pub(crate) async fn wait(&self, deadline: Instant) -> Result<(), Unavailable> {
-        if self.are_present() {
+    pub(crate) async fn wait_for_standards(&self, deadline: Instant) -> Result<(), Unavailable> {
+        if self.has_standards() {
             return Ok(());
         }
         let mut applied = self.replica.views.subscribe();
         let found = async {
-            while !self.are_present() {
+            while !self.has_standards() {
                 if applied.changed().await.is_err() {
                     return false;
                 }

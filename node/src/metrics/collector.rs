@@ -117,15 +117,14 @@ impl Collector for NodeCollector {
         }
         let running = self.sources.slot.get();
         out.gauge(&catalog::MEMBER, u64::from(running.is_some()))?;
-        if let Some(Running {
-            replica,
-            store_metrics,
-            kept,
-            peers,
-            wall,
-            ..
-        }) = running.as_deref()
-        {
+        if let Some(running) = &running {
+            let Running {
+                replica,
+                store_metrics,
+                kept,
+                peers,
+                ..
+            } = &**running;
             let ways = peers.round_trips.all().into_iter();
             out.gauges(
                 &catalog::PEER_ROUND_TRIP,
@@ -133,7 +132,7 @@ impl Collector for NodeCollector {
             )?;
             let too_long = round_trips::too_long(replica, &peers.round_trips);
             out.gauge(&catalog::ROUND_TRIP_TOO_LONG, u64::from(too_long.is_some()))?;
-            if let Some(ahead) = wall.ahead() {
+            if let Some(ahead) = running.clock_ahead() {
                 out.gauge(&catalog::CLOCK_AHEAD, ahead as f64 / 1e6)?;
             }
             let sent = peers.traffic.all();
@@ -148,13 +147,14 @@ impl Collector for NodeCollector {
             out.store(&store_metrics.read())?;
             let waits = store_metrics.waits_for_disk().unwrap_or_default();
             out.gauge(&catalog::DISK_WAIT, waits.as_secs_f64())?;
-            out.gauge(&catalog::BACKUP_LAST, kept.last().unwrap_or(0))?;
-            out.gauge(&catalog::BACKUP_LOG_INDEX, kept.logged())?;
+            let numbers = kept.numbers();
+            out.gauge(&catalog::BACKUP_LAST, numbers.last.unwrap_or(0))?;
+            out.gauge(&catalog::BACKUP_LOG_INDEX, numbers.logged)?;
             out.gauge(&catalog::BACKUP_OVERDUE, u64::from(kept.is_overdue()))?;
-            out.counter(&catalog::BACKUP_LOG_GAPS, kept.gaps())?;
-            out.counter(&catalog::BACKUP_FAILURES, kept.failures())?;
-            out.gauge(&catalog::BACKUP_COPIED, kept.copied().unwrap_or(0))?;
-            out.counter(&catalog::BACKUP_COPY_FAILURES, kept.copy_failures())?;
+            out.counter(&catalog::BACKUP_LOG_GAPS, numbers.gaps)?;
+            out.counter(&catalog::BACKUP_FAILURES, numbers.failures)?;
+            out.gauge(&catalog::BACKUP_COPIED, numbers.copied.unwrap_or(0))?;
+            out.counter(&catalog::BACKUP_COPY_FAILURES, numbers.copy_failures)?;
             out.model(replica)?;
         }
         out.process(&Process::read())

@@ -22,34 +22,28 @@ use crate::cluster::slot::Slot;
 use placement_api::doors::{Consistency, PlacementIndex, Position, ReadDoor, Unavailable, View};
 
 /// The door for reads of one node.
-pub(crate) struct Reads {
-    slot: Arc<Slot>,
-}
+pub(crate) struct Reads(pub(crate) Arc<Slot>);
 
 impl Reads {
-    pub(crate) fn new(slot: Arc<Slot>) -> Self {
-        Self { slot }
-    }
-
     async fn promise(&self, consistency: Consistency) -> Result<View, Unavailable> {
-        let deadline = Instant::now() + self.slot.wait();
-        let node = self.slot.running(deadline).await?;
+        let deadline = Instant::now() + self.0.wait();
+        let node = self.0.running(deadline).await?;
         let replica = &node.replica;
-        node.standards.wait(deadline).await?;
+        node.wait_for_standards(deadline).await?;
         match consistency {
             Consistency::Local => {}
-            Consistency::Linearizable => node.read_index.linearize(deadline).await?,
+            Consistency::Linearizable => node.linearize(deadline).await?,
             Consistency::Session(token) => reach(replica, token, deadline).await?,
             // What is complete as of now is never older than was asked for, however long it took.
             Consistency::Bounded(bound) if replica.freshness.is_older_than(bound) => {
-                node.read_index.linearize(deadline).await?;
+                node.linearize(deadline).await?;
             }
             Consistency::BoundedOrLocal(bound)
                 if replica.freshness.is_older_than(bound) && !replica.freshness.is_cut_off() =>
             {
                 let patience = Duration::from_millis(2 * replica.config.raft.election_max_ms);
                 let deadline = deadline.min(Instant::now() + patience);
-                if node.read_index.linearize(deadline).await.is_err() {
+                if node.linearize(deadline).await.is_err() {
                     replica.freshness.cut_off();
                 }
             }
@@ -65,7 +59,7 @@ impl ReadDoor for Reads {
     }
 
     fn position(&self) -> Position {
-        self.slot.position()
+        self.0.position()
     }
 }
 

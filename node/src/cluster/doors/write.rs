@@ -40,8 +40,8 @@ impl Writes {
         let replica = &node.replica;
         let begun = replica.freshness.now();
         // Once they are in the state of this node, they stand before this write in the log.
-        node.standards.wait(deadline).await?;
-        let committed = (node.writes)
+        node.wait_for_standards(deadline).await?;
+        let committed = node
             .commit_in(destination, command, http_request_id, deadline)
             .await?;
         permit.answered();

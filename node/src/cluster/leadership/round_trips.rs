@@ -8,9 +8,8 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use crate::cluster::replica::Replica;
-use crate::cluster::write::wall_time::WallTime;
+use crate::cluster::running::Running;
 use crate::rpc::channel::Lane;
-use crate::rpc::peers::Peers;
 use crate::rpc::round_trips::RoundTrips;
 use crate::tasks::Tasks;
 
@@ -43,23 +42,19 @@ pub(crate) fn too_long(replica: &Replica, ways: &RoundTrips) -> Option<String> {
 }
 
 /// Measures for as long as this node runs.
-pub(crate) async fn measure(
-    replica: Arc<Replica>,
-    peers: Arc<Peers>,
-    wall: Arc<WallTime>,
-    tasks: Tasks,
-) {
+pub(crate) async fn measure(node: Arc<Running>, tasks: Tasks) {
+    let Running { replica, peers, .. } = &*node;
     let (mut said, mut is_ahead) = (false, false);
     loop {
         sleep(EVERY).await;
-        let problem = wall.problem();
+        let problem = node.clock_problem();
         match &problem {
             Some(words) if !is_ahead => tracing::warn!("{words}"),
             None if is_ahead => tracing::info!("the clock agrees with those of a majority again"),
             _ => {}
         }
         is_ahead = problem.is_some();
-        if !said && let Some(words) = too_long(&replica, &peers.round_trips) {
+        if !said && let Some(words) = too_long(replica, &peers.round_trips) {
             tracing::warn!("{words}");
             said = true;
         }

@@ -28,37 +28,34 @@ impl Membership<'_> {
         }
         must_be_free(&members, id, &told.name_of(id))?;
         if told.peer != known.peer {
-            told.peer = match self.found_at(&known.peer, id).await {
-                Some(_) => known.peer.clone(),
-                None => self.moved(id, told.peer, start).await?,
+            told.peer = match self.is_at(&known.peer, id).await {
+                true => known.peer.clone(),
+                false => self.moved(id, told.peer, start).await?,
             };
         }
         if told == known {
             return Ok(());
         }
-        self.set_members(unchanged, BTreeMap::from([(id, told)]))
-            .await
+        self.set_member(unchanged, id, told).await
     }
 
     /// The new address, if the node is there, and is itself.
     async fn moved(&self, id: u64, to: String, start: Option<u64>) -> Result<String, Refused> {
         if let Some(start) = start {
             // What it has written under another leader may not be applied here yet.
-            self.0.linearize().await?;
+            self.0.catch_up().await?;
             let last = self.replica().last_start(id);
             if let Some(last) = last.filter(|last| *last >= start) {
                 return Err(Refused::Conflict(older_copy(start, last)));
             }
         }
-        match self.found_at(&to, id).await {
-            Some(_) => {
-                tracing::info!(node = id, address = to, "a node has another address");
-                Ok(to)
-            }
-            None => Err(Refused::Conflict(format!(
+        if !self.is_at(&to, id).await {
+            return Err(Refused::Conflict(format!(
                 "node {id} says that it is reached at {to}, and it is not"
-            ))),
+            )));
         }
+        tracing::info!(node = id, address = to, "a node has another address");
+        Ok(to)
     }
 }
 

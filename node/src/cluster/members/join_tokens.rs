@@ -112,7 +112,7 @@ impl Slot {
     /// All tokens that may still be of use, or were lately.
     pub(crate) async fn tokens(&self) -> Result<Vec<Issued>, Refused> {
         let running = self.member()?;
-        running.linearize().await?;
+        running.catch_up().await?;
         let replica = &running.replica;
         let applied = replica.views.current();
         let rows = applied.cluster.default_partition().joins();
@@ -167,7 +167,7 @@ impl Membership<'_> {
                 })
             }
         };
-        let now = self.0.wall.now();
+        let now = self.0.wall_time();
         let micros = i64::try_from(seconds.saturating_mul(1_000_000)).unwrap_or(i64::MAX);
         let command = Command::IssueJoinToken(IssueJoinToken {
             token,
@@ -201,30 +201,26 @@ impl Membership<'_> {
             mut told,
         } = call;
         // What another leader has let in may not be applied here yet.
-        self.0.linearize().await?;
+        self.0.catch_up().await?;
         let (token, nonce) = (hash(token.as_bytes()), hash(nonce.as_bytes()));
         let row = self.good_row(id, &token)?;
-        match &row.nonce {
+        if row.nonce.is_none() {
             // By the stamps it may be good for longer, if they were ahead when it was issued.
-            None if self.0.wall.now() > row.expires_at => {
+            if self.0.wall_time() > row.expires_at {
                 return Err(Refused::Conflict(TOO_LATE.to_owned()));
             }
-            None => {
-                if let Some(replaced) = &row.replaces {
-                    self.must_be_gone(replaced.node, replaced.though_heard)
-                        .await?;
-                }
-                let redeem = RedeemJoinToken {
-                    node: id,
-                    token: token.clone(),
-                    nonce: nonce.clone(),
-                };
-                let words = format!("node {id} comes with its token");
-                let redeem = Command::RedeemJoinToken(redeem);
-                self.0.carry_out(redeem, &words).await?;
+            if let Some(replaced) = &row.replaces {
+                self.must_be_gone(replaced.node, replaced.though_heard)
+                    .await?;
             }
-            Some(first) if *first == nonce => {}
-            Some(_) => return Err(Refused::Conflict(USED.to_owned())),
+            let redeem = RedeemJoinToken {
+                node: id,
+                token: token.clone(),
+                nonce: nonce.clone(),
+            };
+            let words = format!("node {id} comes with its token");
+            let redeem = Command::RedeemJoinToken(redeem);
+            self.0.carry_out(redeem, &words).await?;
         }
         let row = self.good_row(id, &token)?;
         match row.nonce {

@@ -240,24 +240,22 @@ impl Membership<'_> {
         self.set_membership(now, voters, members).await
     }
 
-    /// What this member says of itself at an address; `None`: it is not there, or not of this cluster any more.
-    pub(crate) async fn found_at(&self, address: &str, id: u64) -> Option<Introduction> {
+    /// Whether this member is at an address, and of this cluster still.
+    pub(crate) async fn is_at(&self, address: &str, id: u64) -> bool {
         let asked = (self.0.peers).introduce(address, Method::Probe, &(), INTRODUCTION);
-        let found: Introduction = asked.await.ok()?;
         let cluster = Some(self.replica().identity.cluster);
-        (found.node == id && found.cluster == cluster).then_some(found)
+        let is_it = |found: Introduction| found.node == id && found.cluster == cluster;
+        asked.await.is_ok_and(is_it)
     }
 
-    /// Sets what is known of members. Where others reach them was looked at before, so no one is lost by this.
-    pub(crate) async fn set_members(
+    /// Sets what is known of a member. Where others reach it was looked at before, so it is not lost by this.
+    pub(crate) async fn set_member(
         &self,
         unchanged: Precondition<TypeConfig>,
-        members: BTreeMap<u64, Member>,
+        id: u64,
+        member: Member,
     ) -> Result<(), Refused> {
-        if members.is_empty() {
-            return Ok(());
-        }
-        let change = ChangeMembers::SetNodes(members);
+        let change = ChangeMembers::SetNodes(BTreeMap::from([(id, member)]));
         let raft = &self.replica().raft;
         match raft.change_membership_if(change, true, [unchanged]).await {
             Ok(_) => Ok(()),
@@ -426,7 +424,7 @@ impl Membership<'_> {
     pub(crate) async fn retire(&self, id: u64) -> Result<(), Refused> {
         let command = Command::RetireNode(RetireNode { node: id });
         let what = format!("removal of node {id}");
-        let retired = self.0.writes.commit(command, what).await;
+        let retired = self.0.commit(command, what).await;
         retired.map(drop).map_err(|error| {
             Refused::Unavailable(format!(
                 "node {id} is no member any more, but what it may still send is not shut out yet \
@@ -638,12 +636,7 @@ mod tests {
             destination: Destination::DEFAULT,
         };
         let deadline = Instant::now() + DEADLINE;
-        alone
-            .running
-            .proposals
-            .propose(written, deadline)
-            .await
-            .unwrap();
+        alone.running.propose(written, deadline).await.unwrap();
         // The leader that took it out did not come to the second half.
         members.remove(&2);
         let (now, _) = membership.now();

@@ -5,7 +5,7 @@
 //! voter that is lost loses its vote first: it adds nothing to a majority that is heard, and one more voter beside it
 //! would make that majority larger. A voter that is heard keeps its vote until the other one has its own.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -138,9 +138,7 @@ async fn step(node: &Running, by: u64, replaced: &Replaced) -> Result<Step, Refu
         && !name.as_str().is_empty()
     {
         *member.name = name;
-        owner
-            .set_members(now, BTreeMap::from([(by, member)]))
-            .await?;
+        owner.set_member(now, by, member).await?;
         return Ok(Step::Next);
     }
     let words = match (replaced.votes, replaced.stays) {

@@ -22,32 +22,22 @@ use openraft::errors::{LinearizableReadError, RaftError};
 use placement_model::mutant;
 use placement_raft_store::coverage::RarePath;
 use placement_raft_store::wire::WireVote;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::quorum::{self, Point};
 use crate::cluster::freshness::Moment;
 use crate::cluster::replica::{Leader, REMOVED, Replica};
+use crate::cluster::running::Running;
 use crate::rpc::channel::{CallError, Lane};
 use crate::rpc::message::{Method, ReadIndexReply, ReadPointReply};
-use crate::rpc::peers::Peers;
 use placement_api::doors::Unavailable;
 
 /// How long to wait before the same leader is asked again.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Makes reads linearizable.
-pub(crate) struct ReadIndex {
-    replica: Arc<Replica>,
-    waiting: mpsc::UnboundedSender<Waiting>,
-}
-
-impl ReadIndex {
-    /// `waiting` leads to the task that asks in rounds.
-    pub(crate) fn new(replica: Arc<Replica>, waiting: mpsc::UnboundedSender<Waiting>) -> Self {
-        Self { replica, waiting }
-    }
-
+impl Running {
     /// Waits until this node has applied all that was acknowledged anywhere before now.
     pub(crate) async fn linearize(&self, deadline: Instant) -> Result<(), Unavailable> {
         let stopping = || Unavailable::nothing_committed("this node is stopping");
@@ -60,7 +50,7 @@ impl ReadIndex {
         }
         let (answer, asked) = oneshot::channel();
         let waiting = Waiting { answer, deadline };
-        self.waiting.send(waiting).map_err(|_| stopping())?;
+        self.reads.send(waiting).map_err(|_| stopping())?;
         let point = match timeout_at(deadline, asked).await {
             Ok(Ok(Ok(point))) => point,
             Ok(Ok(Err(reason))) => return Err(Unavailable::nothing_committed(reason)),
@@ -97,11 +87,6 @@ impl ReadMetrics {
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         self.micros.fetch_add(micros, Ordering::Relaxed);
     }
-
-    /// One round got no answer.
-    fn failed(&self) {
-        self.failures.fetch_add(1, Ordering::Relaxed);
-    }
 }
 
 /// A read that waits for a round.
@@ -117,15 +102,9 @@ struct ReadPoint {
     index: u64,
 }
 
-/// Asks the leader, for all reads that wait when a round begins.
-pub(crate) struct Rounds {
-    pub(crate) replica: Arc<Replica>,
-    pub(crate) peers: Arc<Peers>,
-    pub(crate) metrics: Arc<ReadMetrics>,
-}
-
-impl Rounds {
-    pub(crate) async fn run(self, mut queue: mpsc::UnboundedReceiver<Waiting>) {
+impl Running {
+    /// Asks the leader, for all reads that wait when a round begins.
+    pub(crate) async fn confirm_reads(self: Arc<Self>, mut queue: UnboundedReceiver<Waiting>) {
         let mut waiting: Vec<Waiting> = Vec::new();
         loop {
             if waiting.is_empty() {
@@ -142,9 +121,9 @@ impl Rounds {
                 continue;
             };
             let asked = self.replica.freshness.now();
-            match self.ask(latest).await {
+            match self.ask_for_index(latest).await {
                 Ok(index) => {
-                    self.metrics.round(waiting.len(), asked.at.elapsed());
+                    self.read_metrics.round(waiting.len(), asked.at.elapsed());
                     if waiting.len() > 1 {
                         RarePath::RoundShared.ran();
                     }
@@ -159,25 +138,17 @@ impl Rounds {
                     }
                 }
                 Err(reason) => {
-                    self.metrics.failed();
+                    self.read_metrics.failures.fetch_add(1, Ordering::Relaxed);
                     self.replica.freshness.cut_off();
                     RarePath::RoundFailed.ran();
-                    self.expire(&mut waiting, &reason);
+                    expire(&mut waiting, &reason);
                 }
             }
         }
     }
 
-    /// Tells those whose time is up why; the others wait for the next round.
-    fn expire(&self, waiting: &mut Vec<Waiting>, reason: &str) {
-        let now = Instant::now();
-        for read in waiting.extract_if(.., |read| read.deadline <= now) {
-            let _ = read.answer.send(Err(reason.to_owned()));
-        }
-    }
-
     /// One question to the leader. Waits a little before it says that there is no answer.
-    async fn ask(&self, latest: Instant) -> Result<u64, String> {
+    async fn ask_for_index(&self, latest: Instant) -> Result<u64, String> {
         let replica = &self.replica;
         if let Some(failure) = replica.failure() {
             tokio::time::sleep(PAUSE).await;
@@ -230,10 +201,10 @@ impl Rounds {
         self.peers
             .call(to, Lane::Control, Method::ReadIndex, &(), patience)
             .await
-            .map_err(|error| self.failed(leader, error))
+            .map_err(|error| self.leader_failed(leader, error))
     }
 
-    fn failed(&self, leader: &Leader, error: CallError) -> String {
+    fn leader_failed(&self, leader: &Leader, error: CallError) -> String {
         match error {
             CallError::Removed(_) => {
                 self.replica.note_removed(true);
@@ -294,7 +265,7 @@ impl Rounds {
                         point = Some(Point { vote: vote.into(), index, voters });
                     }
                     Ok(ReadPointReply::Unknown) => return Ok(None),
-                    Err(error) => return Err(self.failed(leader, error)),
+                    Err(error) => return Err(self.leader_failed(leader, error)),
                 },
                 Some((id, vote)) = votes.next() => {
                     shown.insert(id, vote);
@@ -302,6 +273,14 @@ impl Rounds {
                 else => return Ok(None),
             }
         }
+    }
+}
+
+/// Tells those whose time is up why; the others wait for the next round.
+fn expire(waiting: &mut Vec<Waiting>, reason: &str) {
+    let now = Instant::now();
+    for read in waiting.extract_if(.., |read| read.deadline <= now) {
+        let _ = read.answer.send(Err(reason.to_owned()));
     }
 }
 

@@ -90,13 +90,14 @@ impl Bootstrap {
     }
 
     /// Starts on the data directory as it is found: joins if it belongs to a cluster already.
-    pub(crate) async fn resume(&self) -> Result<(), StartError> {
+    pub(crate) async fn resume(self: &Arc<Self>) -> Result<(), StartError> {
         let dir = self.config.data_dir.clone();
         match runtime::blocking(move || placement_raft_store::identity(&dir)).await? {
             Some(identity) => {
                 self.check_binding(&identity)?;
                 self.check_neighbours(&identity).await?;
-                self.join(identity).await.map(|_| ())
+                let _joining = self.joining.lock().await;
+                self.open(identity).await.map(drop)
             }
             None => Ok(placement_raft_store::check_restored(&self.config.data_dir)?),
         }
@@ -179,7 +180,7 @@ impl Bootstrap {
     }
 
     /// Accepts an invitation, if this node has no data or had accepted it before.
-    pub(crate) async fn accept(&self, invitation: Invitation) -> Result<(), Denied> {
+    pub(crate) async fn accept(self: &Arc<Self>, invitation: Invitation) -> Result<(), Denied> {
         if invitation.node != self.config.node_id {
             return Err(Denied::Join(format!(
                 "this is node {}, not node {}",
@@ -191,16 +192,13 @@ impl Bootstrap {
             epoch: invitation.epoch,
             node: invitation.node,
         };
-        self.check_binding(&identity)
-            .map_err(|error| Denied::Join(error.to_string()))?;
-        self.create(identity)
-            .await
-            .map_err(|error| Denied::Join(error.to_string()))?;
-        Ok(())
+        let denied = |error: StartError| Denied::Join(error.to_string());
+        self.check_binding(&identity).map_err(denied)?;
+        self.create(identity).await.map(drop).map_err(denied)
     }
 
     /// Makes the data directory this node's, and joins.
-    async fn create(&self, identity: Identity) -> Result<Arc<Running>, StartError> {
+    async fn create(self: &Arc<Self>, identity: Identity) -> Result<Arc<Running>, StartError> {
         let _joining = self.joining.lock().await;
         if let Some(running) = self.slot.get() {
             let mine = running.replica.identity;
@@ -218,28 +216,12 @@ impl Bootstrap {
         self.open(identity).await
     }
 
-    async fn join(&self, identity: Identity) -> Result<Arc<Running>, StartError> {
-        let _joining = self.joining.lock().await;
-        self.open(identity).await
-    }
-
-    async fn open(&self, identity: Identity) -> Result<Arc<Running>, StartError> {
-        let (env, config) = (self.env.clone(), self.config.clone());
-        let (peers, tasks) = (self.peers.clone(), self.tasks.clone());
-        let (read_metrics, actions) = (self.read_metrics.clone(), self.actions.clone());
+    async fn open(self: &Arc<Self>, identity: Identity) -> Result<Arc<Running>, StartError> {
+        let bootstrap = self.clone();
         // An operator's request does not take Raft to the threads that serve requests.
-        let started = self.tasks.run(async move {
-            start(
-                &env,
-                &config,
-                identity,
-                &peers,
-                read_metrics,
-                actions,
-                &tasks,
-            )
-            .await
-        });
+        let started = self
+            .tasks
+            .run(async move { start(&bootstrap, identity).await });
         let running = started.await?;
         self.slot.set(running.clone());
         Ok(running)
@@ -290,7 +272,7 @@ impl Bootstrap {
 
     /// Forms a cluster of this node alone, or of `members`, at an operator's request.
     pub(crate) async fn form_on_demand(
-        &self,
+        self: &Arc<Self>,
         mut members: BTreeMap<u64, String>,
     ) -> Result<(), String> {
         if self.is_formed() {
@@ -317,17 +299,17 @@ impl Bootstrap {
         }
     }
 
-    async fn try_to_form(&self, members: &BTreeMap<u64, String>) -> Result<(), String> {
+    async fn try_to_form(self: &Arc<Self>, members: &BTreeMap<u64, String>) -> Result<(), String> {
         let (found, left) = self.look_around(members).await?;
         let identity = match (self.slot.get(), left) {
             (Some(running), _) => running.replica.identity,
-            (None, Some(cluster)) => self.identity(cluster),
-            (None, None) => self.identity(self.env.ids.uuid()),
+            (None, left) => {
+                let cluster = left.unwrap_or_else(|| self.env.ids.uuid());
+                Identity::of_new_cluster(cluster, self.config.node_id)
+            }
         };
-        let running = self
-            .create(identity)
-            .await
-            .map_err(|error| error.to_string())?;
+        let created = self.create(identity).await;
+        let running = created.map_err(|error| error.to_string())?;
         for (id, address) in members {
             if *id != identity.node {
                 invite(&self.peers, &identity, *id, address)
@@ -396,10 +378,6 @@ impl Bootstrap {
             found.insert(*id, member);
         }
         Ok((found, left))
-    }
-
-    fn identity(&self, cluster: Uuid) -> Identity {
-        Identity::of_new_cluster(cluster, self.config.node_id)
     }
 }
 

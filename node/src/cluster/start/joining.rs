@@ -78,8 +78,7 @@ pub(crate) async fn join(bootstrap: Arc<Bootstrap>) {
                 Some(_) => ("it is let in, and waits for the log".to_owned(), EVERY),
                 None => (LOST.to_owned(), REFUSED),
             },
-            Err(Unable::Refused(words)) => (words, REFUSED),
-            Err(Unable::NotYet(words)) => (words, EVERY),
+            Err(unable) => unable,
         };
         if words != said {
             tracing::warn!(reason = words, "this node does not belong to a cluster yet");
@@ -98,16 +97,10 @@ pub(crate) async fn join(bootstrap: Arc<Bootstrap>) {
 const LOST: &str = "the cluster has a member of this number already, and this node has no data of it: if they were lost, \
                     have the node replaced (`placementctl replace`)";
 
-/// Why a node is not let in.
-enum Unable {
-    /// It was said so.
-    Refused(String),
-    /// No one could be asked.
-    NotYet(String),
-}
-
-async fn ask(bootstrap: &Arc<Bootstrap>) -> Result<(), Unable> {
-    let refused = |error: StartError| Unable::Refused(error.to_string());
+/// # Errors
+/// Why this node is not let in, and when it is to ask again: later if it was refused than if no node could be asked.
+async fn ask(bootstrap: &Bootstrap) -> Result<(), (String, Duration)> {
+    let refused = |error: StartError| (error.to_string(), REFUSED);
     let (config, fresh) = (bootstrap.config.clone(), bootstrap.env.ids.uuid());
     let read = runtime::blocking(move || {
         let nonce = join_nonce(&config.data_dir, fresh)?;
@@ -120,22 +113,18 @@ async fn ask(bootstrap: &Arc<Bootstrap>) -> Result<(), Unable> {
         nonce,
         told: self_description::own(bootstrap),
     };
-    let mut unable = Unable::NotYet("no node of the cluster answers".to_owned());
+    let mut reason = "no node of the cluster answers".to_owned();
     for address in &bootstrap.config.cluster.join {
         let asked =
             (bootstrap.peers).introduce::<_, ChangeReply>(address, Method::Join, &call, CALL);
         match asked.await {
             Ok(ChangeReply::Done) => return Ok(()),
             // Only this one cannot say, as it was removed, for one: the next one may.
-            Ok(ChangeReply::Refused(Refused::Unavailable(words))) => {
-                unable = Unable::NotYet(words);
-            }
-            Ok(ChangeReply::Refused(words)) => return Err(Unable::Refused(words.to_string())),
-            Ok(ChangeReply::NotLeader) => {
-                unable = Unable::NotYet("the cluster has no leader".to_owned());
-            }
-            Err(error) => unable = Unable::NotYet(format!("{address}: {error}")),
+            Ok(ChangeReply::Refused(Refused::Unavailable(words))) => reason = words,
+            Ok(ChangeReply::Refused(words)) => return Err((words.to_string(), REFUSED)),
+            Ok(ChangeReply::NotLeader) => reason = "the cluster has no leader".to_owned(),
+            Err(error) => reason = format!("{address}: {error}"),
         }
     }
-    Err(unable)
+    Err((reason, EVERY))
 }

@@ -1,49 +1,45 @@
 //! Starts this node as a member: opens its store, starts Raft on it, and the owners of what it does.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use openraft::SnapshotPolicy;
 use placement_raft_store::{Identity, Raft, runtime};
-use tokio::sync::mpsc;
+use tokio::sync::{OnceCell, mpsc};
 
+use super::bootstrap::Bootstrap;
 use crate::cluster::error::StartError;
-use crate::cluster::internal_actions::ActionLog;
 use crate::cluster::kept_backups::Kept;
 use crate::cluster::leadership::{round_trips, watch};
 use crate::cluster::members::{autopilot, removal, replacement};
-use crate::cluster::read::index::ReadMetrics;
-use crate::cluster::read::index::{ReadIndex, Rounds};
 use crate::cluster::replica::Replica;
 use crate::cluster::running::Running;
 use crate::cluster::settings::Settings;
-use crate::cluster::standards::Standards;
 use crate::cluster::upkeep::{backups, disk_watch, divergence, mirror, room, snapshots, upgrade};
+use crate::cluster::write::backlog::Backlog;
 use crate::cluster::write::ids::WriteIds;
-use crate::cluster::write::own_past::OwnPast;
-use crate::cluster::write::path::WritePath;
-use crate::cluster::write::proposals::{Proposals, Proposer};
-use crate::cluster::write::wall_time::WallTime;
+use crate::cluster::write::own_past;
+use crate::cluster::write::proposals::Proposer;
 use crate::disk_space::Room;
-use crate::env::Env;
-use crate::rpc::peers::Peers;
 use crate::rpc::raft::{Limits, Networks};
 use crate::rpc::snapshots::Sending;
-use crate::tasks::Tasks;
 
 /// What is the least that an append may take.
 const APPEND_DEADLINE_MIN: Duration = Duration::from_secs(10);
 
 /// Opens the store and starts Raft on it.
-pub(crate) async fn start(
-    env: &Env,
-    config: &Arc<Settings>,
+pub(super) async fn start(
+    bootstrap: &Bootstrap,
     identity: Identity,
-    peers: &Arc<Peers>,
-    read_metrics: Arc<ReadMetrics>,
-    actions: Arc<dyn ActionLog>,
-    tasks: &Tasks,
 ) -> Result<Arc<Running>, StartError> {
+    let Bootstrap {
+        env,
+        config,
+        peers,
+        tasks,
+        ..
+    } = bootstrap;
     let mut options = env.storage.clone();
     options.dir = config.data_dir.clone();
     options.node = Some(config.node_id);
@@ -85,59 +81,39 @@ pub(crate) async fn start(
     ));
     // What the cluster has reached, the configuration takes back from no one.
     peers.agree_to(config.cluster.level_max().max(replica.level()));
-    let (queue, proposed) = mpsc::unbounded_channel();
-    let proposals = Arc::new(Proposals::new(replica.clone(), queue));
+    let (proposals, proposed) = mpsc::unbounded_channel();
     let (reads, waiting) = mpsc::unbounded_channel();
-    let read_index = Arc::new(ReadIndex::new(replica.clone(), reads));
-    let past = OwnPast::new(replica.clone(), read_index.clone(), store.boot);
-    let past = Arc::new(past);
-    let ids = WriteIds::new(replica.me, store.boot);
     let running = Arc::new(Running {
-        writes: WritePath::new(
-            replica.clone(),
-            peers.clone(),
-            ids,
-            past.clone(),
-            proposals.clone(),
-        ),
-        proposals,
-        read_index,
-        standards: Standards::new(replica.clone(), env.standards.clone()),
+        standards: env.standards.clone(),
+        has_standards: AtomicBool::new(false),
         store_metrics: store.metrics,
-        room,
         kept: Kept::default(),
+        room,
         snapshots: store.snapshots,
         drafts: store.drafts,
         sending,
         peers: peers.clone(),
-        past: past.clone(),
-        actions,
-        wall: Arc::new(WallTime::new(
-            env.clock.clone(),
-            replica.clone(),
-            peers.clone(),
-        )),
-        replica: replica.clone(),
+        actions: bootstrap.actions.clone(),
+        clock: env.clock.clone(),
+        ids: Arc::new(WriteIds::new(replica.me, store.boot)),
+        start: store.boot,
+        is_latest_start: OnceCell::new(),
+        backlog: Backlog::new("the leader", config),
+        proposals,
+        reads,
+        read_metrics: bootstrap.read_metrics.clone(),
+        replica,
     });
-    let rounds = Rounds {
-        replica: replica.clone(),
-        peers: peers.clone(),
-        metrics: read_metrics,
-    };
-    let proposer = Proposer::new(replica.clone(), running.wall.clone(), tasks.clone());
+    let replica = &running.replica;
+    let proposer = Proposer::new(running.clone(), tasks.clone());
     tasks.spawn_vital("proposing writes", proposer.run(proposed));
-    tasks.spawn_vital("confirming reads", rounds.run(waiting));
+    tasks.spawn_vital("confirming reads", running.clone().confirm_reads(waiting));
     tasks.spawn(watch::leave_without(replica.clone(), tasks.clone()));
-    tasks.spawn(past.watch());
+    tasks.spawn(own_past::watch(running.clone()));
     tasks.spawn_vital("watching who leads", watch::watch(replica.clone()));
     tasks.spawn(watch::leave_on_failure(replica.clone()));
     tasks.spawn(watch::send_to_those_found(replica.clone(), peers.clone()));
-    tasks.spawn(round_trips::measure(
-        replica.clone(),
-        peers.clone(),
-        running.wall.clone(),
-        tasks.clone(),
-    ));
+    tasks.spawn(round_trips::measure(running.clone(), tasks.clone()));
     let follows = watch::follow_members(replica.clone(), peers.clone());
     tasks.spawn_vital("following members that move", follows);
     tasks.spawn(upgrade::write_standards(running.clone()));
@@ -154,12 +130,12 @@ pub(crate) async fn start(
         );
     }
     if config.backup.directory.is_some() {
-        tasks.spawn(backups::make(running.clone(), env.clock.clone()));
+        tasks.spawn(backups::make(running.clone()));
         tasks.spawn(backups::keep_log(running.clone(), log_reader));
     }
     if config.backup_s3.is_used() {
         // Beside HTTP, not beside Raft: what is sent is hashed and encrypted on the way.
-        let copying = mirror::run(running.clone(), env.net.clone(), env.clock.clone());
+        let copying = mirror::run(running.clone(), env.net.clone());
         tasks.on(env.requests.clone()).spawn(copying);
     }
     tasks.spawn(snapshots::watch(running.clone()));
@@ -173,7 +149,7 @@ pub(crate) async fn start(
     tracing::info!(
         node = replica.me,
         cluster = %replica.identity.cluster,
-        boot = store.boot,
+        boot = running.start,
         applied = replica.views.applied_index(),
         "replication runs"
     );

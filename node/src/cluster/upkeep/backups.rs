@@ -9,12 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use placement_raft_store::{BackupDir, LogArchive, LogReader, runtime};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
 use super::retry_after;
 use crate::cluster::kept_backups::{Kept, Part};
 use crate::cluster::running::Running;
-use placement_api::world::Clock;
 
 /// How often what was committed is added to the log that is kept.
 const LOG_EVERY: Duration = Duration::from_secs(1);
@@ -67,8 +66,9 @@ pub(crate) async fn open(node: &Running, root: PathBuf, part: Part) -> BackupDir
 }
 
 /// Makes a backup every so often.
-pub(crate) async fn make(node: Arc<Running>, clock: Arc<dyn Clock>) {
-    let (kept, settings) = (&node.kept, &node.replica.config.backup);
+pub(crate) async fn make(node: Arc<Running>) {
+    let (kept, clock) = (&node.kept, &node.clock);
+    let settings = &node.replica.config.backup;
     let Some(root) = settings.directory.clone() else {
         return;
     };
@@ -102,9 +102,7 @@ pub(crate) async fn make(node: Arc<Running>, clock: Arc<dyn Clock>) {
 /// A node that does not hear the others has nothing to keep that is worth it. Gives the entry that the
 /// backup has come to.
 async fn one(node: &Running, dir: &BackupDir, keep: usize) -> Result<u64, String> {
-    let deadline = Instant::now() + node.replica.config.wait();
-    let linearized = node.read_index.linearize(deadline).await;
-    linearized.map_err(|error| error.to_string())?;
+    (node.catch_up().await).map_err(|error| error.to_string())?;
     let (dir, applied) = (dir.clone(), node.replica.views.current());
     let made = runtime::blocking(move || dir.back_up(&applied, keep)).await;
     let info = made.map_err(|error| error.to_string())?;

@@ -16,14 +16,13 @@ use crate::cluster::kept_backups::Part;
 use crate::cluster::running::Running;
 use crate::cluster::settings::Settings;
 use placement_api::net::Net;
-use placement_api::world::Clock;
 
 /// How often the newest part of the log is copied if there is more of it. What is lost with all nodes is what was
 /// written since.
 const LOG_EVERY: Duration = Duration::from_secs(10);
 
 /// Keeps the copies.
-pub(crate) async fn run(node: Arc<Running>, net: Arc<dyn Net>, clock: Arc<dyn Clock>) {
+pub(crate) async fn run(node: Arc<Running>, net: Arc<dyn Net>) {
     let config = node.replica.config.clone();
     let Some(root) = config.backup.directory.clone() else {
         return;
@@ -47,7 +46,7 @@ pub(crate) async fn run(node: Arc<Running>, net: Arc<dyn Net>, clock: Arc<dyn Cl
     while node.replica.failure().is_none() {
         let wait = match mirror.go_on().await {
             Ok(()) => {
-                node.kept.all_copied(clock.now());
+                node.kept.all_copied(node.clock.now());
                 failing.is_over("backups are copied to the store");
                 LOG_EVERY
             }

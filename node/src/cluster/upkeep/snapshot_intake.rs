@@ -32,10 +32,7 @@ pub(crate) struct Intake {
 }
 
 struct Incoming {
-    transfer: u64,
-    vote: WireVote,
-    meta: WireSnapshotMeta,
-    bytes: u64,
+    head: Head,
     receiver: SnapshotReceiver,
     touched: Instant,
 }
@@ -98,10 +95,9 @@ impl Intake {
             }
             SnapshotCall::Finish { transfer } => {
                 let with = move |incoming: &mut Option<Incoming>| {
-                    one(incoming, transfer)?;
-                    Ok::<_, Denied>(incoming.take().expect("the one that was just looked at"))
+                    incoming.take_if(|one| one.head.transfer == transfer)
                 };
-                let incoming = self.blocking(with).await?;
+                let incoming = self.blocking(with).await.ok_or_else(another)?;
                 install(running, from, incoming).await
             }
         }
@@ -122,10 +118,9 @@ impl Intake {
         let leave = running.replica.config.disk.min_free_bytes;
         let with = move |incoming: &mut Option<Incoming>| {
             if let Some(held) = incoming.as_mut()
-                && (&held.meta, held.bytes) == (&head.meta, head.bytes)
+                && (&held.head.meta, held.head.bytes) == (&head.meta, head.bytes)
             {
-                held.transfer = head.transfer;
-                held.vote = head.vote;
+                held.head = head;
                 held.touched = Instant::now();
                 let offset = held.receiver.length();
                 tracing::info!(from, offset, "a snapshot goes on coming in");
@@ -148,10 +143,7 @@ impl Intake {
             };
             tracing::info!(from, bytes = head.bytes, "a snapshot comes in");
             *incoming = Some(Incoming {
-                transfer: head.transfer,
-                vote: head.vote,
-                meta: head.meta,
-                bytes: head.bytes,
+                head,
                 receiver,
                 touched: Instant::now(),
             });
@@ -173,12 +165,8 @@ impl Intake {
         loop {
             sleep(EVERY).await;
             let with = |incoming: &mut Option<Incoming>| {
-                if incoming
-                    .as_ref()
-                    .is_some_and(|incoming| incoming.touched.elapsed() >= KEPT)
-                {
+                if (incoming.take_if(|one| one.touched.elapsed() >= KEPT)).is_some() {
                     tracing::warn!("a part of a snapshot is thrown away: its rest does not come");
-                    *incoming = None;
                 }
             };
             self.blocking(with).await;
@@ -187,8 +175,14 @@ impl Intake {
 }
 
 fn one(incoming: &mut Option<Incoming>, transfer: u64) -> Result<&mut Incoming, Denied> {
-    let mine = incoming.as_mut().filter(|one| one.transfer == transfer);
-    mine.ok_or_else(|| Denied::Snapshot("another one comes in, or none".to_owned()))
+    let mine = incoming
+        .as_mut()
+        .filter(|one| one.head.transfer == transfer);
+    mine.ok_or_else(another)
+}
+
+fn another() -> Denied {
+    Denied::Snapshot("another one comes in, or none".to_owned())
 }
 
 fn not_now(error: &io::Error) -> SnapshotReply {
@@ -201,15 +195,16 @@ async fn install(
     from: u64,
     incoming: Incoming,
 ) -> Result<SnapshotReply, Denied> {
-    if incoming.receiver.length() != incoming.bytes {
+    let Incoming { head, receiver, .. } = incoming;
+    if receiver.length() != head.bytes {
         return Err(Denied::Snapshot(format!(
             "it has {} bytes, but {} came in",
-            incoming.bytes,
-            incoming.receiver.length()
+            head.bytes,
+            receiver.length()
         )));
     }
-    let meta: SnapshotMeta = incoming.meta.try_into()?;
-    let (snapshots, receiver) = (running.snapshots.clone(), incoming.receiver);
+    let meta: SnapshotMeta = head.meta.try_into()?;
+    let snapshots = running.snapshots.clone();
     let verified = runtime::blocking({
         let meta = meta.clone();
         move || -> Result<SnapshotFile, SnapshotError> {
@@ -241,7 +236,7 @@ async fn install(
             meta: meta.clone(),
             snapshot: SnapshotData::File(file),
         };
-        let vote = Vote::from(incoming.vote);
+        let vote = Vote::from(head.vote);
         let answer = raft.install_full_snapshot(vote, snapshot).await;
         if answer.is_ok() {
             snapshots.give_up(&meta, &path);
@@ -276,10 +271,12 @@ mod tests {
         };
         let intake = Intake::default();
         *intake.incoming.lock() = Some(Incoming {
-            transfer: 1,
-            vote: (&Vote::new_committed(1, 1)).into(),
-            meta: WireSnapshotMeta::default(),
-            bytes: 100,
+            head: Head {
+                transfer: 1,
+                vote: (&Vote::new_committed(1, 1)).into(),
+                meta: WireSnapshotMeta::default(),
+                bytes: 100,
+            },
             receiver: store.snapshots.receive().unwrap(),
             touched: Instant::now(),
         });

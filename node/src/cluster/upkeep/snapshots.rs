@@ -153,11 +153,6 @@ impl Ends {
 }
 
 impl Running {
-    /// The last entry behind which openraft may cut the log.
-    fn covered(&self) -> Option<u64> {
-        (self.replica).raft_metrics(|metrics| metrics.snapshot.map(|id| id.index()))
-    }
-
     fn ends(&self) -> Ends {
         let index = |id: Option<LogId>| id.map(|id| id.index());
         (self.replica).raft_metrics(|metrics| Ends {
@@ -234,7 +229,7 @@ impl Running {
             |error| Refused::Unavailable(format!("the rows cannot be made durable: {error}"));
         self.cover().await.map_err(failed)?;
         let give_up = Instant::now() + DEADLINE;
-        while self.covered() < applied {
+        while self.ends().covered < applied {
             if Instant::now() >= give_up {
                 return Err(Refused::Unavailable(
                     "the log is still being cut".to_owned(),

@@ -53,11 +53,7 @@ fn common(node: &Running) -> Option<Level> {
 
 async fn raise(node: &Running, to: Level) {
     let command = Command::RaiseLevel(RaiseLevel { to });
-    match node
-        .writes
-        .commit(command, format!("feature level {to}"))
-        .await
-    {
+    match node.commit(command, format!("feature level {to}")).await {
         Ok(raised) => {
             let index = raised.at.index();
             tracing::info!(index, level = %to, "the feature level of the cluster is raised");
@@ -68,11 +64,9 @@ async fn raise(node: &Running, to: Level) {
 
 /// Has the names written until the state has all of them.
 pub(crate) async fn write_standards(node: Arc<Running>) {
-    let Running {
-        replica, standards, ..
-    } = &*node;
+    let replica = &node.replica;
     let mut changes = replica.leadership_changes();
-    while !standards.are_present() {
+    while !node.has_standards() {
         if !replica.leads() {
             let leads = async {
                 while !replica.leads() {
@@ -81,7 +75,7 @@ pub(crate) async fn write_standards(node: Arc<Running>) {
             };
             tokio::select! {
                 biased;
-                present = standards.wait(Instant::now() + GRACE) => {
+                present = node.wait_for_standards(Instant::now() + GRACE) => {
                     if present.is_ok() {
                         break;
                     }
@@ -92,7 +86,7 @@ pub(crate) async fn write_standards(node: Arc<Running>) {
         if let Err(error) = write_names(&node).await {
             tracing::debug!(%error, "the standard resource classes and traits are not written yet");
         }
-        if !standards.are_present() {
+        if !node.has_standards() {
             sleep(PAUSE).await;
         }
     }
@@ -101,13 +95,12 @@ pub(crate) async fn write_standards(node: Arc<Running>) {
 /// Has the names written that this node's state lacks.
 async fn write_names(node: &Running) -> Result<(), Unavailable> {
     // What others have written already may only not be applied here.
-    let deadline = Instant::now() + node.replica.config.wait();
-    node.read_index.linearize(deadline).await?;
-    if node.standards.are_present() {
+    node.catch_up().await?;
+    if node.has_standards() {
         return Ok(());
     }
-    let command = node.standards.sync();
-    let written = node.writes.commit(command, "standards".to_owned()).await?;
+    let command = Command::SyncStandards(node.standards.clone());
+    let written = node.commit(command, "standards".to_owned()).await?;
     tracing::info!(
         index = written.at.index(),
         "the standard resource classes and traits are written"

@@ -9,49 +9,30 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use placement_model::mutant;
-use tokio::sync::OnceCell;
 use tokio::time::{Instant, sleep};
 
-use crate::cluster::read::index::ReadIndex;
-use crate::cluster::replica::Replica;
+use crate::cluster::running::Running;
 use placement_api::doors::Unavailable;
 
 /// How often it is tried to look, as long as there is no leader.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// What this node has found out about its own past.
-pub(crate) struct OwnPast {
-    replica: Arc<Replica>,
-    read_index: Arc<ReadIndex>,
-    start: u64,
-    known: OnceCell<()>,
-}
-
-impl OwnPast {
-    pub(crate) fn new(replica: Arc<Replica>, read_index: Arc<ReadIndex>, start: u64) -> Self {
-        Self {
-            replica,
-            read_index,
-            start,
-            known: OnceCell::new(),
-        }
-    }
-
+impl Running {
     /// Waits until it is known that this node has never been further than now.
-    pub(crate) async fn is_known(&self, deadline: Instant) -> Result<(), Unavailable> {
-        self.known
-            .get_or_try_init(|| self.look(deadline))
-            .await
-            .copied()
+    pub(super) async fn past_is_known(&self, deadline: Instant) -> Result<(), Unavailable> {
+        let known = self
+            .is_latest_start
+            .get_or_try_init(|| self.compare_starts(deadline));
+        known.await.copied()
     }
 
     /// Which start this is, as long as it is not known to be the latest.
-    pub(crate) fn unsure(&self) -> Option<u64> {
-        self.known.get().is_none().then_some(self.start)
+    pub(crate) fn unsure_of_start(&self) -> Option<u64> {
+        (!self.is_latest_start.initialized()).then_some(self.start)
     }
 
-    async fn look(&self, deadline: Instant) -> Result<(), Unavailable> {
-        self.read_index.linearize(deadline).await?;
+    async fn compare_starts(&self, deadline: Instant) -> Result<(), Unavailable> {
+        self.linearize(deadline).await?;
         match self.replica.last_start(self.replica.me) {
             Some(last)
                 if last >= self.start && !mutant!("reuse-boots" | "older-copy-takes-part") =>
@@ -63,13 +44,13 @@ impl OwnPast {
             _ => Ok(()),
         }
     }
+}
 
-    /// Looks as soon as there is a leader.
-    pub(crate) async fn watch(self: Arc<Self>) {
-        while self.replica.failure().is_none()
-            && self.is_known(Instant::now() + EVERY).await.is_err()
-        {
-            sleep(EVERY).await;
-        }
+/// Looks as soon as there is a leader.
+pub(crate) async fn watch(node: Arc<Running>) {
+    while node.replica.failure().is_none()
+        && (node.past_is_known(Instant::now() + EVERY).await).is_err()
+    {
+        sleep(EVERY).await;
     }
 }

@@ -1,7 +1,7 @@
 //! The way of a write from the node that was asked: it goes to the leader, under an id by which it is
-//! recognised, until its outcome is known or the time is up.
+//! recognised, until its outcome is known or the time is up. It is committed once, through each leader that
+//! there is in the meantime.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -15,27 +15,16 @@ use placement_raft_store::{Committed, Expected};
 use tokio::time::Instant;
 use tracing::Instrument;
 
-use super::ids::WriteIds;
-use super::own_past::OwnPast;
-use super::proposals::Proposals;
-use crate::cluster::replica::{Leader, REMOVED, Replica};
+use crate::cluster::replica::{Leader, REMOVED};
+use crate::cluster::running::Running;
 use crate::rpc::channel::{Channel, Lane};
 use crate::rpc::message::{Method, WriteCall, WriteReply};
-use crate::rpc::peers::{Peers, decode};
+use crate::rpc::peers::decode;
 use crate::rpc::raft::upload;
 use placement_api::doors::Unavailable;
 
 /// How long to wait before the same leader is asked again.
 const PAUSE: Duration = Duration::from_millis(50);
-
-/// Has writes committed, each once, through each leader that there is in the meantime.
-pub(crate) struct WritePath {
-    replica: Arc<Replica>,
-    peers: Arc<Peers>,
-    ids: Arc<WriteIds>,
-    past: Arc<OwnPast>,
-    proposals: Arc<Proposals>,
-}
 
 /// What is known of the attempts so far.
 enum Doubt {
@@ -45,23 +34,21 @@ enum Doubt {
     Sent(String),
 }
 
-/// What follows from an attempt that has not shown the write committed.
-enum Next {
-    GiveUp(Unavailable),
-    Again(String),
-}
-
 impl Doubt {
-    fn next(&self, reply: WriteReply) -> Next {
-        Next::Again(match (reply, self) {
+    /// Why another attempt follows one that has not shown the write committed.
+    ///
+    /// # Errors
+    /// None follows.
+    fn asks_again(&self, reply: WriteReply) -> Result<String, Unavailable> {
+        Ok(match (reply, self) {
             (WriteReply::NoSpace { reason }, Self::Clean) => {
-                return Next::GiveUp(Unavailable::NoSpace { reason });
+                return Err(Unavailable::NoSpace { reason });
             }
             (WriteReply::Busy { reason }, Self::Clean) => {
-                return Next::GiveUp(Unavailable::Busy { reason });
+                return Err(Unavailable::Busy { reason });
             }
             (WriteReply::TooLarge { bytes, bytes_max }, Self::Clean) => {
-                return Next::GiveUp(Unavailable::TooLarge { bytes, bytes_max });
+                return Err(Unavailable::TooLarge { bytes, bytes_max });
             }
             (WriteReply::TooLarge { bytes, bytes_max }, Self::Sent(_)) => {
                 format!("the leader takes commands of {bytes_max} bytes, and this one has {bytes}")
@@ -91,23 +78,7 @@ impl Doubt {
     }
 }
 
-impl WritePath {
-    pub(crate) fn new(
-        replica: Arc<Replica>,
-        peers: Arc<Peers>,
-        ids: WriteIds,
-        past: Arc<OwnPast>,
-        proposals: Arc<Proposals>,
-    ) -> Self {
-        Self {
-            replica,
-            peers,
-            ids: Arc::new(ids),
-            past,
-            proposals,
-        }
-    }
-
+impl Running {
     /// Has a command for the whole cluster committed and applied here. `what` names it in the log.
     pub(crate) async fn commit(
         &self,
@@ -129,7 +100,7 @@ impl WritePath {
         deadline: Instant,
     ) -> Result<Committed, Unavailable> {
         (self.replica.permits(&command)).map_err(Unavailable::nothing_committed)?;
-        self.past.is_known(deadline).await?;
+        self.past_is_known(deadline).await?;
         let record = wire::encode(RecordVersion::of(self.replica.level()), &command);
         let bytes_max = self.replica.config.raft.command_bytes;
         if record.len() > bytes_max {
@@ -152,7 +123,7 @@ impl WritePath {
             patience_ms: 0,
             destination,
         };
-        let committed = self.send(call, deadline).await?;
+        let committed = self.send_write(call, deadline).await?;
         if committed.outcome == Outcome::AnsweredBefore {
             let reason = "the cluster takes no more writes under this node's number";
             return Err(Doubt::Sent(reason.to_owned()).gave_up(String::new()));
@@ -160,7 +131,11 @@ impl WritePath {
         Ok(committed)
     }
 
-    async fn send(&self, mut call: WriteCall, deadline: Instant) -> Result<Committed, Unavailable> {
+    async fn send_write(
+        &self,
+        mut call: WriteCall,
+        deadline: Instant,
+    ) -> Result<Committed, Unavailable> {
         let mut doubt = Doubt::Clean;
         // Before it is sent: from then on this node may apply it.
         let mut expected = (self.replica.views.expect(&call.write_id))
@@ -175,7 +150,10 @@ impl WritePath {
             let leader = self.replica.leader();
             let target = leader.as_ref().map(|leader| leader.id);
             let attempt = match leader {
-                Some(leader) => self.ask(&leader, &call, &mut expected, deadline).await,
+                Some(leader) => {
+                    self.attempt_write(&leader, &call, &mut expected, deadline)
+                        .await
+                }
                 None => Err(WriteReply::NotLeader),
             };
             let reply = match attempt {
@@ -200,10 +178,7 @@ impl WritePath {
                         .map_err(|stopped| Unavailable::outcome_unknown(stopped.to_string()))?;
                 }
             }
-            let why = match doubt.next(reply) {
-                Next::GiveUp(unavailable) => return Err(unavailable),
-                Next::Again(why) => why,
-            };
+            let why = doubt.asks_again(reply)?;
             if Instant::now() >= deadline {
                 return Err(doubt.gave_up(why));
             }
@@ -221,7 +196,7 @@ impl WritePath {
     }
 
     /// Asks one leader, until this node has applied the write, another one takes over, or the time is up.
-    async fn ask(
+    async fn attempt_write(
         &self,
         leader: &Leader,
         call: &WriteCall,
@@ -231,7 +206,7 @@ impl WritePath {
         let sent = AtomicBool::new(false);
         tokio::select! {
             biased;
-            known = self.ask_until_known(leader, call, expected, deadline, &sent) => return known,
+            known = self.attempt_until_known(leader, call, expected, deadline, &sent) => return known,
             () = self.replica.other_leader(Some(leader.id), deadline) => {}
         };
         let reason = if Instant::now() >= deadline {
@@ -247,7 +222,7 @@ impl WritePath {
     }
 
     /// The leader answers what it refuses. What is committed this node learns when it applies it.
-    async fn ask_until_known(
+    async fn attempt_until_known(
         &self,
         leader: &Leader,
         call: &WriteCall,
@@ -260,7 +235,7 @@ impl WritePath {
             return tokio::select! {
                 biased;
                 committed = expected.answer() => applied(committed),
-                Err(refused) = self.proposals.propose(call.clone(), deadline) => Err(refused),
+                Err(refused) = self.propose(call.clone(), deadline) => Err(refused),
             };
         }
         let forward = async {

@@ -16,9 +16,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
 use tracing::Instrument;
 
-use super::backlog::{Backlog, Permit};
-use super::wall_time::WallTime;
-use crate::cluster::replica::Replica;
+use super::backlog::Permit;
+use crate::cluster::running::Running;
 use crate::rpc::message::{WriteCall, WriteReply};
 use crate::tasks::Tasks;
 
@@ -31,14 +30,7 @@ const SETTLE: Duration = Duration::from_secs(1);
 /// What is said of a leader that does not know them.
 const UNSETTLED: &str = "the leader has not applied yet what the leaders before it wrote";
 
-/// The writes that this node proposes as the leader.
-pub(crate) struct Proposals {
-    replica: Arc<Replica>,
-    backlog: Backlog,
-    queue: mpsc::UnboundedSender<Proposal>,
-}
-
-/// One of them.
+/// A write that this node is to propose as the leader.
 pub(crate) struct Proposal {
     call: WriteCall,
     /// What the call says.
@@ -50,16 +42,7 @@ pub(crate) struct Proposal {
     answer: oneshot::Sender<Result<(), WriteReply>>,
 }
 
-impl Proposals {
-    /// `queue` leads to the [`Proposer`].
-    pub(crate) fn new(replica: Arc<Replica>, queue: mpsc::UnboundedSender<Proposal>) -> Self {
-        Self {
-            backlog: Backlog::new("the leader", &replica.config),
-            replica,
-            queue,
-        }
-    }
-
+impl Running {
     /// Has a write committed, unless its time is over before its turn.
     pub(crate) async fn propose(
         &self,
@@ -75,7 +58,7 @@ impl Proposals {
             });
         }
         let permit = (self.backlog.permit(bytes)).map_err(|reason| WriteReply::Busy { reason })?;
-        let command = self.read(&call).await;
+        let command = self.read_command(&call).await;
         let command = command.map_err(|reason| WriteReply::Rejected { reason })?;
         (self.replica.has_room_for(&command)).map_err(|reason| WriteReply::NoSpace { reason })?;
         let (answer, proposed) = oneshot::channel();
@@ -87,14 +70,14 @@ impl Proposals {
             answer,
         };
         let stopping = || "this node is stopping".to_owned();
-        if self.queue.send(proposal).is_err() {
+        if self.proposals.send(proposal).is_err() {
             return Err(WriteReply::Rejected { reason: stopping() });
         }
         proposed.await.unwrap_or_else(|_| Err(unknown(stopping())))
     }
 
     /// Nothing goes into the log that this node could not read there, or may not decide yet.
-    async fn read(&self, call: &WriteCall) -> Result<Command, String> {
+    async fn read_command(&self, call: &WriteCall) -> Result<Command, String> {
         let record = call.command.0.clone();
         let read = match record.len() > INLINE_BYTES {
             true => runtime::blocking(move || wire::decode(&record)).await,
@@ -134,8 +117,7 @@ impl Stamper {
 
 /// Takes proposals one after the other.
 pub(crate) struct Proposer {
-    replica: Arc<Replica>,
-    wall: Arc<WallTime>,
+    node: Arc<Running>,
     stamper: Stamper,
     tasks: Tasks,
     /// The term for which the stamps of all leaders before are known.
@@ -143,10 +125,9 @@ pub(crate) struct Proposer {
 }
 
 impl Proposer {
-    pub(crate) fn new(replica: Arc<Replica>, wall: Arc<WallTime>, tasks: Tasks) -> Self {
+    pub(crate) fn new(node: Arc<Running>, tasks: Tasks) -> Self {
         Self {
-            replica,
-            wall,
+            node,
             stamper: Stamper::default(),
             tasks,
             settled: 0,
@@ -161,7 +142,7 @@ impl Proposer {
             let now = Instant::now();
             let late = batch.extract_if(.., |proposal| proposal.deadline <= now);
             reject(late, "its time was over before its turn came");
-            if let Some(failure) = self.replica.failure() {
+            if let Some(failure) = self.node.replica.failure() {
                 reject(batch.drain(..), &failure);
             } else if let Err(reason) = self.settle().await {
                 reject(batch.drain(..), reason);
@@ -172,21 +153,15 @@ impl Proposer {
     }
 
     async fn propose(&mut self, batch: impl Iterator<Item = Proposal>) {
-        let mut applied = self.replica.views.current().last_stamp;
+        let mut applied = self.node.replica.views.current().last_stamp;
         if mutant!("stamp-by-the-clock") {
             applied = None;
         }
-        let now = self.wall.now();
+        let now = self.node.wall_time();
         let mut waiting = Vec::new();
         let mut commands = Vec::new();
         for proposal in batch {
-            let Proposal {
-                call,
-                command,
-                permit,
-                answer,
-                ..
-            } = proposal;
+            let call = proposal.call;
             // Apply knows a write by the number it has in the log; here both names stand together.
             let span = tracing::debug_span!(
                 "propose",
@@ -198,17 +173,17 @@ impl Proposer {
             let stamped = Stamped {
                 at: self.stamper.stamp(now, applied),
                 write_id: Some(call.write_id),
-                command,
+                command: proposal.command,
                 partition: call.destination.partition,
                 routes: call.destination.routes,
             };
             commands.push(LoggedCommand::new(stamped, call.command));
-            waiting.push((answer, span, permit));
+            waiting.push((proposal.answer, span, proposal.permit));
         }
         if commands.is_empty() {
             return;
         }
-        let results = match self.replica.raft.client_write_many(commands).await {
+        let results = match self.node.replica.raft.client_write_many(commands).await {
             Ok(results) => results,
             Err(fatal) => {
                 for (answer, _, _) in waiting {
@@ -247,7 +222,7 @@ impl Proposer {
     /// time never goes back in the log, however wrong a clock is. Without that nothing is proposed:
     /// a leader without a quorum could not commit it either.
     async fn settle(&mut self) -> Result<(), &'static str> {
-        let (term, leads, last) = self.replica.raft_metrics(|metrics| {
+        let (term, leads, last) = self.node.replica.raft_metrics(|metrics| {
             (
                 metrics.current_term,
                 metrics.state == ServerState::Leader,
@@ -260,7 +235,7 @@ impl Proposer {
         }
         if let Some(last) = last {
             RarePath::ClockSettled.ran();
-            timeout(SETTLE, self.replica.views.wait_applied(last))
+            timeout(SETTLE, self.node.replica.views.wait_applied(last))
                 .await
                 .map_err(|_| UNSETTLED)?
                 .map_err(|_| UNSETTLED)?;

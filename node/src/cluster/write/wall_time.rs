@@ -3,57 +3,39 @@
 //! The stamps of the log follow the clock of its leader, and operators and join tokens count on them: a
 //! clock that is ahead once would put all later stamps ahead.
 
-use std::sync::Arc;
-
 use placement_model::types::Timestamp;
 use placement_raft_store::coverage::RarePath;
 
-use crate::cluster::replica::Replica;
-use crate::rpc::peers::Peers;
-use placement_api::world::{Clock, micros};
+use crate::cluster::running::Running;
+use placement_api::world::micros;
 
 /// How far a clock may be ahead of what a majority has reached, in microseconds.
 const AHEAD_MAX: i64 = 5_000_000;
 
-/// The time that this node goes by.
-pub(crate) struct WallTime {
-    clock: Arc<dyn Clock>,
-    replica: Arc<Replica>,
-    peers: Arc<Peers>,
-}
-
-impl WallTime {
-    pub(crate) fn new(clock: Arc<dyn Clock>, replica: Arc<Replica>, peers: Arc<Peers>) -> Self {
-        Self {
-            clock,
-            replica,
-            peers,
-        }
-    }
-
+impl Running {
     /// The time by this node's clock; where that is too far ahead, the time that the clocks of a majority
     /// of the voters have reached.
-    pub(crate) fn now(&self) -> Timestamp {
-        let (own, majority) = self.read();
-        match majority.filter(|majority| is_ahead(own, *majority)) {
-            Some(majority) => {
+    pub(crate) fn wall_time(&self) -> Timestamp {
+        let (own, majority) = self.clocks();
+        match majority {
+            Some(majority) if own.0.saturating_sub(majority.0) > AHEAD_MAX => {
                 RarePath::ClockBounded.ran();
                 majority
             }
-            None => own,
+            _ => own,
         }
     }
 
     /// How far the clock is ahead of what a majority has reached, in microseconds; negative: behind it.
     /// `None` while too few clocks are known.
-    pub(crate) fn ahead(&self) -> Option<i64> {
-        let (own, majority) = self.read();
+    pub(crate) fn clock_ahead(&self) -> Option<i64> {
+        let (own, majority) = self.clocks();
         majority.map(|majority| own.0.saturating_sub(majority.0))
     }
 
     /// Why the clock is not gone by, if so.
-    pub(crate) fn problem(&self) -> Option<String> {
-        let ahead = self.ahead().filter(|ahead| *ahead > AHEAD_MAX)?;
+    pub(crate) fn clock_problem(&self) -> Option<String> {
+        let ahead = self.clock_ahead().filter(|ahead| *ahead > AHEAD_MAX)?;
         Some(format!(
             "its clock is {} s ahead of the clocks of a majority of the voters: while it leads, it stamps writes by \
              those; set the clock of its machine",
@@ -61,7 +43,7 @@ impl WallTime {
         ))
     }
 
-    fn read(&self) -> (Timestamp, Option<Timestamp>) {
+    fn clocks(&self) -> (Timestamp, Option<Timestamp>) {
         let own = micros(self.clock.now());
         let voters = self.replica.voters();
         let clocks = voters.iter().filter_map(|voter| match *voter {
@@ -70,10 +52,6 @@ impl WallTime {
         });
         (own, reached_by_majority(voters.len(), clocks.collect()))
     }
-}
-
-fn is_ahead(own: Timestamp, majority: Timestamp) -> bool {
-    own.0.saturating_sub(majority.0) > AHEAD_MAX
 }
 
 /// The latest time that the clocks of a majority of so many voters have reached. `None` if fewer are known.

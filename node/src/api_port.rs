@@ -15,13 +15,14 @@ use percent_encoding::percent_decode_str;
 use placement_model::Cluster;
 use placement_model::cluster::RoutedBy;
 use placement_model::types::{PartitionName, RESERVED_SEGMENTS};
+use prometheus_client::metrics::counter::Counter;
 use tokio::time::Instant;
 
 use crate::cluster::Running;
 use crate::cluster::slot::Slot;
 use crate::cluster::standards::LACKING;
 use crate::health::{HealthChecks, LIVEZ, READYZ};
-use crate::metrics::{Metrics, Requests};
+use crate::metrics::Metrics;
 use crate::partitions::Partitions;
 use crate::serve::Answers;
 use placement_api::access::{self, Peer};
@@ -58,11 +59,11 @@ struct Face {
     beside: Router,
     prefix: PathPrefix,
     /// Counts the requests of a partition that is not the default one.
-    requests: Option<Requests>,
+    requests: Option<Counter>,
 }
 
 impl Face {
-    fn new(api: Service, checks: HealthChecks, requests: Option<Requests>) -> Arc<Self> {
+    fn new(api: Service, checks: HealthChecks, requests: Option<Counter>) -> Arc<Self> {
         let public = api.public();
         let beside = (checks.router())
             .merge(placement_api::http::openapi(&public.configured()))
@@ -279,7 +280,7 @@ impl Answers for ApiPort {
         let status = served.response.status().as_u16();
         http.answered(method.as_str(), served.route, status, begun.elapsed());
         if let Some(requests) = &face.requests {
-            requests.count();
+            requests.inc();
         }
         served.response
     }

@@ -8,13 +8,11 @@ mod process;
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use prometheus_client::registry::Registry;
 
-use self::collector::NodeCollector;
+use self::collector::Scrape;
 pub(crate) use self::collector::Sources;
 use self::http::HttpMetrics;
-pub(crate) use self::http::Requests;
 use crate::disk_space::DiskSpace;
 use placement_api::settings::settings;
 
@@ -31,33 +29,25 @@ pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8"
 
 /// All numbers of one node.
 pub(crate) struct Metrics {
-    registry: Registry,
-    space: Arc<Mutex<Option<DiskSpace>>>,
+    sources: Sources,
     pub(crate) http: HttpMetrics,
 }
 
 impl Metrics {
     pub(crate) fn new(sources: Sources) -> Self {
-        let http = HttpMetrics::new();
-        let space = Arc::default();
-        let mut registry = Registry::default();
-        registry.register_collector(Box::new(NodeCollector {
-            sources,
-            http: http.clone(),
-            space: Arc::clone(&space),
-        }));
         Self {
-            registry,
-            space,
-            http,
+            sources,
+            http: HttpMetrics::new(),
         }
     }
 
     /// The numbers now, with the room of the data directory as it was just found.
-    pub(crate) fn encode(&self, space: DiskSpace) -> String {
-        *self.space.lock() = Some(space);
+    pub(crate) fn encode(self: &Arc<Self>, space: DiskSpace) -> String {
+        let mut registry = Registry::default();
+        let metrics = self.clone();
+        registry.register_collector(Box::new(Scrape { metrics, space }));
         let mut text = String::new();
-        prometheus_client::encoding::text::encode(&mut text, &self.registry)
+        prometheus_client::encoding::text::encode(&mut text, &registry)
             .expect("writing to a string does not fail");
         exposition::from_openmetrics(&text)
     }

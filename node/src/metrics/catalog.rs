@@ -10,84 +10,37 @@ pub(crate) struct Metric {
     /// Without unit and without `_total`.
     pub(crate) base: &'static str,
     pub(crate) kind: MetricType,
-    pub(crate) unit: Option<Base>,
+    pub(crate) unit: Option<&'static Unit>,
     /// What tells its series apart.
     pub(crate) labels: &'static [&'static str],
     pub(crate) help: &'static str,
 }
 
-/// The base units in use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Base {
-    Seconds,
-    Bytes,
-}
-
-impl Base {
-    pub(crate) const SECONDS: &'static Unit = &Unit::Seconds;
-    pub(crate) const BYTES: &'static Unit = &Unit::Bytes;
-
-    pub(crate) fn unit(self) -> &'static Unit {
-        match self {
-            Self::Seconds => Self::SECONDS,
-            Self::Bytes => Self::BYTES,
-        }
-    }
-}
+const SECONDS: Option<&Unit> = Some(&Unit::Seconds);
+const BYTES: Option<&Unit> = Some(&Unit::Bytes);
 
 impl Metric {
     /// Its name as Prometheus shows it.
     #[cfg(test)]
     pub(crate) fn name(&self) -> String {
-        let unit = self.unit.map_or("", |unit| match unit {
-            Base::Seconds => "_seconds",
-            Base::Bytes => "_bytes",
-        });
+        let unit = self.unit.map(|unit| format!("_{}", unit.as_str()));
         let total = match self.kind {
             MetricType::Counter => "_total",
             _ => "",
         };
-        format!("{}{unit}{total}", self.base)
+        format!("{}{}{total}", self.base, unit.unwrap_or_default())
     }
-}
-
-const fn metric(
-    base: &'static str,
-    kind: MetricType,
-    unit: Option<Base>,
-    labels: &'static [&'static str],
-    help: &'static str,
-) -> Metric {
-    Metric {
-        base,
-        kind,
-        unit,
-        labels,
-        help,
-    }
-}
-
-macro_rules! unit {
-    (none) => {
-        None
-    };
-    (seconds) => {
-        Some(Base::Seconds)
-    };
-    (bytes) => {
-        Some(Base::Bytes)
-    };
 }
 
 macro_rules! catalog {
     ($($name:ident = $base:literal $kind:ident $unit:ident [$($label:literal),*] $help:literal;)*) => {
-        $(pub(crate) const $name: Metric = metric(
-            $base,
-            MetricType::$kind,
-            unit!($unit),
-            &[$($label),*],
-            $help,
-        );)*
+        $(pub(crate) const $name: Metric = Metric {
+            base: $base,
+            kind: MetricType::$kind,
+            unit: $unit,
+            labels: &[$($label),*],
+            help: $help,
+        };)*
 
         /// All of them, in the order in which they are written.
         #[cfg(test)]
@@ -96,154 +49,154 @@ macro_rules! catalog {
 }
 
 catalog! {
-    BUILD_INFO = "placement_build_info" Gauge none ["version"]
+    BUILD_INFO = "placement_build_info" Gauge None ["version"]
         "Always 1; the label has the version of the binary";
-    HTTP_REQUEST_DURATION = "placement_http_request_duration" Histogram seconds ["method", "route", "status"]
+    HTTP_REQUEST_DURATION = "placement_http_request_duration" Histogram SECONDS ["method", "route", "status"]
         "Time to answer requests of the REST API; route is none if no route matches";
-    HTTP_CONNECTIONS = "placement_http_connections" Gauge none []
+    HTTP_CONNECTIONS = "placement_http_connections" Gauge None []
         "Open connections of the REST API";
-    READ_ROUNDS = "placement_read_rounds" Counter none []
+    READ_ROUNDS = "placement_read_rounds" Counter None []
         "Questions to the leader for linearizable reads";
-    READ_ROUNDS_FAILED = "placement_read_rounds_failed" Counter none []
+    READ_ROUNDS_FAILED = "placement_read_rounds_failed" Counter None []
         "Questions to the leader without an answer";
-    READ_ROUNDS_DURATION = "placement_read_rounds_duration" Counter seconds []
+    READ_ROUNDS_DURATION = "placement_read_rounds_duration" Counter SECONDS []
         "Time spent on answered questions to the leader";
-    READS_LINEARIZED = "placement_reads_linearized" Counter none []
+    READS_LINEARIZED = "placement_reads_linearized" Counter None []
         "Reads served by questions to the leader";
-    HTTP_CALLERS_REFUSED = "placement_http_callers_refused" Counter none ["limit"]
+    HTTP_CALLERS_REFUSED = "placement_http_callers_refused" Counter None ["limit"]
         "Requests answered 429, by the bound of [callers] or [[partitions]] that they exceed";
-    KEYSTONE_WAITING = "placement_keystone_waiting" Gauge none []
+    KEYSTONE_WAITING = "placement_keystone_waiting" Gauge None []
         "Tokens that wait for their validation by Keystone; 0 with other strategies of [auth]";
-    POLICY_REFUSED = "placement_policy_refused" Gauge none []
+    POLICY_REFUSED = "placement_policy_refused" Gauge None []
         "1 while changed policy files cannot be used and the previous rules are in force";
-    POLICY_MISTAKES = "placement_policy_mistakes" Gauge none []
+    POLICY_MISTAKES = "placement_policy_mistakes" Gauge None []
         "Mistakes in the policy files in force; the log names them";
-    LOG_LINES_DROPPED = "placement_log_lines_dropped" Counter none []
+    LOG_LINES_DROPPED = "placement_log_lines_dropped" Counter None []
         "Log lines dropped because standard error was not read in time";
-    AUDIT_RECORDS = "placement_audit_records" Counter none []
+    AUDIT_RECORDS = "placement_audit_records" Counter None []
         "Audit records written";
-    AUDIT_WRITTEN = "placement_audit_written" Counter bytes []
+    AUDIT_WRITTEN = "placement_audit_written" Counter BYTES []
         "Size of these records";
-    AUDIT_RECORDS_LOST = "placement_audit_records_lost" Counter none []
+    AUDIT_RECORDS_LOST = "placement_audit_records_lost" Counter None []
         "Audit records lost, for lack of room in their queue or because the node stopped";
-    AUDIT_FAILED = "placement_audit_failed" Gauge none []
+    AUDIT_FAILED = "placement_audit_failed" Gauge None []
         "1 while audit records cannot be written";
-    AUDIT_SYNC_DURATION = "placement_audit_sync_duration" Histogram seconds []
+    AUDIT_SYNC_DURATION = "placement_audit_sync_duration" Histogram SECONDS []
         "Time to sync audit records, for which writes wait";
-    CERTIFICATE_END = "placement_certificate_end_timestamp" Gauge seconds ["door"]
+    CERTIFICATE_END = "placement_certificate_end_timestamp" Gauge SECONDS ["door"]
         "When the certificate of a listener (api, peer, admin) or its authority ends, since 1970";
-    DISK_USED = "placement_disk_used" Gauge bytes []
+    DISK_USED = "placement_disk_used" Gauge BYTES []
         "Files in the data directory";
-    DISK_FREE = "placement_disk_free" Gauge bytes []
+    DISK_FREE = "placement_disk_free" Gauge BYTES []
         "Free space on the disk of the data directory; absent if unknown";
-    SITE = "placement_site" Gauge none ["region", "zone", "name"]
+    SITE = "placement_site" Gauge None ["region", "zone", "name"]
         "Always 1; the labels have this node's site and name";
-    PEER_ROUND_TRIP = "placement_peer_round_trip" Gauge seconds ["peer"]
+    PEER_ROUND_TRIP = "placement_peer_round_trip" Gauge SECONDS ["peer"]
         "Round trip to another node, a smoothed mean; each node measures voters, the leader all nodes";
-    ROUND_TRIP_TOO_LONG = "placement_round_trip_too_long" Gauge none []
+    ROUND_TRIP_TOO_LONG = "placement_round_trip_too_long" Gauge None []
         "1 while the round trip to a voter is too long for the election times; set [raft] round_trip_ms";
-    CLOCK_AHEAD = "placement_clock_ahead" Gauge seconds []
+    CLOCK_AHEAD = "placement_clock_ahead" Gauge SECONDS []
         "How far this node's clock is ahead of what the clocks of a majority of the voters have reached; beyond 5 s a leader uses their time";
-    PEER_SENT = "placement_peer_sent" Counter bytes ["peer"]
+    PEER_SENT = "placement_peer_sent" Counter BYTES ["peer"]
         "Sent to another node";
-    PEER_SENT_PLAIN = "placement_peer_sent_plain" Counter bytes ["peer"]
+    PEER_SENT_PLAIN = "placement_peer_sent_plain" Counter BYTES ["peer"]
         "Sent to another node, before compression";
-    PEER_FRAMES_DAMAGED = "placement_peer_frames_damaged" Counter none []
+    PEER_FRAMES_DAMAGED = "placement_peer_frames_damaged" Counter None []
         "Damaged frames received from nodes; each ended its connection";
-    MEMBER = "placement_member" Gauge none []
+    MEMBER = "placement_member" Gauge None []
         "1 if this node belongs to a cluster";
-    REMOVED = "placement_removed" Gauge none []
+    REMOVED = "placement_removed" Gauge None []
         "1 if this node was removed from its cluster";
-    FEATURE_LEVEL = "placement_feature_level" Gauge none []
+    FEATURE_LEVEL = "placement_feature_level" Gauge None []
         "The feature level of the cluster, as applied by this node";
-    RAFT_TERM = "placement_raft_term" Gauge none []
+    RAFT_TERM = "placement_raft_term" Gauge None []
         "The term";
-    RAFT_LEADS = "placement_raft_leads" Gauge none []
+    RAFT_LEADS = "placement_raft_leads" Gauge None []
         "1 if this node leads";
-    RAFT_LEADER = "placement_raft_leader" Gauge none []
+    RAFT_LEADER = "placement_raft_leader" Gauge None []
         "The number of the leader, 0 if none is known";
-    REPLACEMENTS = "placement_replacements" Counter none []
+    REPLACEMENTS = "placement_replacements" Counter None []
         "Members that this node, as the leader, has replaced: by a join token or the autopilot";
-    GIVEN_UP_STREAMS = "placement_raft_given_up_streams" Counter none []
+    GIVEN_UP_STREAMS = "placement_raft_given_up_streams" Counter None []
         "How often this node, as the leader, gave up sending entries to a member that lacked more than twice [raft] snapshot_after, in favour of a snapshot";
-    RAFT_LEADER_CHANGES = "placement_raft_leader_changes" Counter none []
+    RAFT_LEADER_CHANGES = "placement_raft_leader_changes" Counter None []
         "Changes of the leader, or losses of it, seen since the start";
-    RAFT_LAST_LOG_INDEX = "placement_raft_last_log_index" Gauge none []
+    RAFT_LAST_LOG_INDEX = "placement_raft_last_log_index" Gauge None []
         "The last entry of the log of this node";
-    RAFT_COMMITTED_INDEX = "placement_raft_committed_index" Gauge none []
+    RAFT_COMMITTED_INDEX = "placement_raft_committed_index" Gauge None []
         "The last entry known to be committed";
-    RAFT_APPLIED_INDEX = "placement_raft_applied_index" Gauge none []
+    RAFT_APPLIED_INDEX = "placement_raft_applied_index" Gauge None []
         "The last entry applied";
-    RAFT_SNAPSHOT_INDEX = "placement_raft_snapshot_index" Gauge none []
+    RAFT_SNAPSHOT_INDEX = "placement_raft_snapshot_index" Gauge None []
         "The last entry up to which the log may be cut";
-    RAFT_SNAPSHOTS_FAILED = "placement_raft_snapshots_failed" Counter none []
+    RAFT_SNAPSHOTS_FAILED = "placement_raft_snapshots_failed" Counter None []
         "Snapshots that could not be written or flushed; retried";
-    RAFT_SNAPSHOTS_DAMAGED = "placement_raft_snapshots_damaged" Counter none []
+    RAFT_SNAPSHOTS_DAMAGED = "placement_raft_snapshots_damaged" Counter None []
         "Snapshots found damaged when they were sent, and written again";
-    RAFT_PURGED_INDEX = "placement_raft_purged_index" Gauge none []
+    RAFT_PURGED_INDEX = "placement_raft_purged_index" Gauge None []
         "The last entry removed from the log";
-    RAFT_FOLLOWER_LAG = "placement_raft_follower_lag" Gauge none ["node"]
+    RAFT_FOLLOWER_LAG = "placement_raft_follower_lag" Gauge None ["node"]
         "Log entries that a node lacks; on the leader only";
-    BACKUP_LAST = "placement_backup_last_timestamp" Gauge seconds []
+    BACKUP_LAST = "placement_backup_last_timestamp" Gauge SECONDS []
         "Time of the last good backup of [backup], since 1970; 0 without one";
-    BACKUP_LOG_INDEX = "placement_backup_log_index" Gauge none []
+    BACKUP_LOG_INDEX = "placement_backup_log_index" Gauge None []
         "The last entry of the log kept with the backups";
-    BACKUP_OVERDUE = "placement_backup_overdue" Gauge none []
+    BACKUP_OVERDUE = "placement_backup_overdue" Gauge None []
         "1 if no good backup of [backup] was made within twice every_s";
-    BACKUP_LOG_GAPS = "placement_backup_log_gaps" Counter none []
+    BACKUP_LOG_GAPS = "placement_backup_log_gaps" Counter None []
         "Gaps in the log kept with the backups, since the start";
-    BACKUP_FAILURES = "placement_backup_failures" Counter none []
+    BACKUP_FAILURES = "placement_backup_failures" Counter None []
         "Failures to make backups of [backup] or to keep entries; retried";
-    BACKUP_COPIED = "placement_backup_copied_timestamp" Gauge seconds []
+    BACKUP_COPIED = "placement_backup_copied_timestamp" Gauge SECONDS []
         "When the store of [backup_s3] last had a copy of every backup and the log, since 1970; 0 if not since the start";
-    BACKUP_COPY_FAILURES = "placement_backup_copy_failures" Counter none []
+    BACKUP_COPY_FAILURES = "placement_backup_copy_failures" Counter None []
         "Failed copies to the store of [backup_s3]; retried";
-    STORAGE_FAILED = "placement_storage_failed" Gauge none []
+    STORAGE_FAILED = "placement_storage_failed" Gauge None []
         "1 if the disk has failed or holds what this version cannot read, or a vital task has ended";
-    DISK_WAIT = "placement_disk_wait" Gauge seconds []
+    DISK_WAIT = "placement_disk_wait" Gauge SECONDS []
         "How long the current call to the disk has taken so far; 0 without one";
-    STALENESS = "placement_staleness" Gauge seconds []
+    STALENESS = "placement_staleness" Gauge SECONDS []
         "Upper bound of the age of this node's state; absent if unknown";
-    ROCKSDB_WAL = "placement_rocksdb_wal" Gauge bytes ["db"]
+    ROCKSDB_WAL = "placement_rocksdb_wal" Gauge BYTES ["db"]
         "Write-ahead log files";
-    ROCKSDB_MEMTABLE = "placement_rocksdb_memtable" Gauge bytes ["db"]
+    ROCKSDB_MEMTABLE = "placement_rocksdb_memtable" Gauge BYTES ["db"]
         "Write buffers in memory";
-    ROCKSDB_SST = "placement_rocksdb_sst" Gauge bytes ["db"]
+    ROCKSDB_SST = "placement_rocksdb_sst" Gauge BYTES ["db"]
         "Sorted files";
-    ROCKSDB_PENDING_COMPACTION = "placement_rocksdb_pending_compaction" Gauge bytes ["db"]
+    ROCKSDB_PENDING_COMPACTION = "placement_rocksdb_pending_compaction" Gauge BYTES ["db"]
         "Bytes that compactions must rewrite";
-    ROCKSDB_BACKGROUND_ERRORS = "placement_rocksdb_background_errors" Counter none ["db"]
+    ROCKSDB_BACKGROUND_ERRORS = "placement_rocksdb_background_errors" Counter None ["db"]
         "Errors of flushes and compactions since start";
-    ROCKSDB_BLOCK_CACHE = "placement_rocksdb_block_cache" Gauge bytes []
+    ROCKSDB_BLOCK_CACHE = "placement_rocksdb_block_cache" Gauge BYTES []
         "Block cache in use; both databases share it";
-    LOG_SYNC_DURATION = "placement_log_sync_duration" Histogram seconds []
+    LOG_SYNC_DURATION = "placement_log_sync_duration" Histogram SECONDS []
         "Time to sync the log";
-    LOG_ENTRIES_SYNCED = "placement_log_entries_synced" Counter none []
+    LOG_ENTRIES_SYNCED = "placement_log_entries_synced" Counter None []
         "Log entries synced";
-    APPLY_DURATION = "placement_apply_duration" Histogram seconds []
+    APPLY_DURATION = "placement_apply_duration" Histogram SECONDS []
         "Time to apply a batch of log entries";
-    LOG_ENTRIES_APPLIED = "placement_log_entries_applied" Counter none []
+    LOG_ENTRIES_APPLIED = "placement_log_entries_applied" Counter None []
         "Log entries applied";
-    MODEL_TREES = "placement_model_trees" Gauge none []
+    MODEL_TREES = "placement_model_trees" Gauge None []
         "Provider trees";
-    MODEL_PROVIDERS = "placement_model_providers" Gauge none []
+    MODEL_PROVIDERS = "placement_model_providers" Gauge None []
         "Resource providers";
-    MODEL_CONSUMERS = "placement_model_consumers" Gauge none []
+    MODEL_CONSUMERS = "placement_model_consumers" Gauge None []
         "Consumers";
-    MODEL_RESOURCE_CLASSES = "placement_model_resource_classes" Gauge none []
+    MODEL_RESOURCE_CLASSES = "placement_model_resource_classes" Gauge None []
         "Resource classes";
-    MODEL_TRAITS = "placement_model_traits" Gauge none []
+    MODEL_TRAITS = "placement_model_traits" Gauge None []
         "Traits";
-    PARTITION_REQUESTS = "placement_partition_requests" Counter none ["partition"]
+    PARTITION_REQUESTS = "placement_partition_requests" Counter None ["partition"]
         "Requests answered, by partition other than the default one";
-    PARTITION_PROVIDERS = "placement_partition_providers" Gauge none ["partition"]
+    PARTITION_PROVIDERS = "placement_partition_providers" Gauge None ["partition"]
         "Resource providers, by partition other than the default one";
-    PARTITION_CONSUMERS = "placement_partition_consumers" Gauge none ["partition"]
+    PARTITION_CONSUMERS = "placement_partition_consumers" Gauge None ["partition"]
         "Consumers, by partition other than the default one";
-    PROCESS_RESIDENT_MEMORY = "process_resident_memory" Gauge bytes []
+    PROCESS_RESIDENT_MEMORY = "process_resident_memory" Gauge BYTES []
         "Resident memory of the process";
-    PROCESS_OPEN_FDS = "process_open_fds" Gauge none []
+    PROCESS_OPEN_FDS = "process_open_fds" Gauge None []
         "Open file descriptors of the process";
-    PROCESS_MAX_FDS = "process_max_fds" Gauge none []
+    PROCESS_MAX_FDS = "process_max_fds" Gauge None []
         "Limit of open file descriptors; absent without a limit";
 }

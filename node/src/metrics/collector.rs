@@ -1,4 +1,4 @@
-//! Reads what HTTP, Raft, the store, the model and the process say when it is asked for.
+//! Collects the numbers of HTTP, Raft, the store, the model and the process for one answer.
 
 use std::collections::BTreeMap;
 use std::fmt::Error;
@@ -8,17 +8,17 @@ use std::time::SystemTime;
 
 use openraft::ServerState;
 use parking_lot::Mutex;
-use placement_raft_store::{Site, StoreNumbers};
+use placement_raft_store::{DatabaseNumbers, Site, StoreNumbers};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{
-    DescriptorEncoder, EncodeGaugeValue, EncodeLabelValue, EncodeMetric, MetricEncoder, NoLabelSet,
+    DescriptorEncoder, EncodeCounterValue, EncodeGaugeValue, EncodeLabelValue, EncodeMetric,
+    MetricEncoder, NoLabelSet,
 };
+use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::exemplar::Exemplar;
-use prometheus_client::metrics::histogram::Histogram;
 
-use super::catalog::{self, Base, Metric};
-use super::http::HttpMetrics;
-use super::process::Process;
+use super::catalog::{self, Metric};
+use super::{Metrics, process};
 use crate::cluster::leadership::round_trips;
 use crate::cluster::replica::Replica;
 use crate::cluster::slot::Slot;
@@ -43,24 +43,23 @@ pub(crate) struct Sources {
     pub(crate) site: Site,
 }
 
-/// Reads the numbers of one node.
-pub(super) struct NodeCollector {
-    pub(super) sources: Sources,
-    pub(super) http: HttpMetrics,
-    /// Room of the data directory, as it was found last.
-    pub(super) space: Arc<Mutex<Option<DiskSpace>>>,
+/// One answer to `/metrics`.
+pub(super) struct Scrape {
+    pub(super) metrics: Arc<Metrics>,
+    /// Room of the data directory now.
+    pub(super) space: DiskSpace,
 }
 
-impl std::fmt::Debug for NodeCollector {
+impl std::fmt::Debug for Scrape {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("NodeCollector")
+        f.write_str("Scrape")
     }
 }
 
-impl NodeCollector {
+impl Sources {
     /// As the cluster knows it; empty before it belongs to one.
     fn name(&self) -> String {
-        let known = self.sources.slot.get().and_then(|running| {
+        let known = self.slot.get().and_then(|running| {
             let me = running.replica.me;
             Some(running.replica.member(me)?.name_of(me))
         });
@@ -70,7 +69,7 @@ impl NodeCollector {
     /// How many requests of all partitions were refused, by the limit.
     fn refused(&self) -> BTreeMap<&'static str, u64> {
         let mut refused = BTreeMap::new();
-        let all = self.sources.callers.lock();
+        let all = self.callers.lock();
         for (limit, count) in all.iter().flat_map(|callers| callers.refused()) {
             *refused.entry(limit).or_insert(0) += count;
         }
@@ -78,95 +77,22 @@ impl NodeCollector {
     }
 }
 
-impl Collector for NodeCollector {
+impl Collector for Scrape {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
         let mut out = Out { encoder };
-        out.gauges(&catalog::BUILD_INFO, [(env!("CARGO_PKG_VERSION"), 1)])?;
-        let name = self.name();
-        out.begin(&catalog::SITE)?
-            .encode_family(&[
-                ("region", self.sources.site.region.as_str()),
-                ("zone", self.sources.site.zone.as_str()),
-                ("name", name.as_str()),
-            ])?
-            .encode_gauge(&1u64)?;
-        out.http(&self.http)?;
-        out.reads(&self.sources.reads)?;
-        out.counters(&catalog::HTTP_CALLERS_REFUSED, self.refused())?;
-        let waiting = self.sources.keystone.as_ref().map_or(0, |it| it.waiting());
-        out.gauge(&catalog::KEYSTONE_WAITING, waiting)?;
-        let policies = self.sources.policies.iter();
-        let refused = policies.clone().any(|policy| policy.is_refused());
-        out.gauge(&catalog::POLICY_REFUSED, u64::from(refused))?;
-        let mistakes: usize = policies.map(|policy| policy.mistakes().len()).sum();
-        out.gauge(&catalog::POLICY_MISTAKES, mistakes as u64)?;
-        out.counter(&catalog::LOG_LINES_DROPPED, crate::logging::dropped_lines())?;
-        out.audit(&self.sources.audit)?;
-        let ends = (self.sources.certificates.iter()).filter_map(|(door, shown)| {
-            let end = shown.end()?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
-            Some((*door, end.as_secs()))
-        });
-        out.gauges(&catalog::CERTIFICATE_END, ends)?;
-        let space = *self.space.lock();
-        out.gauge(
-            &catalog::DISK_USED,
-            space.map_or(0, |space| space.used_bytes),
-        )?;
-        if let Some(free) = space.and_then(|space| space.free_bytes) {
-            out.gauge(&catalog::DISK_FREE, free)?;
+        out.of_process(&self.metrics, self.space)?;
+        let running = self.metrics.sources.slot.get();
+        out.put(&catalog::MEMBER, u64::from(running.is_some()))?;
+        if let Some(running) = running.as_deref() {
+            out.of_member(running)?;
         }
-        let running = self.sources.slot.get();
-        out.gauge(&catalog::MEMBER, u64::from(running.is_some()))?;
-        if let Some(running) = &running {
-            let Running {
-                replica,
-                store_metrics,
-                kept,
-                peers,
-                ..
-            } = &**running;
-            let ways = peers.round_trips.all().into_iter();
-            out.gauges(
-                &catalog::PEER_ROUND_TRIP,
-                ways.map(|(peer, way)| (peer, way.mean.as_secs_f64())),
-            )?;
-            let too_long = round_trips::too_long(replica, &peers.round_trips);
-            out.gauge(&catalog::ROUND_TRIP_TOO_LONG, u64::from(too_long.is_some()))?;
-            if let Some(ahead) = running.clock_ahead() {
-                out.gauge(&catalog::CLOCK_AHEAD, ahead as f64 / 1e6)?;
+        for (metric, value) in process::read() {
+            if let Some(value) = value {
+                out.put(metric, value)?;
             }
-            let sent = peers.traffic.all();
-            let bytes = sent.iter().map(|(peer, sent)| (*peer, sent.bytes()));
-            let went_out = bytes.clone().map(|(peer, (_, packed))| (peer, packed));
-            out.counters(&catalog::PEER_SENT, went_out)?;
-            let plain = bytes.map(|(peer, (plain, _))| (peer, plain));
-            out.counters(&catalog::PEER_SENT_PLAIN, plain)?;
-            out.counter(&catalog::PEER_FRAMES_DAMAGED, peers.damage.frames())?;
-            out.gauge(&catalog::REMOVED, u64::from(replica.is_removed()))?;
-            out.raft(replica)?;
-            out.store(&store_metrics.read())?;
-            let waits = store_metrics.waits_for_disk().unwrap_or_default();
-            out.gauge(&catalog::DISK_WAIT, waits.as_secs_f64())?;
-            let numbers = kept.numbers();
-            out.gauge(&catalog::BACKUP_LAST, numbers.last.unwrap_or(0))?;
-            out.gauge(&catalog::BACKUP_LOG_INDEX, numbers.logged)?;
-            out.gauge(&catalog::BACKUP_OVERDUE, u64::from(kept.is_overdue()))?;
-            out.counter(&catalog::BACKUP_LOG_GAPS, numbers.gaps)?;
-            out.counter(&catalog::BACKUP_FAILURES, numbers.failures)?;
-            out.gauge(&catalog::BACKUP_COPIED, numbers.copied.unwrap_or(0))?;
-            out.counter(&catalog::BACKUP_COPY_FAILURES, numbers.copy_failures)?;
-            out.model(replica)?;
         }
-        out.process(&Process::read())
+        Ok(())
     }
-}
-
-/// The label of a metric that has one.
-fn label(metric: &Metric) -> &'static str {
-    metric
-        .labels
-        .first()
-        .expect("asked only of metrics with a label in the catalog")
 }
 
 struct Out<'a> {
@@ -175,78 +101,133 @@ struct Out<'a> {
 
 impl Out<'_> {
     fn begin(&mut self, metric: &Metric) -> Result<MetricEncoder<'_>, Error> {
-        let unit = metric.unit.map(Base::unit);
         self.encoder
-            .encode_descriptor(metric.base, metric.help, unit, metric.kind)
+            .encode_descriptor(metric.base, metric.help, metric.unit, metric.kind)
     }
 
-    fn gauge(&mut self, metric: &Metric, value: impl EncodeGaugeValue) -> Result<(), Error> {
-        self.begin(metric)?.encode_gauge(&value)
+    fn put<V>(&mut self, metric: &Metric, value: V) -> Result<(), Error>
+    where
+        V: EncodeGaugeValue + EncodeCounterValue,
+    {
+        write_value(&mut self.begin(metric)?, metric, &value)
+    }
+
+    fn put_all<const N: usize>(&mut self, values: [(&Metric, u64); N]) -> Result<(), Error> {
+        let mut values = values.into_iter();
+        values.try_for_each(|(metric, value)| self.put(metric, value))
     }
 
     /// One series for each value of the metric's label.
-    fn gauges(
+    fn put_each<L, V>(
         &mut self,
         metric: &Metric,
-        series: impl IntoIterator<Item = (impl EncodeLabelValue, impl EncodeGaugeValue)>,
-    ) -> Result<(), Error> {
+        series: impl IntoIterator<Item = (L, V)>,
+    ) -> Result<(), Error>
+    where
+        L: EncodeLabelValue,
+        V: EncodeGaugeValue + EncodeCounterValue,
+    {
+        let [label] = metric.labels else {
+            panic!("{metric:?} has not one label in the catalog");
+        };
         let mut encoder = self.begin(metric)?;
         for (value_of_label, value) in series {
-            let labels = [(label(metric), value_of_label)];
-            encoder.encode_family(&labels)?.encode_gauge(&value)?;
+            let labels = [(*label, value_of_label)];
+            write_value(&mut encoder.encode_family(&labels)?, metric, &value)?;
         }
         Ok(())
     }
 
-    fn counter(&mut self, metric: &Metric, value: u64) -> Result<(), Error> {
-        let no_exemplar: Option<&Exemplar<NoLabelSet, u64>> = None;
-        self.begin(metric)?.encode_counter(&value, no_exemplar)
-    }
-
-    /// One series for each value of the metric's label.
-    fn counters(
-        &mut self,
-        metric: &Metric,
-        series: impl IntoIterator<Item = (impl EncodeLabelValue, u64)>,
-    ) -> Result<(), Error> {
-        let no_exemplar: Option<&Exemplar<NoLabelSet, u64>> = None;
-        let mut encoder = self.begin(metric)?;
-        for (value_of_label, value) in series {
-            let labels = [(label(metric), value_of_label)];
-            encoder
-                .encode_family(&labels)?
-                .encode_counter(&value, no_exemplar)?;
-        }
-        Ok(())
-    }
-
-    fn http(&mut self, http: &HttpMetrics) -> Result<(), Error> {
-        let encoder = self.begin(&catalog::HTTP_REQUEST_DURATION)?;
-        http.requests.encode(encoder)?;
-        let encoder = self.begin(&catalog::HTTP_CONNECTIONS)?;
-        http.connections.encode(encoder)?;
-        self.counters(&catalog::PARTITION_REQUESTS, http.by_partition())
-    }
-
-    fn reads(&mut self, reads: &ReadMetrics) -> Result<(), Error> {
-        let now = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        self.counter(&catalog::READ_ROUNDS, now(&reads.rounds))?;
-        self.counter(&catalog::READ_ROUNDS_FAILED, now(&reads.failures))?;
+    /// What each node has, in a cluster or not.
+    fn of_process(&mut self, metrics: &Metrics, space: DiskSpace) -> Result<(), Error> {
+        let Metrics { sources, http } = metrics;
+        self.put_each(&catalog::BUILD_INFO, [(env!("CARGO_PKG_VERSION"), 1u64)])?;
+        self.begin(&catalog::SITE)?
+            .encode_family(&[
+                ("region", sources.site.region.as_str()),
+                ("zone", sources.site.zone.as_str()),
+                ("name", sources.name().as_str()),
+            ])?
+            .encode_gauge(&1u64)?;
+        http.requests
+            .encode(self.begin(&catalog::HTTP_REQUEST_DURATION)?)?;
+        http.connections
+            .encode(self.begin(&catalog::HTTP_CONNECTIONS)?)?;
+        self.put_each(&catalog::PARTITION_REQUESTS, http.by_partition())?;
+        let reads = &sources.reads;
         let seconds = now(&reads.micros) as f64 / 1e6;
-        let no_exemplar: Option<&Exemplar<NoLabelSet, f64>> = None;
-        self.begin(&catalog::READ_ROUNDS_DURATION)?
-            .encode_counter(&seconds, no_exemplar)?;
-        self.counter(&catalog::READS_LINEARIZED, now(&reads.reads))
+        self.put(&catalog::READ_ROUNDS, now(&reads.rounds))?;
+        self.put(&catalog::READ_ROUNDS_FAILED, now(&reads.failures))?;
+        self.put(&catalog::READ_ROUNDS_DURATION, seconds)?;
+        self.put(&catalog::READS_LINEARIZED, now(&reads.reads))?;
+        self.put_each(&catalog::HTTP_CALLERS_REFUSED, sources.refused())?;
+        let waiting = sources.keystone.as_ref().map_or(0, |it| it.waiting());
+        self.put(&catalog::KEYSTONE_WAITING, waiting)?;
+        let policies = sources.policies.iter();
+        let refused = policies.clone().any(|policy| policy.is_refused());
+        let mistakes: usize = policies.map(|policy| policy.mistakes().len()).sum();
+        let audit = &sources.audit;
+        self.put_all([
+            (&catalog::POLICY_REFUSED, u64::from(refused)),
+            (&catalog::POLICY_MISTAKES, mistakes as u64),
+            (&catalog::LOG_LINES_DROPPED, crate::logging::dropped_lines()),
+            (&catalog::AUDIT_RECORDS, now(&audit.records)),
+            (&catalog::AUDIT_WRITTEN, now(&audit.bytes)),
+            (&catalog::AUDIT_RECORDS_LOST, now(&audit.lost)),
+            (
+                &catalog::AUDIT_FAILED,
+                audit.failed.load(Ordering::Relaxed).into(),
+            ),
+        ])?;
+        audit
+            .sync
+            .encode(self.begin(&catalog::AUDIT_SYNC_DURATION)?)?;
+        let ends = (sources.certificates.iter()).filter_map(|(door, shown)| {
+            let end = shown.end()?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+            Some((*door, end.as_secs()))
+        });
+        self.put_each(&catalog::CERTIFICATE_END, ends)?;
+        self.put(&catalog::DISK_USED, space.used_bytes)?;
+        match space.free_bytes {
+            Some(free) => self.put(&catalog::DISK_FREE, free),
+            None => Ok(()),
+        }
     }
 
-    fn audit(&mut self, numbers: &Numbers) -> Result<(), Error> {
-        let now = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        self.counter(&catalog::AUDIT_RECORDS, now(&numbers.records))?;
-        self.counter(&catalog::AUDIT_WRITTEN, now(&numbers.bytes))?;
-        self.counter(&catalog::AUDIT_RECORDS_LOST, now(&numbers.lost))?;
-        let failed = numbers.failed.load(Ordering::Relaxed);
-        self.gauge(&catalog::AUDIT_FAILED, u64::from(failed))?;
-        self.histogram(&catalog::AUDIT_SYNC_DURATION, &numbers.sync)
+    /// What a member of a cluster has.
+    fn of_member(&mut self, running: &Running) -> Result<(), Error> {
+        let (replica, peers, kept) = (&running.replica, &running.peers, &running.kept);
+        let ways = peers.round_trips.all().into_iter();
+        let means = ways.map(|(peer, way)| (peer, way.mean.as_secs_f64()));
+        self.put_each(&catalog::PEER_ROUND_TRIP, means)?;
+        let too_long = round_trips::too_long(replica, &peers.round_trips);
+        self.put(&catalog::ROUND_TRIP_TOO_LONG, u64::from(too_long.is_some()))?;
+        if let Some(ahead) = running.clock_ahead() {
+            self.put(&catalog::CLOCK_AHEAD, ahead as f64 / 1e6)?;
+        }
+        let sent = peers.traffic.all();
+        let bytes = sent.iter().map(|(peer, sent)| (*peer, sent.bytes()));
+        let packed = bytes.clone().map(|(peer, (_, packed))| (peer, packed));
+        self.put_each(&catalog::PEER_SENT, packed)?;
+        let plain = bytes.map(|(peer, (plain, _))| (peer, plain));
+        self.put_each(&catalog::PEER_SENT_PLAIN, plain)?;
+        self.put(&catalog::PEER_FRAMES_DAMAGED, peers.damage.frames())?;
+        self.put(&catalog::REMOVED, u64::from(replica.is_removed()))?;
+        self.raft(replica)?;
+        self.store(&running.store_metrics.read())?;
+        let waits = running.store_metrics.waits_for_disk().unwrap_or_default();
+        self.put(&catalog::DISK_WAIT, waits.as_secs_f64())?;
+        let numbers = kept.numbers();
+        self.put_all([
+            (&catalog::BACKUP_LAST, numbers.last.unwrap_or(0)),
+            (&catalog::BACKUP_LOG_INDEX, numbers.logged),
+            (&catalog::BACKUP_OVERDUE, u64::from(kept.is_overdue())),
+            (&catalog::BACKUP_LOG_GAPS, numbers.gaps),
+            (&catalog::BACKUP_FAILURES, numbers.failures),
+            (&catalog::BACKUP_COPIED, numbers.copied.unwrap_or(0)),
+            (&catalog::BACKUP_COPY_FAILURES, numbers.copy_failures),
+        ])?;
+        self.model(replica)
     }
 
     fn raft(&mut self, replica: &Replica) -> Result<(), Error> {
@@ -255,7 +236,7 @@ impl Out<'_> {
         let known = |index: Option<u64>| index.unwrap_or(0);
         let leads = raft.state == ServerState::Leader;
         let failed = replica.failure().is_some();
-        for (metric, value) in [
+        self.put_all([
             (&catalog::FEATURE_LEVEL, u64::from(replica.level().0)),
             (&catalog::RAFT_TERM, raft.term),
             (&catalog::RAFT_LEADS, u64::from(leads)),
@@ -266,23 +247,12 @@ impl Out<'_> {
             (&catalog::RAFT_SNAPSHOT_INDEX, known(raft.snapshot)),
             (&catalog::RAFT_PURGED_INDEX, known(raft.purged)),
             (&catalog::STORAGE_FAILED, u64::from(failed)),
-        ] {
-            self.gauge(metric, value)?;
-        }
-        self.counter(
-            &catalog::REPLACEMENTS,
-            replica.replacements.load(Ordering::Relaxed),
-        )?;
-        self.counter(
-            &catalog::GIVEN_UP_STREAMS,
-            replica.given_up_streams.load(Ordering::Relaxed),
-        )?;
-        self.counter(
-            &catalog::RAFT_LEADER_CHANGES,
-            replica.leader_changes.load(Ordering::Relaxed),
-        )?;
+            (&catalog::REPLACEMENTS, now(&replica.replacements)),
+            (&catalog::GIVEN_UP_STREAMS, now(&replica.given_up_streams)),
+            (&catalog::RAFT_LEADER_CHANGES, now(&replica.leader_changes)),
+        ])?;
         if let Some(staleness) = replica.freshness.staleness() {
-            self.gauge(&catalog::STALENESS, staleness.as_secs_f64())?;
+            self.put(&catalog::STALENESS, staleness.as_secs_f64())?;
         }
         let Some(matched) = &raft.matched else {
             return Ok(());
@@ -291,78 +261,66 @@ impl Out<'_> {
         let lags = matched
             .iter()
             .map(|(node, matched)| (*node, last.saturating_sub(known(*matched))));
-        self.gauges(&catalog::RAFT_FOLLOWER_LAG, lags)
+        self.put_each(&catalog::RAFT_FOLLOWER_LAG, lags)
     }
 
     fn store(&mut self, numbers: &StoreNumbers) -> Result<(), Error> {
         let StoreNumbers { log, state, .. } = numbers;
-        let both = |log, state| [("log", log), ("state", state)];
-        for (metric, values) in [
-            (&catalog::ROCKSDB_WAL, both(log.wal_bytes, state.wal_bytes)),
-            (
-                &catalog::ROCKSDB_MEMTABLE,
-                both(log.memtable_bytes, state.memtable_bytes),
-            ),
-            (&catalog::ROCKSDB_SST, both(log.sst_bytes, state.sst_bytes)),
-            (
-                &catalog::ROCKSDB_PENDING_COMPACTION,
-                both(log.pending_compaction_bytes, state.pending_compaction_bytes),
-            ),
-        ] {
-            self.gauges(metric, values)?;
-        }
-        self.counters(
-            &catalog::ROCKSDB_BACKGROUND_ERRORS,
-            both(log.background_errors, state.background_errors),
-        )?;
-        self.counter(&catalog::RAFT_SNAPSHOTS_FAILED, numbers.snapshots_failed)?;
-        self.counter(&catalog::RAFT_SNAPSHOTS_DAMAGED, numbers.snapshots_damaged)?;
-        self.gauge(&catalog::ROCKSDB_BLOCK_CACHE, log.block_cache_bytes)?;
-        self.histogram(&catalog::LOG_SYNC_DURATION, &numbers.sync)?;
-        self.counter(&catalog::LOG_ENTRIES_SYNCED, numbers.synced_entries)?;
-        self.histogram(&catalog::APPLY_DURATION, &numbers.apply)?;
-        self.counter(&catalog::LOG_ENTRIES_APPLIED, numbers.applied_entries)
-    }
-
-    fn histogram(&mut self, metric: &Metric, histogram: &Histogram) -> Result<(), Error> {
-        histogram.encode(self.begin(metric)?)
+        let both = |of: fn(&DatabaseNumbers) -> u64| [("log", of(log)), ("state", of(state))];
+        self.put_each(&catalog::ROCKSDB_WAL, both(|of| of.wal_bytes))?;
+        self.put_each(&catalog::ROCKSDB_MEMTABLE, both(|of| of.memtable_bytes))?;
+        self.put_each(&catalog::ROCKSDB_SST, both(|of| of.sst_bytes))?;
+        let pending = both(|of| of.pending_compaction_bytes);
+        self.put_each(&catalog::ROCKSDB_PENDING_COMPACTION, pending)?;
+        let errors = both(|of| of.background_errors);
+        self.put_each(&catalog::ROCKSDB_BACKGROUND_ERRORS, errors)?;
+        self.put_all([
+            (&catalog::RAFT_SNAPSHOTS_FAILED, numbers.snapshots_failed),
+            (&catalog::RAFT_SNAPSHOTS_DAMAGED, numbers.snapshots_damaged),
+            (&catalog::ROCKSDB_BLOCK_CACHE, log.block_cache_bytes),
+            (&catalog::LOG_ENTRIES_SYNCED, numbers.synced_entries),
+            (&catalog::LOG_ENTRIES_APPLIED, numbers.applied_entries),
+        ])?;
+        numbers
+            .sync
+            .encode(self.begin(&catalog::LOG_SYNC_DURATION)?)?;
+        numbers.apply.encode(self.begin(&catalog::APPLY_DURATION)?)
     }
 
     fn model(&mut self, replica: &Replica) -> Result<(), Error> {
         let cluster = &replica.views.current().cluster;
         let sizes = cluster.default_partition().sizes();
-        for (metric, value) in [
-            (&catalog::MODEL_TREES, sizes.trees),
-            (&catalog::MODEL_PROVIDERS, sizes.providers),
-            (&catalog::MODEL_CONSUMERS, sizes.consumers),
-            (&catalog::MODEL_RESOURCE_CLASSES, sizes.resource_classes),
-            (&catalog::MODEL_TRAITS, sizes.traits),
-        ] {
-            self.gauge(metric, value)?;
-        }
-        let others = || {
-            let others = cluster.partitions();
-            others.map(|(_, row, state)| (row.name.as_str(), state.sizes()))
-        };
-        let providers = others().map(|(name, sizes)| (name, sizes.providers as u64));
-        self.gauges(&catalog::PARTITION_PROVIDERS, providers)?;
-        let consumers = others().map(|(name, sizes)| (name, sizes.consumers as u64));
-        self.gauges(&catalog::PARTITION_CONSUMERS, consumers)
-    }
-
-    fn process(&mut self, process: &Process) -> Result<(), Error> {
-        for (metric, value) in [
+        self.put_all([
+            (&catalog::MODEL_TREES, sizes.trees as u64),
+            (&catalog::MODEL_PROVIDERS, sizes.providers as u64),
+            (&catalog::MODEL_CONSUMERS, sizes.consumers as u64),
             (
-                &catalog::PROCESS_RESIDENT_MEMORY,
-                process.resident_memory_bytes,
+                &catalog::MODEL_RESOURCE_CLASSES,
+                sizes.resource_classes as u64,
             ),
-            (&catalog::PROCESS_OPEN_FDS, process.open_fds),
-            (&catalog::PROCESS_MAX_FDS, process.max_fds),
-        ] {
-            if let Some(value) = value {
-                self.gauge(metric, value)?;
-            }
-        }
-        Ok(())
+            (&catalog::MODEL_TRAITS, sizes.traits as u64),
+        ])?;
+        let others: Vec<_> = (cluster.partitions())
+            .map(|(_, row, state)| (row.name.as_str(), state.sizes()))
+            .collect();
+        let providers = others.iter().map(|(name, sizes)| (*name, sizes.providers));
+        self.put_each(&catalog::PARTITION_PROVIDERS, providers)?;
+        let consumers = others.iter().map(|(name, sizes)| (*name, sizes.consumers));
+        self.put_each(&catalog::PARTITION_CONSUMERS, consumers)
+    }
+}
+
+fn now(counter: &AtomicU64) -> u64 {
+    counter.load(Ordering::Relaxed)
+}
+
+fn write_value<V>(encoder: &mut MetricEncoder<'_>, metric: &Metric, value: &V) -> Result<(), Error>
+where
+    V: EncodeGaugeValue + EncodeCounterValue,
+{
+    let no_exemplar: Option<&Exemplar<NoLabelSet, u64>> = None;
+    match metric.kind {
+        MetricType::Counter => encoder.encode_counter(value, no_exemplar),
+        _ => encoder.encode_gauge(value),
     }
 }

@@ -1,12 +1,11 @@
 //! Numbers of HTTP requests.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
@@ -22,24 +21,13 @@ pub(super) struct HttpLabels {
     status: u16,
 }
 
-/// The requests of one partition.
-#[derive(Clone, Default)]
-pub(crate) struct Requests(Arc<AtomicU64>);
-
-impl Requests {
-    /// One more was answered.
-    pub(crate) fn count(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
 /// HTTP requests.
-#[derive(Clone)]
 pub(crate) struct HttpMetrics {
     pub(super) requests: Family<HttpLabels, Histogram, fn() -> Histogram>,
-    pub(super) connections: Gauge,
+    /// Open connections of the REST API.
+    pub(crate) connections: Gauge,
     /// Of the partitions beside the default one.
-    by_partition: Arc<Mutex<BTreeMap<String, Requests>>>,
+    by_partition: Mutex<BTreeMap<String, Counter>>,
 }
 
 impl HttpMetrics {
@@ -49,7 +37,7 @@ impl HttpMetrics {
                 Histogram::new(exponential_buckets(0.000_1, 2.5, 14))
             }),
             connections: Gauge::default(),
-            by_partition: Arc::default(),
+            by_partition: Mutex::default(),
         }
     }
 
@@ -62,7 +50,7 @@ impl HttpMetrics {
         took: Duration,
     ) {
         const METHODS: [&str; 7] = ["GET", "PUT", "POST", "DELETE", "HEAD", "OPTIONS", "PATCH"];
-        // Methods are the client's words: unknown ones count together.
+        // The client chooses the method: unknown ones count together.
         let known = METHODS.into_iter().find(|known| *known == method);
         let labels = HttpLabels {
             method: known.unwrap_or("other"),
@@ -74,25 +62,17 @@ impl HttpMetrics {
             .observe(took.as_secs_f64());
     }
 
-    /// What counts the requests of a partition.
-    pub(crate) fn requests_of(&self, partition: &str) -> Requests {
+    /// The counter of a partition's requests.
+    pub(crate) fn requests_of(&self, partition: &str) -> Counter {
         let mut known = self.by_partition.lock();
         known.entry(partition.to_owned()).or_default().clone()
     }
 
     /// How many requests were answered, by partition.
-    pub(super) fn by_partition(&self) -> Vec<(String, u64)> {
+    pub(super) fn by_partition(&self) -> BTreeMap<String, u64> {
         let known = self.by_partition.lock();
-        let now = |requests: &Requests| requests.0.load(Ordering::Relaxed);
-        let named = known
-            .iter()
-            .map(|(name, requests)| (name.clone(), now(requests)));
-        named.collect()
-    }
-
-    /// Open connections of the REST API.
-    pub(crate) fn connections(&self) -> &Gauge {
-        &self.connections
+        let counts = known.iter();
+        counts.map(|(name, of)| (name.clone(), of.get())).collect()
     }
 }
 
@@ -101,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_counts_under_the_route_that_served_it_and_no_word_of_the_client() {
+    fn a_request_counts_under_its_route_and_a_known_method() {
         let http = HttpMetrics::new();
         let took = Duration::from_millis(3);
         http.answered("GET", Some("/traits"), 200, took);

@@ -1,25 +1,23 @@
 //! What Linux says of this process, under the names that all exporters use.
 
-/// The numbers now; what cannot be read is absent.
-#[derive(Debug, Default)]
-pub(super) struct Process {
-    pub(super) resident_memory_bytes: Option<u64>,
-    pub(super) open_fds: Option<u64>,
-    pub(super) max_fds: Option<u64>,
-}
+use super::catalog::{self, Metric};
 
-impl Process {
-    pub(super) fn read() -> Self {
-        Self {
-            resident_memory_bytes: std::fs::read_to_string("/proc/self/status")
-                .ok()
-                .and_then(|status| resident(&status)),
-            open_fds: std::fs::read_dir("/proc/self/fd")
-                .ok()
-                .map(|entries| entries.count() as u64),
-            max_fds: rustix::process::getrlimit(rustix::process::Resource::Nofile).current,
-        }
-    }
+/// The numbers now; what cannot be read is absent.
+pub(super) fn read() -> [(&'static Metric, Option<u64>); 3] {
+    let status = std::fs::read_to_string("/proc/self/status").ok();
+    let descriptors = std::fs::read_dir("/proc/self/fd").ok();
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    [
+        (
+            &catalog::PROCESS_RESIDENT_MEMORY,
+            status.and_then(|status| resident(&status)),
+        ),
+        (
+            &catalog::PROCESS_OPEN_FDS,
+            descriptors.map(|entries| entries.count() as u64),
+        ),
+        (&catalog::PROCESS_MAX_FDS, limit.current),
+    ]
 }
 
 /// The line `VmRSS:     1234 kB` of proc_pid_status(5).
@@ -36,10 +34,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn linux_tells_of_this_process() {
-        let process = Process::read();
-        assert!(process.resident_memory_bytes.unwrap() > 1 << 20);
-        assert!(process.open_fds.unwrap() > 2);
+    fn memory_and_descriptors_of_this_process_are_read() {
+        let [memory, descriptors, _] = read().map(|(_, value)| value);
+        assert!(memory.unwrap() > 1 << 20);
+        assert!(descriptors.unwrap() > 2);
         assert_eq!(resident("VmRSS:\t   12 kB\n"), Some(12 * 1024));
         assert_eq!(resident("VmRSS: many kB"), None);
     }

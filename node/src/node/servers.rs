@@ -105,7 +105,7 @@ impl Servers {
             connections_left: permits.clone(),
             header_timeout: HEADER,
             date: self.date,
-            open: self.metrics.http.connections().clone(),
+            open: self.metrics.http.connections.clone(),
             drain: self.drain.clone(),
         };
         let (tasks, drain) = (self.requests.clone(), self.drain.clone());

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 
 use self::listeners::Listeners;
 use self::servers::Servers;
-use crate::admin::{Admin, OneAtATime, Recording, node_status};
+use crate::admin::{Admin, Recording, node_status};
 use crate::api_port::ApiPort;
 use crate::cluster::doors::partition::PartitionDoor;
 use crate::cluster::doors::read::Reads;
@@ -197,7 +197,7 @@ impl Node {
                 metrics: metrics.clone(),
                 checks: checks.clone(),
                 checking: Arc::default(),
-                backups: OneAtATime::default(),
+                backups: Arc::default(),
                 write: write.clone(),
                 read: read.clone(),
                 sections: config.partitions.clone().into(),

@@ -1,6 +1,7 @@
 //! Whether this node's state is what its rows say, and what in it an operator may want to know of.
 
 use std::collections::BTreeMap;
+use std::iter::once;
 
 use placement_model::Cluster;
 use placement_model::state::audit::{self, Audit};
@@ -9,7 +10,7 @@ use placement_wire::{CheckReport, Finding};
 use crate::cluster::replica::Replica;
 use placement_api::world::{Offload, compute};
 
-/// How many of the latest digests are told, beside that of the state that was looked at.
+/// How many of the latest digests are reported, beside that of the state that was looked at.
 const DIGESTS: usize = 64;
 
 /// Looks at the state as it is now, beside the threads that serve. `None` if that panicked.
@@ -19,10 +20,8 @@ pub(super) async fn report(replica: &Replica, offload: &dyn Offload) -> Option<C
     let node_id = replica.me;
     let work = move || {
         let (wrong, noticed) = look_over(&applied.cluster);
-        let sizes = applied.cluster.states().map(|(_, state)| state.sizes());
-        let (providers, consumers) = sizes.fold((0, 0), |(providers, consumers), sizes| {
-            (providers + sizes.providers, consumers + sizes.consumers)
-        });
+        let states = applied.cluster.states();
+        let sizes: Vec<_> = states.map(|(_, state)| state.sizes()).collect();
         let mut digests: BTreeMap<u64, String> = (checkpoints.newest(DIGESTS).into_iter())
             .map(|(index, digest)| (index, digest.to_string()))
             .collect();
@@ -33,8 +32,8 @@ pub(super) async fn report(replica: &Replica, offload: &dyn Offload) -> Option<C
             node_id,
             applied: applied.index(),
             digests,
-            providers: providers as u64,
-            consumers: consumers as u64,
+            providers: sizes.iter().map(|sizes| sizes.providers as u64).sum(),
+            consumers: sizes.iter().map(|sizes| sizes.consumers as u64).sum(),
             wrong,
             noticed,
         }
@@ -46,26 +45,20 @@ pub(super) async fn report(replica: &Replica, offload: &dyn Offload) -> Option<C
 /// again as it.
 fn look_over(cluster: &Cluster) -> (Vec<Finding>, Vec<Finding>) {
     let (mut wrong, mut noticed) = (Vec::new(), Vec::new());
-    let told = |found: audit::Finding| Finding {
-        what: found.what.to_owned(),
-        count: found.count,
-        examples: found.examples,
-    };
-    let audit = Audit::of(cluster.default_partition());
-    wrong.extend(audit.wrong.into_iter().map(told));
-    noticed.extend(audit.noticed.into_iter().map(told));
-    for (_, row, state) in cluster.partitions() {
+    let others = (cluster.partitions())
+        .map(|(_, row, state)| (format!("in partition {}: ", row.name), state));
+    let default = (String::new(), cluster.default_partition());
+    for (place, state) in once(default).chain(others) {
         let audit = Audit::of(state);
-        let within = |found: audit::Finding| {
-            let examples = found.examples.iter();
-            let named = examples.map(|example| format!("in partition {}: {example}", row.name));
-            Finding {
-                examples: named.collect(),
-                ..told(found)
-            }
+        let report = |found: audit::Finding| Finding {
+            what: found.what.to_owned(),
+            count: found.count,
+            examples: (found.examples.iter())
+                .map(|example| format!("{place}{example}"))
+                .collect(),
         };
-        wrong.extend(audit.wrong.into_iter().map(within));
-        noticed.extend(audit.noticed.into_iter().map(within));
+        wrong.extend(audit.wrong.into_iter().map(report));
+        noticed.extend(audit.noticed.into_iter().map(report));
     }
     (wrong, noticed)
 }

@@ -7,9 +7,9 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use placement_wire::JoinToken;
 use serde::Deserialize;
-use std::time::SystemTime;
+use time::OffsetDateTime;
 
-use super::{Admin, Answer, Failed, detailed, failed, read_or_default};
+use super::{Admin, Answer, Failed, detailed, done, failed, read_or_default};
 use crate::cluster::members::join_tokens::{Issued, seconds};
 
 /// The longest that a token is good, in seconds: a month.
@@ -17,27 +17,23 @@ const TTL_MAX_S: u64 = 31 * 24 * 3600;
 
 /// A token that is asked for.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct NewJoinToken {
+#[serde(deny_unknown_fields)]
+struct NewJoinToken {
     /// For how long it is good, in seconds.
-    pub ttl_s: u64,
-    /// The node in whose place comes who has it.
-    pub replaces: Option<u64>,
-    /// Whether that node is replaced although it is heard.
-    pub though_heard: bool,
+    #[serde(default = "hour")]
+    ttl_s: u64,
+    /// The node that the new one replaces.
+    replaces: Option<u64>,
+    /// Whether that node is replaced although it answers.
+    #[serde(default)]
+    though_heard: bool,
 }
 
-impl Default for NewJoinToken {
-    fn default() -> Self {
-        Self {
-            ttl_s: 3600,
-            replaces: None,
-            though_heard: false,
-        }
-    }
+fn hour() -> u64 {
+    3600
 }
 
-/// What is told of a token that was issued; the token itself is shown when it is made.
+/// What is shown of a token that was issued; the token itself is shown only when it is made.
 fn status(issued: &Issued, now: i64) -> JoinToken {
     let row = &issued.row;
     let until = seconds(row.expires_at.min(row.until));
@@ -57,11 +53,7 @@ fn status(issued: &Issued, now: i64) -> JoinToken {
 }
 
 fn now(admin: &Admin) -> i64 {
-    let now = admin.bootstrap.env.clock.now();
-    let since = now.duration_since(SystemTime::UNIX_EPOCH);
-    since.map_or(0, |since| {
-        i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
-    })
+    OffsetDateTime::from(admin.bootstrap.env.clock.now()).unix_timestamp()
 }
 
 pub(super) async fn create(State(admin): State<Admin>, body: Bytes) -> Answer {
@@ -71,17 +63,19 @@ pub(super) async fn create(State(admin): State<Admin>, body: Bytes) -> Answer {
         though_heard,
     } = read_or_default(&body)?;
     if !(1..=TTL_MAX_S).contains(&ttl_s) {
-        let words = format!("ttl_s is not from 1 to {TTL_MAX_S}");
-        return Err(failed(StatusCode::BAD_REQUEST, &words));
+        let detail = format!("ttl_s is not from 1 to {TTL_MAX_S}");
+        return Err(failed(StatusCode::BAD_REQUEST, detail));
     }
-    let said = match replaces {
+    let heard = if though_heard {
+        ", though that is heard"
+    } else {
+        ""
+    };
+    let asked = match replaces {
         None => format!("a token for a node that is to join, for {ttl_s} s"),
-        Some(old) if though_heard => format!(
-            "a token for a node that comes in the place of node {old}, though that is heard, for {ttl_s} s"
+        Some(old) => format!(
+            "a token for a node that comes in the place of node {old}{heard}, for {ttl_s} s"
         ),
-        Some(old) => {
-            format!("a token for a node that comes in the place of node {old}, for {ttl_s} s")
-        }
     };
     let ids = &admin.bootstrap.env.ids;
     let fresh = [ids.uuid(), ids.uuid()];
@@ -94,7 +88,7 @@ pub(super) async fn create(State(admin): State<Admin>, body: Bytes) -> Answer {
         };
         (StatusCode::CREATED, Json(made)).into_response()
     });
-    detailed(said, answer.map_err(Failed::from))
+    detailed(asked, answer.map_err(Failed::from))
 }
 
 pub(super) async fn list(State(admin): State<Admin>) -> Answer {
@@ -106,5 +100,5 @@ pub(super) async fn list(State(admin): State<Admin>) -> Answer {
 
 pub(super) async fn revoke(State(admin): State<Admin>, Path(id): Path<u64>) -> Answer {
     admin.bootstrap.slot.revoke_token(id).await?;
-    Ok(StatusCode::NO_CONTENT.into_response())
+    done()
 }

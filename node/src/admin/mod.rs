@@ -1,4 +1,4 @@
-//! The door for operators: HTTP and JSON on a listener of its own.
+//! The listener for operators: HTTP and JSON.
 //!
 //! | request | does |
 //! |---|---|
@@ -8,7 +8,7 @@
 //! | `POST /v1/members/{id}/demote` | makes a voter a learner |
 //! | `DELETE /v1/members/{id}` | takes a node out |
 //! | `GET /v1/topology` | which losses are survived, and what reads and writes cost where: a [`Topology`](placement_wire::Topology) |
-//! | `POST /v1/join-tokens` with a [`NewJoinToken`], or nothing | makes a token with which one node joins, and shows it |
+//! | `POST /v1/join-tokens` with `{"ttl_s": 3600, "replaces": id or null, "though_heard": false}`, or nothing | makes a token with which one node joins, and shows it |
 //! | `GET /v1/join-tokens` | what became of the tokens |
 //! | `DELETE /v1/join-tokens/{id}` | takes a token back |
 //! | `POST /v1/leader` with `{"to": id or null}` | hands leadership over; gives `{"leader": id}` |
@@ -41,6 +41,7 @@ mod topology;
 mod trail;
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -64,8 +65,7 @@ use crate::disk_space::DiskSpace;
 use crate::health::HealthChecks;
 use crate::metrics::{self, Metrics};
 use crate::partitions::PartitionSection;
-pub(crate) use backup::{OneAtATime, backup_report, rfc3339};
-pub use join_tokens::NewJoinToken;
+pub(crate) use backup::{backup_report, rfc3339};
 pub(crate) use network_door::{NetworkDoor, enter};
 use placement_api::doors::{ReadDoor, WriteDoor};
 use placement_api::http::{NOTHING_COMMITTED, Policy};
@@ -75,7 +75,7 @@ pub(crate) use status::node_status;
 use trail::Detail;
 pub(crate) use trail::{Recording, recorded};
 
-/// What the door needs.
+/// What the routes need.
 #[derive(Clone)]
 pub(crate) struct Admin {
     pub(crate) bootstrap: Arc<Bootstrap>,
@@ -83,7 +83,8 @@ pub(crate) struct Admin {
     pub(crate) checks: HealthChecks,
     /// Held while the state is recounted, which takes as much memory again: once at a time.
     pub(crate) checking: Arc<tokio::sync::Mutex<()>>,
-    pub(crate) backups: OneAtATime,
+    /// Held while a backup is taken, which keeps a state that has passed: one at a time.
+    pub(crate) backups: Arc<tokio::sync::Mutex<()>>,
     /// Of the default partition, as commands for the whole cluster are.
     pub(crate) write: Arc<dyn WriteDoor>,
     pub(crate) read: Arc<dyn ReadDoor>,
@@ -97,25 +98,23 @@ pub(crate) struct Admin {
     pub(crate) policies: Vec<(String, Arc<Policy>)>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Init {
     #[serde(default)]
     members: BTreeMap<u64, String>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Transfer {
-    #[serde(default)]
     to: Option<u64>,
 }
 
 /// Whether a change is wanted although something speaks against it: what is to be survived, or what is in use.
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 struct Forced {
-    #[serde(default)]
     force: bool,
 }
 
@@ -147,7 +146,7 @@ impl Admin {
 
     async fn change(&self, change: MembershipChange) -> Answer {
         self.bootstrap.slot.change(change).await?;
-        Ok(StatusCode::NO_CONTENT.into_response())
+        done()
     }
 }
 
@@ -184,15 +183,15 @@ fn of_the_cluster() -> [Route; 14] {
 }
 
 fn router_of(routes: impl IntoIterator<Item = Route>) -> Router<Admin> {
-    routes
-        .into_iter()
-        .fold(Router::new(), |router, (route, handler)| {
-            let (_, path) = route.split_once(' ').unwrap_or_default();
-            router.route(path, handler)
-        })
+    let mut router = Router::new();
+    for (route, handler) in routes {
+        let (_, path) = route.split_once(' ').unwrap_or_default();
+        router = router.route(path, handler);
+    }
+    router
 }
 
-fn no_such_route() -> Response {
+fn no_such_route() -> Failed {
     let routes = of_one_node().into_iter().chain(of_the_cluster());
     let routes: Vec<&str> = routes.map(|(route, _)| route).collect();
     let detail = format!(
@@ -200,14 +199,14 @@ fn no_such_route() -> Response {
          /metrics, GET /livez, GET /readyz",
         routes.join(", ")
     );
-    error(StatusCode::NOT_FOUND, &detail)
+    failed(StatusCode::NOT_FOUND, detail)
 }
 
 /// What a handler answers.
 type Answer = Result<Response, Failed>;
 
-/// The answer when something could not be done.
-struct Failed(Box<Response>);
+/// The answer to what could not be done.
+pub(crate) struct Failed(Box<Response>);
 
 impl IntoResponse for Failed {
     fn into_response(self) -> Response {
@@ -221,27 +220,30 @@ impl From<Refused> for Failed {
             Refused::NotFound(_) => StatusCode::NOT_FOUND,
             Refused::Conflict(_) => StatusCode::CONFLICT,
             Refused::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
-            Refused::NothingCommitted(reason) => return nothing_committed(reason),
+            Refused::NothingCommitted(reason) => {
+                // By the code clients know that they may ask again.
+                let status = StatusCode::SERVICE_UNAVAILABLE;
+                return coded(status, Some(NOTHING_COMMITTED), reason);
+            }
         };
-        failed(status, &refused.to_string())
+        failed(status, refused)
     }
 }
 
-fn failed(status: StatusCode, detail: &str) -> Failed {
-    Failed(Box::new(error(status, detail)))
+fn failed(status: StatusCode, detail: impl Display) -> Failed {
+    coded(status, None, &detail.to_string())
 }
 
-/// 503 with the code by which clients know that they may ask again.
-fn nothing_committed(reason: &str) -> Failed {
-    let status = StatusCode::SERVICE_UNAVAILABLE;
-    Failed(Box::new(coded(status, Some(NOTHING_COMMITTED), reason)))
+/// The answer to what was done and has nothing to show.
+fn done() -> Answer {
+    Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-fn error(status: StatusCode, detail: &str) -> Response {
-    coded(status, None, detail)
+fn leading(leader: Option<u64>) -> Response {
+    Json(json!({ "leader": leader })).into_response()
 }
 
-fn coded(status: StatusCode, code: Option<&str>, detail: &str) -> Response {
+fn coded(status: StatusCode, code: Option<&str>, detail: &str) -> Failed {
     let mut error = json!({
         "status": status.as_u16(),
         "title": status.canonical_reason().unwrap_or_default(),
@@ -250,21 +252,18 @@ fn coded(status: StatusCode, code: Option<&str>, detail: &str) -> Response {
     if let Some(code) = code {
         error["code"] = json!(code);
     }
-    (status, Json(json!({ "errors": [error] }))).into_response()
+    let response = (status, Json(json!({ "errors": [error] }))).into_response();
+    Failed(Box::new(response))
 }
 
 /// A JSON body; an empty one is the default, where there is one.
 fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failed> {
     let read = serde_json::from_slice(body);
-    read.map_err(|wrong| failed(StatusCode::BAD_REQUEST, &format!("the body: {wrong}")))
+    read.map_err(|wrong| failed(StatusCode::BAD_REQUEST, format!("the body: {wrong}")))
 }
 
-fn read_or_default<T: DeserializeOwned + Default>(body: &[u8]) -> Result<T, Failed> {
-    if body.is_empty() {
-        Ok(T::default())
-    } else {
-        read(body)
-    }
+fn read_or_default<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failed> {
+    read(if body.is_empty() { b"{}" } else { body })
 }
 
 async fn metrics(State(admin): State<Admin>) -> Response {
@@ -282,19 +281,16 @@ async fn init(State(admin): State<Admin>, body: Bytes) -> Answer {
     let named: Vec<String> = (init.members.iter())
         .map(|(id, peer)| format!("{id}={peer}"))
         .collect();
-    let said = format!("form a cluster of {}", named.join(", "));
+    let asked = format!("form a cluster of {}", named.join(", "));
     let formed = admin.bootstrap.form_on_demand(init.members).await;
-    let answer = match formed {
-        Ok(()) => Ok(StatusCode::NO_CONTENT.into_response()),
-        Err(reason) => Err(failed(StatusCode::CONFLICT, &reason)),
-    };
-    detailed(said, answer)
+    let formed = formed.map_err(|reason| failed(StatusCode::CONFLICT, reason));
+    detailed(asked, formed.and_then(|()| done()))
 }
 
 /// The answer, with what was asked for.
-fn detailed(said: String, answer: Answer) -> Answer {
+fn detailed(asked: String, answer: Answer) -> Answer {
     let mut response = answer.into_response();
-    response.extensions_mut().insert(Detail(said));
+    response.extensions_mut().insert(Detail(asked));
     Ok(response)
 }
 
@@ -315,28 +311,27 @@ async fn remove((State(admin), Path(id), Query(Forced { force })): OfMember) -> 
 
 async fn transfer(State(admin): State<Admin>, body: Bytes) -> Answer {
     let Transfer { to } = read_or_default(&body)?;
-    let said = match to {
+    let asked = match to {
         Some(to) => format!("node {to} is to lead"),
         None => "another node is to lead".to_owned(),
     };
     let transferred = admin.bootstrap.slot.transfer_leader(to).await;
-    let answer = transferred.map(|leader| Json(json!({ "leader": leader })).into_response());
-    detailed(said, answer.map_err(Failed::from))
+    let answer = transferred.map(|leader| leading(Some(leader)));
+    detailed(asked, answer.map_err(Failed::from))
 }
 
-/// `/readyz` first: who is asked next for a leader must not be sent here.
+/// `/readyz` first: clients that look for another leader must not be sent here.
 async fn drain(State(admin): State<Admin>) -> Answer {
     let drained = &admin.bootstrap.slot.leaving.drained;
     drained.store(true, Ordering::Relaxed);
     tracing::info!("an operator has this node drained");
     let Some(running) = admin.bootstrap.slot.get() else {
-        return Ok(Json(json!({ "leader": null })).into_response());
+        return Ok(leading(None));
     };
     let patience = Duration::from_millis(2 * admin.bootstrap.config.raft.election_max_ms);
-    match step_aside(&running, patience).await {
-        Ok(leader) => Ok(Json(json!({ "leader": leader })).into_response()),
-        Err(reason) => Err(failed(StatusCode::SERVICE_UNAVAILABLE, &reason)),
-    }
+    let leader = step_aside(&running, patience).await;
+    let leader = leader.map_err(|reason| failed(StatusCode::SERVICE_UNAVAILABLE, reason))?;
+    Ok(leading(leader))
 }
 
 async fn undrain(State(admin): State<Admin>) -> StatusCode {
@@ -352,18 +347,17 @@ async fn check(State(admin): State<Admin>) -> Answer {
         let detail = "this node is being checked already";
         return Err(failed(StatusCode::CONFLICT, detail));
     };
-    let report = check::report(&running.replica, &*admin.bootstrap.env.offload).await;
-    let report = report.ok_or_else(|| {
-        failed(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "the check has panicked, which is a bug; the log of this node says where",
-        )
-    })?;
-    Ok(Json(report).into_response())
+    match check::report(&running.replica, &*admin.bootstrap.env.offload).await {
+        Some(report) => Ok(Json(report).into_response()),
+        None => {
+            let detail = "the check has panicked, which is a bug; the log of this node says where";
+            Err(failed(StatusCode::INTERNAL_SERVER_ERROR, detail))
+        }
+    }
 }
 
 async fn compact(State(admin): State<Admin>) -> Answer {
     let compacted = admin.running()?.compact().await;
-    compacted.map_err(|refused| failed(StatusCode::SERVICE_UNAVAILABLE, &refused.to_string()))?;
-    Ok(StatusCode::NO_CONTENT.into_response())
+    compacted.map_err(|refused| failed(StatusCode::SERVICE_UNAVAILABLE, refused))?;
+    done()
 }

@@ -1,18 +1,17 @@
-//! Who may give orders over the network: anyone with an operator's certificate, or, where TLS is off, anyone who
-//! is on this machine and is no web page in somebody's browser.
+//! Authorization of operators over the network: by an operator's certificate, or, where TLS is off, any client on
+//! this machine that is no web page in a browser.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use axum::extract::{Request, State};
+use axum::body::Body;
+use axum::extract::State;
 use axum::middleware::Next;
-use axum::response::Response;
 use http::header::{CONTENT_TYPE, HOST, ORIGIN};
-use http::request::Parts;
 use http::uri::Authority;
-use http::{Method, StatusCode};
+use http::{HeaderValue, Method, Request, StatusCode};
 
-use super::error;
+use super::{Answer, Failed, failed};
 use crate::tls::Shown;
 
 /// How operators come in over the network.
@@ -38,41 +37,41 @@ impl NetworkDoor {
     }
 
     /// Whether a request may go on; if not, the answer.
-    fn refuses(&self, parts: &Parts) -> Option<(StatusCode, String)> {
-        let is_operator = (parts.extensions.get::<Shown>()).is_some_and(Shown::is_of_an_operator);
-        if self.is_tls && !is_operator {
+    fn admit<T>(&self, request: &Request<T>) -> Result<(), Failed> {
+        let shown = request.extensions().get::<Shown>();
+        if self.is_tls && !shown.is_some_and(Shown::is_of_an_operator) {
             let detail =
                 "the certificate is no operator's: it must be for admin.placement.internal";
-            return Some((StatusCode::FORBIDDEN, detail.to_owned()));
+            return Err(failed(StatusCode::FORBIDDEN, detail));
         }
-        if parts.headers.contains_key(ORIGIN) {
+        if request.headers().contains_key(ORIGIN) {
             let detail = "this is no place for web pages: the request has an Origin";
-            return Some((StatusCode::FORBIDDEN, detail.to_owned()));
+            return Err(failed(StatusCode::FORBIDDEN, detail));
         }
         // A page whose own name leads here would be asked for by that name.
-        if let Some(host) = self.strange_host(parts) {
+        if let Some(host) = self.unknown_host(request) {
             let detail = format!(
                 "{host:?} is no name of this node: use its address, or name it in admin.advertise"
             );
-            return Some((StatusCode::MISDIRECTED_REQUEST, detail));
+            return Err(failed(StatusCode::MISDIRECTED_REQUEST, detail));
         }
-        let bare = |value: &str| value.split(';').next().map(|kind| kind.trim().to_owned());
-        let kind = parts.headers.get(CONTENT_TYPE);
-        let kind = kind.map(|value| value.to_str().ok().and_then(bare).unwrap_or_default());
-        if parts.method == Method::POST
-            && kind.is_some_and(|kind| !kind.eq_ignore_ascii_case("application/json"))
-        {
+        let is_json = |kind: &HeaderValue| {
+            let bare = kind.to_str().unwrap_or_default().split(';').next();
+            bare.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+        };
+        let kind = request.headers().get(CONTENT_TYPE);
+        if request.method() == Method::POST && !kind.is_none_or(is_json) {
             let detail = "the body is not application/json";
-            return Some((StatusCode::UNSUPPORTED_MEDIA_TYPE, detail.to_owned()));
+            return Err(failed(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
         }
-        None
+        Ok(())
     }
 
-    fn strange_host(&self, parts: &Parts) -> Option<String> {
-        let host = match parts.uri.host() {
+    fn unknown_host<T>(&self, request: &Request<T>) -> Option<String> {
+        let host = match request.uri().host() {
             Some(host) => host.to_owned(),
             None => {
-                let named = parts.headers.get(HOST)?.to_str().unwrap_or("?");
+                let named = request.headers().get(HOST)?.to_str().unwrap_or("?");
                 let parsed = named.parse::<Authority>();
                 parsed.map_or_else(|_| named.to_owned(), |named| named.host().to_owned())
             }
@@ -87,28 +86,28 @@ impl NetworkDoor {
 /// Lets requests through that may give orders.
 pub(crate) async fn enter(
     State(door): State<NetworkDoor>,
-    request: Request,
+    request: Request<Body>,
     next: Next,
-) -> Response {
-    let (parts, body) = request.into_parts();
-    match door.refuses(&parts) {
-        Some((status, detail)) => error(status, &detail),
-        None => next.run(Request::from_parts(parts, body)).await,
-    }
+) -> Answer {
+    door.admit(&request)?;
+    Ok(next.run(request).await)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn status(admitted: Result<(), Failed>) -> Option<StatusCode> {
+        admitted.err().map(|Failed(answer)| answer.status())
+    }
+
     fn asked(method: &str, uri: &str, headers: &[(&str, &str)]) -> Option<StatusCode> {
         let mut request = Request::builder().method(method).uri(uri);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let (parts, ()) = request.body(()).unwrap().into_parts();
         let door = NetworkDoor::new(false, &["10.0.0.1:18780", "ctl1.example:18780"]);
-        door.refuses(&parts).map(|(status, _)| status)
+        status(door.admit(&request.body(()).unwrap()))
     }
 
     #[test]
@@ -132,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_web_page_is_not() {
+    fn a_web_page_is_refused() {
         let host = ("host", "127.0.0.1:18780");
         let text = ("content-type", "text/plain");
         let origin = ("origin", "http://evil.example");
@@ -149,10 +148,9 @@ mod tests {
     }
 
     #[test]
-    fn over_tls_without_an_operators_certificate_nobody_is() {
-        let (parts, ()) = Request::new(()).into_parts();
+    fn over_tls_a_client_without_an_operators_certificate_is_refused() {
         let door = NetworkDoor::new(true, &[]);
-        let refused = door.refuses(&parts).map(|(status, _)| status);
+        let refused = status(door.admit(&Request::new(())));
         assert_eq!(refused, Some(StatusCode::FORBIDDEN));
     }
 }

@@ -6,16 +6,17 @@ use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use placement_model::command::{CreatePartition, DeletePartition, RoutePartition};
-use placement_model::types::{InvalidName, PartitionId, PartitionName, Route, Routes};
+use placement_model::types::{InvalidName, PartitionId, PartitionName, PathPrefix, Route, Routes};
 use placement_model::{Command, Outcome, Refusal, State as Model};
 use placement_wire::Partition;
 use serde::Deserialize;
 
-use super::{Admin, Answer, Failed, Forced, detailed, failed, nothing_committed, read};
+use super::{Admin, Answer, Failed, Forced, detailed, done, failed, read};
+use crate::cluster::Refused;
 use crate::partitions::PartitionSection;
 use placement_api::doors::{Consistency, Unavailable};
 
-/// What is said of a partition by its name, its state, its routes and the asked node's table of it.
+/// A partition as operators see it: its name, its state, its routes and the asked node's table of it.
 fn described(
     name: &str,
     state: Option<&Model>,
@@ -52,32 +53,40 @@ struct New {
 
 /// What requests are recognised by.
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 struct NewRoutes {
-    #[serde(default)]
     hosts: Vec<String>,
-    #[serde(default)]
     prefixes: Vec<String>,
 }
 
 impl NewRoutes {
-    fn describe(&self) -> String {
-        format!("hosts {:?}, prefixes {:?}", self.hosts, self.prefixes)
-    }
-
     /// # Errors
-    /// One that has no such form, or too many.
-    fn parse(&self) -> Result<Routes, InvalidName> {
-        let prefixes = self
-            .prefixes
-            .iter()
-            .map(|text| text.parse().map(Route::Prefix));
+    /// One is malformed, there are too many, or one takes the default partition's requests. Its path is not in the
+    /// state: this node looks at its own.
+    fn parse(&self, admin: &Admin) -> Result<Routes, Failed> {
+        let prefixes = self.prefixes.iter();
+        let prefixes = prefixes.map(|text| text.parse().map(Route::Prefix));
         let hosts = self.hosts.iter().map(|text| text.parse().map(Route::Host));
-        prefixes
-            .chain(hosts)
-            .collect::<Result<Vec<_>, _>>()?
-            .try_into()
+        let routes: Result<Vec<_>, _> = prefixes.chain(hosts).collect();
+        let routes: Routes = routes.and_then(TryInto::try_into).map_err(malformed)?;
+        let prefix = &admin.prefix;
+        if let Some(route) = routes.iter().find(|route| covers(route, prefix)) {
+            let detail = format!(
+                "{route} would take the default partition's requests, which are below {prefix} ([api] prefix)"
+            );
+            return Err(failed(StatusCode::CONFLICT, detail));
+        }
+        Ok(routes)
     }
+}
+
+fn malformed(wrong: InvalidName) -> Failed {
+    failed(StatusCode::BAD_REQUEST, wrong)
+}
+
+/// Whether requests below `prefix` are this route's.
+pub(super) fn covers(route: &Route, prefix: &PathPrefix) -> bool {
+    matches!(route, Route::Prefix(own) if own.path().covers(prefix))
 }
 
 /// All partitions of the cluster, and those that this node serves and the cluster does not have.
@@ -89,8 +98,7 @@ pub(super) async fn list(State(admin): State<Admin>) -> Answer {
     let sections = &admin.sections;
     let section = |name: &str| sections.iter().find(|section| section.name == name);
     let default = current.cluster.default_partition();
-    let routes = |id| current.cluster.routing(id).routes;
-    let of_default = routes(PartitionId::DEFAULT);
+    let of_default = current.cluster.routing(PartitionId::DEFAULT).routes;
     let mut all = vec![Partition {
         id: Some(0),
         ..described(PartitionName::DEFAULT, Some(default), &of_default, None)
@@ -114,21 +122,12 @@ pub(super) async fn list(State(admin): State<Admin>) -> Answer {
 
 /// Makes one.
 pub(super) async fn create(State(admin): State<Admin>, body: Bytes) -> Answer {
-    let New {
-        name,
-        hosts,
-        prefixes,
-    } = read(&body)?;
-    let routes = NewRoutes { hosts, prefixes };
-    let said = format!("create partition {name:?}: {}", routes.describe());
-    let made = async {
-        let name = name.parse().map_err(malformed)?;
-        let routes = routes.parse().map_err(malformed)?;
-        admin.may_route(&routes)?;
-        let command = Command::CreatePartition(CreatePartition { name, routes });
-        carry_out(&admin, command).await
-    };
-    detailed(said, made.await)
+    let new: New = read(&body)?;
+    let (hosts, prefixes) = (new.hosts, new.prefixes);
+    let asked = format!("create partition {:?}", new.name);
+    let name = new.name.parse().map_err(malformed);
+    let command = |name, routes| Command::CreatePartition(CreatePartition { name, routes });
+    change(&admin, asked, name, &NewRoutes { hosts, prefixes }, command).await
 }
 
 /// Gives one these routes in place of those that it has.
@@ -137,40 +136,24 @@ pub(super) async fn route(
     Path(name): Path<String>,
     body: Bytes,
 ) -> Answer {
-    let routes: NewRoutes = read(&body)?;
-    let said = format!("route partition {name:?}: {}", routes.describe());
-    let routed = async {
-        let name = name.parse().map_err(|_| no_partition(&name))?;
-        let routes = routes.parse().map_err(malformed)?;
-        admin.may_route(&routes)?;
-        let command = Command::RoutePartition(RoutePartition { name, routes });
-        carry_out(&admin, command).await
-    };
-    detailed(said, routed.await)
+    let routes = read(&body)?;
+    let asked = format!("route partition {name:?}");
+    let name = name.parse().map_err(|_| no_partition(&name));
+    let command = |name, routes| Command::RoutePartition(RoutePartition { name, routes });
+    change(&admin, asked, name, &routes, command).await
 }
 
-fn malformed(wrong: InvalidName) -> Failed {
-    failed(StatusCode::BAD_REQUEST, &wrong.to_string())
-}
-
-impl Admin {
-    /// The path of the default partition is not in the state: this node looks at its own.
-    fn may_route(&self, routes: &Routes) -> Result<(), Failed> {
-        let covers = |route: &&Route| match route {
-            Route::Prefix(prefix) => prefix.path().covers(&self.prefix),
-            Route::Host(_) => false,
-        };
-        match routes.iter().find(covers) {
-            None => Ok(()),
-            Some(route) => Err(failed(
-                StatusCode::CONFLICT,
-                &format!(
-                    "{route} would take the default partition's requests, which are below {} ([api] prefix)",
-                    self.prefix
-                ),
-            )),
-        }
-    }
+async fn change(
+    admin: &Admin,
+    asked: String,
+    name: Result<PartitionName, Failed>,
+    routes: &NewRoutes,
+    command: fn(PartitionName, Routes) -> Command,
+) -> Answer {
+    let NewRoutes { hosts, prefixes } = routes;
+    let changed = async { carry_out(admin, command(name?, routes.parse(admin)?)).await };
+    let asked = format!("{asked}: hosts {hosts:?}, prefixes {prefixes:?}");
+    detailed(asked, changed.await)
 }
 
 /// Deletes one with all that is in it.
@@ -185,27 +168,23 @@ pub(super) async fn delete(
 }
 
 fn no_partition(name: &str) -> Failed {
-    let words = format!("there is no partition {name}");
-    failed(StatusCode::NOT_FOUND, &words)
+    let detail = format!("there is no partition {name}");
+    failed(StatusCode::NOT_FOUND, detail)
 }
 
 async fn carry_out(admin: &Admin, command: Command) -> Answer {
     let request_id = format!("partitions: {}", command.name());
     let submitted = admin.write.submit(command, request_id).await;
-    let written = submitted.map_err(|unavailable| {
-        let words = unavailable.to_string();
-        match (&unavailable, unavailable.reason_of_nothing()) {
-            (Unavailable::NoSpace { .. }, _) => failed(StatusCode::INSUFFICIENT_STORAGE, &words),
-            (_, Some(reason)) => nothing_committed(&reason),
-            (_, None) => failed(StatusCode::SERVICE_UNAVAILABLE, &words),
-        }
+    let written = submitted.map_err(|unavailable| match unavailable {
+        Unavailable::NoSpace { .. } => failed(StatusCode::INSUFFICIENT_STORAGE, unavailable),
+        _ => Refused::from(unavailable).into(),
     })?;
     let refusal = match written.outcome {
-        Outcome::Done(_) => return Ok(StatusCode::NO_CONTENT.into_response()),
+        Outcome::Done(_) => return done(),
         Outcome::Refused(refusal) => refusal,
         Outcome::AnsweredBefore => {
-            let words = "it was answered before; look at the list of partitions";
-            return Err(failed(StatusCode::SERVICE_UNAVAILABLE, words));
+            let detail = "it was answered before; look at the list of partitions";
+            return Err(failed(StatusCode::SERVICE_UNAVAILABLE, detail));
         }
     };
     let (status, advice) = match &refusal {
@@ -217,5 +196,5 @@ async fn carry_out(admin: &Admin, command: Command) -> Answer {
         Refusal::PartitionInUse(_) => (StatusCode::CONFLICT, "; --force deletes them with it"),
         _ => (StatusCode::CONFLICT, ""),
     };
-    Err(failed(status, &format!("{refusal}{advice}")))
+    Err(failed(status, format!("{refusal}{advice}")))
 }

@@ -1,4 +1,4 @@
-//! What operators ask of one node at the door of another: a call between the two. So the socket of one machine shows
+//! Operators ask one node through another: a call between the two. So the socket of one machine shows
 //! all of the cluster, and no node needs a port for operators.
 
 use std::sync::Arc;
@@ -8,6 +8,7 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Path, Request, State};
 use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use futures::future::BoxFuture;
@@ -15,7 +16,7 @@ use placement_raft_store::wire::Blob;
 use tower::ServiceExt;
 
 use super::trail::{Recording, Relayed, recorded};
-use super::{Admin, Answer, error, failed, no_such_route, of_one_node};
+use super::{Admin, Answer, failed, no_such_route, of_one_node};
 use crate::cluster::peer_service::Operated;
 use crate::rpc::channel::{CallError, Lane};
 use crate::rpc::message::{self, Order, OrderReply};
@@ -24,9 +25,8 @@ use crate::tls::{OWNER_MAX, Shown};
 /// No order takes longer; the recount of a large state takes minutes.
 const DEADLINE: Duration = Duration::from_secs(600);
 const ANSWER_BYTES_MAX: usize = 1024 * 1024;
-const JSON: (axum::http::HeaderName, &str) = (axum::http::header::CONTENT_TYPE, "application/json");
 
-/// The door of this node, for operators who came to another.
+/// The routes of this node, for operators who are connected to another.
 pub(crate) struct Inner(Router);
 
 impl Inner {
@@ -40,42 +40,30 @@ impl Inner {
 impl Operated for Inner {
     fn carry_out(&self, from: u64, order: Order) -> BoxFuture<'_, OrderReply> {
         Box::pin(async move {
-            let Order {
-                method,
-                path,
-                operator,
-            } = order;
-            // That node may say anything.
+            // That node may report anything.
+            let operator = order.operator;
             let operator = operator.map(|name| name.chars().take(OWNER_MAX).collect());
-            let request = Request::builder().method(&*method).uri(&*path);
+            let request = Request::builder().method(&*order.method).uri(&*order.path);
+            let request = request.extension(Relayed { by: from, operator });
             let response = match request.body(Body::empty()) {
-                Ok(mut request) => {
-                    let relayed = Relayed { by: from, operator };
-                    request.extensions_mut().insert(relayed);
-                    ask(self.0.clone(), request).await
-                }
-                Err(wrong) => error(StatusCode::BAD_REQUEST, &wrong.to_string()),
+                Ok(request) => ask(self.0.clone(), request).await,
+                Err(wrong) => failed(StatusCode::BAD_REQUEST, wrong).into_response(),
             };
-            let status = response.status().as_u16();
-            match to_bytes(response.into_body(), ANSWER_BYTES_MAX).await {
-                Ok(body) => OrderReply {
-                    status,
-                    body: Blob(body),
-                },
-                Err(_) => OrderReply {
-                    status: StatusCode::INTERNAL_SERVER_ERROR.as_u16(),
-                    body: Blob::default(),
-                },
-            }
+            let status = response.status();
+            let read = to_bytes(response.into_body(), ANSWER_BYTES_MAX).await;
+            let (status, body) = match read {
+                Ok(body) => (status, Blob(body)),
+                Err(_) => (StatusCode::INTERNAL_SERVER_ERROR, Blob::default()),
+            };
+            let status = status.as_u16();
+            OrderReply { status, body }
         })
     }
 }
 
 async fn ask(router: Router, request: Request) -> Response {
-    router
-        .oneshot(request)
-        .await
-        .unwrap_or_else(|never| match never {})
+    let Ok(response) = router.oneshot(request).await;
+    response
 }
 
 /// Hands a request on to the node that is meant.
@@ -88,7 +76,7 @@ pub(super) async fn relay(
     let method = request.method().clone();
     let asked = format!("{method} {path}");
     if !of_one_node().iter().any(|(route, _)| *route == asked) {
-        return Ok(no_such_route());
+        return Err(no_such_route());
     }
     let running = admin.running()?;
     if id == running.replica.me {
@@ -98,8 +86,8 @@ pub(super) async fn relay(
         return Ok(ask(admin.of_one_node(), request).await);
     }
     let Some(member) = running.replica.member(id) else {
-        let words = format!("node {id} is not a member");
-        return Err(failed(StatusCode::NOT_FOUND, &words));
+        let detail = format!("node {id} is not a member");
+        return Err(failed(StatusCode::NOT_FOUND, detail));
     };
     let asked = Order {
         method: method.to_string(),
@@ -108,12 +96,13 @@ pub(super) async fn relay(
     };
     let reply = order((id, &*member.peer), &admin, &asked, DEADLINE).await;
     let OrderReply { status, body } = reply.map_err(|away| {
-        let words = format!("node {id} gave no answer: {away}");
-        failed(StatusCode::SERVICE_UNAVAILABLE, &words)
+        let detail = format!("node {id} gave no answer: {away}");
+        failed(StatusCode::SERVICE_UNAVAILABLE, detail)
     })?;
     let status = StatusCode::from_u16(status)
-        .map_err(|wrong| failed(StatusCode::BAD_GATEWAY, &format!("node {id}: {wrong}")))?;
-    Ok((status, [JSON], body.0).into_response())
+        .map_err(|wrong| failed(StatusCode::BAD_GATEWAY, format!("node {id}: {wrong}")))?;
+    let form = [(CONTENT_TYPE, "application/json")];
+    Ok((status, form, body.0).into_response())
 }
 
 /// Has another node carry out an order.

@@ -2,10 +2,11 @@
 
 use openraft::ServerState;
 use placement_model::Cluster;
-use placement_model::types::{PartitionName, Route};
+use placement_model::types::PartitionName;
 use placement_wire::{MeasuredRoundTrip, Member, MemberRole, NodeRole, NodeStatus};
 
 use super::Admin;
+use super::partitions::covers;
 use crate::cluster::leadership::round_trips::too_long;
 use crate::cluster::start::bootstrap::Bootstrap;
 use crate::disk_space::DiskSpace;
@@ -30,13 +31,9 @@ pub(super) async fn full_status(admin: &Admin) -> NodeStatus {
         ready: not_ready.is_none(),
         not_ready,
         settings,
-        routing_problem: (running.as_ref()).and_then(|running| {
-            let applied = running.replica.views.current();
-            routing_problem(admin, &applied.cluster)
-        }),
-        last_backup: running
-            .as_ref()
-            .and_then(|running| running.kept.numbers().last),
+        routing_problem: (running.as_ref())
+            .and_then(|running| routing_problem(admin, &running.replica.views.current().cluster)),
+        last_backup: running.as_ref().and_then(|running| running.kept.numbers().last),
         backup_problem: running.and_then(|running| running.kept.problem()),
         disk_used_bytes: Some(space.used_bytes),
         disk_free_bytes: space.free_bytes,
@@ -48,12 +45,9 @@ pub(super) async fn full_status(admin: &Admin) -> NodeStatus {
 fn routing_problem(admin: &Admin, cluster: &Cluster) -> Option<String> {
     let prefix = &admin.prefix;
     let covering = cluster.partitions().find_map(|(_, row, _)| {
-        let covers = |route: &&Route| match route {
-            Route::Prefix(own) => own.path().covers(prefix),
-            Route::Host(_) => false,
-        };
-        let route = row.routing.routes.iter().find(covers)?;
-        Some((row.name.clone(), route.clone()))
+        let mut routes = row.routing.routes.iter();
+        let route = routes.find(|route| covers(route, prefix))?.clone();
+        Some((row.name.clone(), route))
     });
     if let Some((name, route)) = covering {
         return Some(format!(
@@ -86,22 +80,17 @@ pub(crate) fn node_status(bootstrap: &Bootstrap) -> NodeStatus {
     let raft = replica.raft_status();
     let applied = replica.views.current();
     let failure = replica.failure();
-    let matched = |id: u64| {
-        let matched = raft.matched.as_ref()?;
-        if id == replica.me {
-            raft.last_log
-        } else {
-            *matched.get(&id)?
-        }
+    let matched = |id: u64| match raft.matched.as_ref()? {
+        _ if id == replica.me => raft.last_log,
+        matched => *matched.get(&id)?,
     };
     let members = (raft.members.iter())
         .map(|(id, member)| Member {
             id: *id,
             name: member.name_of(*id).to_string(),
-            role: if raft.voters.contains(id) {
-                MemberRole::Voter
-            } else {
-                MemberRole::Learner
+            role: match raft.voters.contains(id) {
+                true => MemberRole::Voter,
+                false => MemberRole::Learner,
             },
             peer: member.peer.clone(),
             api: member.api.trim_start_matches("http://").to_owned(),

@@ -10,8 +10,8 @@ use placement_wire::{NodeStatus, Topology};
 
 use super::status::node_status;
 use super::{Admin, Answer, relay};
-use crate::cluster::Running;
-use crate::rpc::message::{Order, OrderReply};
+use crate::cluster::replica::Replica;
+use crate::rpc::message::Order;
 use crate::topology::{RoundTrips, Standing, topology_of};
 
 /// A member that does not answer within this counts as lost.
@@ -19,23 +19,21 @@ const PROBE: Duration = Duration::from_secs(3);
 
 pub(super) async fn topology(State(admin): State<Admin>) -> Answer {
     let running = admin.running()?;
-    Ok(Json(of(&admin, &running).await).into_response())
+    Ok(Json(of(&admin, &running.replica).await).into_response())
 }
 
-async fn of(admin: &Admin, running: &Running) -> Topology {
-    let replica = &running.replica;
+async fn of(admin: &Admin, replica: &Replica) -> Topology {
     let me = replica.me;
     let members = replica.members();
+    let order = &Order {
+        method: "GET".to_owned(),
+        path: "/v1/status".to_owned(),
+        operator: None,
+    };
     let asked = members.iter().filter(|(id, _)| **id != me);
     let asked = asked.map(|(id, member)| async move {
-        let order = Order {
-            method: "GET".to_owned(),
-            path: "/v1/status".to_owned(),
-            operator: None,
-        };
-        let answered = relay::order((*id, &*member.peer), admin, &order, PROBE).await;
-        let OrderReply { body, .. } = answered.ok()?;
-        let status: NodeStatus = serde_json::from_slice(&body.0).ok()?;
+        let answered = relay::order((*id, &*member.peer), admin, order, PROBE).await;
+        let status: NodeStatus = serde_json::from_slice(&answered.ok()?.body.0).ok()?;
         Some((*id, status.round_trips))
     });
     let mut answers: Vec<_> = join_all(asked).await.into_iter().flatten().collect();
@@ -62,8 +60,7 @@ async fn of(admin: &Admin, running: &Running) -> Topology {
     let leader = replica.leader().map(|leader| leader.id);
     let survive = admin.bootstrap.config.cluster.survive;
     let survive = survive.map(|extent| extent.to_string()).unwrap_or_default();
-    let sections = admin.sections.iter();
-    let located = sections.filter(|section| !section.region.is_empty());
+    let located = (admin.sections.iter()).filter(|section| !section.region.is_empty());
     let clouds: Vec<_> = located
         .map(|section| (section.name.clone(), section.region.clone()))
         .collect();

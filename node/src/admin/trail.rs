@@ -1,5 +1,5 @@
-//! The audit records of the operators' door: one for each action, for each backup that is handed out, and for each
-//! request that was not let in.
+//! The audit records of the operators' listener: one for each action, for each backup that is handed out, and for each
+//! request that was not authorized.
 
 use std::sync::Arc;
 
@@ -9,21 +9,44 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use tokio::time::Instant;
 
-use super::error;
+use super::failed;
 use crate::cluster::internal_actions::{ActionLog, InternalAction};
 use crate::tls::Shown;
-use placement_api::access::Peer;
 use placement_api::audit::{Asked, Audit, Caller, Door, Outcome, Record, Whence};
 use placement_api::world::UuidSource;
 
-/// What takes the state of the cluster away is told, though it changes nothing.
-const TAKES_ALL: &str = "/v1/backup";
+/// It changes nothing, and hands out the state of the cluster: it is recorded.
+const BACKUP: &str = "/v1/backup";
 
 /// What makes the records.
 #[derive(Clone)]
 pub(crate) struct Recording {
     pub(crate) audit: Audit,
     pub(crate) ids: Arc<dyn UuidSource>,
+}
+
+impl Recording {
+    /// A record that begins now; its outcome is not known yet.
+    fn begin(&self, user: Option<String>, whence: Whence, asked: Asked) -> Record {
+        Record {
+            time: self.audit.now(),
+            node: self.audit.node(),
+            door: Door::Admin,
+            request_id: format!("req-{}", self.ids.uuid().as_hyphenated()),
+            global_request_id: None,
+            caller: user.map(|name| Caller {
+                user: Some(name),
+                ..Caller::default()
+            }),
+            whence,
+            asked,
+            outcome: Outcome::Unknown,
+            status: None,
+            code: None,
+            place: None,
+            ms: 0.0,
+        }
+    }
 }
 
 /// What an operator asked for, as text for a person; among the extensions of the response.
@@ -38,28 +61,13 @@ impl ActionLog for Recording {
         }
         // A path of ours is one.
         let uri: Uri = action.path.parse().unwrap_or_default();
-        let asked = Asked::new(&Method::POST, &uri);
-        self.audit.put(Record {
-            time: self.audit.now(),
-            node: self.audit.node(),
-            door: Door::Admin,
-            request_id: format!("req-{}", self.ids.uuid().as_hyphenated()),
-            global_request_id: None,
-            caller: Some(Caller {
-                user: Some(action.actor),
-                ..Caller::default()
-            }),
-            whence: Whence::default(),
-            asked: asked.detailed(&action.detail),
-            outcome: match action.done {
-                true => Outcome::Committed,
-                false => Outcome::Refused,
-            },
-            status: None,
-            code: None,
-            place: None,
-            ms: 0.0,
-        });
+        let asked = Asked::new(&Method::POST, &uri).detailed(&action.detail);
+        let mut record = self.begin(Some(action.actor), Whence::default(), asked);
+        record.outcome = match action.done {
+            true => Outcome::Committed,
+            false => Outcome::Refused,
+        };
+        self.audit.put(record);
     }
 }
 
@@ -67,67 +75,35 @@ impl ActionLog for Recording {
 #[derive(Debug, Clone)]
 pub(super) struct Relayed {
     pub(super) by: u64,
-    /// Whom the certificate named that was shown there, as that node says.
+    /// The name in the certificate that was shown there, as that node reports it.
     pub(super) operator: Option<String>,
 }
 
 /// A request whose end is waited for. If it is dropped before, its record says so.
 struct Waiting {
     audit: Audit,
-    request_id: String,
-    peer: Option<Peer>,
-    /// Whom the certificate names, where one was shown, and the node that passes this on.
-    operator: Option<String>,
-    method: Method,
-    uri: Uri,
-    route: Option<String>,
+    is_action: bool,
     begun: Instant,
-    told: bool,
+    record: Option<Record>,
 }
 
 impl Waiting {
-    fn record(
-        &self,
-        outcome: Outcome,
-        status: Option<StatusCode>,
-        said: Option<&Detail>,
-    ) -> Record {
-        let asked = Asked {
-            route: self.route.clone(),
-            ..Asked::new(&self.method, &self.uri)
-        };
-        Record {
+    /// The record of a request that has ended, once.
+    fn end(&mut self) -> Option<Record> {
+        Some(Record {
             time: self.audit.now(),
-            node: self.audit.node(),
-            door: Door::Admin,
-            request_id: self.request_id.clone(),
-            global_request_id: None,
-            caller: self.operator.clone().map(|name| Caller {
-                user: Some(name),
-                ..Caller::default()
-            }),
-            whence: Whence::of(None, self.peer),
-            asked: match said {
-                Some(Detail(words)) => asked.detailed(words),
-                None => asked,
-            },
-            outcome,
-            status: status.map(|status| status.as_u16()),
-            code: None,
-            place: None,
             ms: self.begun.elapsed().as_micros() as f64 / 1000.0,
-        }
-    }
-
-    fn is_action(&self) -> bool {
-        !self.method.is_safe() || self.uri.path() == TAKES_ALL
+            ..self.record.take()?
+        })
     }
 }
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        if !self.told && self.is_action() {
-            self.audit.put(self.record(Outcome::Unknown, None, None));
+        if self.is_action
+            && let Some(record) = self.end()
+        {
+            self.audit.put(record);
         }
     }
 }
@@ -136,7 +112,7 @@ fn operator(request: &Request) -> Option<String> {
     match request.extensions().get() {
         None => request.extensions().get().and_then(Shown::owner),
         Some(Relayed { by, operator }) => Some(match operator {
-            // What another node says comes last, so that it cannot pass for another name.
+            // What another node reports comes last, so that it cannot pass for another name.
             Some(operator) => format!("node {by} for {operator}"),
             None => format!("node {by}"),
         }),
@@ -144,7 +120,7 @@ fn operator(request: &Request) -> Option<String> {
 }
 
 /// Keeps the records of a router. What an operator changes is acknowledged as a write is; it is not refused when no
-/// record can be kept, since what mends a node comes by this door.
+/// record can be kept, since operators need this listener to mend a node.
 pub(crate) async fn recorded(
     State(recording): State<Recording>,
     request: Request,
@@ -154,19 +130,18 @@ pub(crate) async fn recorded(
         return next.run(request).await;
     }
     let route = request.extensions().get::<MatchedPath>();
-    let mut waiting = Waiting {
-        request_id: format!("req-{}", recording.ids.uuid().as_hyphenated()),
-        audit: recording.audit,
-        peer: request.extensions().get().copied(),
-        operator: operator(&request),
-        method: request.method().clone(),
-        uri: request.uri().clone(),
+    let asked = Asked {
         route: route.map(|route| route.as_str().to_owned()),
+        ..Asked::new(request.method(), request.uri())
+    };
+    let whence = Whence::of(None, request.extensions().get().copied());
+    let mut waiting = Waiting {
+        is_action: !request.method().is_safe() || request.uri().path() == BACKUP,
         begun: Instant::now(),
-        told: false,
+        record: Some(recording.begin(operator(&request), whence, asked)),
+        audit: recording.audit,
     };
     let response = next.run(request).await;
-    waiting.told = true;
     let status = response.status();
     let outcome = match status {
         status if status.is_success() => Outcome::Committed,
@@ -174,15 +149,17 @@ pub(crate) async fn recorded(
         StatusCode::SERVICE_UNAVAILABLE | StatusCode::INTERNAL_SERVER_ERROR => Outcome::Unknown,
         _ => Outcome::Refused,
     };
-    let not_let_in = [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(&status);
-    if !waiting.is_action() && !not_let_in {
+    let is_refused = [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(&status);
+    let Some(mut record) = (waiting.end()).filter(|_| waiting.is_action || is_refused) else {
         return response;
+    };
+    (record.outcome, record.status) = (outcome, Some(status.as_u16()));
+    if let Some(Detail(detail)) = response.extensions().get() {
+        record.asked = record.asked.detailed(detail);
     }
-    let said = response.extensions().get();
-    let record = waiting.record(outcome, Some(status), said);
     if waiting.audit.keep(record).await {
         return response;
     }
-    let words = "it was done, but this node could not keep its record of it in time ([audit])";
-    error(StatusCode::SERVICE_UNAVAILABLE, words).into_response()
+    let detail = "it was done, but this node could not keep its record of it in time ([audit])";
+    failed(StatusCode::SERVICE_UNAVAILABLE, detail).into_response()
 }

@@ -7,7 +7,7 @@ use placement_raft_store::Site;
 use placement_wire::FailureDomain;
 
 use super::costs::{RoundTrips, Voters};
-use super::losses::{Extent, Standing, fatal, place_of, places};
+use super::losses::{Extent, Standing, fatal, place_of, places, voters};
 
 /// More voters than this make each write dearer, and no cluster needs them.
 const VOTERS_MAX: usize = 7;
@@ -20,15 +20,16 @@ pub(super) fn advice(
     leader: Option<u64>,
     clouds: &[(String, String)],
 ) -> Vec<String> {
-    let mut advice = Vec::new();
-    advice.extend(unheard(members));
-    advice.extend(unnamed(members));
-    advice.extend(even(members));
-    advice.extend(other_voters(members));
-    advice.extend(lonely(members));
-    advice.extend(homeless(members, clouds));
-    advice.extend(leader.and_then(|leader| other_leader(members, trips, leader, clouds)));
-    advice
+    let all = [
+        silent(members),
+        unnamed(members),
+        even(members),
+        other_voters(members),
+        lonely(members),
+        homeless(members, clouds),
+        leader.and_then(|leader| other_leader(members, trips, leader, clouds)),
+    ];
+    all.into_iter().flatten().collect()
 }
 
 fn list(nodes: impl IntoIterator<Item = u64>) -> String {
@@ -39,45 +40,40 @@ fn list(nodes: impl IntoIterator<Item = u64>) -> String {
     }
 }
 
-fn unheard(members: &[Standing]) -> Option<String> {
-    let nodes: Vec<u64> = (members.iter().filter(|member| !member.is_heard))
-        .map(|member| member.node)
-        .collect();
-    let count = nodes.len();
-    (count > 0).then(|| {
-        format!(
-            "{} {} not answer: bring {} back, or replace {}",
-            list(nodes),
-            if count == 1 { "does" } else { "do" },
-            if count == 1 { "it" } else { "them" },
-            if count == 1 { "it" } else { "them" },
-        )
-    })
+/// The list of the members that fit, and the words for one or for many.
+fn fitting<'a>(
+    members: &[Standing],
+    fits: fn(&Standing) -> bool,
+    [one, many]: [[&'a str; 2]; 2],
+) -> Option<(String, [&'a str; 2])> {
+    let fitting = members.iter().filter(|member| fits(member));
+    let nodes: Vec<u64> = fitting.map(|member| member.node).collect();
+    let words = if nodes.len() == 1 { one } else { many };
+    (!nodes.is_empty()).then(|| (list(nodes), words))
+}
+
+fn silent(members: &[Standing]) -> Option<String> {
+    let words = [["does", "it"], ["do", "them"]];
+    let (nodes, [does, it]) = fitting(members, |member| !member.is_heard, words)?;
+    Some(format!(
+        "{nodes} {does} not answer: bring {it} back, or replace {it}"
+    ))
 }
 
 fn unnamed(members: &[Standing]) -> Option<String> {
-    let nodes: Vec<u64> = (members
-        .iter()
-        .filter(|member| member.site.region.is_empty()))
-    .map(|member| member.node)
-    .collect();
-    let count = nodes.len();
-    (count > 0).then(|| {
-        format!(
-            "{} {} no region, and {} taken to fail together: set [node] region there",
-            list(nodes),
-            if count == 1 { "names" } else { "name" },
-            if count == 1 { "is" } else { "are" },
-        )
-    })
+    let words = [["names", "is"], ["name", "are"]];
+    let (nodes, [names, is]) = fitting(members, |member| member.site.region.is_empty(), words)?;
+    Some(format!(
+        "{nodes} {names} no region, and {is} taken to fail together: set [node] region there"
+    ))
 }
 
 fn even(members: &[Standing]) -> Option<String> {
-    let voters = members.iter().filter(|member| member.is_voter).count();
-    (voters > 1 && voters.is_multiple_of(2)).then(|| {
+    let count = voters(members).count();
+    (count > 1 && count.is_multiple_of(2)).then(|| {
         format!(
-            "{voters} voters survive no more losses than {}: an odd number is better",
-            voters - 1
+            "{count} voters survive no more losses than {}: an odd number is better",
+            count - 1
         )
     })
 }
@@ -99,13 +95,8 @@ fn other_voters(members: &[Standing]) -> Option<String> {
             }
             continue;
         };
-        let is_voter = |node: &u64| (members.iter()).any(|one| one.node == *node && one.is_voter);
-        let (kept, promoted): (BTreeSet<u64>, BTreeSet<u64>) =
-            chosen.iter().copied().partition(is_voter);
-        let voters = members.iter().filter(|member| member.is_voter);
-        let demoted: Vec<u64> = (voters.map(|voter| voter.node))
-            .filter(|node| !kept.contains(node))
-            .collect();
+        let voters: BTreeSet<u64> = voters(members).map(|voter| voter.node).collect();
+        let (promoted, demoted) = (&chosen - &voters, &voters - &chosen);
         let mut steps = Vec::new();
         if !promoted.is_empty() {
             steps.push(format!("promote {}", list(promoted)));
@@ -124,9 +115,7 @@ fn other_voters(members: &[Standing]) -> Option<String> {
 /// The voters of an odd number that take the fewest changes, no place having half of them.
 fn choose(members: &[Standing], extent: Extent) -> Option<BTreeSet<u64>> {
     let heard: Vec<&Standing> = members.iter().filter(|member| member.is_heard).collect();
-    let voters: BTreeSet<u64> = (members.iter().filter(|member| member.is_voter))
-        .map(|member| member.node)
-        .collect();
+    let voters: BTreeSet<u64> = voters(members).map(|voter| voter.node).collect();
     let sizes = (3..=VOTERS_MAX.min(heard.len())).step_by(2);
     let chosen = sizes.filter_map(|size| {
         // A voter keeps its vote if it can.
@@ -155,45 +144,44 @@ fn lonely(members: &[Standing]) -> Option<String> {
     if sites.len() < 2 {
         return None;
     }
-    let alone: Vec<String> = (sites.into_iter())
-        .filter_map(|(site, nodes)| match nodes.as_slice() {
-            [only] if !site.is_unknown() => Some(format!("{site} (node {only})")),
-            _ => None,
-        })
-        .collect();
-    (!alone.is_empty()).then(|| {
-        format!(
-            "one node alone answers in {}: without it clients there have to ask far away; a learner \
-             beside it costs no write anything",
-            alone.join(", ")
-        )
-    })
+    let alone = joined(
+        sites
+            .into_iter()
+            .filter_map(|(site, nodes)| match nodes[..] {
+                [only] if !site.is_unknown() => Some(format!("{site} (node {only})")),
+                _ => None,
+            }),
+    )?;
+    Some(format!(
+        "one node alone answers in {alone}: without it clients there have to ask far away; a learner \
+         beside it costs no write anything"
+    ))
+}
+
+fn joined(names: impl Iterator<Item = String>) -> Option<String> {
+    let names: Vec<String> = names.collect();
+    (!names.is_empty()).then(|| names.join(", "))
 }
 
 /// Clouds in whose region no node stands.
 fn homeless(members: &[Standing], clouds: &[(String, String)]) -> Option<String> {
     let is_empty = |region: &str| !members.iter().any(|one| one.site.region == region);
     let empty = clouds.iter().filter(|(_, region)| is_empty(region));
-    let named: Vec<String> = empty
-        .map(|(name, region)| format!("{name} ({region})"))
-        .collect();
-    (!named.is_empty()).then(|| {
-        format!(
-            "no node stands in the region of {}: its clients ask far away; a learner there answers their reads",
-            named.join(", ")
-        )
-    })
+    let named = joined(empty.map(|(name, region)| format!("{name} ({region})")))?;
+    Some(format!(
+        "no node stands in the region of {named}: its clients ask far away; a learner there answers their reads"
+    ))
 }
 
 /// A site where a leader would keep writes waiting much less: those of all sites together, or of those in the regions
-/// of clouds, where these are said.
+/// of clouds, where these are configured.
 fn other_leader(
     members: &[Standing],
     trips: &RoundTrips,
     leader: u64,
     clouds: &[(String, String)],
 ) -> Option<String> {
-    let voters = Voters::of(members);
+    let costs = Voters::of(members);
     let is_home = |site: &Site| clouds.iter().any(|(_, region)| *region == site.region);
     let all: BTreeSet<&Site> = members.iter().map(|member| &member.site).collect();
     let homes: BTreeSet<&Site> = all.iter().copied().filter(|site| is_home(site)).collect();
@@ -201,20 +189,17 @@ fn other_leader(
     let total = |leader: u64| {
         sites.iter().try_fold(Duration::ZERO, |sum, site| {
             let nodes = members.iter().filter(|member| member.site == **site);
-            let costs = nodes.filter_map(|member| voters.write(trips, member.node, leader));
-            Some(sum + costs.min()?)
+            let waits = nodes.filter_map(|member| costs.write(trips, member.node, leader));
+            Some(sum + waits.min()?)
         })
     };
     let now = total(leader)?;
-    let at = |node| members.iter().find(|member| member.node == node);
-    let others = members
-        .iter()
-        .filter(|member| member.is_voter && member.is_heard && !member.site.is_unknown());
-    let (best, node) = others
-        .filter_map(|member| Some((total(member.node)?, member.node)))
+    let others = voters(members).filter(|voter| voter.is_heard && !voter.site.is_unknown());
+    let (best, _, site) = others
+        .filter_map(|member| Some((total(member.node)?, member.node, &member.site)))
         .min()?;
-    let site = &at(node)?.site;
-    if *site == at(leader)?.site || best.as_secs_f64() > now.as_secs_f64() * WORTH {
+    let is_there = |member: &Standing| member.node == leader && member.site == *site;
+    if members.iter().any(is_there) || best.as_secs_f64() > now.as_secs_f64() * WORTH {
         return None;
     }
     let count = u32::try_from(sites.len()).ok()?;
@@ -231,31 +216,31 @@ mod tests {
     use super::super::losses::tests::standings;
     use super::*;
 
-    fn voters(sites: &[&str]) -> String {
+    fn advised(sites: &[&str]) -> String {
         other_voters(&standings(sites)).unwrap_or_default()
     }
 
     #[test]
-    fn it_says_which_nodes_to_promote_and_to_demote() {
-        assert_eq!(voters(&["n/*", "s/*", "w/*"]), "");
-        let said = voters(&["n/*", "n/*", "s/*", "w/"]);
+    fn advice_names_nodes_to_promote_and_to_demote() {
+        assert_eq!(advised(&["n/*", "s/*", "w/*"]), "");
+        let said = advised(&["n/*", "n/*", "s/*", "w/"]);
         assert!(
             said.contains("region n") && said.contains("promote node 4, then demote node 2"),
             "{said}"
         );
-        let said = voters(&["n/a*", "n/a*", "n/b*", "n/c"]);
+        let said = advised(&["n/a*", "n/a*", "n/b*", "n/c"]);
         assert!(said.contains("zone n/a"), "{said}");
         assert!(said.contains("any one zone"), "{said}");
     }
 
     #[test]
-    fn of_two_regions_one_has_half_of_the_voters() {
-        let said = voters(&["n/*", "n/*", "s/*", "s/"]);
+    fn two_regions_get_the_advice_of_a_third() {
+        let said = advised(&["n/*", "n/*", "s/*", "s/"]);
         assert!(said.contains("a third region"), "{said}");
     }
 
     #[test]
-    fn what_it_chooses_survives_what_it_says() {
+    fn chosen_voters_survive_the_loss_of_any_region() {
         // All clusters of up to five nodes over three regions, whichever of them vote.
         for code in 0..6_u32.pow(5) {
             let sites: Vec<&str> = (0..5)
@@ -276,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leader_in_the_middle_keeps_writes_waiting_less() {
+    fn advice_names_the_site_with_the_cheapest_writes() {
         let members = standings(&["n/*", "s/*", "w/*"]);
         let mut trips = RoundTrips::default();
         for (one, other, ms) in [(1, 2, 20), (2, 3, 20), (1, 3, 200)] {
@@ -285,7 +270,7 @@ mod tests {
         assert_eq!(other_leader(&members, &trips, 2, &[]), None);
         let said = other_leader(&members, &trips, 3, &[]).unwrap();
         assert!(said.contains("leader_preference = [\"s\"]"), "{said}");
-        // Where clouds are said to be, their writes count alone.
+        // Where regions of clouds are configured, their writes count alone.
         let cloud = |region: &str| (format!("cloud of {region}"), region.to_owned());
         assert_eq!(other_leader(&members, &trips, 3, &[cloud("w")]), None);
         let said = other_leader(&members, &trips, 3, &[cloud("n")]).unwrap();

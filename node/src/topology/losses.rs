@@ -67,11 +67,14 @@ pub(super) fn places(
     places
 }
 
+pub(super) fn voters(members: &[Standing]) -> impl Iterator<Item = &Standing> {
+    members.iter().filter(|member| member.is_voter)
+}
+
 /// Whether a majority of the voters is left without `lost`.
 pub(super) fn has_quorum(members: &[Standing], lost: &BTreeSet<u64>) -> bool {
-    let voters = || members.iter().filter(|member| member.is_voter);
     let is_left = |member: &&Standing| member.is_heard && !lost.contains(&member.node);
-    2 * voters().filter(is_left).count() > voters().count()
+    2 * voters(members).filter(is_left).count() > voters(members).count()
 }
 
 /// The places of this extent whose loss leaves no majority.
@@ -88,9 +91,8 @@ pub(crate) fn made_fatal(
     after: &[Standing],
     extent: Extent,
 ) -> BTreeSet<FailureDomain> {
-    let voters = |members: &[Standing]| members.iter().filter(|member| member.is_voter).count();
     let was = fatal(before, extent);
-    match was.is_empty() || voters(after) < voters(before) {
+    match was.is_empty() || voters(after).count() < voters(before).count() {
         true => fatal(after, extent).difference(&was).cloned().collect(),
         false => BTreeSet::new(),
     }
@@ -125,7 +127,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_region_with_half_of_the_voters_is_not_to_be_lost() {
+    fn the_loss_of_a_region_with_half_of_the_voters_is_fatal() {
         assert_eq!(
             fatal_regions(&["north/a*", "north/b*", "south/a*"]),
             ["region north"]
@@ -145,7 +147,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_not_named_may_fail_together() {
+    fn unnamed_regions_and_zones_may_fail_together() {
         assert_eq!(fatal_regions(&["/*", "/*", "/*"]), ["what names no region"]);
         let members = standings(&["n/*", "n/*", "n/a*"]);
         let zones: Vec<_> = (fatal(&members, Extent::Zone).iter())
@@ -155,7 +157,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_voter_that_is_not_heard_is_lost_already() {
+    fn a_voter_that_does_not_answer_counts_as_lost() {
         let mut members = standings(&["n/*", "s/*", "w/*"]);
         assert!(fatal(&members, Extent::Node).is_empty());
         members[2].is_heard = false;
@@ -166,7 +168,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn only_what_a_change_makes_worse_is_held_against_it() {
+    fn a_change_is_refused_only_for_what_it_makes_worse() {
         let made = |before: &[&str], after: &[&str]| {
             let (before, after) = (standings(before), standings(after));
             let made = made_fatal(&before, &after, Extent::Region);

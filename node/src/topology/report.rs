@@ -1,4 +1,4 @@
-//! All of it, as operators are told.
+//! The whole report for operators.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -51,22 +51,18 @@ pub(crate) fn topology_of(
             write_ms: best(&there, &write),
         }
     });
-    let losses = Extent::ALL
-        .into_iter()
-        .flat_map(|extent| places(members, extent));
+    let losses = (Extent::ALL.into_iter()).flat_map(|extent| places(members, extent));
     let losses = losses.map(|(place, nodes)| {
         let writes = has_quorum(members, &nodes);
-        let sites = nodes_at.iter().map(|(site, there)| {
-            let is_left = |one: &&Standing| one.is_heard && !nodes.contains(&one.node);
-            SiteReads {
-                region: site.region.clone(),
-                zone: site.zone.clone(),
-                reads: match there.iter().copied().any(|one| is_left(&one)) {
-                    true if writes => Reads::All,
-                    true => Reads::Local,
-                    false => Reads::None,
-                },
-            }
+        let is_left = |one: &&Standing| one.is_heard && !nodes.contains(&one.node);
+        let sites = nodes_at.iter().map(|(site, there)| SiteReads {
+            region: site.region.clone(),
+            zone: site.zone.clone(),
+            reads: match there.iter().any(is_left) {
+                true if writes => Reads::All,
+                true => Reads::Local,
+                false => Reads::None,
+            },
         });
         Loss {
             sites: sites.collect(),
@@ -115,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_loss_says_what_each_site_reads_then() {
+    fn a_loss_lists_the_reads_that_each_site_still_answers() {
         let members = standings(&["n/*", "n/*", "s/*", "edge/"]);
         let topology = topology_of(&members, &RoundTrips::default(), Some(1), "region", &[]);
         assert_eq!(

@@ -1,6 +1,5 @@
-//! Who this node is to the store: two or three words from the environment or a file.
+//! The node's credentials for the store, from the environment or a file.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -14,50 +13,44 @@ const TOKEN: &str = "aws_session_token";
 
 /// Those of a file as AWS's tools have it, `[default]` in it; without a file those of the environment.
 pub(super) fn read(file: Option<&Path>) -> Result<AwsCredential, BucketError> {
-    let (mut found, place) = match file {
-        Some(file) => {
-            let place = file.display().to_string();
-            let text = fs::read_to_string(file);
-            let text = text.map_err(|error| BucketError(format!("{place}: {error}")))?;
-            (in_file(&text), place)
-        }
-        None => (in_environment(), "the environment".to_owned()),
+    let place = file.map_or("the environment".into(), Path::to_string_lossy);
+    let text = file.map(fs::read_to_string).transpose();
+    let text = text.map_err(|error| BucketError(format!("{place}: {error}")))?;
+    let take = |key: &str| {
+        let found = match &text {
+            Some(text) => in_file(text, key),
+            None => std::env::var(key.to_uppercase()).ok(),
+        };
+        found.filter(|word| !word.is_empty())
     };
-    let mut take = |key: &str| found.remove(key).filter(|word| !word.is_empty());
-    let (key_id, secret_key, token) = (take(KEY_ID), take(SECRET), take(TOKEN));
-    let (Some(key_id), Some(secret_key)) = (key_id, secret_key) else {
-        let name = |key: &str| match file {
+    let (Some(key_id), Some(secret_key)) = (take(KEY_ID), take(SECRET)) else {
+        let names = [KEY_ID, SECRET].map(|key| match file {
             Some(_) => key.to_owned(),
             None => key.to_uppercase(),
-        };
+        });
         return Err(BucketError(format!(
-            "there are no credentials: {} and {} are not both in {place}",
-            name(KEY_ID),
-            name(SECRET)
+            "there are no credentials: {} are not both in {place}",
+            names.join(" and ")
         )));
     };
     Ok(AwsCredential {
         key_id,
         secret_key,
-        token,
+        token: take(TOKEN),
     })
 }
 
-fn in_environment() -> BTreeMap<String, String> {
-    let value = |key: &&str| Some(((*key).to_owned(), std::env::var(key.to_uppercase()).ok()?));
-    [KEY_ID, SECRET, TOKEN].iter().filter_map(value).collect()
-}
-
-fn in_file(text: &str) -> BTreeMap<String, String> {
-    let mut found = BTreeMap::new();
+fn in_file(text: &str, key: &str) -> Option<String> {
+    let mut found = None;
     let mut is_ours = true;
     for line in text.lines().map(str::trim) {
         if line.starts_with('[') {
             is_ours = line == "[default]";
-        } else if let Some((key, value)) = line.split_once('=')
+        } else if let Some((name, value)) = line.split_once('=')
             && is_ours
+            && name.trim().eq_ignore_ascii_case(key)
         {
-            found.insert(key.trim().to_lowercase(), value.trim().to_owned());
+            found = Some(value.trim().to_owned());
         }
     }
     found

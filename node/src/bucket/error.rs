@@ -1,8 +1,6 @@
-//! What a store says no to, as text. What it answers may hold parts of the request, so only code and
-//! message are shown.
+//! Refusals of a store, as text. Its answers may hold parts of the request, so only code and message are shown.
 
 use std::error::Error;
-use std::fmt;
 
 use http::StatusCode;
 
@@ -37,68 +35,46 @@ impl From<std::io::Error> for BucketError {
     }
 }
 
-/// An answer that ends what was tried.
-#[derive(Debug)]
-pub(super) struct Refused {
-    status: StatusCode,
-    code: String,
-    message: String,
-}
-
-impl Refused {
-    /// `None`: the answer is a good one, or tells that an object is not there.
-    pub(super) fn of(status: StatusCode, body: &[u8]) -> Option<Self> {
-        if status.is_success() {
-            return None;
+/// `None`: the answer is a good one, or reports that an object is not there.
+pub(super) fn refusal(status: StatusCode, body: &[u8]) -> Option<BucketError> {
+    if status.is_success() {
+        return None;
+    }
+    let body = String::from_utf8_lossy(body);
+    let between = |tag: &str| {
+        let (_, rest) = body.split_once(&format!("<{tag}>"))?;
+        let (text, _) = rest.split_once(&format!("</{tag}>"))?;
+        Some(text.chars().take(MESSAGE_CHARS).collect::<String>())
+    };
+    let code = between("Code").unwrap_or_default();
+    let words = match (status.as_u16(), code.as_str()) {
+        (_, "NoSuchBucket") => "it has no such bucket",
+        (404 | 412, _) => return None,
+        (_, "InvalidAccessKeyId" | "SignatureDoesNotMatch" | "NotSignedUp") | (401, _) => {
+            "it refuses the credentials"
         }
-        let body = String::from_utf8_lossy(body);
-        let between = |tag: &str| {
-            let (_, rest) = body.split_once(&format!("<{tag}>"))?;
-            let (text, _) = rest.split_once(&format!("</{tag}>"))?;
-            Some(text.chars().take(MESSAGE_CHARS).collect::<String>())
-        };
-        let code = between("Code").unwrap_or_default();
-        let is_told = [StatusCode::NOT_FOUND, StatusCode::PRECONDITION_FAILED].contains(&status);
-        (!is_told || code == "NoSuchBucket").then(|| Self {
-            status,
-            code,
-            message: between("Message").unwrap_or_default(),
-        })
-    }
+        (_, "RequestTimeTooSkewed") => "its clock and that of this machine differ",
+        (403, _) => "it does not permit this with these credentials",
+        (301 | 307 | 308, _) => "the bucket is in another region, or at another endpoint",
+        _ => {
+            let message = between("Message").unwrap_or_default();
+            return Some(BucketError(format!(
+                "it answers {status} {code}: {message}"
+            )));
+        }
+    };
+    Some(BucketError(format!("{words} ({} {code})", status.as_u16())))
 }
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            status,
-            code,
-            message,
-        } = self;
-        let words = match (status.as_u16(), code.as_str()) {
-            (_, "InvalidAccessKeyId" | "SignatureDoesNotMatch" | "NotSignedUp") | (401, _) => {
-                "it refuses the credentials"
-            }
-            (_, "RequestTimeTooSkewed") => "its clock and that of this machine differ",
-            (_, "NoSuchBucket") => "it has no such bucket",
-            (403, _) => "it does not permit this with these credentials",
-            (301 | 307 | 308, _) => "the bucket is in another region, or at another endpoint",
-            _ => return write!(f, "it answers {status} {code}: {message}"),
-        };
-        write!(f, "{words} ({} {code})", status.as_u16())
-    }
-}
-
-impl Error for Refused {}
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn what_a_store_refuses_is_told_without_what_was_sent() {
+    fn refusals_of_a_store_do_not_repeat_the_request() {
         let words = |status: u16, body: &str| {
             let status = StatusCode::from_u16(status).unwrap();
-            Refused::of(status, body.as_bytes()).map(|refused| refused.to_string())
+            refusal(status, body.as_bytes()).map(|refused| refused.to_string())
         };
         let body = "<Error><Code>SignatureDoesNotMatch</Code><Message>m</Message>\
                     <StringToSign>secret</StringToSign></Error>";

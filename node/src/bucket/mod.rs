@@ -9,7 +9,6 @@
 
 mod credentials;
 mod error;
-mod http;
 mod settings;
 
 use std::fs::File;
@@ -19,27 +18,32 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use bytes::Bytes;
 use futures::TryStreamExt;
 use object_store::aws::{AmazonS3, AmazonS3Builder};
+use object_store::client::{
+    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService,
+};
 use object_store::path::Path as Key;
 use object_store::{
-    GetOptions, MultipartUpload, ObjectMeta, ObjectStore, ObjectStoreExt, RetryConfig,
-    StaticCredentialProvider,
+    ClientOptions, GetOptions, MultipartUpload, ObjectMeta, ObjectStore, ObjectStoreExt,
+    RetryConfig, StaticCredentialProvider,
 };
 use placement_raft_store::runtime;
-use tokio::time::Instant;
 
-use self::http::{ANSWER_BYTES_MAX, PIECE_BYTES};
 pub(crate) use error::BucketError;
+use error::refusal;
 use placement_api::net::Net;
 use placement_api::outgoing::{self, Outgoing};
 pub(crate) use settings::BackupS3Section;
 
+/// What goes over at once. S3 takes no fewer than 5 MiB for a piece, and no more than 10,000 pieces.
+const PIECE_BYTES: usize = 8 << 20;
+/// The longest answer that is read: a piece, or a page of a list.
+const ANSWER_BYTES_MAX: usize = 2 * PIECE_BYTES;
 /// How long one request may take before it is given up: 8 MiB are the most that one carries.
 const REQUEST_MAX: Duration = Duration::from_secs(60);
-/// How often something long says how far it is.
-const PROGRESS_EVERY: Duration = Duration::from_secs(10);
 
 /// A bucket, or the part of it below a prefix.
 #[derive(Debug)]
@@ -64,10 +68,8 @@ impl Bucket {
     /// Reads the credentials and certificates. Nothing is sent. Blocks.
     pub(crate) fn open(settings: &BackupS3Section, net: Arc<dyn Net>) -> Result<Self, BucketError> {
         let credentials = credentials::read(settings.credentials_file.as_deref())?;
-        let tls = match settings.is_plain() {
-            true => None,
-            false => Some(outgoing::tls(settings.ca_file.as_deref()).map_err(BucketError)?),
-        };
+        let tls = (!settings.is_plain()).then(|| outgoing::tls(settings.ca_file.as_deref()));
+        let tls = tls.transpose().map_err(BucketError)?;
         let outgoing = Outgoing::new(net, tls, REQUEST_MAX, ANSWER_BYTES_MAX);
         let (bucket, path) = settings.place();
         let mut builder = AmazonS3Builder::new()
@@ -78,7 +80,7 @@ impl Bucket {
             .with_allow_http(settings.is_plain())
             .with_disable_bulk_delete(true)
             .with_credentials(Arc::new(StaticCredentialProvider::new(credentials)))
-            .with_http_connector(http::Http(outgoing))
+            .with_http_connector(Http(outgoing))
             // The caller decides when to ask again.
             .with_retry(RetryConfig {
                 max_retries: 0,
@@ -87,10 +89,9 @@ impl Bucket {
         if !settings.endpoint.is_empty() {
             builder = builder.with_endpoint(settings.endpoint.trim_end_matches('/'));
         }
-        let prefix = Key::parse(path);
         Ok(Self {
             store: builder.build()?,
-            prefix: prefix.map_err(|error| BucketError(error.to_string()))?,
+            prefix: Key::parse(path).map_err(|error| BucketError(error.to_string()))?,
         })
     }
 
@@ -103,13 +104,12 @@ impl Bucket {
 
     /// The places that hold something, each `CLUSTER_ID/node-N`.
     pub(crate) async fn places(&self) -> Result<Vec<String>, BucketError> {
-        let last = |key: &Key| key.filename().map(str::to_owned);
         let mut places = Vec::new();
         let clusters = self.store.list_with_delimiter(Some(&self.prefix)).await?;
         for cluster in clusters.common_prefixes {
             let nodes = self.store.list_with_delimiter(Some(&cluster)).await?;
             for node in &nodes.common_prefixes {
-                let names = last(&cluster).zip(last(node));
+                let names = cluster.filename().zip(node.filename());
                 places.extend(names.map(|(cluster, node)| format!("{cluster}/{node}")));
             }
         }
@@ -120,13 +120,12 @@ impl Bucket {
     pub(crate) async fn files(&self, place: &str) -> Result<Vec<Stored>, BucketError> {
         let key = self.key(place, "");
         let found: Vec<ObjectMeta> = self.store.list(Some(&key)).try_collect().await?;
-        Ok(found.into_iter().filter_map(Stored::of).collect())
+        Ok(found.into_iter().map(Stored::of).collect())
     }
 
     /// What is under a name.
     pub(crate) async fn look(&self, place: &str, name: &str) -> Result<Stored, BucketError> {
-        let found = self.store.head(&self.key(place, name)).await?;
-        Stored::of(found).ok_or_else(|| BucketError(format!("{name} is no name")))
+        Ok(Stored::of(self.store.head(&self.key(place, name)).await?))
     }
 
     /// Puts the first bytes of a file under its name.
@@ -144,7 +143,7 @@ impl Bucket {
             return Ok(());
         }
         let mut upload = self.store.put_multipart(&key).await?;
-        let done = put_pieces(&mut *upload, name, file, length).await;
+        let done = put_pieces(&mut *upload, file, length).await;
         if done.is_err() {
             // If that fails too, the store forgets the pieces if its rules say so.
             let _ = upload.abort().await;
@@ -164,16 +163,14 @@ impl Bucket {
         if stored.length != length {
             return Ok(false);
         }
-        let mut progress = Progress::new("reading a copy again", name, length);
         let mut at = 0;
         while at < length {
             let theirs = self.piece(place, &stored, at).await?;
-            let ours = read(file, at, length - at).await?;
+            let ours = read(file, at, length).await?;
             if theirs.is_empty() || theirs != ours {
                 return Ok(false);
             }
             at += ours.len() as u64;
-            progress.is_at(at);
         }
         Ok(true)
     }
@@ -185,7 +182,6 @@ impl Bucket {
         stored: &Stored,
         mut into: impl Write,
     ) -> Result<(), BucketError> {
-        let mut progress = Progress::new("fetching", &stored.name, stored.length);
         let mut at = 0;
         while at < stored.length {
             let piece = self.piece(place, stored, at).await?;
@@ -194,7 +190,6 @@ impl Bucket {
             }
             into.write_all(&piece)?;
             at += piece.len() as u64;
-            progress.is_at(at);
         }
         Ok(())
     }
@@ -218,38 +213,35 @@ impl Bucket {
 }
 
 impl Stored {
-    fn of(found: ObjectMeta) -> Option<Self> {
-        Some(Self {
-            name: found.location.filename()?.to_owned(),
+    fn of(found: ObjectMeta) -> Self {
+        Self {
+            name: found.location.filename().unwrap_or_default().to_owned(),
             length: found.size,
             written: found.last_modified.timestamp(),
             version: found.e_tag,
-        })
+        }
     }
 }
 
 async fn put_pieces(
     upload: &mut dyn MultipartUpload,
-    name: &str,
     file: &Arc<File>,
     length: u64,
 ) -> Result<(), BucketError> {
-    let mut progress = Progress::new("copying to the store", name, length);
     let mut at = 0;
     while at < length {
-        let piece = read(file, at, length - at).await?;
+        let piece = read(file, at, length).await?;
         at += piece.len() as u64;
         upload.put_part(piece.into()).await?;
-        progress.is_at(at);
     }
     upload.complete().await?;
     Ok(())
 }
 
-/// A piece of a file.
-async fn read(file: &Arc<File>, at: u64, length_max: u64) -> io::Result<Bytes> {
+/// The piece of a file of this length that begins at `at`.
+async fn read(file: &Arc<File>, at: u64, length: u64) -> io::Result<Bytes> {
     let file = file.clone();
-    let length = length_max.min(PIECE_BYTES as u64);
+    let length = (length - at).min(PIECE_BYTES as u64);
     runtime::blocking(move || {
         let mut piece = vec![0; usize::try_from(length).unwrap_or(PIECE_BYTES)];
         file.read_exact_at(&mut piece, at)?;
@@ -261,36 +253,31 @@ async fn read(file: &Arc<File>, at: u64, length_max: u64) -> io::Result<Bytes> {
 /// Opens a file that is to be copied. `None`: it is there no more.
 pub(crate) async fn open_to_read(path: &Path) -> io::Result<Option<Arc<File>>> {
     let path = path.to_owned();
-    runtime::blocking(move || match File::open(path) {
-        Ok(file) => Ok(Some(Arc::new(file))),
+    match runtime::blocking(move || File::open(path)).await {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    })
-    .await
+        opened => Ok(Some(Arc::new(opened?))),
+    }
 }
 
-/// Says now and then how far something long is.
-struct Progress<'a> {
-    what: &'static str,
-    name: &'a str,
-    length: u64,
-    said: Instant,
-}
+/// Makes the requests of the store's client, over this node's own HTTP.
+#[derive(Debug, Clone)]
+struct Http(Outgoing);
 
-impl<'a> Progress<'a> {
-    fn new(what: &'static str, name: &'a str, length: u64) -> Self {
-        Self {
-            what,
-            name,
-            length,
-            said: Instant::now(),
+#[async_trait]
+impl HttpService for Http {
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let failed = |error| HttpError::new(HttpErrorKind::Unknown, error);
+        let answer = self.0.request(request).await.map_err(failed)?;
+        let (head, body) = answer.into_parts();
+        match refusal(head.status, &body) {
+            Some(refused) => Err(HttpError::new(HttpErrorKind::Unknown, refused)),
+            None => Ok(HttpResponse::from_parts(head, body.into())),
         }
     }
+}
 
-    fn is_at(&mut self, bytes: u64) {
-        if self.said.elapsed() >= PROGRESS_EVERY {
-            self.said = Instant::now();
-            tracing::info!(file = self.name, bytes, of = self.length, "{}", self.what);
-        }
+impl HttpConnector for Http {
+    fn connect(&self, _options: &ClientOptions) -> object_store::Result<HttpClient> {
+        Ok(HttpClient::new(self.clone()))
     }
 }

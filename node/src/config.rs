@@ -1,4 +1,4 @@
-//! Everything an operator can choose. Each room declares its own table; this puts them together, reads them from file,
+//! Everything an operator can choose. Each module declares its own table; this puts them together, reads them from file,
 //! environment and flags, and checks what they have to be to each other. What is set later in this order wins.
 //! `placementd --help`, `placementd config` and `docs/configuration.md` print the same declarations.
 
@@ -6,6 +6,7 @@ mod document;
 mod load;
 mod shared;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -19,19 +20,17 @@ use crate::cluster::{
 use crate::logging::LogSection;
 use crate::metrics::MetricsSection;
 pub use crate::partitions::PartitionSection;
-use crate::partitions::own_policies;
 use crate::rpc::PeerSection;
 use crate::tls::{AdminTls, PeerTls, TlsSection, Wanted};
 pub(crate) use document::sample;
 pub use load::ConfigError;
 use placement_api::audit::AuditSection;
-use placement_api::http::ApiTls;
 use placement_api::http::{
-    ApiSection, ApiSettings, AuthSection, CallersSection, CandidateSettings, CorsSettings,
+    ApiSection, ApiSettings, ApiTls, AuthSection, CallersSection, CandidateSettings, CorsSettings,
     PolicySettings, ReadsSection,
 };
 use placement_api::keystone::KeystoneSection;
-use placement_api::settings::{Invalid, Kind, Setting, Text, check_address, settings};
+use placement_api::settings::{Invalid, Setting, Text, check_address, settings};
 
 settings! {
     /// The node itself.
@@ -89,32 +88,29 @@ impl Config {
         toml::to_string(self).expect("a table of texts, numbers, flags and lists can be written")
     }
 
+    fn table(&self) -> toml::Table {
+        toml::Table::try_from(self).expect("a table of texts, numbers, flags and lists")
+    }
+
     /// The settings, as `section.key`, that `other` gives another value.
     pub fn differs_in(&self, other: &Self) -> Vec<String> {
-        let table = |config: &Self| {
-            toml::Table::try_from(config).expect("a table of texts, numbers, flags and lists")
-        };
-        let (ours, theirs) = (table(self), table(other));
-        let value = |table: &toml::Table, setting: &Setting| match setting.section {
-            "" => table.get(setting.key).cloned(),
-            section => table.get(section)?.get(setting.key).cloned(),
-        };
+        let (ours, theirs) = (self.table(), other.table());
         let (own, given) = (&self.keystone, &other.keystone);
-        let secrets_differ = |setting: &Setting| match setting.key {
-            "password" => own.password != given.password,
-            key => {
-                key == "application_credential_secret"
-                    && own.application_credential_secret != given.application_credential_secret
-            }
-        };
-        (Self::settings().iter())
-            .filter(|setting| match setting.kind {
-                Kind::Secret => secrets_differ(setting),
+        let mut paths: Vec<String> = (Self::settings().iter())
+            .filter(|setting| match setting.path().as_str() {
+                // Secrets are not in the tables.
+                "keystone.password" => own.password != given.password,
+                "keystone.application_credential_secret" => {
+                    own.application_credential_secret != given.application_credential_secret
+                }
                 _ => value(&ours, setting) != value(&theirs, setting),
             })
             .map(Setting::path)
-            .chain((self.partitions != other.partitions).then(|| "partitions".to_owned()))
-            .collect()
+            .collect();
+        if self.partitions != other.partitions {
+            paths.push("partitions".to_owned());
+        }
+        paths
     }
 
     /// What the cluster takes of it.
@@ -159,11 +155,6 @@ impl Config {
         })
     }
 
-    /// The policies of partitions that have one of their own, by name.
-    pub(crate) fn policies_of_partitions(&self) -> Vec<(String, PolicySettings)> {
-        own_policies(&self.partitions, &self.policy)
-    }
-
     /// Which listeners are secured, and with which files.
     ///
     /// # Errors
@@ -204,11 +195,9 @@ impl Config {
     /// Which cannot, and what would be right.
     pub fn validate(&self) -> Result<(), Invalid> {
         if self.node_id == 0 {
-            return Err(Invalid::new(
-                "node_id",
-                "is required while data_dir belongs to no node and there is no cluster.join: a number from 1 that no other node of \
-                 the cluster has or had",
-            ));
+            let message = "is required while data_dir belongs to no node and there is no cluster.join: a number from 1 \
+                           that no other node of the cluster has or had";
+            return Err(Invalid::new("node_id", message));
         }
         if self.data_dir.as_os_str().is_empty() {
             return Err(Invalid::new("data_dir", "is empty"));
@@ -228,25 +217,29 @@ impl Config {
         self.validate_partitions()
     }
 
-    fn validate_listeners(&self) -> Result<(), Invalid> {
-        for (key, listen, advertise) in [
+    /// What each listener listens on and advertises.
+    fn listeners(&self) -> [(&'static str, &str, &str); 4] {
+        [
             ("api", &self.api.listen, &self.api.advertise),
             ("peer", &self.peer.listen, &self.peer.advertise),
             ("admin", &self.admin.listen, &self.admin.advertise),
-            ("metrics", &self.metrics.listen, &String::new()),
-        ] {
+            ("metrics", &self.metrics.listen, ""),
+        ]
+    }
+
+    fn validate_listeners(&self) -> Result<(), Invalid> {
+        for (key, listen, advertise) in self.listeners() {
             if listen.is_empty() && matches!(key, "admin" | "metrics") {
                 continue;
             }
             check_address(&format!("{key}.listen"), listen, true)?;
             let is_wildcard = listen.starts_with("0.0.0.0:") || listen.starts_with("[::]:");
+            let path = format!("{key}.advertise");
             if !advertise.is_empty() {
-                check_address(&format!("{key}.advertise"), advertise, false)?;
+                check_address(&path, advertise, false)?;
             } else if is_wildcard && key != "metrics" {
-                return Err(Invalid::new(
-                    &format!("{key}.advertise"),
-                    format!("is required, since no client can connect to {listen}"),
-                ));
+                let message = format!("is required, since no client can connect to {listen}");
+                return Err(Invalid::new(&path, message));
             }
         }
         match self.api.max_connections {
@@ -257,11 +250,7 @@ impl Config {
 
     fn validate_members(&self) -> Result<(), Invalid> {
         let invalid = |message: String| Err(Invalid::new("initial_members", message));
-        let mut ids: Vec<u64> = self
-            .initial_members
-            .iter()
-            .map(|member| member.id)
-            .collect();
+        let ids: BTreeSet<u64> = self.initial_members.iter().map(|one| one.id).collect();
         if ids.is_empty() {
             return Ok(());
         }
@@ -273,8 +262,7 @@ impl Config {
         if !ids.contains(&self.node_id) {
             return invalid(format!("does not name this node, {}", self.node_id));
         }
-        ids.sort_unstable();
-        match ids.is_sorted_by(|one, next| one < next) {
+        match ids.len() == self.initial_members.len() {
             true => Ok(()),
             false => invalid("names a node twice".to_owned()),
         }
@@ -283,16 +271,11 @@ impl Config {
     fn validate_partitions(&self) -> Result<(), Invalid> {
         for (place, partition) in self.partitions.iter().enumerate() {
             partition.check(&self.partitions[..place])?;
-            let address = &partition.listen;
-            let others = [
-                ("api", &self.api.listen),
-                ("peer", &self.peer.listen),
-                ("admin", &self.admin.listen),
-                ("metrics", &self.metrics.listen),
-            ];
-            let is_taken =
-                |other: &str| other == address && !address.is_empty() && !address.ends_with(":0");
-            if let Some((key, _)) = others.into_iter().find(|(_, other)| is_taken(other)) {
+            let address = partition.listen.as_str();
+            let can_clash = !address.is_empty() && !address.ends_with(":0");
+            let mut others = self.listeners().into_iter();
+            let taken = others.find(|(_, listen, _)| can_clash && *listen == address);
+            if let Some((key, ..)) = taken {
                 let message = format!("{address} is {key}.listen already");
                 return Err(partition.invalid("listen", &message));
             }
@@ -300,6 +283,14 @@ impl Config {
             open.map_err(|open| partition.invalid("listen", &open.message))?;
         }
         Ok(())
+    }
+}
+
+/// The value of a setting in a configuration.
+fn value<'a>(table: &'a toml::Table, setting: &Setting) -> Option<&'a toml::Value> {
+    match setting.section {
+        "" => table.get(setting.key),
+        section => table.get(section)?.get(setting.key),
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use strsim::levenshtein;
 
-use super::Config;
+use super::{Config, value};
 use crate::permissions::{Exposed, check_secret_file};
 use placement_api::settings::{Invalid, Kind, Setting};
 
@@ -12,30 +12,15 @@ use placement_api::settings::{Invalid, Kind, Setting};
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
-    #[error("cannot read the configuration file {path}: {error}")]
-    Unreadable {
-        /// The file.
-        path: String,
-        /// What the system says.
-        error: std::io::Error,
-    },
-    /// The file is not TOML, or a value is of the wrong type.
+    #[error("cannot read the configuration file {0}: {1}")]
+    Unreadable(String, std::io::Error),
+    /// The file is not TOML, there is no such setting, or a value is of the wrong type.
     #[error("{source_name}: {message}")]
     Malformed {
         /// The file, variable or flag.
         source_name: String,
         /// What is wrong, and where.
         message: String,
-    },
-    /// Nothing is called this.
-    #[error("{path}: unknown setting `{key}`{hint}")]
-    Unknown {
-        /// The file.
-        path: String,
-        /// The key.
-        key: String,
-        /// The nearest known key, as text.
-        hint: String,
     },
     /// The value has the right type but cannot be used.
     #[error(transparent)]
@@ -58,7 +43,7 @@ impl Config {
         Ok((config, warnings))
     }
 
-    /// The same for who needs a part of it: nothing is said of what the parts must be.
+    /// The same for callers that need a part of it: the whole is not validated.
     pub(crate) fn read(
         file: Option<&Path>,
         environment: impl IntoIterator<Item = (String, String)>,
@@ -74,11 +59,9 @@ impl Config {
             if !variable.starts_with("PLACEMENTD_") || variable == "PLACEMENTD_CONFIG" {
                 continue;
             }
-            match settings
-                .iter()
-                .find(|setting| setting.variable() == variable)
-            {
-                Some(setting) => put(&mut table, setting, &variable, &text)?,
+            let mut named = settings.iter();
+            match named.find(|setting| setting.variable() == variable) {
+                Some(setting) => put(&mut table, setting, &variable, setting.parse(&text))?,
                 // Not an error: platforms put variables of their own beside ours.
                 None => warnings.push(format!(
                     "the environment variable {variable} names no setting{}",
@@ -90,34 +73,18 @@ impl Config {
             let name = format!("--{flag}");
             let named = |setting: &&Setting| setting.flag() == flag && setting.kind != Kind::Secret;
             match settings.iter().find(named) {
-                Some(setting) => put(&mut table, setting, &name, &text)?,
+                Some(setting) => put(&mut table, setting, &name, setting.parse(&text))?,
                 None => {
-                    return Err(ConfigError::Unknown {
-                        path: "command line".to_owned(),
-                        hint: suggestion(&flag, settings.iter().map(Setting::flag)),
-                        key: name,
-                    });
+                    let flags = settings.iter().map(Setting::flag);
+                    return Err(unknown("command line", &name, &suggestion(&flag, flags)));
                 }
             }
         }
-        for setting in &settings {
-            let within = match setting.section {
-                "" => Some(&mut table),
-                section => table.get_mut(section).and_then(toml::Value::as_table_mut),
-            };
-            if let Some(within) = within {
-                within.retain(|key, value| key != setting.key || !setting.is_unset_by(value));
-            }
-        }
         // Each value was checked by itself; what is left is the form of `[[partitions]]`.
-        let mut config: Config =
-            table
-                .try_into()
-                .map_err(|error: toml::de::Error| ConfigError::Malformed {
-                    source_name: file
-                        .map_or("settings".to_owned(), |path| path.display().to_string()),
-                    message: error.to_string().trim().replace('\n', ", "),
-                })?;
+        let mut config: Config = table.try_into().map_err(|error: toml::de::Error| {
+            let source = file.map_or("settings".into(), Path::to_string_lossy);
+            malformed(&source, error.to_string().trim().replace('\n', ", "))
+        })?;
         config.raft.follow_round_trip();
         let connection_ms = config.raft.connection_ms();
         config.peer.silence_ms = config.peer.silence_ms.max(connection_ms);
@@ -131,66 +98,55 @@ impl Config {
 
 fn read_file(path: &Path, settings: &[Setting]) -> Result<toml::Table, ConfigError> {
     let name = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|error| ConfigError::Unreadable {
-        path: name.clone(),
-        error,
-    })?;
-    let table: toml::Table =
-        text.parse()
-            .map_err(|error: toml::de::Error| ConfigError::Malformed {
-                source_name: name.clone(),
-                message: at_its_line(&text, &error),
-            })?;
-    let known = || settings.iter().map(Setting::path);
-    let check = |key: String, value: &toml::Value| {
-        let Some(setting) = settings.iter().find(|setting| setting.path() == key) else {
-            return Err(ConfigError::Unknown {
-                path: name.clone(),
-                hint: suggestion(&key, known()),
-                key,
-            });
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| ConfigError::Unreadable(name.clone(), error))?;
+    let given: toml::Table =
+        (text.parse()).map_err(|error| malformed(&name, at_its_line(&text, &error)))?;
+    let mut table = toml::Table::new();
+    let mut take = |path: String, value: toml::Value| {
+        let Some(setting) = settings.iter().find(|setting| setting.path() == path) else {
+            let paths = settings.iter().map(Setting::path);
+            return Err(unknown(&name, &path, &suggestion(&path, paths)));
         };
-        checked(&name, setting, value)
+        put(&mut table, setting, &name, Ok(value))
     };
-    for (key, value) in &table {
+    let mut partitions = None;
+    for (key, value) in given {
         let is_section = settings.iter().any(|setting| setting.section == key);
         match value {
             toml::Value::Table(inner) if is_section => {
                 for (inner_key, value) in inner {
-                    check(format!("{key}.{inner_key}"), value)?;
+                    take(format!("{key}.{inner_key}"), value)?;
                 }
             }
             _ if is_section => {
-                return Err(Invalid::new(key, "is a table: write it as `[section]`").into());
+                return Err(Invalid::new(&key, "is a table: write it as `[section]`").into());
             }
-            toml::Value::Array(_) if key == "partitions" => {}
+            toml::Value::Array(_) if key == "partitions" => partitions = Some(value),
             _ if key == "partitions" => {
                 let words = "is a list of tables: write each as `[[partitions]]`";
-                return Err(Invalid::new(key, words).into());
+                return Err(Invalid::new(&key, words).into());
             }
-            _ => check(key.clone(), value)?,
+            _ => take(key, value)?,
         }
     }
-    let is_set = |setting: &Setting| {
-        let section = table.get(setting.section);
-        section.is_some_and(|section| section.get(setting.key).is_some())
-    };
     let mut secrets = settings.iter().filter(|one| one.kind == Kind::Secret);
-    if secrets.any(is_set) {
+    if secrets.any(|secret| value(&table, secret).is_some()) {
         check_secret_file(path)?;
     }
+    table.extend(partitions.map(|list| ("partitions".to_owned(), list)));
     Ok(table)
 }
 
-fn checked(source: &str, setting: &Setting, value: &toml::Value) -> Result<(), ConfigError> {
-    if setting.is_unset_by(value) {
-        return Ok(());
-    }
-    let checked = setting.check(value.clone());
-    checked.map_err(|message| ConfigError::Malformed {
+fn malformed(source: &str, message: String) -> ConfigError {
+    ConfigError::Malformed {
         source_name: source.to_owned(),
-        message: format!("`{}`: {message}", setting.path()),
-    })
+        message,
+    }
+}
+
+fn unknown(source: &str, key: &str, hint: &str) -> ConfigError {
+    malformed(source, format!("unknown setting `{key}`{hint}"))
 }
 
 /// What is wrong with a file, and where. Not the line itself, which may hold a secret.
@@ -204,23 +160,23 @@ fn put(
     table: &mut toml::Table,
     setting: &Setting,
     source: &str,
-    text: &str,
+    value: Result<toml::Value, String>,
 ) -> Result<(), ConfigError> {
-    let value = setting
-        .parse(text)
-        .map_err(|message| ConfigError::Malformed {
-            source_name: source.to_owned(),
-            message,
-        })?;
-    checked(source, setting, &value)?;
+    let value = value.map_err(|message| malformed(source, message))?;
     let target = match setting.section {
         "" => table,
         section => table
             .entry(section)
             .or_insert_with(|| toml::Value::Table(toml::Table::new()))
             .as_table_mut()
-            .expect("sections were checked to be tables"),
+            .expect("sections are tables"),
     };
+    if setting.is_unset_by(&value) {
+        target.remove(setting.key);
+        return Ok(());
+    }
+    (setting.check(value.clone()))
+        .map_err(|message| malformed(source, format!("`{}`: {message}", setting.path())))?;
     target.insert(setting.key.to_owned(), value);
     Ok(())
 }
@@ -262,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_beats_the_environment_beats_the_file_beats_the_default() {
+    fn flags_override_the_environment_and_that_the_file() {
         let file = "node_id = 1\n[api]\nlisten = \"127.0.0.1:1\"\nmax_connections = 7\ndrain_notice_ms = 9";
         let config = load(
             file,
@@ -317,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_work_is_refused_before_it_is_tried() {
+    fn unusable_settings_are_refused_with_their_key() {
         for (text, key) in [
             ("", "node_id"),
             (
@@ -426,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_shown_nowhere() {
+    fn secrets_are_not_shown() {
         let text = "node_id = 1\n[auth]\nstrategy = \"keystone\"\n[keystone]\n\
                     auth_url = \"https://k/identity, http://k2:5000/v3/\"\nusername = \"placement\"\n";
         let environment = [("PLACEMENTD_KEYSTONE_PASSWORD", "hidden")];
@@ -442,7 +398,7 @@ mod tests {
         let other = load(text, &other, &[]).unwrap();
         assert_eq!(config.differs_in(&other), ["keystone.password"]);
         let flag = load(text, &[], &[("keystone-password", "hidden")]).unwrap_err();
-        assert!(matches!(flag, ConfigError::Unknown { .. }), "{flag}");
+        assert!(flag.to_string().contains("unknown setting"), "{flag}");
         for wrong in [
             "password = 777hidden",
             "password = 777",
@@ -458,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn what_check_config_prints_is_the_same_configuration() {
+    fn a_printed_configuration_reads_back_the_same() {
         let chosen = "node_id = 7\n[api]\nprefix = \"/placement\"\n\
                       public_url = \"https://cloud.example/placement\"\n\
                       trust_proxy_headers = true\n[reads]\ndefault = \"edge\"\n";
@@ -471,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_is_named_by_its_setting() {
+    fn differences_are_named_by_their_settings() {
         let before = load("node_id = 1\n", &[], &[]).unwrap();
         let after = "node_id = 1\n[log]\nlevel = \"warn\"\n[policy]\nfile = \"p\"\n";
         let after = load(after, &[], &[]).unwrap();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Config;
+use super::{Config, value};
 use placement_api::settings::Kind;
 
 /// Sections all of whose settings are such.
@@ -30,8 +30,7 @@ const MAY_BE_EMPTY: [&str; 2] = ["cluster_id", "initial_members"];
 impl Config {
     /// By `section.key`, the values of the settings that are to be the same on all nodes. They are no secrets.
     pub(crate) fn shared(&self) -> BTreeMap<String, String> {
-        let table = toml::Table::try_from(self);
-        let table = table.expect("a table of texts, numbers, flags and lists");
+        let table = self.table();
         let mut shared = BTreeMap::new();
         for setting in Self::settings() {
             let path = setting.path();
@@ -40,50 +39,39 @@ impl Config {
             if !is_shared || matches!(setting.kind, Kind::Secret) {
                 continue;
             }
-            let section = match setting.section {
-                "" => Some(&table),
-                section => table.get(section).and_then(toml::Value::as_table),
-            };
-            let value = section.and_then(|section| section.get(setting.key));
-            let value = match value {
+            let value = match value(&table, &setting) {
                 // Their order says nothing.
                 Some(toml::Value::Array(list)) if path == "initial_members" => {
                     let mut texts: Vec<_> = list.iter().map(ToString::to_string).collect();
                     texts.sort();
                     texts.join(", ")
                 }
-                Some(value) => value.to_string(),
-                None => String::new(),
+                value => value.map(ToString::to_string).unwrap_or_default(),
             };
             if !(value.is_empty() && MAY_BE_EMPTY.contains(&path.as_str())) {
                 shared.insert(path, value);
             }
         }
         for partition in &self.partitions {
-            let name = &partition.name;
-            let port = partition.listen.rsplit_once(':').map(|(_, port)| port);
-            let region = Some(&partition.region).filter(|region| !region.is_empty());
-            let number = |value: Option<usize>| value.map(|value| value.to_string());
-            for (key, value) in [
-                ("listen", port.map(|port| format!("port {port}"))),
-                ("region", region.cloned()),
-                (
-                    "in_flight",
-                    number(Some(partition.in_flight).filter(|most| *most > 0)),
-                ),
+            let port = partition.listen.rsplit_once(':');
+            let region = Some(partition.region.clone()).filter(|region| !region.is_empty());
+            let in_flight = Some(partition.in_flight).filter(|most| *most > 0);
+            let values = [
+                ("listen", port.map(|(_, port)| format!("port {port}"))),
+                ("region", region),
+                ("in_flight", in_flight.map(|most| most.to_string())),
                 (
                     "user_per_s",
-                    partition.user_per_s.map(|value| value.to_string()),
+                    partition.user_per_s.map(|rate| rate.to_string()),
                 ),
                 (
                     "address_per_s",
-                    partition.address_per_s.map(|value| value.to_string()),
+                    partition.address_per_s.map(|rate| rate.to_string()),
                 ),
-            ] {
-                if let Some(value) = value {
-                    shared.insert(format!("partitions.{name}.{key}"), value);
-                }
-            }
+            ];
+            shared.extend(values.into_iter().filter_map(|(key, value)| {
+                Some((format!("partitions.{}.{key}", partition.name), value?))
+            }));
         }
         shared
     }
@@ -96,7 +84,7 @@ mod tests {
     use placement_api::settings::Text;
 
     #[test]
-    fn what_is_compared_are_settings_that_there_are_and_no_secrets() {
+    fn shared_settings_exist_and_hold_no_secrets() {
         let config = Config {
             initial_members: ["2=b:1", "1=a:1"]
                 .map(|one| Text(one.parse().unwrap()))

@@ -1,17 +1,17 @@
 //! `placementd fetch-backup`: copies out of the bucket of `[backup_s3]`, for a restore.
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use placement_model::types::Timestamp;
 use placement_raft_store::KeptFile;
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 use tokio::time::sleep;
 
 use super::restore;
+use crate::admin::rfc3339;
 use crate::bucket::{Bucket, BucketError, Stored};
 use crate::{Config, Env};
 
@@ -19,14 +19,8 @@ use crate::{Config, Env};
 const ATTEMPTS: u32 = 5;
 const RETRY: Duration = Duration::from_secs(2);
 
-/// What there is, or what of it is fetched, and to where.
-pub(crate) enum Wanted<'a> {
-    List,
-    Place { from: &'a str, to: &'a Path },
-}
-
-/// Lists what the bucket has, or fetches one place of it into a new directory and checks it.
-pub(crate) fn run(config: &Config, wanted: &Wanted) -> anyhow::Result<()> {
+/// Lists what the bucket has, or fetches the place `from` of it into the new directory `to` and checks it.
+pub(crate) fn run(config: &Config, copy: Option<(&str, &Path)>) -> anyhow::Result<()> {
     if !config.backup_s3.is_used() {
         bail!("the configuration names no bucket: set [backup_s3]");
     }
@@ -41,20 +35,16 @@ pub(crate) fn run(config: &Config, wanted: &Wanted) -> anyhow::Result<()> {
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    match wanted {
-        Wanted::List => {
-            let places = runtime.block_on(list(&bucket)).context(whole)?;
-            match places.is_empty() {
-                true => eprintln!("there are no backups at this place of the bucket"),
-                false => print!("{places}"),
-            }
-            Ok(())
-        }
-        Wanted::Place { from, to } => {
-            runtime.block_on(fetch(&bucket, from, to)).context(whole)?;
-            restore::check(to)
-        }
+    if let Some((from, to)) = copy {
+        runtime.block_on(fetch(&bucket, from, to)).context(whole)?;
+        return restore::check(to);
     }
+    let places = runtime.block_on(list(&bucket)).context(whole)?;
+    match places.is_empty() {
+        true => eprintln!("there are no backups at this place of the bucket"),
+        false => print!("{places}"),
+    }
+    Ok(())
 }
 
 async fn list(bucket: &Bucket) -> Result<String, BucketError> {
@@ -63,14 +53,12 @@ async fn list(bucket: &Bucket) -> Result<String, BucketError> {
         let stored = bucket.files(&place).await?;
         let bytes: u64 = stored.iter().map(|stored| stored.length).sum();
         let newest = |is_backup: bool| {
-            let of_kind = |stored: &&Stored| {
+            let of_kind = stored.iter().filter(|stored| {
                 KeptFile::of(&stored.name, 0).is_some_and(|file| file.is_backup == is_backup)
-            };
-            let newest = stored
-                .iter()
-                .filter(of_kind)
-                .max_by_key(|stored| &stored.name);
-            newest.map_or("none".to_owned(), |stored| moment(stored.written))
+            });
+            let newest = of_kind.max_by_key(|stored| &stored.name);
+            let copied = newest.and_then(|newest| rfc3339(Timestamp(newest.written * 1_000_000)));
+            copied.unwrap_or("none".to_owned())
         };
         lines += &format!(
             "{place}: newest backup copied {}, log copied {}, {} files, {bytes} bytes\n",
@@ -80,12 +68,6 @@ async fn list(bucket: &Bucket) -> Result<String, BucketError> {
         );
     }
     Ok(lines)
-}
-
-fn moment(seconds: i64) -> String {
-    let moment = OffsetDateTime::from_unix_timestamp(seconds).ok();
-    let text = moment.and_then(|moment| moment.format(&Rfc3339).ok());
-    text.unwrap_or_else(|| seconds.to_string())
 }
 
 async fn fetch(bucket: &Bucket, from: &str, to: &Path) -> anyhow::Result<()> {
@@ -99,53 +81,31 @@ async fn fetch(bucket: &Bucket, from: &str, to: &Path) -> anyhow::Result<()> {
             false => bail!("there is no {from}. What there is:\n{there}"),
         }
     }
-    begin(to).with_context(|| to.display().to_string())?;
+    let shown = || to.display().to_string();
+    fs::create_dir_all(to).with_context(shown)?;
+    // Nothing that is there is overwritten.
+    if fs::read_dir(to).with_context(shown)?.next().is_some() {
+        let advice = "name a directory that is empty or new";
+        bail!("{}: there is something in it already: {advice}", shown());
+    }
     for (number, stored) in files.iter().enumerate() {
-        let name = &stored.name;
-        eprintln!(
-            "{} of {}: {name}, {} bytes",
-            number + 1,
-            files.len(),
-            stored.length
-        );
-        let fetched = fetch_file(bucket, from, name, to).await;
-        fetched.with_context(|| format!("{name} could not be fetched"))?;
+        let Stored { name, length, .. } = stored;
+        eprintln!("{} of {}: {name}, {length} bytes", number + 1, files.len());
+        let failed = || format!("{name} could not be fetched");
+        let draft = to.join(format!("{name}.part"));
+        let mut attempt = 1;
+        // A node that runs may have another one put there in the meantime: then that is fetched.
+        while let Err(error) = fetch_once(bucket, from, name, &draft).await {
+            if attempt == ATTEMPTS {
+                return Err(error).with_context(failed);
+            }
+            eprintln!("placementd: {name}: {error}; it is tried again");
+            sleep(RETRY * attempt).await;
+            attempt += 1;
+        }
+        fs::rename(&draft, to.join(name)).with_context(failed)?;
     }
     Ok(())
-}
-
-/// Nothing that is there is overwritten.
-fn begin(to: &Path) -> io::Result<()> {
-    fs::create_dir_all(to)?;
-    match fs::read_dir(to)?.next() {
-        None => Ok(()),
-        Some(_) => Err(io::Error::new(
-            io::ErrorKind::AlreadyExists,
-            "there is something in it already: name a directory that is empty or new",
-        )),
-    }
-}
-
-/// A node that runs may have another one put there in the meantime: then that is fetched.
-async fn fetch_file(
-    bucket: &Bucket,
-    place: &str,
-    name: &str,
-    to: &Path,
-) -> Result<(), BucketError> {
-    let draft = to.join(format!("{name}.part"));
-    let mut attempt = 0;
-    loop {
-        attempt += 1;
-        match fetch_once(bucket, place, name, &draft).await {
-            Ok(()) => return Ok(fs::rename(&draft, to.join(name))?),
-            Err(error) if attempt == ATTEMPTS => return Err(error),
-            Err(error) => {
-                eprintln!("placementd: {name}: {error}; it is tried again");
-                sleep(RETRY * attempt).await;
-            }
-        }
-    }
 }
 
 async fn fetch_once(

@@ -1,16 +1,16 @@
 //! `placementd inspect`: what is in a data directory. It writes nothing.
 
-use std::fmt::Write;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use anyhow::bail;
-use placement_model::command::WriteId;
+use placement_model::Command;
+use placement_model::command::Stamped;
 use placement_model::types::Timestamp;
 use placement_raft_store::wire::{WireLogId, WireMembership, WireVote};
 use placement_raft_store::{
-    Entry, Inspection, LogId, LogLine, LogPart, Payload, StatePart, inspect, inspect_kept_log,
-    inspect_log, inspect_rows,
+    Entry, Inspection, LogId, LogLine, Payload, inspect, inspect_kept_log, inspect_log,
+    inspect_rows,
 };
 use serde_json::{Value, json};
 
@@ -24,17 +24,19 @@ pub(crate) fn all(dir: &Path, as_json: bool) -> anyhow::Result<()> {
     blame(dir, found.problems.len())
 }
 
-/// Prints entries of the log, one in a line.
-pub(crate) fn log(dir: &Path, from: u64, to: u64, as_json: bool) -> anyhow::Result<()> {
+/// Prints entries of the log, one in a line; `kept`: of that which a node has kept with its backups.
+pub(crate) fn log(
+    dir: &Path,
+    kept: bool,
+    [from, to]: [u64; 2],
+    as_json: bool,
+) -> anyhow::Result<()> {
     let mut wrong = 0;
-    inspect_log(dir, from, to, |line| wrong += print(&line, as_json))?;
-    blame(dir, wrong)
-}
-
-/// The same of the log that a node has kept with its backups.
-pub(crate) fn kept_log(dir: &Path, from: u64, to: u64, as_json: bool) -> anyhow::Result<()> {
-    let mut wrong = 0;
-    inspect_kept_log(dir, from, to, |line| wrong += print(&line, as_json))?;
+    let each = |line: LogLine| wrong += print(&line, as_json);
+    match kept {
+        true => inspect_kept_log(dir, from, to, each)?,
+        false => inspect_log(dir, from, to, each)?,
+    }
     blame(dir, wrong)
 }
 
@@ -71,22 +73,31 @@ fn blame(dir: &Path, wrong: usize) -> anyhow::Result<()> {
 }
 
 fn words(found: &Inspection) -> String {
-    let mut text = String::new();
-    let mut line = |name: &str, value: &dyn std::fmt::Display| {
-        let _ = writeln!(text, "{name:<12} {value}");
-    };
-    line("directory", &found.dir.display());
+    let mut lines = vec![("directory", found.dir.display().to_string())];
     if let Some(identity) = &found.identity {
-        line("cluster", &identity.cluster);
-        line("epoch", &identity.epoch);
-        line("node", &identity.node);
+        lines.push(("cluster", identity.cluster.to_string()));
+        lines.push(("epoch", identity.epoch.to_string()));
+        lines.push(("node", identity.node.to_string()));
     }
-    line("starts", &found.boots);
+    lines.push(("starts", found.boots.to_string()));
     if let Some(log) = &found.log {
-        put_log(&mut line, log);
+        lines.push(("vote", vote(log.vote)));
+        lines.push(("purged to", place(log.purged)));
+        lines.push(("committed", place(log.committed)));
+        lines.push(("last", place(log.last)));
+        let size = format!("{} entries, {} bytes", log.entries, log.bytes);
+        lines.push(("log", size));
+        if let Some((index, membership)) = &log.membership {
+            let members = members(membership);
+            lines.push(("members", format!("{members}, by entry {index} of the log")));
+        }
     }
     if let Some(state) = &found.state {
-        put_state(&mut line, state);
+        lines.push(("on disk to", place(state.applied)));
+        lines.push(("digest", state.digest.clone()));
+        lines.push(("level", state.level.to_string()));
+        let members = members(&state.membership);
+        lines.push(("members", format!("{members}, in the state")));
     }
     for snapshot in &found.snapshots {
         let is = match snapshot.verified {
@@ -94,54 +105,24 @@ fn words(found: &Inspection) -> String {
             false if snapshot.name.starts_with("snapshot-") => "not sound".to_owned(),
             false => "not finished; the next start removes it".to_owned(),
         };
-        line(
-            "snapshot",
-            &format_args!("{}, {} bytes, {is}", snapshot.name, snapshot.bytes),
-        );
+        let size = format!("{}, {} bytes", snapshot.name, snapshot.bytes);
+        lines.push(("snapshot", format!("{size}, {is}")));
     }
-    for entry in &found.skipped {
-        line("skipped", entry);
-    }
-    for trace in &found.recovered {
-        line("recovered", trace);
-    }
-    for what in &found.unfinished {
-        line("unfinished", what);
+    for (name, texts) in [
+        ("skipped", &found.skipped),
+        ("recovered", &found.recovered),
+        ("unfinished", &found.unfinished),
+    ] {
+        lines.extend(texts.iter().map(|text| (name, text.clone())));
     }
     for problem in &found.problems {
-        line(
-            "wrong",
-            &format_args!("{}: {}", problem.part, problem.words),
-        );
+        lines.push(("wrong", format!("{}: {}", problem.part, problem.words)));
+    }
+    let mut text = String::new();
+    for (name, value) in lines {
+        text += &format!("{name:<12} {value}\n");
     }
     text
-}
-
-fn put_log(line: &mut impl FnMut(&str, &dyn std::fmt::Display), log: &LogPart) {
-    line("vote", &vote(log.vote));
-    line("purged to", &place(log.purged));
-    line("committed", &place(log.committed));
-    line("last", &place(log.last));
-    line(
-        "log",
-        &format_args!("{} entries, {} bytes", log.entries, log.bytes),
-    );
-    if let Some((index, membership)) = &log.membership {
-        line(
-            "members",
-            &format_args!("{}, by entry {index} of the log", members(membership)),
-        );
-    }
-}
-
-fn put_state(line: &mut impl FnMut(&str, &dyn std::fmt::Display), state: &StatePart) {
-    line("on disk to", &place(state.applied));
-    line("digest", &state.digest);
-    line("level", &state.level);
-    line(
-        "members",
-        &format_args!("{}, in the state", members(&state.membership)),
-    );
 }
 
 fn place(id: Option<WireLogId>) -> String {
@@ -152,11 +133,11 @@ fn vote(vote: Option<WireVote>) -> String {
     match vote {
         None => "none".to_owned(),
         Some(vote) => {
-            let acknowledged = match vote.committed {
+            let elected = match vote.committed {
                 true => ", which a majority has elected",
                 false => "",
             };
-            format!("for node {} in term {}{acknowledged}", vote.node, vote.term)
+            format!("for node {} in term {}{elected}", vote.node, vote.term)
         }
     }
 }
@@ -166,21 +147,20 @@ pub(crate) fn members(membership: &WireMembership) -> String {
     let voters: Vec<String> = (membership.voters.iter())
         .map(|set| format!("{set:?}"))
         .collect();
-    let is_voter = |id: &u64| membership.voters.iter().any(|set| set.contains(id));
-    let learners: Vec<_> = (membership.members.keys())
-        .filter(|id| !is_voter(id))
-        .collect();
-    match learners.is_empty() {
-        true => format!("voters {}", voters.join(" and ")),
-        false => format!("voters {}, learners {learners:?}", voters.join(" and ")),
+    let voters = voters.join(" and ");
+    let is_voter = |id: &&u64| membership.voters.iter().any(|set| set.contains(*id));
+    let learners = membership.members.keys().filter(|id| !is_voter(id));
+    match learners.collect::<Vec<_>>().as_slice() {
+        [] => format!("voters {voters}"),
+        learners => format!("voters {voters}, learners {learners:?}"),
     }
 }
 
 fn line_of(line: &LogLine) -> String {
     match &line.entry {
         Ok(entry) => {
-            let (at, name, summary) = parts(entry);
-            let at = at.map_or("-".to_owned(), date);
+            let (name, summary) = summary(entry);
+            let at = stamped(entry).map_or("-".to_owned(), |stamped| date(stamped.at));
             let bytes = line.bytes;
             format!("{} {at} {name} {bytes} bytes {summary}", entry.log_id)
                 .trim_end()
@@ -193,54 +173,45 @@ fn line_of(line: &LogLine) -> String {
 fn json_of(line: &LogLine) -> Value {
     match &line.entry {
         Ok(entry) => {
-            let (at, name, summary) = parts(entry);
+            let (name, summary) = summary(entry);
             let id = WireLogId::from(&entry.log_id);
+            let stamped = stamped(entry);
             json!({
                 "index": id.index, "term": id.term, "node": id.node, "bytes": line.bytes,
-                "stamp": at.map(|at| at.0), "write_id": write_id(entry), "command": name, "summary": summary,
-                "content": content(entry),
+                "stamp": stamped.map(|stamped| stamped.at.0),
+                "write_id": stamped.and_then(|stamped| stamped.write_id),
+                "command": name, "summary": summary,
+                "content": stamped.map(|stamped| content(&stamped.command)),
             })
         }
         Err(reason) => json!({ "index": line.index, "bytes": line.bytes, "damaged": reason }),
     }
 }
 
-/// When it was stamped, its name, and what else tells it from others.
-fn parts(entry: &Entry) -> (Option<Timestamp>, &'static str, String) {
+fn stamped(entry: &Entry) -> Option<&Stamped> {
     match &entry.payload {
-        Payload::Blank => (None, "blank", String::new()),
-        Payload::Membership(membership) => (
-            None,
-            "membership",
-            members(&WireMembership::from(membership)),
-        ),
-        Payload::Normal(logged) => {
-            let stamped = logged.stamped();
-            let name = stamped.command.name();
-            let words = stamped.to_string();
-            let summary = words.strip_prefix(name).unwrap_or(&words).trim().to_owned();
-            (Some(stamped.at), name, summary)
-        }
-    }
-}
-
-/// Which write of which node it is, if a client's.
-fn write_id(entry: &Entry) -> Option<WriteId> {
-    match &entry.payload {
-        Payload::Normal(logged) => logged.stamped().write_id,
+        Payload::Normal(logged) => Some(logged.stamped()),
         Payload::Blank | Payload::Membership(_) => None,
     }
 }
 
-fn content(entry: &Entry) -> Value {
+/// The name of an entry, and what else tells it from others.
+fn summary(entry: &Entry) -> (&'static str, String) {
     match &entry.payload {
+        Payload::Blank => ("blank", String::new()),
+        Payload::Membership(set) => ("membership", members(&WireMembership::from(set))),
         Payload::Normal(logged) => {
-            let command = &logged.stamped().command;
-            // What JSON cannot say is shown as the program sees it.
-            serde_json::to_value(command).unwrap_or_else(|_| json!(format!("{command:?}")))
+            let name = logged.stamped().command.name();
+            let words = logged.stamped().to_string();
+            let summary = words.strip_prefix(name).unwrap_or(&words).trim().to_owned();
+            (name, summary)
         }
-        Payload::Blank | Payload::Membership(_) => Value::Null,
     }
+}
+
+fn content(command: &Command) -> Value {
+    // What JSON cannot represent is shown as the program prints it.
+    serde_json::to_value(command).unwrap_or_else(|_| json!(format!("{command:?}")))
 }
 
 fn date(at: Timestamp) -> String {

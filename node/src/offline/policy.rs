@@ -1,4 +1,4 @@
-//! `placementd policy`: what oslo.policy's tools tell of a service's rules, told of ours.
+//! `placementd policy`: what oslo.policy's tools report of a service's rules, for ours.
 
 use std::fmt::Write;
 
@@ -6,42 +6,38 @@ use anyhow::bail;
 
 use placement_api::http::{Identity, Policy, Target, default_rules, guarded};
 
-/// Whom and what is asked about.
-pub(crate) struct Question {
-    /// The caller.
-    pub(crate) caller: Identity,
-    /// The project that an operation concerns; unset: the caller's.
-    pub(crate) target_project: Option<String>,
-    /// The rules; none: all of them.
-    pub(crate) rules: Vec<String>,
-}
-
-/// Says of each rule whether the caller passes it, and whether all that were named are passed.
+/// Reports for each of these rules, or for all if none is named, whether the caller passes it, and whether all that
+/// were named are passed. `project`: the one that an operation concerns; unset: the caller's.
 ///
 /// # Errors
 /// There is no such rule.
-pub(crate) fn check(policy: &Policy, question: &Question) -> anyhow::Result<(String, bool)> {
+pub(crate) fn check(
+    policy: &Policy,
+    caller: &Identity,
+    project: Option<&str>,
+    named: &[String],
+) -> anyhow::Result<(String, bool)> {
     let known = policy.names();
-    if let Some(unknown) = question.rules.iter().find(|rule| !known.contains(rule)) {
+    if let Some(unknown) = named.iter().find(|rule| !known.contains(rule)) {
         bail!("there is no rule {unknown:?}");
     }
-    let rules = match question.rules.as_slice() {
-        [] => &known,
-        named => named,
+    let rules = if named.is_empty() { &known } else { named };
+    let target = Target {
+        project_id: project.or(caller.project_id.as_deref()),
+        user_id: Some(&caller.user_id),
     };
-    let caller = &question.caller;
-    let mut said = String::new();
+    let mut report = String::new();
     let mut all = true;
     for rule in rules {
-        let target = Target {
-            project_id: (question.target_project.as_deref()).or(caller.project_id.as_deref()),
-            user_id: Some(&caller.user_id),
-        };
         let passes = policy.authorize(rule, caller, target).is_ok();
         all &= passes;
-        writeln!(said, "{}: {rule}", if passes { "passed" } else { "failed" })?;
+        writeln!(
+            report,
+            "{}: {rule}",
+            if passes { "passed" } else { "failed" }
+        )?;
     }
-    Ok((said, all || question.rules.is_empty()))
+    Ok((report, all || named.is_empty()))
 }
 
 /// The rules of the files that may as well be left out.
@@ -58,14 +54,12 @@ pub(crate) fn sample(enforce_new_defaults: bool) -> String {
     let mut text = String::new();
     for (name, rule) in default_rules(enforce_new_defaults) {
         let operations = || guarded.iter().filter(|one| one.rule == name);
-        let summary = operations()
-            .next()
-            .map_or("Other rules refer to it", |first| first.summary);
-        text.push_str(&format!("# {summary}\n"));
+        let summary = operations().next().map(|first| first.summary);
+        text += &format!("# {}\n", summary.unwrap_or("Other rules refer to it"));
         for one in operations() {
-            text.push_str(&format!("# {}  {}\n", one.method, one.path));
+            text += &format!("# {}  {}\n", one.method, one.path);
         }
-        text.push_str(&format!("#\"{name}\": \"{rule}\"\n\n"));
+        text += &format!("#\"{name}\": \"{rule}\"\n\n");
     }
     text
 }

@@ -4,7 +4,7 @@ use anyhow::bail;
 use placement_raft_store::{Identity, LogId, Plan, StoreOptions, plan_recovery, recover};
 use uuid::Uuid;
 
-/// Tells what would be done, and with `confirmed` does it.
+/// Prints what would be done, and with `confirmed` does it.
 pub(crate) fn run(options: &StoreOptions, cluster: Uuid, confirmed: bool) -> anyhow::Result<()> {
     let plan = plan_recovery(options)?;
     print!("{}", words(&plan));
@@ -15,16 +15,20 @@ pub(crate) fn run(options: &StoreOptions, cluster: Uuid, confirmed: bool) -> any
         );
     }
     let done = recover(options, cluster)?;
-    print!("{}", afterwards(&done.is, done.entry));
+    let Identity { node, cluster, .. } = done.is;
+    println!(
+        "node {node} is the only voter of cluster {cluster} now, from entry {} on\n\
+         In its configuration: take initial_members out, and if cluster_id is there, set it to \
+         {cluster}\n\
+         Start it, wait for /readyz, and bring nodes with empty data directories in: \
+         `placementctl join-token create`, `placementctl members promote`",
+        done.entry
+    );
     Ok(())
 }
 
 fn place(id: Option<LogId>) -> String {
     id.map_or("the beginning".to_owned(), |id| format!("entry {id}"))
-}
-
-fn index(id: Option<LogId>) -> u64 {
-    id.map_or(0, |id| id.index)
 }
 
 fn words(plan: &Plan) -> String {
@@ -34,6 +38,7 @@ fn words(plan: &Plan) -> String {
     let others: Vec<_> = (plan.members.members.keys())
         .filter(|id| **id != me)
         .collect();
+    let index = |id: Option<LogId>| id.map_or(0, |id| id.index);
     let open = index(last).saturating_sub(index(certain));
     let mut text = format!(
         "node {me} of cluster {}, whose voters are {voters:?}\n\
@@ -59,15 +64,4 @@ fn words(plan: &Plan) -> String {
         place(last)
     );
     text
-}
-
-fn afterwards(is: &Identity, entry: LogId) -> String {
-    format!(
-        "node {} is the only voter of cluster {} now, from entry {entry} on\n\
-         In its configuration: take initial_members out, and if cluster_id is there, set it to \
-         {}\n\
-         Start it, wait for /readyz, and bring nodes with empty data directories in: \
-         `placementctl join-token create`, `placementctl members promote`\n",
-        is.node, is.cluster, is.cluster
-    )
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 
-use anyhow::Context;
-use placement_raft_store::{Backup, NewCluster, Stamp, Until};
+use anyhow::{Context, anyhow};
+use placement_raft_store::{Backup, NewCluster, Stamp, Until, check_backup};
 use uuid::Uuid;
 
 use crate::admin::{backup_report, rfc3339};
@@ -22,12 +22,10 @@ pub(crate) fn check(path: &Path) -> anyhow::Result<()> {
     }
     let file = File::open(path).with_context(|| path.display().to_string())?;
     let bytes = file.metadata().map_or(0, |metadata| metadata.len());
-    let info = placement_raft_store::check_backup(file).map_err(|error| match error {
-        error if error.is_newer() => anyhow::anyhow!(
-            "{}: {error}: check it with the version that the cluster ran",
-            path.display()
-        ),
-        error => anyhow::anyhow!("{} is no good backup: {error}", path.display()),
+    let shown = path.display();
+    let info = check_backup(file).map_err(|error| match error.is_newer() {
+        true => anyhow!("{shown}: {error}: check it with the version that the cluster ran"),
+        false => anyhow!("{shown} is no good backup: {error}"),
     })?;
     println!("{}\nbytes: {bytes}", backup_report(&info));
     Ok(())
@@ -61,12 +59,8 @@ pub(crate) fn run(
     let identity = backup.restore(&options, config.node_id, &members, cluster)?;
     println!("{}", backup_report(&backup.info));
     if let Some(left) = &backup.left_out {
-        println!(
-            "left_out: {} entries, {} to {}",
-            left.entries,
-            words(left.first),
-            words(left.last)
-        );
+        let (first, last) = (words(left.first), words(left.last));
+        println!("left_out: {} entries, {first} to {last}", left.entries);
     }
     warn(&backup);
     let new = identity.cluster;
@@ -94,17 +88,15 @@ pub(crate) fn run(
 }
 
 fn warn(backup: &Backup) {
-    for why in [&backup.ends_early, &backup.clock_was_ahead]
-        .into_iter()
-        .flatten()
-    {
+    let reasons = [&backup.ends_early, &backup.clock_was_ahead];
+    for why in reasons.into_iter().flatten() {
         eprintln!("placementd: warning: {why}");
     }
 }
 
 fn words(stamp: Stamp) -> String {
-    let at = stamp.at.and_then(rfc3339);
-    at.map_or(stamp.index.to_string(), |at| {
-        format!("{} ({at})", stamp.index)
-    })
+    match stamp.at.and_then(rfc3339) {
+        None => stamp.index.to_string(),
+        Some(at) => format!("{} ({at})", stamp.index),
+    }
 }

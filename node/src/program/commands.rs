@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use super::given::Given;
 use crate::offline::{fetch, inspect, policy, recover, restore};
+use crate::partitions::own_policies;
 use crate::permissions::check_data_dir;
 use crate::tls::Secured;
 use crate::{Config, Env, config, logging};
@@ -79,7 +80,7 @@ fn check(given: &Given) -> anyhow::Result<()> {
     logging::check(&config.log.level).map_err(anyhow::Error::msg)?;
     let policy = Policy::read(&config.policy).context("[policy]")?;
     let mut mistakes = policy.mistakes();
-    for (name, settings) in config.policies_of_partitions() {
+    for (name, settings) in own_policies(&config.partitions, &config.policy) {
         let policy =
             Policy::read(&settings).with_context(|| format!("[policy] of partition {name}"))?;
         mistakes.extend(policy.mistakes());
@@ -115,11 +116,8 @@ pub(super) struct FetchBackup {
 
 impl FetchBackup {
     fn carry_out(self) -> anyhow::Result<()> {
-        let wanted = match (&self.from, &self.to) {
-            (Some(from), Some(to)) => fetch::Wanted::Place { from, to },
-            _ => fetch::Wanted::List,
-        };
-        fetch::run(&self.given.load()?, &wanted)
+        let copy = self.from.as_deref().zip(self.to.as_deref());
+        fetch::run(&self.given.load()?, copy)
     }
 }
 
@@ -264,9 +262,9 @@ struct Range {
 }
 
 impl Range {
-    fn ends(&self) -> (u64, u64) {
+    fn ends(&self) -> [u64; 2] {
         let last = self.to.unwrap_or(u64::MAX - 1);
-        (self.from.unwrap_or_default(), last)
+        [self.from.unwrap_or_default(), last]
     }
 }
 
@@ -275,12 +273,10 @@ impl Inspect {
         match self.part {
             None => inspect::all(&self.given.data_dir()?, self.json),
             Some(Part::Log { range, given }) => {
-                let (first, last) = range.ends();
-                inspect::log(&given.data_dir()?, first, last, range.json)
+                inspect::log(&given.data_dir()?, false, range.ends(), range.json)
             }
             Some(Part::KeptLog { directory, range }) => {
-                let (first, last) = range.ends();
-                inspect::kept_log(&directory, first, last, range.json)
+                inspect::log(&directory, true, range.ends(), range.json)
             }
             Some(Part::Rows { json, given }) => inspect::rows(&given.data_dir()?, json),
         }
@@ -331,23 +327,19 @@ pub(super) struct Caller {
 }
 
 impl Caller {
-    fn asks(self, rules: Vec<String>) -> policy::Question {
-        policy::Question {
-            caller: Identity {
-                user_id: self.user.unwrap_or_default(),
-                project_id: self.project,
-                domain_id: self.domain,
-                system_scope: self.system_scope,
-                roles: self.roles,
-                is_admin_project: true,
-                service: CallingService {
-                    roles: self.service_roles,
-                    ..CallingService::default()
-                },
-                ..Identity::default()
+    fn identity(self) -> Identity {
+        Identity {
+            user_id: self.user.unwrap_or_default(),
+            project_id: self.project,
+            domain_id: self.domain,
+            system_scope: self.system_scope,
+            roles: self.roles,
+            is_admin_project: true,
+            service: CallingService {
+                roles: self.service_roles,
+                ..CallingService::default()
             },
-            target_project: self.target_project,
-            rules,
+            ..Identity::default()
         }
     }
 }
@@ -367,7 +359,9 @@ impl PolicyTask {
         let Self::Check { rule, caller, .. } = self else {
             return print(&policy::redundant(&rules));
         };
-        let (report, is_passed) = policy::check(&rules, &caller.asks(rule))?;
+        let project = caller.target_project.clone();
+        let caller = caller.identity();
+        let (report, is_passed) = policy::check(&rules, &caller, project.as_deref(), &rule)?;
         print(&report)?;
         if !is_passed {
             anyhow::bail!("not all of these rules are passed");

@@ -30,15 +30,15 @@ pub(crate) async fn take(
         _ = terminate.recv() => bail!("interrupted; no backup was taken"),
         _ = interrupt.recv() => bail!("interrupted; no backup was taken"),
     };
-    match taken {
-        Ok(()) => Ok(ExitCode::SUCCESS),
-        Err(error) => match error.downcast_ref::<BackupError>() {
-            Some(BackupError::Write(_)) | None => Err(error),
-            Some(_) => {
-                eprintln!("placementctl: {error:#}");
-                Ok(ExitCode::from(2))
-            }
-        },
+    let Err(error) = taken else {
+        return Ok(ExitCode::SUCCESS);
+    };
+    match error.downcast_ref() {
+        Some(BackupError::Write(_)) | None => Err(error),
+        Some(_) => {
+            eprintln!("placementctl: {error:#}");
+            Ok(ExitCode::from(2))
+        }
     }
 }
 
@@ -69,16 +69,10 @@ async fn take_into(
             error => error.into(),
         })?;
     draft.file.sync_all().with_context(cannot)?;
-    fs::rename(&draft.path, target).with_context(|| {
-        format!(
-            "cannot rename {} to {}",
-            draft.path.display(),
-            target.display()
-        )
-    })?;
+    let (from, to) = (draft.path.display(), target.display());
+    fs::rename(&draft.path, target).with_context(|| format!("cannot rename {from} to {to}"))?;
     let dir = directory(target);
-    File::open(dir)
-        .and_then(|dir| dir.sync_all())
+    (File::open(dir).and_then(|dir| dir.sync_all()))
         .with_context(|| format!("cannot sync {}", dir.display()))?;
     println!("{}\nbytes: {}", stream.report, stream.bytes());
     Ok(())

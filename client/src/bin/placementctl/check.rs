@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use placement_client::{Admin, CheckReport, Error, Finding, Member};
+use placement_client::{Admin, CheckReport, Error, Member};
 
 use crate::survey::survey;
 
@@ -20,9 +20,7 @@ pub(crate) async fn run(admin: &Admin, timeout: Duration) -> anyhow::Result<Exit
     let mut unchecked = 0;
     for (member, status) in &members {
         let found = match status {
-            Some(_) => check(admin, member)
-                .await
-                .map_err(|error| error.to_string()),
+            Some(_) => (check(admin, member).await).map_err(|error| error.to_string()),
             None => Err("it does not answer".to_owned()),
         };
         match found {
@@ -36,12 +34,11 @@ pub(crate) async fn run(admin: &Admin, timeout: Duration) -> anyhow::Result<Exit
     for report in &reports {
         print!("{}", words(report));
     }
-    let differences = differences(&reports);
-    for difference in &differences {
+    let difference = difference(&reports);
+    if let Some(difference) = &difference {
         println!("{difference}");
     }
-    let wrong = reports.iter().any(|report| !report.wrong.is_empty());
-    if wrong || !differences.is_empty() {
+    if difference.is_some() || reports.iter().any(|report| !report.wrong.is_empty()) {
         println!("something is wrong");
         return Ok(ExitCode::FAILURE);
     }
@@ -65,16 +62,10 @@ fn words(report: &CheckReport) -> String {
         report.consumers,
         report.applied.unwrap_or_default()
     );
-    let kinds = [("WRONG", &report.wrong), ("noticed", &report.noticed)];
-    for (kind, findings) in kinds {
-        for Finding {
-            what,
-            count,
-            examples,
-        } in findings
-        {
-            text += &format!("  {kind}: {what}: {count}\n");
-            for example in examples {
+    for (kind, findings) in [("WRONG", &report.wrong), ("noticed", &report.noticed)] {
+        for finding in findings {
+            text += &format!("  {kind}: {}: {}\n", finding.what, finding.count);
+            for example in &finding.examples {
                 text += &format!("    {example}\n");
             }
         }
@@ -82,30 +73,25 @@ fn words(report: &CheckReport) -> String {
     text
 }
 
-/// Whose states differ after the same entry. Digests of different forms, while versions are mixed, cannot
-/// be compared.
-fn differences(reports: &[CheckReport]) -> Vec<String> {
-    let mut at: BTreeMap<u64, BTreeMap<&str, BTreeMap<&str, Vec<u64>>>> = BTreeMap::new();
+/// The first entry after which states differ: from there on all others differ. Digests of different forms, while
+/// versions are mixed, cannot be compared.
+fn difference(reports: &[CheckReport]) -> Option<String> {
+    let mut at: BTreeMap<(u64, &str), BTreeMap<&str, Vec<u64>>> = BTreeMap::new();
     for report in reports {
         for (index, digest) in &report.digests {
             let form = digest.split('.').next().unwrap_or_default();
-            let forms = at.entry(*index).or_default();
-            let camps = forms.entry(form).or_default();
-            camps.entry(digest).or_default().push(report.node_id);
+            let digests = at.entry((*index, form)).or_default();
+            digests.entry(digest).or_default().push(report.node_id);
         }
     }
-    // The first place tells most: from there on all others differ.
-    let differ = at.iter().find_map(|(index, forms)| {
-        let camps = forms.values().find(|camps| camps.len() > 1)?;
-        let camps: Vec<_> = (camps.iter())
-            .map(|(digest, nodes)| format!("{digest} on nodes {nodes:?}"))
-            .collect();
-        Some(format!(
-            "the states differ after entry {index}: {}",
-            camps.join(", ")
-        ))
-    });
-    differ.into_iter().collect()
+    let ((index, _), differ) = at.iter().find(|(_, digests)| digests.len() > 1)?;
+    let differ: Vec<_> = (differ.iter())
+        .map(|(digest, nodes)| format!("{digest} on nodes {nodes:?}"))
+        .collect();
+    Some(format!(
+        "the states differ after entry {index}: {}",
+        differ.join(", ")
+    ))
 }
 
 #[cfg(test)]
@@ -128,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn states_are_held_against_each_other_at_equal_places_and_of_equal_forms_only() {
+    fn digests_are_compared_at_equal_entries_and_of_equal_forms_only() {
         let same = [(64, "2.aa"), (128, "2.bb")];
         let other_place = [(192, "2.cc"), (128, "2.bb")];
         let other_form = [(128, "3.dd")];
@@ -137,10 +123,9 @@ mod tests {
             report(2, &other_place),
             report(3, &other_form),
         ];
-        assert!(differences(&reports).is_empty());
+        assert_eq!(difference(&reports), None);
         let differs = [report(1, &same), report(2, &[(64, "2.aa"), (128, "2.ee")])];
-        let found = differences(&differs);
-        assert_eq!(found.len(), 1);
-        assert!(found[0].contains("after entry 128"), "{found:?}");
+        let found = difference(&differs).unwrap();
+        assert!(found.contains("after entry 128"), "{found:?}");
     }
 }

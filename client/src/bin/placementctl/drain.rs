@@ -61,10 +61,7 @@ async fn each(
     let mut failed = Vec::new();
     for member in meant(admin, which, timeout).await? {
         let id = member.id;
-        let asked = async {
-            let node = admin.of(&member, timeout)?;
-            ask(&node, id).await
-        };
+        let asked = async { ask(&admin.of(&member, timeout)?, id).await };
         match asked.await {
             Ok(words) => println!("{words}"),
             Err(error) => failed.push(format!("node {id}: {error}")),
@@ -79,21 +76,16 @@ async fn meant(admin: &Admin, which: &Which, timeout: Duration) -> anyhow::Resul
     let found = survey(admin, timeout).await?;
     let leader = found.asked.leader;
     let members = found.members.into_iter().map(|(member, _)| member);
-    let (mut meant, words): (Vec<Member>, _) = match (&which.node, &which.region) {
-        (Some(node), _) => (
-            members.filter(|member| node.is(member)).collect(),
-            format!("{node} is no member of the cluster"),
-        ),
-        (None, region) => {
-            let region = region.as_deref().unwrap_or_default();
-            (
-                members.filter(|member| member.region == region).collect(),
-                format!("no member stands in the region {region:?}"),
-            )
-        }
+    let region = which.region.as_deref().unwrap_or_default();
+    let is_meant = |member: &Member| match &which.node {
+        Some(node) => node.is(member),
+        None => member.region == region,
     };
-    if meant.is_empty() {
-        bail!(words);
+    let mut meant: Vec<Member> = members.filter(is_meant).collect();
+    match &which.node {
+        Some(node) if meant.is_empty() => bail!("{node} is no member of the cluster"),
+        None if meant.is_empty() => bail!("no member stands in the region {region:?}"),
+        _ => {}
     }
     meant.sort_by_key(|member| Some(member.id) == leader);
     Ok(meant)

@@ -1,10 +1,10 @@
 //! `placementctl join-token` and `replace`: letting nodes in.
 
 use clap::{Args, Subcommand};
-use placement_client::{Admin, JoinToken};
+use placement_client::Admin;
 
 use crate::moment::moment;
-use crate::named::Named;
+use crate::named::{Named, number};
 
 #[derive(Subcommand)]
 pub(crate) enum JoinTokenAction {
@@ -48,30 +48,20 @@ pub(crate) struct ReplaceNode {
 
 pub(crate) async fn run(admin: &Admin, action: JoinTokenAction) -> anyhow::Result<()> {
     match action {
-        JoinTokenAction::Create(CreateToken {
-            ttl,
-            replace,
-            though_heard,
-        }) => {
-            let replaces = match &replace {
-                Some(named) => Some(named.number(admin).await?),
-                None => None,
-            };
-            let made = admin.create_join_token(ttl, replaces, though_heard).await?;
-            show(&made);
+        JoinTokenAction::Create(token) => {
+            let replaces = number(token.replace, admin).await?;
+            create(admin, token.ttl, replaces, token.though_heard).await?;
         }
         JoinTokenAction::List => {
-            for JoinToken {
-                id,
-                until,
-                state,
-                replaces,
-                ..
-            } in admin.join_tokens().await?
-            {
-                let place =
-                    replaces.map_or(String::new(), |old| format!(", in the place of node {old}"));
-                println!("node {id}: {state}, good until {}{place}", moment(until));
+            for token in admin.join_tokens().await? {
+                let place = token
+                    .replaces
+                    .map(|old| format!(", in the place of node {old}"));
+                let (until, place) = (moment(token.until), place.unwrap_or_default());
+                println!(
+                    "node {}: {}, good until {until}{place}",
+                    token.id, token.state
+                );
             }
         }
         JoinTokenAction::Revoke { id } => {
@@ -84,21 +74,14 @@ pub(crate) async fn run(admin: &Admin, action: JoinTokenAction) -> anyhow::Resul
 
 /// Begins to replace a member: makes the token, and says what is left to do.
 pub(crate) async fn replace(admin: &Admin, action: ReplaceNode) -> anyhow::Result<()> {
-    let ReplaceNode {
-        node,
-        ttl,
-        though_heard,
-    } = action;
+    let node = &action.node;
     let old = node.number(admin).await?;
     let members = admin.status().await?.members;
     let peers: Vec<String> = (members.into_iter())
         .filter(|member| member.id != old)
         .map(|member| member.peer)
         .collect();
-    let made = admin
-        .create_join_token(ttl, Some(old), though_heard)
-        .await?;
-    show(&made);
+    create(admin, action.ttl, Some(old), action.though_heard).await?;
     eprintln!(
         "on the machine of {node}: empty its data directory, take `node_id` and `initial_members` out of its \
          configuration, write the token to a file that only its user can read, and start\n  \
@@ -110,11 +93,18 @@ pub(crate) async fn replace(admin: &Admin, action: ReplaceNode) -> anyhow::Resul
 }
 
 /// The token alone goes to standard output.
-fn show(made: &JoinToken) {
+async fn create(
+    admin: &Admin,
+    ttl: u64,
+    replaces: Option<u64>,
+    though_heard: bool,
+) -> anyhow::Result<()> {
+    let made = admin.create_join_token(ttl, replaces, though_heard).await?;
     eprintln!(
         "a token for one node, which will be node {}; it is shown once and is good until {}",
         made.id,
         moment(made.until)
     );
-    println!("{}", made.token.as_deref().unwrap_or_default());
+    println!("{}", made.token.unwrap_or_default());
+    Ok(())
 }

@@ -3,7 +3,6 @@
 mod backup;
 mod check;
 mod drain;
-mod health;
 mod join_tokens;
 mod members;
 mod moment;
@@ -33,7 +32,7 @@ use tls::TlsAction;
 #[derive(Parser)]
 #[command(name = "placementctl", version)]
 struct Command {
-    /// Door of a node for operators: `unix:/path` on its own machine, or `https://host:port` (`http://host:port` or
+    /// Admin listener of a node: `unix:/path` on its own machine, or `https://host:port` (`http://host:port` or
     /// `host:port` if it is not secured). Give several (or separate them by commas): the first that answers is used.
     #[arg(
         long,
@@ -200,11 +199,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Action::Replace(action) => join_tokens::replace(&admin, action).await?,
         Action::Partitions { action } => partitions::run(&admin, action).await?,
         Action::TransferLeader { to } => {
-            let to = match to {
-                Some(named) => Some(named.number(&admin).await?),
-                None => None,
-            };
-            let leader = admin.transfer_leader(to).await?;
+            let leader = (admin.transfer_leader(named::number(to, &admin).await?)).await?;
             println!("node {leader} leads");
         }
         Action::Drain(which) => drain::drain(&admin, &which, timeout).await?,
@@ -221,13 +216,11 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
 
 /// `ID=HOST:PORT`.
 fn founder(text: &str) -> Result<(u64, String), String> {
-    let form = || format!("`{text}` is not ID=HOST:PORT, such as 1=10.0.0.1:18779");
-    let (id, address) = text.split_once('=').ok_or_else(form)?;
-    let id = id.parse().map_err(|_| form())?;
-    match address.is_empty() {
-        true => Err(form()),
-        false => Ok((id, address.to_owned())),
-    }
+    let parsed = match text.split_once('=') {
+        Some((id, address)) if !address.is_empty() => id.parse().ok().zip(Some(address.to_owned())),
+        _ => None,
+    };
+    parsed.ok_or_else(|| format!("`{text}` is not ID=HOST:PORT, such as 1=10.0.0.1:18779"))
 }
 
 async fn init(admin: &Admin, members: BTreeMap<u64, String>) -> anyhow::Result<()> {
@@ -238,10 +231,8 @@ async fn init(admin: &Admin, members: BTreeMap<u64, String>) -> anyhow::Result<(
         true => vec![status.node_id.to_string()],
         false => members.keys().map(u64::to_string).collect(),
     };
-    println!(
-        "cluster {cluster} is formed; its members are {}",
-        ids.join(", ")
-    );
+    let named = ids.join(", ");
+    println!("cluster {cluster} is formed; its members are {named}");
     if ids.len() == 1 {
         println!("it survives no loss: `placementctl join-token create` brings further nodes in");
     }

@@ -1,11 +1,11 @@
-//! `placementctl members`: who belongs to the cluster.
+//! `placementctl members`: the members of the cluster.
 
 use std::io::{BufRead, IsTerminal, Write};
 use std::time::Duration;
 
 use anyhow::bail;
-use clap::Subcommand;
-use placement_client::{Admin, MemberRole};
+use clap::{Args, Subcommand};
+use placement_client::{Admin, MemberRole, NodeStatus};
 
 use crate::named::Named;
 use crate::survey::{Survey, survey};
@@ -13,35 +13,27 @@ use crate::survey::{Survey, survey};
 #[derive(Subcommand)]
 pub(crate) enum MembersAction {
     /// Makes a learner that has caught up a voter.
-    Promote {
-        /// The learner, by its number or its name.
-        #[arg(value_name = "NODE")]
-        node: Named,
-        /// Although a loss is not survived then that `[cluster] survive` names.
-        #[arg(long)]
-        force: bool,
-    },
+    Promote(Change),
     /// Makes a voter a learner, which goes on serving reads and counts for no majority.
-    Demote {
-        /// The voter, by its number or its name.
-        #[arg(value_name = "NODE")]
-        node: Named,
-        /// Although a loss is not survived then that `[cluster] survive` names.
-        #[arg(long)]
-        force: bool,
-    },
+    Demote(Change),
     /// Removes a node. Its id must never be used again.
     Remove {
-        /// The node to go, by its number or its name.
-        #[arg(value_name = "NODE")]
-        node: Named,
         /// Does not ask, although the cluster survives no loss afterwards.
         #[arg(long)]
         yes: bool,
-        /// Although a loss is not survived then that `[cluster] survive` names.
-        #[arg(long)]
-        force: bool,
+        #[command(flatten)]
+        change: Change,
     },
+}
+
+#[derive(Args)]
+pub(crate) struct Change {
+    /// The node, by its number or its name.
+    #[arg(value_name = "NODE")]
+    node: Named,
+    /// Although a loss is not survived then that `[cluster] survive` names.
+    #[arg(long)]
+    force: bool,
 }
 
 pub(crate) async fn change(
@@ -49,21 +41,19 @@ pub(crate) async fn change(
     action: MembersAction,
     timeout: Duration,
 ) -> anyhow::Result<()> {
+    use MembersAction::{Demote, Promote, Remove};
+    let (Promote(change) | Demote(change) | Remove { change, .. }) = &action;
+    let (id, force) = (change.node.number(admin).await?, change.force);
     match action {
-        MembersAction::Promote { node, force } => {
-            let id = node.number(admin).await?;
+        Promote(_) => {
             admin.promote_member(id, force).await?;
             println!("node {id} is a voter");
         }
-        MembersAction::Demote { node, force } => {
-            let id = node.number(admin).await?;
+        Demote(_) => {
             admin.demote_member(id, force).await?;
             println!("node {id} is a learner");
         }
-        MembersAction::Remove { node, yes, force } => {
-            let id = node.number(admin).await?;
-            remove(admin, id, yes, force, timeout).await?;
-        }
+        Remove { yes, .. } => remove(admin, id, yes, force, timeout).await?,
     }
     Ok(())
 }
@@ -94,19 +84,12 @@ async fn remove(
 /// How many voters may still be lost once `id` is gone; `None` if it has no vote, so that nothing
 /// changes.
 fn losses_left(survey: &Survey, id: u64) -> Option<usize> {
-    let voters = survey
-        .members
-        .iter()
-        .filter(|(member, _)| member.role == MemberRole::Voter);
+    let voters = survey.members.iter();
+    let voters = voters.filter(|(member, _)| member.role == MemberRole::Voter);
     let (gone, left): (Vec<_>, Vec<_>) = voters.partition(|(member, _)| member.id == id);
-    if gone.is_empty() {
-        return None;
-    }
-    let healthy = left
-        .iter()
-        .filter(|(_, status)| status.as_ref().is_some_and(|status| status.ready))
-        .count();
-    Some(healthy.saturating_sub(left.len() / 2 + 1))
+    let is_ready = |status: &Option<NodeStatus>| status.as_ref().is_some_and(|status| status.ready);
+    let ready = left.iter().filter(|(_, status)| is_ready(status)).count();
+    (!gone.is_empty()).then(|| ready.saturating_sub(left.len() / 2 + 1))
 }
 
 /// Asks at the terminal, if there is one.

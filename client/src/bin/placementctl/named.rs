@@ -1,8 +1,6 @@
 //! Nodes as operators name them.
 
-use std::convert::Infallible;
 use std::fmt;
-use std::str::FromStr;
 
 use anyhow::bail;
 use placement_client::{Admin, Member};
@@ -14,14 +12,9 @@ pub(crate) enum Named {
     Name(String),
 }
 
-impl FromStr for Named {
-    type Err = Infallible;
-
-    fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(match text.parse() {
-            Ok(number) => Self::Number(number),
-            Err(_) => Self::Name(text.to_owned()),
-        })
+impl From<String> for Named {
+    fn from(text: String) -> Self {
+        text.parse().map_or(Self::Name(text), Self::Number)
     }
 }
 
@@ -43,7 +36,7 @@ impl Named {
         }
     }
 
-    /// The number. Who has a name is looked up at whichever node answers.
+    /// The number. A name is looked up at the first node that answers.
     pub(crate) async fn number(&self, admin: &Admin) -> anyhow::Result<u64> {
         if let Self::Number(number) = self {
             return Ok(*number);
@@ -54,5 +47,13 @@ impl Named {
             bail!("no member is called {self}; they are {}", names.join(", "));
         };
         Ok(member.id)
+    }
+}
+
+/// The number of a node that may be named.
+pub(crate) async fn number(named: Option<Named>, admin: &Admin) -> anyhow::Result<Option<u64>> {
+    match named {
+        Some(named) => Ok(Some(named.number(admin).await?)),
+        None => Ok(None),
     }
 }

@@ -1,9 +1,9 @@
 //! `placementctl partitions`: the clouds that the cluster holds.
 
 use clap::Subcommand;
-use placement_client::Admin;
+use placement_client::{Admin, Partition};
 
-use crate::table::widths;
+use crate::table::{site, table};
 
 #[derive(Subcommand)]
 pub(crate) enum PartitionsAction {
@@ -50,13 +50,11 @@ pub(crate) async fn run(admin: &Admin, action: Option<PartitionsAction>) -> anyh
     match action.unwrap_or(PartitionsAction::List) {
         PartitionsAction::List => print!("{}", list(admin).await?),
         PartitionsAction::Create { name, routes } => {
-            let Routes { hosts, prefixes } = routes;
-            admin.create_partition(&name, &hosts, &prefixes).await?;
+            (admin.create_partition(&name, &routes.hosts, &routes.prefixes)).await?;
             println!("partition {name} is made");
         }
         PartitionsAction::Route { name, routes } => {
-            let Routes { hosts, prefixes } = routes;
-            admin.route_partition(&name, &hosts, &prefixes).await?;
+            (admin.route_partition(&name, &routes.hosts, &routes.prefixes)).await?;
             println!("partition {name} is routed");
         }
         PartitionsAction::Delete { name, force } => {
@@ -68,9 +66,7 @@ pub(crate) async fn run(admin: &Admin, action: Option<PartitionsAction>) -> anyh
 }
 
 async fn list(admin: &Admin) -> anyhow::Result<String> {
-    let mut rows =
-        vec![["NAME", "PROVIDERS", "CONSUMERS", "REGION", "REQUESTS"].map(str::to_owned)];
-    for partition in admin.partitions().await? {
+    let row = |partition: Partition| {
         let requests = match (partition.id, partition.ways.is_empty()) {
             (None, _) => format!(
                 "none: `placementctl partitions create {}` makes it",
@@ -80,25 +76,18 @@ async fn list(admin: &Admin) -> anyhow::Result<String> {
             (Some(_), true) => "-".to_owned(),
             (Some(_), false) => partition.ways.join(", "),
         };
-        let region = match partition.region.is_empty() {
-            true => "-".to_owned(),
-            false => partition.region,
-        };
-        rows.push([
+        [
             partition.name,
-            partition.providers.to_string(),
-            partition.consumers.to_string(),
-            region,
+            // As wide as their headers: numbers stand on the right.
+            format!("{:>9}", partition.providers),
+            format!("{:>9}", partition.consumers),
+            site(&partition.region, ""),
             requests,
-        ]);
-    }
-    let [one, two, three, four, _] = widths(&rows);
-    let lines = rows
-        .iter()
-        .map(|[name, providers, consumers, region, requests]| {
-            format!(
-                "{name:one$}  {providers:>two$}  {consumers:>three$}  {region:four$}  {requests}\n"
-            )
-        });
-    Ok(lines.collect())
+        ]
+    };
+    let header = ["NAME", "PROVIDERS", "CONSUMERS", "REGION", "REQUESTS"];
+    Ok(table(
+        header,
+        admin.partitions().await?.into_iter().map(row),
+    ))
 }

@@ -1,16 +1,16 @@
-//! `placementctl status`: what each member says of itself.
+//! `placementctl status`: what each member reports of itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use placement_client::{Admin, Error, MeasuredRoundTrip, Member, MemberRole, NodeRole, NodeStatus};
-use serde::Serialize;
+use placement_client::{Admin, Error, Member, NodeRole, NodeStatus};
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 
 use crate::Output;
-use crate::health::{Health, NO_QUORUM};
-use crate::survey::{Survey, newest, survey};
-use crate::table::{align, site};
+use crate::survey::{Health, NO_QUORUM, Survey, survey};
+use crate::table::{site, table};
 
 /// Shows a survey. The exit code tells how the cluster is.
 pub(crate) async fn show(
@@ -49,59 +49,39 @@ struct ClusterReport {
     warnings: Vec<String>,
 }
 
-#[derive(Serialize)]
+/// One member of the membership.
 struct MemberReport {
-    id: u64,
-    name: String,
+    member: Member,
+    /// Its own status, if it answers.
+    answer: Option<NodeStatus>,
     role: String,
-    peer: String,
-    api: String,
-    admin: String,
-    region: String,
-    zone: String,
-    reachable: bool,
-    version: Option<String>,
-    ready: bool,
-    /// Why it is not ready, if it says so.
-    not_ready: Option<String>,
-    term: Option<u64>,
-    last_log: Option<u64>,
-    committed: Option<u64>,
-    applied: Option<u64>,
-    snapshot: Option<u64>,
     /// Entries that the leader has and this node has not applied.
     lag: Option<u64>,
-    last_backup: Option<u64>,
-    /// What is wrong with the backups that it makes by itself.
-    backup_problem: Option<String>,
-    disk_used_bytes: Option<u64>,
-    disk_free_bytes: Option<u64>,
-    storage_failure: Option<String>,
-    digest: Option<String>,
-    /// The highest feature level to which it agrees.
-    level_max: Option<u32>,
-    /// The ways to the others, as it has measured them.
-    round_trips: Vec<MeasuredRoundTrip>,
-    /// Why the times of elections do not fit them.
-    round_trip_problem: Option<String>,
-    /// How far its wall clock is ahead, if it is too far.
-    clock_problem: Option<String>,
 }
 
 impl ClusterReport {
     fn new(survey: &Survey) -> Self {
-        let newest = newest(&survey.asked, &survey.members);
+        let newest = survey.newest();
+        let leads = |status: &&NodeStatus| Some(status.node_id) == newest.leader;
         let head = survey
-            .members
-            .iter()
-            .filter_map(|(_, status)| status.as_ref())
-            .find(|status| Some(status.node_id) == newest.leader)
-            .and_then(|status| status.last_log);
-        let members = survey
-            .members
-            .iter()
-            .map(|(member, answer)| MemberReport::new(member, answer.as_ref(), newest, head))
-            .collect();
+            .answers()
+            .find(leads)
+            .and_then(|leader| leader.last_log);
+        let report = |(member, answer): &(Member, Option<NodeStatus>)| {
+            let role = match answer {
+                Some(status) if is_superseded(status, newest) => "superseded".to_owned(),
+                Some(status) => format!("{:?}", status.role).to_lowercase(),
+                None => format!("{:?}", member.role).to_lowercase(),
+            };
+            let lag = head.zip(answer.as_ref().and_then(|status| status.applied));
+            MemberReport {
+                member: member.clone(),
+                answer: answer.clone(),
+                role,
+                lag: lag.map(|(head, applied)| head.saturating_sub(applied)),
+            }
+        };
+        let members = survey.members.iter().map(report).collect();
         Self {
             cluster_id: newest.cluster_id.clone(),
             leader: newest.leader,
@@ -115,48 +95,41 @@ impl ClusterReport {
     }
 
     fn text(&self) -> String {
-        let leader = self
-            .leader
-            .map_or("none".to_owned(), |leader| format!("node {leader}"));
         let cluster = self.cluster_id.as_deref().unwrap_or("not formed");
-        let level = self
-            .level
-            .map_or(String::new(), |level| format!("   feature level {level}"));
-        let partitions = match self.partitions.is_empty() {
-            true => String::new(),
-            false => format!("partitions default, {}\n", self.partitions.join(", ")),
-        };
-        let head = format!(
-            "cluster {cluster}   leader {leader}   term {}{level}\n{partitions}",
-            self.term
-        );
-        let mut rows = vec![MemberReport::HEADER.map(str::to_owned)];
-        rows.extend(self.members.iter().map(MemberReport::row));
-        let table = match self.members.is_empty() {
-            true => String::new(),
-            false => align(&rows) + "\n",
-        };
-        let warnings = self
-            .warnings
-            .iter()
-            .map(|words| format!("warning: {words}\n"));
-        let warnings: String = warnings.collect();
-        format!("{head}\n{table}{}{warnings}", self.health.words())
+        let leader = self.leader.map(|leader| format!("node {leader}"));
+        let leader = leader.as_deref().unwrap_or("none");
+        let mut text = format!("cluster {cluster}   leader {leader}   term {}", self.term);
+        if let Some(level) = self.level {
+            text += &format!("   feature level {level}");
+        }
+        text += "\n";
+        if !self.partitions.is_empty() {
+            text += &format!("partitions default, {}\n", self.partitions.join(", "));
+        }
+        text += "\n";
+        if let Some(first) = self.members.first() {
+            let header = first.columns().map(|(name, _)| name);
+            let rows = self.members.iter();
+            let rows = rows.map(|member| member.columns().map(|(_, cell)| cell));
+            text += &(table(header, rows) + "\n");
+        }
+        text += &self.health.text();
+        for warning in &self.warnings {
+            text += &format!("warning: {warning}\n");
+        }
+        text
     }
 }
 
 /// What is not as it should be although clients are served.
 fn warnings(survey: &Survey, newest: &NodeStatus) -> Vec<String> {
-    let answers: Vec<&NodeStatus> = (survey.members.iter())
-        .filter_map(|(_, status)| status.as_ref())
-        .collect();
+    let answers: Vec<&NodeStatus> = survey.answers().collect();
     let mut warnings = Vec::new();
     for status in &answers {
         let id = status.node_id;
         if is_superseded(status, newest) {
-            let leader = newest
-                .leader
-                .map_or("another node".to_owned(), |id| format!("node {id}"));
+            let leader = newest.leader.map(|id| format!("node {id}"));
+            let leader = leader.as_deref().unwrap_or("another node");
             warnings.push(format!(
                 "node {id} takes itself for the leader of term {}, but {leader} leads in term {}: its disk or its \
                  network hangs",
@@ -166,21 +139,17 @@ fn warnings(survey: &Survey, newest: &NodeStatus) -> Vec<String> {
         if let Some(words) = &status.backup_problem {
             warnings.push(format!("backups of node {id}: {words}"));
         }
-        for words in [
+        let problems = [
             &status.round_trip_problem,
             &status.routing_problem,
             &status.clock_problem,
-        ] {
-            warnings.extend(words.iter().map(|words| format!("node {id}: {words}")));
-        }
+        ];
+        let problems = problems.into_iter().flatten();
+        warnings.extend(problems.map(|words| format!("node {id}: {words}")));
     }
     warnings.extend(differences(&answers));
-    let all_say = |of: fn(&NodeStatus) -> bool| {
-        !answers.is_empty()
-            && answers.len() == survey.members.len()
-            && answers.iter().all(|one| of(one))
-    };
-    if all_say(|status| !status.makes_backups) {
+    let all_answer = !answers.is_empty() && answers.len() == survey.members.len();
+    if all_answer && answers.iter().all(|status| !status.makes_backups) {
         warnings.push(
             "no node makes backups: set [backup] directory on one node at least, or take them with `placementctl \
              backup`"
@@ -190,11 +159,8 @@ fn warnings(survey: &Survey, newest: &NodeStatus) -> Vec<String> {
     let is_unbound = |status: &&&NodeStatus| {
         !status.settings.is_empty() && !status.settings.contains_key("cluster_id")
     };
-    let unbound: Vec<u64> = answers
-        .iter()
-        .filter(is_unbound)
-        .map(|status| status.node_id)
-        .collect();
+    let unbound = answers.iter().filter(is_unbound);
+    let unbound: Vec<u64> = unbound.map(|status| status.node_id).collect();
     if let (false, Some(cluster)) = (unbound.is_empty(), &newest.cluster_id) {
         warnings.push(format!(
             "{} could form another cluster if its data directory were empty: set cluster_id = {cluster:?}",
@@ -206,24 +172,23 @@ fn warnings(survey: &Survey, newest: &NodeStatus) -> Vec<String> {
 
 /// The settings in which nodes differ that are to be the same on all of them.
 fn differences(answers: &[&NodeStatus]) -> Vec<String> {
-    let said = || answers.iter().filter(|status| !status.settings.is_empty());
-    let keys: BTreeSet<&String> = said().flat_map(|status| status.settings.keys()).collect();
+    let known = || answers.iter().filter(|status| !status.settings.is_empty());
+    let keys: BTreeSet<&String> = known().flat_map(|status| status.settings.keys()).collect();
     let mut differences = Vec::new();
     for key in keys {
-        // Such a table may be missing as a whole. Other settings are not said where they are of no use.
+        // Such a table may be missing as a whole. Other settings are not reported where they are of no use.
         let is_of_partition = key.starts_with("partitions.");
         let mut values: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
-        for status in said() {
+        for status in known() {
             let value = status.settings.get(key).map(String::as_str);
             if let Some(value) = value.or(is_of_partition.then_some("not set")) {
                 values.entry(value).or_default().push(status.node_id);
             }
         }
         if values.len() > 1 {
-            let values = values
-                .iter()
-                .map(|(value, ids)| format!("{value} on {}", nodes(ids)));
-            let values: Vec<_> = values.collect();
+            let values: Vec<_> = (values.iter())
+                .map(|(value, ids)| format!("{value} on {}", nodes(ids)))
+                .collect();
             differences.push(format!(
                 "{key} is to be the same on all nodes, and is {}",
                 values.join(", ")
@@ -246,108 +211,82 @@ fn is_superseded(status: &NodeStatus, newest: &NodeStatus) -> bool {
 }
 
 impl MemberReport {
-    const HEADER: [&str; 16] = [
-        "NODE",
-        "NAME",
-        "SITE",
-        "ROLE",
-        "READY",
-        "VERSION",
-        "LEVEL",
-        "API",
-        "TERM",
-        "LAST LOG",
-        "COMMITTED",
-        "APPLIED",
-        "SNAPSHOT",
-        "LAG",
-        "DISK USED",
-        "DISK FREE",
-    ];
-
-    fn new(
-        member: &Member,
-        answer: Option<&NodeStatus>,
-        newest: &NodeStatus,
-        head: Option<u64>,
-    ) -> Self {
-        let applied = answer.and_then(|status| status.applied);
-        let membership = match member.role {
-            MemberRole::Voter => "voter",
-            MemberRole::Learner => "learner",
-        };
-        let role = match answer {
-            None => membership.to_owned(),
-            Some(status) if is_superseded(status, newest) => "superseded".to_owned(),
-            Some(status) => format!("{:?}", status.role).to_lowercase(),
-        };
-        Self {
-            id: member.id,
-            name: member.name.clone(),
-            role,
-            peer: member.peer.clone(),
-            api: member.api.clone(),
-            admin: member.admin.clone(),
-            region: member.region.clone(),
-            zone: member.zone.clone(),
-            reachable: answer.is_some(),
-            version: answer.map(|status| status.version.clone()),
-            ready: answer.is_some_and(|status| status.ready),
-            not_ready: answer.and_then(|status| status.not_ready.clone()),
-            term: answer.map(|status| status.term),
-            last_log: answer.and_then(|status| status.last_log),
-            committed: answer.and_then(|status| status.committed),
-            applied,
-            snapshot: answer.and_then(|status| status.snapshot),
-            lag: head
-                .zip(applied)
-                .map(|(head, applied)| head.saturating_sub(applied)),
-            last_backup: answer.and_then(|status| status.last_backup),
-            backup_problem: answer.and_then(|status| status.backup_problem.clone()),
-            disk_used_bytes: answer.and_then(|status| status.disk_used_bytes),
-            disk_free_bytes: answer.and_then(|status| status.disk_free_bytes),
-            storage_failure: answer.and_then(|status| status.storage_failure.clone()),
-            digest: answer.and_then(|status| status.digest.clone()),
-            level_max: answer.map(|status| status.level_max),
-            round_trip_problem: answer.and_then(|status| status.round_trip_problem.clone()),
-            clock_problem: answer.and_then(|status| status.clock_problem.clone()),
-            round_trips: answer.map_or_else(Vec::new, |status| status.round_trips.clone()),
-        }
+    /// A number of its status, if it answers.
+    fn number(&self, of: fn(&NodeStatus) -> Option<u64>) -> Option<u64> {
+        self.answer.as_ref().and_then(of)
     }
 
-    fn row(&self) -> [String; 16] {
-        let number = |value: Option<u64>| value.map_or("-".to_owned(), |value| value.to_string());
-        let room = |value: Option<u64>| value.map_or("-".to_owned(), bytes);
-        let role = match (self.reachable, &self.storage_failure) {
-            (false, _) => format!("{} (unreachable)", self.role),
-            (true, Some(_)) => format!("{} (failed)", self.role),
-            (true, None) => self.role.clone(),
+    /// The columns of the table, each with its header.
+    fn columns(&self) -> [(&'static str, String); 16] {
+        let Self { member, answer, .. } = self;
+        let text = |value: Option<u64>| value.map_or("-".to_owned(), |value| value.to_string());
+        let number = |of| text(self.number(of));
+        let room = |of| self.number(of).map_or("-".to_owned(), bytes);
+        let named = |text: &str| if text.is_empty() { "-" } else { text }.to_owned();
+        let role = match answer {
+            None => format!("{} (unreachable)", self.role),
+            Some(status) if status.storage_failure.is_some() => format!("{} (failed)", self.role),
+            Some(_) => self.role.clone(),
         };
-        let ready = match self.ready {
-            true => "yes",
-            false => "no",
-        };
+        let is_ready = answer.as_ref().is_some_and(|status| status.ready);
+        let version = answer.as_ref().map(|status| status.version.as_str());
         [
-            self.id.to_string(),
-            match self.name.as_str() {
-                "" => "-".to_owned(),
-                name => name.to_owned(),
-            },
-            site(&self.region, &self.zone),
-            role,
-            ready.to_owned(),
-            self.version.clone().unwrap_or("-".to_owned()),
-            number(self.level_max.map(u64::from)),
-            self.api.clone(),
-            number(self.term),
-            number(self.last_log),
-            number(self.committed),
-            number(self.applied),
-            number(self.snapshot),
-            number(self.lag),
-            room(self.disk_used_bytes),
-            room(self.disk_free_bytes),
+            ("NODE", member.id.to_string()),
+            ("NAME", named(&member.name)),
+            ("SITE", site(&member.region, &member.zone)),
+            ("ROLE", role),
+            ("READY", if is_ready { "yes" } else { "no" }.to_owned()),
+            ("VERSION", named(version.unwrap_or_default())),
+            ("LEVEL", number(|status| Some(status.level_max.into()))),
+            ("API", member.api.clone()),
+            ("TERM", number(|status| Some(status.term))),
+            ("LAST LOG", number(|status| status.last_log)),
+            ("COMMITTED", number(|status| status.committed)),
+            ("APPLIED", number(|status| status.applied)),
+            ("SNAPSHOT", number(|status| status.snapshot)),
+            ("LAG", text(self.lag)),
+            ("DISK USED", room(|status| status.disk_used_bytes)),
+            ("DISK FREE", room(|status| status.disk_free_bytes)),
         ]
+    }
+}
+
+/// What it is in the membership, and what it reports; null where it does not.
+impl Serialize for MemberReport {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { member, answer, .. } = self;
+        let nothing = NodeStatus::default();
+        let status = answer.as_ref().unwrap_or(&nothing);
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("id", &member.id)?;
+        map.serialize_entry("name", &member.name)?;
+        map.serialize_entry("role", &self.role)?;
+        map.serialize_entry("peer", &member.peer)?;
+        map.serialize_entry("api", &member.api)?;
+        map.serialize_entry("admin", &member.admin)?;
+        map.serialize_entry("region", &member.region)?;
+        map.serialize_entry("zone", &member.zone)?;
+        map.serialize_entry("reachable", &answer.is_some())?;
+        map.serialize_entry("version", &answer.as_ref().map(|status| &status.version))?;
+        map.serialize_entry("ready", &status.ready)?;
+        map.serialize_entry("not_ready", &status.not_ready)?;
+        map.serialize_entry("term", &self.number(|status| Some(status.term)))?;
+        map.serialize_entry("last_log", &status.last_log)?;
+        map.serialize_entry("committed", &status.committed)?;
+        map.serialize_entry("applied", &status.applied)?;
+        map.serialize_entry("snapshot", &status.snapshot)?;
+        map.serialize_entry("lag", &self.lag)?;
+        map.serialize_entry("last_backup", &status.last_backup)?;
+        map.serialize_entry("backup_problem", &status.backup_problem)?;
+        map.serialize_entry("disk_used_bytes", &status.disk_used_bytes)?;
+        map.serialize_entry("disk_free_bytes", &status.disk_free_bytes)?;
+        map.serialize_entry("storage_failure", &status.storage_failure)?;
+        map.serialize_entry("digest", &status.digest)?;
+        map.serialize_entry("level_max", &answer.as_ref().map(|status| status.level_max))?;
+        map.serialize_entry("round_trips", &status.round_trips)?;
+        map.serialize_entry("round_trip_problem", &status.round_trip_problem)?;
+        map.serialize_entry("clock_problem", &status.clock_problem)?;
+        map.end()
     }
 }
 
@@ -368,10 +307,10 @@ fn bytes(count: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use placement_client::NodeRole;
+    use placement_client::MemberRole;
 
     use super::*;
-    use crate::health::Condition;
+    use crate::survey::Condition;
 
     fn member(id: u64) -> Member {
         Member {
@@ -436,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn of_those_in_one_term_the_leader_knows_the_members_best() {
+    fn the_leader_of_the_last_term_knows_the_members_best() {
         let mut leader = status(1, NodeRole::Leader, 50);
         leader.members.push(member(4));
         let answers = [
@@ -445,15 +384,13 @@ mod tests {
             Some(status(3, NodeRole::Follower, 49)),
         ];
         let survey = survey(answers);
-        let known = newest(&survey.asked, &survey.members);
-        assert_eq!(known.members, leader.members);
+        assert_eq!(survey.newest().members, leader.members);
 
         // Without its word the longest log counts.
         let mut ahead = status(2, NodeRole::Follower, 50);
         ahead.members.push(member(4));
         let survey = self::survey([None, Some(ahead.clone()), follower(3)]);
-        let known = newest(&survey.asked, &survey.members);
-        assert_eq!(known.members, ahead.members);
+        assert_eq!(survey.newest().members, ahead.members);
     }
 
     fn leader() -> Option<NodeStatus> {
@@ -474,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_member_is_shown_and_lag_is_counted_from_the_leader() {
+    fn a_silent_member_is_shown_and_lag_counts_from_the_leader() {
         let report = ClusterReport::new(&survey([leader(), follower(2), None]));
         assert_eq!(report.leader, Some(1));
         assert_eq!(report.members[1].lag, Some(3));
@@ -487,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn trouble_with_backups_is_a_warning() {
+    fn backup_problems_are_warnings() {
         let mut answers = [leader(), follower(2), follower(3)];
         if let Some(status) = &mut answers[1] {
             status.backup_problem = Some("no backup is made: full".to_owned());
@@ -502,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_leaders_the_one_of_the_later_term_leads() {
+    fn a_leader_of_an_earlier_term_is_superseded() {
         let mut hung = status(1, NodeRole::Leader, 50);
         let mut leads = status(2, NodeRole::Leader, 51);
         let mut follows = status(3, NodeRole::Follower, 51);
@@ -556,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_without_backups_and_nodes_that_are_not_bound_are_warned_of() {
+    fn missing_backups_and_unbound_nodes_are_warnings() {
         let unsafe_ones = || {
             [leader(), follower(2), follower(3)].map(|answer| {
                 answer.map(|status| NodeStatus {
@@ -582,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_line_says_how_many_more_may_be_lost() {
+    fn health_counts_the_members_that_may_be_lost() {
         for (answers, condition, words) in [
             (
                 [leader(), follower(2), follower(3)],
@@ -609,7 +546,7 @@ mod tests {
         ] {
             let health = Health::of(&survey(answers));
             assert_eq!(health.condition, condition);
-            assert!(health.words().starts_with(words), "{}", health.words());
+            assert!(health.text().starts_with(words), "{}", health.text());
         }
     }
 }

@@ -1,24 +1,26 @@
 //! Rows in columns.
 
-/// Each column as wide as its widest cell.
-pub(crate) fn align<const N: usize>(rows: &[[String; N]]) -> String {
-    let widths = widths(rows);
+use std::array;
+use std::iter::once;
+
+/// A header and rows, each column as wide as its widest cell.
+pub(crate) fn table<const N: usize>(
+    header: [&str; N],
+    rows: impl IntoIterator<Item = [String; N]>,
+) -> String {
+    let header = header.map(str::to_owned);
+    let rows: Vec<[String; N]> = once(header).chain(rows).collect();
+    let widths: [_; N] = array::from_fn(|column| rows.iter().map(|row| row[column].len()).max());
     let mut text = String::new();
-    for row in rows {
-        let line: Vec<_> = row
-            .iter()
-            .zip(widths)
-            .map(|(cell, width)| format!("{cell:<width$}"))
+    for row in &rows {
+        let cells = row.iter().zip(widths);
+        let cells: Vec<_> = cells
+            .map(|(cell, width)| format!("{cell:<0$}", width.unwrap_or(0)))
             .collect();
-        text.push_str(line.join("  ").trim_end());
-        text.push('\n');
+        text += cells.join("  ").trim_end();
+        text += "\n";
     }
     text
-}
-
-/// The widest cell of each column.
-pub(crate) fn widths<const N: usize>(rows: &[[String; N]]) -> [usize; N] {
-    std::array::from_fn(|column| rows.iter().map(|row| row[column].len()).max().unwrap_or(0))
 }
 
 /// `REGION/ZONE`, or the one that is named, or a dash.

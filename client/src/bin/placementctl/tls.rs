@@ -1,20 +1,20 @@
 //! `placementctl tls`: the authority of a cluster, and certificates that it vouches for.
 
-use std::fmt::Write as _;
 use std::fs::{self, OpenOptions};
-use std::io::Write as _;
+use std::io::Write;
 use std::net::IpAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, Subcommand};
+use rcgen::ExtendedKeyUsagePurpose::{self, ClientAuth, ServerAuth};
 use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
-    Issuer, KeyPair, KeyUsagePurpose, SanType,
+    BasicConstraints, Certificate, CertificateParams, DistinguishedName, DnType, IsCa, Issuer,
+    KeyPair, KeyUsagePurpose, SanType,
 };
 use time::{Duration, OffsetDateTime};
-use x509_parser::prelude::{FromDer, GeneralName, ParsedExtension, Pem, X509Certificate};
+use x509_parser::prelude::{FromDer, GeneralName, Pem, X509Certificate};
 
 /// Clocks differ: a certificate counts from this long before it is made.
 const BEFORE: Duration = Duration::hours(1);
@@ -41,7 +41,7 @@ pub(crate) enum TlsAction {
     /// Makes a certificate and its key, in the directory of the authority.
     #[command(subcommand)]
     Issue(Whose),
-    /// Tells what is in certificate files.
+    /// Shows what is in certificate files.
     Show {
         /// PEM files.
         #[arg(required = true)]
@@ -85,27 +85,19 @@ pub(crate) fn run(action: TlsAction) -> anyhow::Result<()> {
     match action {
         TlsAction::Init { dir, name, days } => init(&dir, &name, days),
         TlsAction::Issue(Whose::Node { id, hosts, from }) => {
-            let own = [
-                format!("node-{id}.placement.internal"),
-                "peer.placement.internal".to_owned(),
-            ];
-            let names = (own.into_iter().chain(hosts))
-                .map(|name| subject_name(&name))
-                .collect::<anyhow::Result<_>>()?;
-            let roles = vec![
-                ExtendedKeyUsagePurpose::ServerAuth,
-                ExtendedKeyUsagePurpose::ClientAuth,
-            ];
-            issue(&from, &format!("node-{id}"), names, roles)
+            let name = format!("node-{id}");
+            let mut names = vec![format!("{name}.placement.internal")];
+            names.push("peer.placement.internal".to_owned());
+            names.extend(hosts);
+            issue(&from, &name, &names, vec![ServerAuth, ClientAuth])
         }
         TlsAction::Issue(Whose::Admin { name, from }) => {
             let file_name = |char: char| char.is_ascii_alphanumeric() || "-_.@".contains(char);
             if name.is_empty() || !name.chars().all(file_name) {
                 bail!("{name:?} is no name for a file: use letters, digits and -_.@");
             }
-            let names = vec![subject_name("admin.placement.internal")?];
-            let roles = vec![ExtendedKeyUsagePurpose::ClientAuth];
-            issue(&from, &format!("admin-{name}"), names, roles)
+            let names = ["admin.placement.internal".to_owned()];
+            issue(&from, &format!("admin-{name}"), &names, vec![ClientAuth])
         }
         TlsAction::Show { files } => {
             for file in files {
@@ -117,19 +109,15 @@ pub(crate) fn run(action: TlsAction) -> anyhow::Result<()> {
 }
 
 fn init(dir: &Path, name: &str, days: u32) -> anyhow::Result<()> {
-    let mut params = lasting(days)?;
-    params.distinguished_name = called(name);
+    let mut params = params(name, days)?;
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     let key = KeyPair::generate()?;
     let certificate = params.self_signed(&key)?;
     fs::create_dir_all(dir).with_context(|| dir.display().to_string())?;
-    write(&dir.join(AUTHORITY_KEY), &key.serialize_pem(), 0o600)?;
-    write(&dir.join(AUTHORITY), &certificate.pem(), 0o644)?;
+    let (authority, key) = write(dir, "ca", &certificate, &key)?;
     println!(
-        "{} vouches for the nodes and operators of one cluster; keep {} where no node is",
-        dir.join(AUTHORITY).display(),
-        dir.join(AUTHORITY_KEY).display()
+        "{authority} vouches for the nodes and operators of one cluster; keep {key} where no node is"
     );
     Ok(())
 }
@@ -137,53 +125,41 @@ fn init(dir: &Path, name: &str, days: u32) -> anyhow::Result<()> {
 fn issue(
     from: &From,
     name: &str,
-    names: Vec<SanType>,
+    names: &[String],
     roles: Vec<ExtendedKeyUsagePurpose>,
 ) -> anyhow::Result<()> {
     let dir = &from.dir;
     let read = |file: &str| {
         let file = dir.join(file);
-        fs::read_to_string(&file).with_context(|| {
-            format!(
-                "{}: is there no authority yet (`tls init`)?",
-                file.display()
-            )
-        })
+        let shown = file.display();
+        fs::read_to_string(&file)
+            .with_context(|| format!("{shown}: is there no authority yet (`tls init`)?"))
     };
     let key = KeyPair::from_pem(&read(AUTHORITY_KEY)?).context(AUTHORITY_KEY)?;
     let authority = Issuer::from_ca_cert_pem(&read(AUTHORITY)?, key).context(AUTHORITY)?;
-    let mut params = lasting(from.days)?;
-    params.distinguished_name = called(name);
-    params.subject_alt_names = names;
+    let mut params = params(name, from.days)?;
+    let names = names.iter().map(|name| subject_name(name));
+    params.subject_alt_names = names.collect::<anyhow::Result<_>>()?;
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages = roles;
     params.use_authority_key_identifier_extension = true;
     let key = KeyPair::generate()?;
     let certificate = params.signed_by(&key, &authority)?;
-    let (certificate_file, key_file) = (
-        dir.join(format!("{name}.pem")),
-        dir.join(format!("{name}-key.pem")),
-    );
-    write(&key_file, &key.serialize_pem(), 0o600)?;
-    write(&certificate_file, &certificate.pem(), 0o644)?;
-    println!("{}, {}", certificate_file.display(), key_file.display());
+    let (certificate, key) = write(dir, name, &certificate, &key)?;
+    println!("{certificate}, {key}");
     Ok(())
 }
 
-fn lasting(days: u32) -> anyhow::Result<CertificateParams> {
+/// The parameters of a certificate that counts for so many days from now.
+fn params(name: &str, days: u32) -> anyhow::Result<CertificateParams> {
     let now = OffsetDateTime::now_utc();
     let mut params = CertificateParams::default();
     params.not_before = now - BEFORE;
-    params.not_after = now
-        .checked_add(Duration::days(days.into()))
+    params.not_after = (now.checked_add(Duration::days(days.into())))
         .ok_or_else(|| anyhow!("--days {days} is beyond the calendar"))?;
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, name);
     Ok(params)
-}
-
-fn called(name: &str) -> DistinguishedName {
-    let mut called = DistinguishedName::new();
-    called.push(DnType::CommonName, name);
-    called
 }
 
 fn subject_name(name: &str) -> anyhow::Result<SanType> {
@@ -195,68 +171,75 @@ fn subject_name(name: &str) -> anyhow::Result<SanType> {
     }
 }
 
-/// A new file. One that is there stays as it is: somebody may be using it.
-fn write(file: &Path, text: &str, mode: u32) -> anyhow::Result<()> {
-    let mut open = OpenOptions::new();
-    open.write(true).create_new(true).mode(mode);
-    (open.open(file))
-        .and_then(|mut open| open.write_all(text.as_bytes()))
-        .with_context(|| format!("cannot make {}", file.display()))
+/// Writes a certificate and its key, and gives the names of the files. An existing file is not changed: it may be in
+/// use.
+fn write(
+    dir: &Path,
+    name: &str,
+    certificate: &Certificate,
+    key: &KeyPair,
+) -> anyhow::Result<(String, String)> {
+    let write = |end: &str, text: String, mode: u32| {
+        let file = dir.join(format!("{name}{end}"));
+        let mut options = OpenOptions::new();
+        let new = options.write(true).create_new(true).mode(mode).open(&file);
+        new.and_then(|mut new| new.write_all(text.as_bytes()))
+            .with_context(|| format!("cannot make {}", file.display()))?;
+        anyhow::Ok(file.display().to_string())
+    };
+    let key = write("-key.pem", key.serialize_pem(), 0o600)?;
+    Ok((write(".pem", certificate.pem(), 0o644)?, key))
 }
 
 /// What is in a file, as text.
 fn show(file: &Path, now: OffsetDateTime) -> anyhow::Result<String> {
-    let of_file = || file.display().to_string();
-    let bytes = fs::read(file).with_context(of_file)?;
+    let file_name = file.display().to_string();
+    let bytes = fs::read(file).with_context(|| file_name.clone())?;
     let mut text = String::new();
     for pem in Pem::iter_from_buffer(&bytes) {
-        let pem = pem.with_context(of_file)?;
+        let pem = pem.with_context(|| file_name.clone())?;
         if pem.label != "CERTIFICATE" {
-            writeln!(text, "{}: {}", file.display(), pem.label.to_lowercase())?;
+            text += &format!("{file_name}: {}\n", pem.label.to_lowercase());
             continue;
         }
         let (_, certificate) = X509Certificate::from_der(&pem.contents)
-            .map_err(|error| anyhow!("{}: {error}", file.display()))?;
+            .map_err(|error| anyhow!("{file_name}: {error}"))?;
         let ends = certificate.validity().not_after.to_datetime();
         let standing = match ends - now {
             left if left < Duration::ZERO => " (EXPIRED)",
             left if left < SOON => " (ends soon)",
             _ => "",
         };
-        writeln!(text, "{}: {}", file.display(), certificate.subject())?;
-        writeln!(text, "  issued by: {}", certificate.issuer())?;
-        writeln!(text, "  counts until: {ends}{standing}")?;
+        let (subject, issuer) = (certificate.subject(), certificate.issuer());
+        text += &format!("{file_name}: {subject}\n  issued by: {issuer}\n");
+        text += &format!("  counts until: {ends}{standing}\n");
         for name in names(&certificate) {
-            writeln!(text, "  for: {name}")?;
+            text += &format!("  for: {name}\n");
         }
         if certificate.is_ca() {
-            writeln!(text, "  vouches for others")?;
+            text += "  vouches for others\n";
         }
     }
     match text.is_empty() {
-        true => bail!("{}: there is no certificate in it", file.display()),
+        true => bail!("{file_name}: there is no certificate in it"),
         false => Ok(text),
     }
 }
 
 fn names(certificate: &X509Certificate<'_>) -> Vec<String> {
-    let mut names = Vec::new();
-    for extension in certificate.extensions() {
-        let ParsedExtension::SubjectAlternativeName(found) = extension.parsed_extension() else {
-            continue;
-        };
-        names.extend(found.general_names.iter().map(|name| match name {
+    let found = certificate.subject_alternative_name().ok().flatten();
+    let names = found.iter().flat_map(|found| &found.value.general_names);
+    names
+        .map(|name| match name {
             GeneralName::DNSName(name) => (*name).to_owned(),
             GeneralName::IPAddress(bytes) => address(bytes),
             other => other.to_string(),
-        }));
-    }
-    names
+        })
+        .collect()
 }
 
 fn address(bytes: &[u8]) -> String {
     let four = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
-    let six = <[u8; 16]>::try_from(bytes).map(IpAddr::from);
-    four.or(six)
-        .map_or_else(|_| format!("{bytes:?}"), |address| address.to_string())
+    let address = four.or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from));
+    address.map_or_else(|_| format!("{bytes:?}"), |address| address.to_string())
 }

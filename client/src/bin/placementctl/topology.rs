@@ -2,13 +2,10 @@
 
 use std::process::ExitCode;
 
-use placement_client::{Admin, FailureDomain, Loss, Reads, SiteCosts, Topology};
+use placement_client::{Admin, FailureDomain, Loss, PartitionCosts, Reads, SiteCosts, Topology};
 
 use crate::Output;
-use crate::table::{align, site};
-
-/// The exit code when a loss is not survived that is to be.
-const NOT_AS_WANTED: u8 = 1;
+use crate::table::{site, table};
 
 pub(crate) async fn show(admin: &Admin, output: Output) -> anyhow::Result<ExitCode> {
     let topology = admin.topology().await?;
@@ -16,14 +13,14 @@ pub(crate) async fn show(admin: &Admin, output: Output) -> anyhow::Result<ExitCo
         Output::Json => println!("{}", serde_json::to_string_pretty(&topology)?),
         Output::Table => print!("{}", text(&topology)),
     }
-    Ok(match is_as_wanted(&topology) {
+    Ok(match is_as_configured(&topology) {
         true => ExitCode::SUCCESS,
-        false => ExitCode::from(NOT_AS_WANTED),
+        false => ExitCode::FAILURE,
     })
 }
 
 /// Whether the loss is survived that is to be.
-fn is_as_wanted(topology: &Topology) -> bool {
+fn is_as_configured(topology: &Topology) -> bool {
     let survives = &topology.survives;
     match topology.survive.as_str() {
         "region" => survives.region,
@@ -45,49 +42,41 @@ fn text(topology: &Topology) -> String {
 
 /// A line a site: its nodes, with a star for those that vote, and its costs.
 fn sites(topology: &Topology) -> String {
-    let mut rows = vec![["SITE", "NODES", "READ", "WRITE"].map(str::to_owned)];
-    for one in &topology.sites {
+    let row = |one: &SiteCosts| {
         let nodes: Vec<String> = one.nodes.iter().map(|node| name(topology, *node)).collect();
-        rows.push([
+        [
             site(&one.region, &one.zone),
             nodes.join(" "),
             cost(one.linearizable_ms),
             cost(one.write_ms),
-        ]);
-    }
-    format!(
-        "{}* votes, ! does not answer; READ is linearizable, other reads do not wait\n",
-        align(&rows)
-    )
+        ]
+    };
+    let header = ["SITE", "NODES", "READ", "WRITE"];
+    table(header, topology.sites.iter().map(row))
+        + "* votes, ! does not answer; READ is linearizable, other reads do not wait\n"
 }
 
-/// A line a cloud of which it is said where it is.
+/// A line a cloud whose region is configured.
 fn clouds(topology: &Topology) -> String {
     if topology.partitions.is_empty() {
         return String::new();
     }
-    let mut rows = vec![["PARTITION", "REGION", "READ", "WRITE"].map(str::to_owned)];
-    for one in &topology.partitions {
-        rows.push([
-            one.name.clone(),
-            one.region.clone(),
-            cost(one.linearizable_ms),
-            cost(one.write_ms),
-        ]);
-    }
-    format!("\n{}", align(&rows))
+    let row = |one: &PartitionCosts| {
+        let [read, write] = [one.linearizable_ms, one.write_ms].map(cost);
+        [one.name.clone(), one.region.clone(), read, write]
+    };
+    let header = ["PARTITION", "REGION", "READ", "WRITE"];
+    format!("\n{}", table(header, topology.partitions.iter().map(row)))
 }
 
 fn name(topology: &Topology, node: u64) -> String {
     let member = topology.members.iter().find(|member| member.node == node);
+    let votes = member.is_some_and(|member| member.votes);
+    let is_silent = !member.is_some_and(|member| member.heard);
     let leads = topology.leader == Some(node);
-    let (votes, heard) = member.map_or((false, false), |member| (member.votes, member.heard));
-    let marks = [(votes, "*"), (leads, " (leads)"), (!heard, "!")];
-    let marks = marks
-        .into_iter()
-        .filter(|(is, _)| *is)
-        .map(|(_, mark)| mark);
-    format!("{node}{}", marks.collect::<String>())
+    let marks = [(votes, "*"), (leads, " (leads)"), (is_silent, "!")];
+    let marks = marks.map(|(is, mark)| if is { mark } else { "" });
+    format!("{node}{}", marks.concat())
 }
 
 fn cost(ms: Option<f64>) -> String {
@@ -111,18 +100,16 @@ fn round_trips(topology: &Topology) -> String {
         for other in &topology.sites[index..] {
             if let Some(ms) = between(one, other) {
                 let names = [one, other].map(|one| site(&one.region, &one.zone));
-                rows.push([names.join(" - "), format!("{ms:.1} ms")]);
+                rows.push([names.join(" - "), cost(Some(ms))]);
             }
         }
     }
-    let mut all = vec![["BETWEEN", "ROUND TRIP"].map(str::to_owned)];
-    all.extend(rows);
-    align(&all)
+    table(["BETWEEN", "ROUND TRIP"], rows)
 }
 
 /// A line for each loss. Zones and regions with the same nodes as another line are left out.
 fn losses(topology: &Topology) -> String {
-    let mut rows = vec![["LOSS", "NODES", "WRITES", "READS"].map(str::to_owned)];
+    let mut rows = Vec::new();
     let mut shown = Vec::new();
     let mut losses: Vec<&Loss> = topology.losses.iter().collect();
     // What is larger first.
@@ -137,10 +124,7 @@ fn losses(topology: &Topology) -> String {
         }
         shown.push(&loss.nodes);
         let nodes: Vec<String> = loss.nodes.iter().map(ToString::to_string).collect();
-        let writes = match loss.writes {
-            true => "go on",
-            false => "stop",
-        };
+        let writes = if loss.writes { "go on" } else { "stop" };
         rows.push([
             loss.place.to_string(),
             nodes.join(" "),
@@ -148,24 +132,22 @@ fn losses(topology: &Topology) -> String {
             reads(loss),
         ]);
     }
-    align(&rows)
+    table(["LOSS", "NODES", "WRITES", "READS"], rows)
 }
 
 fn reads(loss: &Loss) -> String {
-    let sites = |wanted: Reads| {
-        let fits = loss.sites.iter().filter(|one| one.reads == wanted);
-        let names: Vec<_> = fits.map(|one| site(&one.region, &one.zone)).collect();
-        names.join(", ")
-    };
-    let parts = [
-        (sites(Reads::All), "all"),
-        (sites(Reads::Local), "local ones"),
-        (sites(Reads::None), "none"),
-    ];
-    let parts: Vec<_> = (parts.into_iter())
-        .filter(|(names, _)| !names.is_empty())
-        .map(|(names, what)| format!("{what} in {names}"))
-        .collect();
+    let mut parts = Vec::new();
+    for (reads, what) in [
+        (Reads::All, "all"),
+        (Reads::Local, "local ones"),
+        (Reads::None, "none"),
+    ] {
+        let sites = loss.sites.iter().filter(|one| one.reads == reads);
+        let names: Vec<_> = sites.map(|one| site(&one.region, &one.zone)).collect();
+        if !names.is_empty() {
+            parts.push(format!("{what} in {}", names.join(", ")));
+        }
+    }
     match parts.as_slice() {
         [one] if one.starts_with("all in") => "all".to_owned(),
         _ => parts.join("; "),
@@ -179,14 +161,13 @@ fn summary(topology: &Topology) -> String {
         (survives.zone, "zone"),
         (survives.region, "region"),
     ];
-    let survived: Vec<_> = (kinds.iter().filter(|(is, _)| *is))
-        .map(|(_, name)| *name)
-        .collect();
+    let survived = kinds.iter().filter(|(is, _)| *is);
+    let survived: Vec<_> = survived.map(|(_, name)| *name).collect();
     let mut text = match survived.as_slice() {
         [] => "the loss of any voter stops writes\n".to_owned(),
         names => format!("the loss of any one {} is survived\n", names.join(", ")),
     };
-    if !is_as_wanted(topology) {
+    if !is_as_configured(topology) {
         let wanted = &topology.survive;
         text +=
             &format!("that of any {wanted} is to be survived ([cluster] survive), and is not\n");
@@ -247,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn it_reads_like_a_table() {
+    fn the_report_is_a_table() {
         let said = text(&topology("region"));
         for line in [
             "n     1* (leads) 2*  0.5 ms  0.5 ms",
@@ -267,9 +248,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wanted_decides_the_exit_code() {
-        assert!(is_as_wanted(&topology("")));
-        assert!(is_as_wanted(&topology("node")));
-        assert!(!is_as_wanted(&topology("region")));
+    fn the_configured_survival_decides_the_exit_code() {
+        assert!(is_as_configured(&topology("")));
+        assert!(is_as_configured(&topology("node")));
+        assert!(!is_as_configured(&topology("region")));
     }
 }

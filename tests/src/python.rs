@@ -36,7 +36,8 @@ pub fn run(command: &mut Command) -> anyhow::Result<String> {
     let output = command.output().with_context(|| {
         format!("{command:?} does not start; it needs python3 and python3-venv")
     })?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{command:?}: {said}");
-    Ok(String::from_utf8(output.stdout)?)
+    let [out, err] = [output.stdout, output.stderr].map(String::from_utf8);
+    let (out, status) = (out?, output.status);
+    ensure!(status.success(), "{command:?}: {status}\n{out}\n{}", err?);
+    Ok(out)
 }

@@ -83,14 +83,10 @@ impl Haproxy {
         fs::write(certificate, pem).unwrap();
         fs::write(&authority, include_str!("../src/s3/ca.pem")).unwrap();
         run(Command::new("haproxy").arg("-c").arg("-f").arg(&file)).unwrap();
-        let child = Command::new("haproxy")
-            .arg("-db")
-            .arg("-f")
-            .arg(&file)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
+        let mut haproxy = Command::new("haproxy");
+        haproxy.arg("-db").arg("-f").arg(&file);
+        haproxy.stdin(Stdio::null()).stdout(Stdio::null());
+        let child = haproxy.stderr(Stdio::null()).spawn();
         Some(Self {
             child: child.unwrap(),
             url: format!("https://{address}/placement"),
@@ -151,10 +147,8 @@ async fn openstack_s_client_comes_through_haproxy_to_whichever_node_is_there() {
     };
     // The commands of the document, but for the prompt.
     let readme = document("README.md");
-    let commands = readme
-        .lines()
-        .filter(|line| line.starts_with("    openstack "));
-    let commands: Vec<_> = commands.collect();
+    let is_command = |line: &&str| line.starts_with("    openstack ");
+    let commands: Vec<_> = readme.lines().filter(is_command).collect();
     assert_eq!(commands.len(), 6, "{commands:?}");
     for command in commands {
         let command = command
@@ -202,10 +196,8 @@ async fn openstack_s_client_comes_through_haproxy_to_whichever_node_is_there() {
     let made = client.request_once(request).await.unwrap();
     assert_eq!(made.status, StatusCode::OK, "{made:?}");
     let location = made.headers["location"].to_str().unwrap();
-    assert!(
-        location.starts_with(&format!("{}/resource_providers/", haproxy.url)),
-        "{location}"
-    );
+    let own = format!("{}/resource_providers/", haproxy.url);
+    assert!(location.starts_with(&own), "{location}");
 }
 
 /// Reads the section with keystoneauth and asks for the list of providers.
@@ -216,10 +208,8 @@ fn asked(section: &str, scratch: &Path) -> Value {
     fs::write(&file, section).unwrap();
     let script = repository().join("tests/upstream/placement_section.py");
     let mut ask = Command::new(programs.join("python"));
-    ask.arg("-B")
-        .arg(script)
-        .arg(file)
-        .arg("/resource_providers");
+    ask.arg("-B").args([&script, &file]);
+    ask.arg("/resource_providers");
     serde_json::from_str(&run(&mut ask).unwrap()).unwrap()
 }
 
@@ -298,17 +288,19 @@ fn devstack_s_plugin_puts_a_node_in_the_place_of_placement_api() {
         fs::write(built.join(name), script).unwrap();
         fs::set_permissions(built.join(name), fs::Permissions::from_mode(0o755)).unwrap();
     }
+    let plugin = repository().join("scripts/devstack");
     let mut devstack = Command::new("bash");
-    devstack
-        .args(["-c", DEVSTACK])
-        .env("DEST", &at)
-        .env("DATA_DIR", format!("{at}/data"));
-    devstack.env("PLUGIN", repository().join("scripts/devstack"));
-    devstack
-        .env("PLACEMENTD_DIR", repository())
-        .env("PLACEMENTD_FROM", &built);
-    devstack.env("PLACEMENTD_PREFIX", format!("{at}/usr"));
-    devstack.env("PLACEMENTD_CONF_DIR", format!("{at}/etc"));
+    devstack.args(["-c", DEVSTACK]).env("PLUGIN", plugin);
+    devstack.env("PLACEMENTD_DIR", repository());
+    devstack.env("PLACEMENTD_FROM", &built);
+    for (name, path) in [
+        ("DEST", ""),
+        ("DATA_DIR", "/data"),
+        ("PLACEMENTD_PREFIX", "/usr"),
+        ("PLACEMENTD_CONF_DIR", "/etc"),
+    ] {
+        devstack.env(name, format!("{at}{path}"));
+    }
     let said = run(&mut devstack).unwrap();
     for words in [
         "pip osc-placement\n".to_owned(),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -38,14 +38,7 @@ fn works(command: &mut Command) -> bool {
 
 /// What a command prints that must not fail.
 fn printed(command: &mut Command) -> String {
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = command.output().unwrap();
-    let [out, err] = [stdout, stderr].map(|said| String::from_utf8_lossy(&said).into_owned());
-    assert!(status.success(), "{command:?}: {status}\n{out}\n{err}");
-    out
+    python::run(command).unwrap()
 }
 
 /// The package of the binaries under test, made once.
@@ -75,10 +68,8 @@ fn debian() -> Option<PathBuf> {
     static MADE: OnceLock<Option<PathBuf>> = OnceLock::new();
     let make = || {
         if !geteuid().is_root() || !works(Command::new("mmdebstrap").arg("--version")) {
-            skipped(
-                "a bare Debian",
-                "this is not root, or there is no mmdebstrap",
-            );
+            let why = "this is not root, or there is no mmdebstrap";
+            skipped("a bare Debian", why);
             return None;
         }
         let tar = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bookworm.tar");
@@ -86,11 +77,8 @@ fn debian() -> Option<PathBuf> {
             let draft = tar.with_extension("new.tar");
             let mut bootstrap = Command::new("mmdebstrap");
             let needed = "--include=adduser,libstdc++6";
-            printed(
-                bootstrap
-                    .args(["--variant=apt", needed, "bookworm"])
-                    .arg(&draft),
-            );
+            bootstrap.args(["--variant=apt", needed, "bookworm"]);
+            printed(bootstrap.arg(&draft));
             fs::rename(draft, &tar).unwrap();
         }
         Some(tar)
@@ -99,17 +87,14 @@ fn debian() -> Option<PathBuf> {
 }
 
 /// Settings of a node that is a cluster of its own.
-fn alone(ports: &Ports) -> Vec<(String, String)> {
+fn alone(ports: &Ports) -> [(&'static str, String); 4] {
     let address = |nth: u16| format!("127.0.0.1:{}", ports.first() + nth);
-    let settings = [
+    [
         ("PLACEMENTD_NODE_ID", "1".to_owned()),
         ("PLACEMENTD_INITIAL_MEMBERS", format!("1={}", address(1))),
         ("PLACEMENTD_API_LISTEN", address(0)),
         ("PLACEMENTD_PEER_LISTEN", address(1)),
-    ];
-    settings
-        .map(|(name, value)| (name.to_owned(), value))
-        .into()
+    ]
 }
 
 /// Starts a node with the rest of the command line, waits until it is healthy, says so, and stops it.
@@ -137,11 +122,8 @@ fn the_unit_is_sound_and_its_node_can_lose_little() {
     let file = scratch.path().join("placementd.service");
     let text = read(&packaging().join("debian/placementd.service"));
     let placementd = binaries::placementd().unwrap();
-    fs::write(
-        &file,
-        text.replace("/usr/bin/placementd", placementd.to_str().unwrap()),
-    )
-    .unwrap();
+    let text = text.replace("/usr/bin/placementd", placementd.to_str().unwrap());
+    fs::write(&file, text).unwrap();
     printed(Command::new("systemd-analyze").arg("verify").arg(&file));
     // 2.0 of 10; systemd calls all below 5.0 OK.
     let mut security = Command::new("systemd-analyze");
@@ -181,15 +163,10 @@ fn calls(sets: &BTreeMap<String, Vec<String>>, name: &str) -> BTreeSet<String> {
 
 #[tokio::test]
 async fn the_unit_allows_every_system_call_that_a_node_makes() {
-    let tools = ["systemd-analyze", "strace"].map(Command::new);
-    if !tools
-        .into_iter()
-        .all(|mut tool| works(tool.arg("--version")))
-    {
-        skipped(
-            "the unit's system calls",
-            "there is no systemd-analyze or no strace",
-        );
+    let tools = ["systemd-analyze", "strace"];
+    if !(tools.iter()).all(|tool| works(Command::new(tool).arg("--version"))) {
+        let why = "there is no systemd-analyze or no strace";
+        skipped("the unit's system calls", why);
         return;
     }
     let mut cluster = Cluster::prepare(1, "").unwrap();
@@ -202,11 +179,11 @@ async fn the_unit_allows_every_system_call_that_a_node_makes() {
     printed(Command::new("chmod").arg("+x").arg(&traced));
     cluster.options_mut().binary = Some(traced);
     let backups = cluster.directory().join("backups");
-    let environment = (
-        "PLACEMENTD_BACKUP_DIRECTORY".to_owned(),
+    let flags = [
+        "--backup-directory".to_owned(),
         backups.display().to_string(),
-    );
-    cluster.options_mut().environment.push(environment);
+    ];
+    cluster.options_mut().flags.extend(flags);
     cluster.start_node(1).unwrap();
     cluster.wait_ready(1).await.unwrap();
     let provider = NewProvider::named("host");
@@ -217,9 +194,8 @@ async fn the_unit_allows_every_system_call_that_a_node_makes() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     cluster.stop_node(1).await.unwrap();
 
-    let sets = sets(&printed(
-        Command::new("systemd-analyze").arg("syscall-filter"),
-    ));
+    let mut filter = Command::new("systemd-analyze");
+    let sets = sets(&printed(filter.arg("syscall-filter")));
     let text = read(&packaging().join("debian/placementd.service"));
     assert_eq!(
         unit(&text, "SystemCallFilter"),
@@ -264,13 +240,9 @@ struct Root(TempDir);
 impl Root {
     fn unpack(tar: &Path) -> Self {
         let root = Self(tempfile::tempdir().unwrap());
-        printed(
-            Command::new("tar")
-                .arg("-xf")
-                .arg(tar)
-                .arg("-C")
-                .arg(root.0.path()),
-        );
+        let mut unpack = Command::new("tar");
+        unpack.arg("-xf").arg(tar).arg("-C").arg(root.0.path());
+        printed(&mut unpack);
         root
     }
 
@@ -281,10 +253,8 @@ impl Root {
     fn command(&self, user: &str, words: &[&str]) -> Command {
         let mut command = Command::new("chroot");
         command.arg(format!("--userspec={user}")).arg(self.0.path());
-        command
-            .args(words)
-            .env("LC_ALL", "C")
-            .env("DEBIAN_FRONTEND", "noninteractive");
+        command.env("LC_ALL", "C").args(words);
+        command.env("DEBIAN_FRONTEND", "noninteractive");
         command
     }
 
@@ -323,17 +293,12 @@ fn the_package_is_installed_in_a_bare_debian_and_its_node_serves() {
 
     let ports = Ports::claim(1);
     let address = |nth: u16| format!("127.0.0.1:{}", ports.first() + nth);
+    let (api, peer) = (address(0), address(1));
+    let members = format!("initial_members = [\"1={peer}\"]\n[api]\nlisten = {api:?}");
     let lines = read(&root.file(config))
         .replace("#node_id = 1", "node_id = 1")
-        .replace(
-            "[api]",
-            &format!(
-                "initial_members = [\"1={}\"]\n[api]\nlisten = {:?}",
-                address(1),
-                address(0)
-            ),
-        )
-        .replace("[peer]", &format!("[peer]\nlisten = {:?}", address(1)));
+        .replace("[api]", &members)
+        .replace("[peer]", &format!("[peer]\nlisten = {peer:?}"));
     fs::write(root.file(config), &lines).unwrap();
     let mut life = root.command(user, &["sh", "-ec", LIFE, "sh", start]);
     let said = printed(life.env(variable, value));
@@ -357,37 +322,24 @@ fn the_image_is_built_and_its_node_serves() {
     let scratch = tempfile::tempdir().unwrap();
     let buildah = |words: &[&str]| {
         let mut command = Command::new("buildah");
-        let [store, run] = ["store", "run"].map(|name| scratch.path().join(name));
-        command
-            .arg("--root")
-            .arg(store)
-            .arg("--runroot")
-            .arg(run)
-            .args(words);
-        command
-            .env("STORAGE_DRIVER", "vfs")
-            .env("BUILDAH_ISOLATION", "chroot");
+        for (flag, name) in [("--root", "store"), ("--runroot", "run")] {
+            command.arg(flag).arg(scratch.path().join(name));
+        }
+        command.env("STORAGE_DRIVER", "vfs").args(words);
+        command.env("BUILDAH_ISOLATION", "chroot");
         command
     };
     let base = printed(&mut buildah(&["from", "scratch"]));
     printed(buildah(&["add", "--quiet", base.trim()]).arg(&tar).arg("/"));
-    printed(&mut buildah(&[
-        "commit",
-        "--quiet",
-        base.trim(),
-        "localhost/debian",
-    ]));
+    let commit = ["commit", "--quiet", base.trim(), "localhost/debian"];
+    printed(&mut buildah(&commit));
     let mut build = buildah(&["bud", "--pull-never", "--build-arg=BASE=localhost/debian"]);
-    build
-        .args(["--tag=placementd", "--file"])
-        .arg(packaging().join("Containerfile"));
+    build.args(["--tag=placementd", "--file"]);
+    build.arg(packaging().join("Containerfile"));
     printed(build.arg(package()));
 
-    let made = printed(&mut buildah(&[
-        "from",
-        "--pull-never",
-        "localhost/placementd",
-    ]));
+    let from = ["from", "--pull-never", "localhost/placementd"];
+    let made = printed(&mut buildah(&from));
     let inspected = printed(&mut buildah(&["inspect", made.trim()]));
     let config: Value = serde_json::from_str(&inspected).unwrap();
     let config = &config["OCIv1"]["config"];
@@ -422,24 +374,20 @@ fn rendered() -> Value {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let python = environment(directory, "packaging", &packages).unwrap();
     let mut render = Command::new(python.join("python"));
-    let json = python::run(render.arg(packaging().join("render.py")));
-    serde_json::from_str(&json.unwrap()).unwrap()
+    let json = printed(render.arg(packaging().join("render.py")));
+    serde_json::from_str(&json).unwrap()
 }
 
 fn member(settings: &str) -> (u64, bool, String) {
     let settings: toml::Table = settings.parse().unwrap();
     let id = settings["node_id"].as_integer().unwrap();
     let own = format!("{id}={}", settings["peer"]["advertise"].as_str().unwrap());
-    let members = settings
-        .get("initial_members")
-        .and_then(|list| list.as_array());
+    let members = settings.get("initial_members");
+    let members = members.and_then(|list| list.as_array());
     let members: Vec<_> = members.into_iter().flatten().collect();
     let is_founder = members.iter().any(|one| one.as_str() == Some(&own));
-    (
-        id.unsigned_abs(),
-        is_founder,
-        format!("{} {}", members.len(), settings["data_dir"]),
-    )
+    let place = format!("{} {}", members.len(), settings["data_dir"]);
+    (id.unsigned_abs(), is_founder, place)
 }
 
 #[test]
@@ -461,7 +409,7 @@ fn compose_and_the_chart_start_three_nodes_that_know_each_other() {
     let replaced = pods(&rendered["replaced"]).map(|(id, is_founder, _)| (id, is_founder));
     assert_eq!(replaced, [(1, false), (4, false), (3, false)]);
 
-    let doors = |of: &str| {
+    let ports = |of: &str| {
         let mut all = rendered[of].as_array().unwrap().iter();
         let policy = all.find(|one| one["kind"] == "NetworkPolicy").unwrap();
         let rules = policy["spec"]["ingress"].as_array().unwrap().iter();
@@ -471,8 +419,8 @@ fn compose_and_the_chart_start_three_nodes_that_know_each_other() {
     let api = (r#"[{"port":"api"}]"#.to_owned(), true);
     let nodes = (r#"[{"port":"peer"}]"#.to_owned(), false);
     let monitors = (r#"[{"port":"metrics"}]"#.to_owned(), false);
-    assert_eq!(doors("chart"), [api.clone(), nodes.clone()]);
-    assert_eq!(doors("replaced"), [api, nodes, monitors]);
+    assert_eq!(ports("chart"), [api.clone(), nodes.clone()]);
+    assert_eq!(ports("replaced"), [api, nodes, monitors]);
 }
 
 /// The nodes that the pods of a chart are, as each pod's own command line and environment have it.
@@ -481,9 +429,8 @@ fn pods(manifests: &Value) -> [(u64, bool, String); 3] {
         let mut all = manifests.as_array().unwrap().iter();
         all.find(|one| one["kind"] == kind).unwrap()
     };
-    let config = of_kind("ConfigMap")["data"]["placementd.toml"]
-        .as_str()
-        .unwrap();
+    let config = &of_kind("ConfigMap")["data"]["placementd.toml"];
+    let config = config.as_str().unwrap();
     let spec = &of_kind("StatefulSet")["spec"];
     assert_eq!(spec["replicas"], 3);
     let spec = &spec["template"]["spec"];
@@ -495,12 +442,10 @@ fn pods(manifests: &Value) -> [(u64, bool, String); 3] {
         if is_secured {
             take_certificate(&spec["initContainers"][0], &pod, scratch.path());
         }
+        let password = "PLACEMENTD_KEYSTONE_PASSWORD".to_owned();
         let mut environment = BTreeMap::from([
             ("POD".to_owned(), pod.clone()),
-            (
-                "PLACEMENTD_KEYSTONE_PASSWORD".to_owned(),
-                "secret".to_owned(),
-            ),
+            (password, "secret".to_owned()),
         ]);
         for variable in container["env"].as_array().unwrap() {
             if let Some(value) = variable["value"].as_str() {

@@ -9,31 +9,8 @@ use std::process::{Command, Output};
 use tempfile::TempDir;
 
 /// What every machine has that the scripts run on at all.
-const ESSENTIAL: [&str; 23] = [
-    "awk",
-    "bash",
-    "cat",
-    "cut",
-    "date",
-    "dirname",
-    "du",
-    "env",
-    "grep",
-    "install",
-    "ln",
-    "mkdir",
-    "mktemp",
-    "mv",
-    "readlink",
-    "rm",
-    "sed",
-    "sha256sum",
-    "sleep",
-    "sort",
-    "tee",
-    "touch",
-    "uname",
-];
+const ESSENTIAL: &str = "awk bash cat cut date dirname du env grep install ln mkdir mktemp mv readlink rm sed \
+     sha256sum sleep sort tee touch uname";
 const ELF_OF_64_BITS: &[u8] = b"\x7fELF\x02\x01\x01";
 const MULTIARCH: &str = "usr/lib/x86_64-linux-gnu";
 const HEADER: &str = "usr/lib/llvm-14/lib/clang/14.0.6/include/stddef.h";
@@ -54,24 +31,31 @@ impl Machine {
         for folder in ["bin", "home", "root", "tmp"] {
             fs::create_dir(directory.path().join(folder)).unwrap();
         }
-        let path = std::env::var_os("PATH").unwrap();
-        for name in ESSENTIAL {
-            let real = std::env::split_paths(&path)
-                .map(|folder| folder.join(name))
-                .find(|file| file.exists())
-                .unwrap_or_else(|| panic!("there is no {name} on the PATH"));
-            symlink(real, directory.path().join("bin").join(name)).unwrap();
-        }
-        Self {
+        let mut machine = Self {
             directory,
             variables: Vec::new(),
+        };
+        for name in ESSENTIAL.split_whitespace() {
+            machine = machine.with_real(name);
         }
-        .program("id", "echo 0")
-        .program("cargo", "echo cargo 1.99.0")
-        .program("rustc", "echo rustc 1.99.0")
-        .program("cc", "exit 0")
-        .program("c++", "exit 0")
-        .program("apt-get", r#"echo "$*" >>"$HOME/apt-get""#)
+        machine
+            .program("id", "echo 0")
+            .program("cargo", "echo cargo 1.99.0")
+            .program("rustc", "echo rustc 1.99.0")
+            .program("cc", "exit 0")
+            .program("c++", "exit 0")
+            .program("apt-get", r#"echo "$*" >>"$HOME/apt-get""#)
+    }
+
+    /// Puts a program of the real machine on the PATH.
+    fn with_real(self, name: &str) -> Self {
+        let path = std::env::var_os("PATH").unwrap();
+        let real = std::env::split_paths(&path)
+            .map(|folder| folder.join(name))
+            .find(|file| file.exists())
+            .unwrap_or_else(|| panic!("there is no {name} on the PATH"));
+        symlink(real, self.path("bin").join(name)).unwrap();
+        self
     }
 
     /// Puts a program on the PATH.
@@ -152,9 +136,7 @@ impl Machine {
 
     /// What bindgen would miss here.
     fn lack(&self) -> String {
-        let said = self.run("libclang_lack \"$ROOT\"");
-        assert!(said.succeeded, "{said:?}");
-        said.out
+        self.run("libclang_lack \"$ROOT\"").succeeds().to_owned()
     }
 
     /// What apt-get was asked to install.
@@ -190,6 +172,19 @@ impl Said {
     #[track_caller]
     fn fails_with(&self, words: &str) {
         assert!(!self.succeeded && self.err.contains(words), "{self:?}");
+    }
+
+    /// Gives what it printed.
+    #[track_caller]
+    fn succeeds(&self) -> &str {
+        assert!(self.succeeded, "{self:?}");
+        &self.out
+    }
+
+    #[track_caller]
+    fn ends_with(&self, succeeded: bool, words: &str) {
+        let is_end = self.out.ends_with(words);
+        assert!(self.succeeded == succeeded && is_end, "{self:?}");
     }
 }
 
@@ -287,7 +282,7 @@ fn a_build_that_says_libclang_is_missing_goes_on_with_it() {
     ] {
         let machine = Machine::new().program("cargo", &complains(complaint));
         let said = machine.run("compile building cargo build");
-        assert!(said.succeeded && said.out == "built", "{said:?}");
+        assert_eq!(said.succeeds(), "built");
         assert!(said.err.contains("installing libclang-dev"), "{said:?}");
         assert_eq!(machine.installed(), ["libclang-dev"]);
     }
@@ -358,7 +353,7 @@ fn rustup_s_cargo_is_used_where_the_path_has_none_or_an_old_one() {
             .script("home/.cargo/bin/cargo", "echo cargo 1.99.0")
             .script("home/.cargo/bin/rustc", "echo rustc 1.99.0");
         let said = machine.run("ensure_rust; rustc --version");
-        assert!(said.succeeded && said.out == "rustc 1.99.0", "{said:?}");
+        assert_eq!(said.succeeds(), "rustc 1.99.0");
     }
 }
 
@@ -370,12 +365,9 @@ fn where_rustup_cannot_fetch_the_pinned_toolchain_the_stable_one_does() {
         .program("rustc", &pinned("rustc"))
         .program("rustup", "exit 1");
     let said = machine.run("ensure_rust; rustc --version");
-    assert!(said.succeeded && said.out == "rustc 1.99.0", "{said:?}");
-    assert!(
-        said.err
-            .contains("not the one that rust-toolchain.toml names"),
-        "{said:?}"
-    );
+    assert_eq!(said.succeeds(), "rustc 1.99.0");
+    let words = "not the one that rust-toolchain.toml names";
+    assert!(said.err.contains(words), "{said:?}");
 }
 
 #[test]
@@ -438,12 +430,9 @@ fn a_virtual_environment_whose_python_has_gone_is_made_again() {
            echo made >>"$HOME/made"; mkdir -p "$4/bin"
            for name in python pip; do cp=$4/bin/$name; printf '#!%s/bash\n' "$PATH" >"$cp"; chmod +x "$cp"; done"#,
     );
-    let chmod = std::env::split_paths(&std::env::var_os("PATH").unwrap())
-        .map(|folder| folder.join("chmod"))
-        .find(|file| file.exists())
-        .unwrap();
-    symlink(chmod, machine.path("bin/chmod")).unwrap();
-    let machine = machine.file("requirements.txt", b"gabbi");
+    let machine = machine
+        .with_real("chmod")
+        .file("requirements.txt", b"gabbi");
     let make = "python_environment suite \"$ROOT/requirements.txt\" tests";
     let first = machine.run(make);
     assert!(first.succeeded, "{first:?}");
@@ -515,7 +504,7 @@ fn nonsense_is_refused_with_a_sentence_before_anything_is_built() {
     }
     for script in ["test", "install", "package"] {
         let said = Machine::new().script_says(script, &["--help"]);
-        assert!(said.succeeded && said.out.contains("usage:"), "{said:?}");
+        assert!(said.succeeds().contains("usage:"), "{said:?}");
     }
 }
 
@@ -527,22 +516,17 @@ fn install_puts_both_binaries_in_place_and_says_how_to_start_them() {
         .script("home/prefix/bin/placementd", "echo old");
     let built = machine.path("built");
     // A prefix is relative to where the script is called.
-    let said = machine.script_says(
-        "install",
-        &["--prefix=prefix", "--from", built.to_str().unwrap()],
-    );
-    assert!(said.succeeded, "{said:?}");
+    let arguments = ["--prefix=prefix", "--from", built.to_str().unwrap()];
+    let said = machine.script_says("install", &arguments);
     let bin = machine.path("home/prefix/bin");
-    let mut there: Vec<_> = fs::read_dir(&bin)
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name())
-        .collect();
+    let there = fs::read_dir(&bin).unwrap();
+    let mut there: Vec<_> = there.map(|entry| entry.unwrap().file_name()).collect();
     there.sort();
     assert_eq!(there, ["placementctl", "placementd"]);
     let node = Command::new(bin.join("placementd")).output().unwrap();
     assert_eq!(node.stdout, b"new\n");
     let start = format!("{}/placementd --node-id 1", bin.display());
-    assert!(said.out.contains(&start), "{said:?}");
+    assert!(said.succeeds().contains(&start), "{said:?}");
 }
 
 /// What `scripts/test` says at its end if its parts say this.
@@ -563,29 +547,17 @@ const THREE_PASS: &str = "echo 'test result: ok. 3 passed; 0 failed; 0 ignored'"
 fn the_suite_counts_what_passed_failed_and_was_skipped() {
     let machine = Machine::new();
     let said = closing(&machine, &[("one", THREE_PASS), ("two", THREE_PASS)]);
-    assert!(
-        said.succeeded && said.out.ends_with("6 passed, 0 failed, 0 skipped"),
-        "{said:?}"
-    );
+    said.ends_with(true, "6 passed, 0 failed, 0 skipped");
 
     let fails = "echo 'test result: FAILED. 2 passed; 1 failed;'; return 101";
     let said = closing(&machine, &[("one", fails), ("two", THREE_PASS)]);
-    assert!(
-        !said.succeeded && said.out.contains("FAILED: one"),
-        "{said:?}"
-    );
-    assert!(
-        said.out.ends_with("5 passed, 1 failed, 0 skipped"),
-        "{said:?}"
-    );
+    assert!(said.out.contains("FAILED: one"), "{said:?}");
+    said.ends_with(false, "5 passed, 1 failed, 0 skipped");
 
     // Broken without a count, and silently empty.
     for does in ["return 3", "true"] {
         let said = closing(&machine, &[("one", does), ("two", THREE_PASS)]);
-        assert!(
-            !said.succeeded && said.out.ends_with("3 passed, 1 failed, 0 skipped"),
-            "{said:?}"
-        );
+        said.ends_with(false, "3 passed, 1 failed, 0 skipped");
     }
 }
 
@@ -594,19 +566,12 @@ fn the_suite_repeats_its_skips_and_fails_with_them_where_ci_is_set() {
     let skip =
         format!("echo 'test a_full_disk ... SKIPPED: a full disk: no mount' >&2; {THREE_PASS}");
     let said = closing(&Machine::new(), &[("one", &skip)]);
-    assert!(said.succeeded, "{said:?}");
-    assert!(
-        said.out
-            .contains("\nSKIPPED: a full disk: no mount\n3 passed, 0 failed, 1 skipped"),
-        "{said:?}"
-    );
+    let words = "\nSKIPPED: a full disk: no mount\n3 passed, 0 failed, 1 skipped";
+    assert!(said.succeeds().contains(words), "{said:?}");
 
     let ci = Machine::new().variable("CI", "true");
     let said = closing(&ci, &[("one", &skip)]);
-    assert!(
-        !said.succeeded && said.out.ends_with("3 passed, 1 failed, 1 skipped"),
-        "{said:?}"
-    );
+    said.ends_with(false, "3 passed, 1 failed, 1 skipped");
 }
 
 #[test]
@@ -614,9 +579,8 @@ fn what_is_not_to_be_reached_is_repeated_and_counted_and_fails_nothing() {
     let away = format!("echo '==> UNREACHED: weaknesses: no database' >&2; {THREE_PASS}");
     let ci = Machine::new().variable("CI", "true");
     let said = closing(&ci, &[("one", &away)]);
-    assert!(said.succeeded, "{said:?}");
     let words = "\nUNREACHED: weaknesses: no database\n3 passed, 0 failed, 1 skipped";
-    assert!(said.out.contains(words), "{said:?}");
+    assert!(said.succeeds().contains(words), "{said:?}");
 }
 
 #[test]
@@ -638,9 +602,7 @@ fn a_conformance_run_that_lost_a_file_or_a_test_has_failed() {
             .args(["-B", "-c", &ask])
             .current_dir(repository().join("conformance"))
             .output();
-        let said = Said::from(output.unwrap());
-        assert!(said.succeeded, "{said:?}");
-        said.out
+        Said::from(output.unwrap()).succeeds().to_owned()
     };
     assert_eq!(shortfall(79, 1316), "None");
     for (files, tests) in [(78, 1316), (79, 1315), (0, 0), (80, 1320)] {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use http::StatusCode;
@@ -21,7 +21,7 @@ use crate::link::{Link, Way, Ways};
 use crate::node_process::{NodeProcess, StartOptions, log_tail};
 use crate::ports::Ports;
 use crate::private;
-use crate::wait::until_ok;
+use crate::wait::{until_ok, within};
 
 /// How long a cluster may take to become healthy; a loaded machine is slow.
 pub const HEALTHY_LIMIT: Duration = Duration::from_secs(60);
@@ -274,14 +274,11 @@ impl Cluster {
     pub async fn admit(&self, id: u64) -> anyhow::Result<()> {
         let runs = |id: &u64| self.running[index(*id)].is_some();
         let by = self.ids().into_iter().find(runs).context("no node runs")?;
-        let begun = Instant::now();
-        let made = loop {
-            match self.admin_of(by).create_join_token(3600, None, false).await {
-                Ok(made) => break made,
-                Err(error) => ensure!(begun.elapsed() < HEALTHY_LIMIT, "node {id}: {error}"),
-            }
-            tokio::time::sleep(Duration::from_millis(200)).await;
-        };
+        let admin = self.admin_of(by);
+        let made = within(HEALTHY_LIMIT, async || {
+            admin.create_join_token(3600, None, false).await
+        });
+        let made = made.await.with_context(|| format!("node {id}"))?;
         ensure!(made.id == id, "the next node is node {}, not {id}", made.id);
         self.give_token(id, &made.token.context("it is shown once")?)
     }
@@ -326,11 +323,10 @@ impl Cluster {
     pub fn stretch(&self, round_trip: impl Fn(u64, u64) -> Duration) {
         assert!(!self.links.is_empty(), "the nodes have no links");
         let ids = 1..=self.links.len() as u64;
-        let pairs = ids
-            .clone()
-            .flat_map(|from| ids.clone().map(move |to| (from, to)));
-        self.ways
-            .stretch(pairs.map(|(from, to)| ((from, to), round_trip(from, to) / 2)));
+        let to_all = |from| ids.clone().map(move |to| (from, to));
+        let pairs = ids.clone().flat_map(to_all);
+        let halves = pairs.map(|way| (way, round_trip(way.0, way.1) / 2));
+        self.ways.stretch(halves);
     }
 
     /// Opens all ways again.
@@ -340,31 +336,30 @@ impl Cluster {
 
     /// Whether a node runs.
     pub fn runs(&mut self, id: u64) -> bool {
-        self.running[index(id)]
-            .as_mut()
-            .is_some_and(|process| process.ended().is_none())
+        let process = self.running[index(id)].as_mut();
+        process.is_some_and(|process| process.ended().is_none())
     }
 
-    /// How a node ended that no one has ended.
+    /// How a node ended by itself.
     pub fn gave_up(&mut self, id: u64) -> Option<ExitStatus> {
         self.running[index(id)].as_mut()?.ended()
     }
 
-    /// What nodes said of panics.
+    /// What nodes logged of panics.
     pub fn panics(&self) -> Vec<String> {
-        let logs = self
-            .places
-            .iter()
-            .map(|place| log_tail(&place.log, usize::MAX));
-        let lines = logs.flat_map(|log| log.lines().map(str::to_owned).collect::<Vec<_>>());
-        lines.filter(|line| line.contains("panicked")).collect()
+        let mut panics = Vec::new();
+        for place in &self.places {
+            let log = log_tail(&place.log, usize::MAX);
+            let lines = log.lines().filter(|line| line.contains("panicked"));
+            panics.extend(lines.map(str::to_owned));
+        }
+        panics
     }
 
     /// The process of a running node.
     pub fn process(&mut self, id: u64) -> &mut NodeProcess {
-        self.running[index(id)]
-            .as_mut()
-            .expect("the test started this node")
+        let process = self.running[index(id)].as_mut();
+        process.expect("the test started this node")
     }
 
     /// `kill -9` of a node.
@@ -376,24 +371,16 @@ impl Cluster {
 
     /// Stops a node properly.
     pub async fn stop_node(&mut self, id: u64) -> anyhow::Result<()> {
-        if let Some(mut process) = self.running[index(id)].take() {
-            process.signal(Signal::TERM);
-            let started = Instant::now();
-            let status = loop {
-                if let Some(status) = process.ended() {
-                    break status;
-                }
-                if started.elapsed() > STOP_LIMIT {
-                    bail!("node {id} does not stop:\n{}", self.log(id, 30));
-                }
-                // Not a blocking wait: this thread's clients must see their connections close.
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            };
-            if !status.success() {
-                bail!("node {id} stopped with {status}:\n{}", self.log(id, 20));
-            }
+        let Some(mut process) = self.running[index(id)].take() else {
+            return Ok(());
+        };
+        process.signal(Signal::TERM);
+        // Not a blocking wait: this thread's clients must see their connections close.
+        match within(STOP_LIMIT, async || process.ended().ok_or(())).await {
+            Ok(status) if status.success() => Ok(()),
+            Ok(status) => bail!("node {id} stopped with {status}:\n{}", self.log(id, 20)),
+            Err(()) => bail!("node {id} does not stop:\n{}", self.log(id, 30)),
         }
-        Ok(())
     }
 
     /// The last lines of a node's log.
@@ -416,9 +403,8 @@ impl Cluster {
         let made = match &self.secured {
             None => Client::new(listeners),
             Some(trust) => {
-                let https = listeners
-                    .into_iter()
-                    .map(|address| format!("https://{address}"));
+                let listeners = listeners.into_iter();
+                let https = listeners.map(|address| format!("https://{address}"));
                 Client::trusting(https, trust.clone())
             }
         };
@@ -478,12 +464,10 @@ impl Cluster {
     /// If none does in time.
     pub async fn until_logged(&self, ids: &[u64], words: &str) {
         until_ok(words, async || {
-            let logs = ids.iter().map(|&id| self.log(id, 1000));
-            let logs: String = logs.collect();
-            if logs.contains(words) {
-                Ok(())
-            } else {
-                Err(logs)
+            let logs: String = ids.iter().map(|&id| self.log(id, 1000)).collect();
+            match logs.contains(words) {
+                true => Ok(()),
+                false => Err(logs),
             }
         })
         .await;
@@ -513,21 +497,19 @@ impl Cluster {
 
     /// Waits until one node says that it is ready.
     pub async fn wait_ready(&mut self, id: u64) -> anyhow::Result<()> {
-        let started = Instant::now();
-        loop {
-            if says_ready(self.client_of(id)).await {
-                return Ok(());
+        let ended = within(HEALTHY_LIMIT, async || {
+            match says_ready(self.client_of(id)).await {
+                true => Ok(None),
+                false => self.process(id).ended().map(Some).ok_or(()),
             }
-            if let Some(status) = self.process(id).ended() {
-                bail!("node {id} ended with {status}:\n{}", self.log(id, 30));
-            }
-            if started.elapsed() > HEALTHY_LIMIT {
-                bail!(
-                    "node {id} is not ready after {HEALTHY_LIMIT:?}:\n{}",
-                    self.log(id, 30)
-                );
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
+        });
+        match ended.await {
+            Ok(None) => Ok(()),
+            Ok(Some(status)) => bail!("node {id} ended with {status}:\n{}", self.log(id, 30)),
+            Err(()) => bail!(
+                "node {id} is not ready after {HEALTHY_LIMIT:?}:\n{}",
+                self.log(id, 30)
+            ),
         }
     }
 
@@ -552,24 +534,20 @@ impl Cluster {
     /// # Panics
     /// If the digests differ, or a node lags for too long.
     pub async fn assert_equal_states(&self) {
-        let started = Instant::now();
-        loop {
+        until_ok("the same entry on all nodes", async || {
             let statuses = self.statuses().await;
             let applied: BTreeSet<_> = statuses.iter().map(|status| status.applied).collect();
-            if statuses.len() == self.places.len() && applied.len() == 1 {
-                let digests: BTreeSet<_> = statuses.iter().map(|status| &status.digest).collect();
-                assert!(
-                    digests.len() == 1 && !digests.contains(&None),
-                    "the same entries, but different states: {statuses:#?}"
-                );
-                return;
+            if statuses.len() != self.places.len() || applied.len() != 1 {
+                return Err(statuses);
             }
+            let digests: BTreeSet<_> = statuses.iter().map(|status| &status.digest).collect();
             assert!(
-                started.elapsed() < HEALTHY_LIMIT,
-                "the nodes do not come to the same entry: {statuses:#?}"
+                digests.len() == 1 && !digests.contains(&None),
+                "the same entries, but different states: {statuses:#?}"
             );
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+            Ok(())
+        })
+        .await;
     }
 
     /// Whether a provider of this name exists, asked of one node after the other. A write whose outcome is
@@ -603,23 +581,19 @@ impl Cluster {
 
     /// Waits for a leader that is not this one.
     pub async fn leader_other_than(&self, old: Option<u64>) -> anyhow::Result<u64> {
-        let started = Instant::now();
-        loop {
+        within(HEALTHY_LIMIT, async || {
             let statuses = self.statuses().await;
             let newest = statuses.iter().max_by_key(|status| status.term);
-            if let Some(leader) = newest.and_then(|status| status.leader) {
-                let agreed = statuses
-                    .iter()
-                    .any(|status| status.node_id == leader && status.leader == Some(leader));
-                if agreed && Some(leader) != old {
-                    return Ok(leader);
-                }
+            let leader = newest.and_then(|status| status.leader);
+            let agrees = |status: &&NodeStatus| {
+                leader == Some(status.node_id) && status.leader == leader && leader != old
+            };
+            match statuses.iter().find(agrees) {
+                Some(status) => Ok(status.node_id),
+                None => bail!("no leader after {HEALTHY_LIMIT:?}: {statuses:#?}"),
             }
-            if started.elapsed() > HEALTHY_LIMIT {
-                bail!("no leader after {HEALTHY_LIMIT:?}: {statuses:#?}");
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        })
+        .await
     }
 
     /// The nodes that do not lead.

@@ -3,16 +3,17 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use http::StatusCode;
-use placement_client::{ApiRequest, ApiResponse, Client};
+use placement_client::{ApiRequest, Client};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::ports::Ports;
 use crate::python;
+use crate::wait::within;
 
 const PACKAGES: [&str; 2] = ["keystone==30.0.0", "pyuwsgi==2.0.30.post1"];
 const ADMIN_PASSWORD: &str = "the-first-admin";
@@ -67,32 +68,18 @@ impl Keystone {
             running: None,
         };
         keystone.configure(3_600)?;
-        keystone.manage(&["db_sync"])?;
-        let (user, group) = (
-            python::run(Command::new("id").arg("-un"))?,
-            python::run(Command::new("id").arg("-gn"))?,
+        keystone.manage("db_sync")?;
+        let user = python::run(Command::new("id").arg("-un"))?;
+        let group = python::run(Command::new("id").arg("-gn"))?;
+        let keys = format!("fernet_setup --keystone-user {user} --keystone-group {group}");
+        keystone.manage(&keys)?;
+        let mut bootstrap = format!(
+            "bootstrap --bootstrap-password {ADMIN_PASSWORD} --bootstrap-region-id {REGION}"
         );
-        keystone.manage(&[
-            "fernet_setup",
-            "--keystone-user",
-            user.trim(),
-            "--keystone-group",
-            group.trim(),
-        ])?;
-        let url = keystone.url();
-        keystone.manage(&[
-            "bootstrap",
-            "--bootstrap-password",
-            ADMIN_PASSWORD,
-            "--bootstrap-region-id",
-            REGION,
-            "--bootstrap-admin-url",
-            &url,
-            "--bootstrap-internal-url",
-            &url,
-            "--bootstrap-public-url",
-            &url,
-        ])?;
+        for interface in ["admin", "internal", "public"] {
+            bootstrap += &format!(" --bootstrap-{interface}-url {}", keystone.url());
+        }
+        keystone.manage(&bootstrap)?;
         keystone.go_on().await?;
         Ok(keystone)
     }
@@ -112,11 +99,11 @@ impl Keystone {
         Ok(())
     }
 
-    fn manage(&self, words: &[&str]) -> anyhow::Result<()> {
+    fn manage(&self, line: &str) -> anyhow::Result<()> {
         let mut command = Command::new(self.programs.join("keystone-manage"));
         command.arg("--config-file");
         command.arg(self.directory.path().join("keystone.conf"));
-        python::run(command.args(words)).map(drop)
+        python::run(command.args(line.split_whitespace())).map(drop)
     }
 
     /// Starts it, on its data.
@@ -126,13 +113,7 @@ impl Keystone {
             .env("OS_KEYSTONE_CONFIG_DIR", self.directory.path())
             .args(["--http-socket", &self.address()])
             .args(["--module", "keystone.wsgi.api:application"])
-            .args([
-                "--master",
-                "--processes",
-                "2",
-                "--die-on-term",
-                "--no-orphans",
-            ])
+            .args("--master --processes 2 --die-on-term --no-orphans".split(' '))
             // It closes them without a word otherwise, and a client that would use one again finds it reset.
             .args(["--add-header", "Connection: close"])
             .stdin(Stdio::null())
@@ -141,18 +122,13 @@ impl Keystone {
             .spawn()
             .context("uwsgi does not start")?;
         self.running = Some(child);
-        let started = Instant::now();
-        while self
-            .client()
-            .request_once(ApiRequest::get("/v3"))
-            .await
-            .is_err()
-        {
-            if started.elapsed() > START_LIMIT {
-                let log = fs::read_to_string(self.directory.path().join("uwsgi.log"));
-                bail!("Keystone does not answer: {}", log.unwrap_or_default());
-            }
-            tokio::time::sleep(Duration::from_millis(100)).await;
+        let client = self.client();
+        let answers = within(START_LIMIT, async || {
+            client.request_once(ApiRequest::get("/v3")).await
+        });
+        if answers.await.is_err() {
+            let log = fs::read_to_string(self.directory.path().join("uwsgi.log"));
+            bail!("Keystone does not answer: {}", log.unwrap_or_default());
         }
         Ok(())
     }
@@ -244,19 +220,13 @@ impl Keystone {
         project: &str,
         people: &[(Who<'_>, &str)],
     ) -> anyhow::Result<String> {
-        let body = json!({"project": {"name": project, "domain_id": "default"}});
-        let made = self
-            .ask(ApiRequest::post("/v3/projects").json(&body))
-            .await?;
-        let project = id(&made, "project")?;
+        let made = json!({"project": {"name": project, "domain_id": "default"}});
+        let project = self.make("project", &made).await?;
         for (who, role) in people {
             let user = json!({"name": who.user, "password": who.password, "domain_id": "default"});
-            let body = json!({"user": user});
-            let made = self.ask(ApiRequest::post("/v3/users").json(&body)).await?;
-            let user = id(&made, "user")?;
-            let roles = self
-                .ask(ApiRequest::get(&format!("/v3/roles?name={role}")))
-                .await?;
+            let user = self.make("user", &json!({"user": user})).await?;
+            let roles = ApiRequest::get(&format!("/v3/roles?name={role}"));
+            let roles = self.ask(roles).await?;
             let role = roles["roles"][0]["id"].as_str().context("a role")?;
             let given = format!("/v3/projects/{project}/users/{user}/roles/{role}");
             self.ask(ApiRequest::put(&given)).await?;
@@ -264,42 +234,35 @@ impl Keystone {
         Ok(project)
     }
 
-    /// Tells in the catalog where placement is, in each region somewhere else.
+    /// Puts the places of placement into the catalog, in each region another one.
     pub async fn placement(&self, places: &[(&str, &str)]) -> anyhow::Result<()> {
         let body = json!({"service": {"type": "placement", "name": "placement"}});
-        let made = self
-            .ask(ApiRequest::post("/v3/services").json(&body))
-            .await?;
-        let service = id(&made, "service")?;
+        let service = self.make("service", &body).await?;
         for (region, url) in places {
             let body = json!({"region": {"id": region}});
-            self.ask(ApiRequest::post("/v3/regions").json(&body))
-                .await?;
+            self.make("region", &body).await?;
             let endpoint = json!({
                 "interface": "public", "url": url, "region_id": region, "service_id": service,
             });
-            let body = json!({"endpoint": endpoint});
-            self.ask(ApiRequest::post("/v3/endpoints").json(&body))
+            self.make("endpoint", &json!({"endpoint": endpoint}))
                 .await?;
         }
         Ok(())
     }
 
+    /// Makes one of these, and gives its id.
+    async fn make(&self, what: &str, body: &Value) -> anyhow::Result<String> {
+        let request = ApiRequest::post(&format!("/v3/{what}s")).json(body);
+        let made = self.ask(request).await?;
+        let id = made[what]["id"].as_str();
+        Ok(id.context("what was made has an id")?.to_owned())
+    }
+
     async fn ask(&self, request: ApiRequest) -> anyhow::Result<Value> {
         let token = self.token(Who::ADMIN).await?;
-        let answer: ApiResponse = self
-            .client()
-            .with_token(&token)
-            .request_once(request)
-            .await?;
+        let client = self.client().with_token(&token);
+        let answer = client.request_once(request).await?;
         ensure!(answer.status.is_success(), "{answer:?}");
         Ok(serde_json::from_slice(&answer.body).unwrap_or(Value::Null))
     }
-}
-
-fn id(made: &Value, what: &str) -> anyhow::Result<String> {
-    let id = made[what]["id"]
-        .as_str()
-        .context("what was made has an id")?;
-    Ok(id.to_owned())
 }

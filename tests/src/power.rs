@@ -6,12 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::UNIX_EPOCH;
 
 use anyhow::{Context, bail};
 
-const SOURCE: &str = include_str!("power.c");
+use crate::shim;
 
 /// The library.
 #[derive(Debug, Clone)]
@@ -43,19 +42,12 @@ struct Synced {
 impl Power {
     /// Compiles the library into `directory`. `None` without a C compiler.
     ///
-    /// # Errors
-    /// `directory` cannot be written to.
-    pub fn new(directory: &Path) -> anyhow::Result<Option<Self>> {
-        let (source, library) = (directory.join("power.c"), directory.join("power.so"));
-        fs::write(&source, SOURCE)?;
-        let compiled = Command::new("cc")
-            .args(["-O1", "-shared", "-fPIC", "-o"])
-            .args([&library, &source])
-            .arg("-ldl")
-            .status();
-        let is_there = compiled.is_ok_and(|status| status.success());
+    /// # Panics
+    /// If `directory` cannot be written to.
+    pub fn new(directory: &Path) -> Option<Self> {
+        let library = shim::compile(directory, include_str!("power.c"))?;
         let directory = directory.to_owned();
-        Ok(is_there.then_some(Self { library, directory }))
+        Some(Self { library, directory })
     }
 
     fn notes(&self, node: u64) -> PathBuf {

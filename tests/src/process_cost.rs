@@ -34,6 +34,29 @@ pub fn forget_peak(pid: u32) -> anyhow::Result<()> {
     std::fs::write(&path, "5").with_context(|| format!("cannot write {path}"))
 }
 
+/// Processes, and what each has in memory from where its growth is counted, in bytes.
+pub struct Growth(Vec<(u32, u64)>);
+
+impl Growth {
+    /// From now on.
+    pub fn of(pids: impl IntoIterator<Item = u32>) -> anyhow::Result<Self> {
+        let begun = pids.into_iter().map(|pid| {
+            forget_peak(pid)?;
+            Ok((pid, memory(pid)?.resident))
+        });
+        Ok(Self(begun.collect::<anyhow::Result<_>>()?))
+    }
+
+    /// The most that one of them has grown.
+    pub fn most(&self) -> anyhow::Result<u64> {
+        let mut most = 0;
+        for (pid, before) in &self.0 {
+            most = most.max(memory(*pid)?.peak.saturating_sub(*before));
+        }
+        Ok(most)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

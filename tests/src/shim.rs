@@ -14,7 +14,7 @@ pub fn compile(dir: &Path, source: &str) -> Option<PathBuf> {
     let (file, library) = (dir.join("shim.c"), dir.join("shim.so"));
     fs::write(&file, source).unwrap();
     let compiled = Command::new("cc")
-        .args(["-shared", "-fPIC", "-o"])
+        .args(["-O1", "-shared", "-fPIC", "-o"])
         .args([&library, &file])
         .arg("-ldl")
         .status();

@@ -5,33 +5,39 @@ use std::time::{Duration, Instant};
 
 /// The longest wait: a loaded machine is slow.
 pub const PATIENCE: Duration = Duration::from_secs(60);
+/// How often it is looked.
+const EVERY: Duration = Duration::from_millis(50);
+
+/// Tries until this succeeds, for so long.
+///
+/// # Errors
+/// The last one.
+pub async fn within<T, E>(
+    limit: Duration,
+    mut attempt: impl AsyncFnMut() -> Result<T, E>,
+) -> Result<T, E> {
+    let begun = Instant::now();
+    loop {
+        match attempt().await {
+            Err(_) if begun.elapsed() < limit => tokio::time::sleep(EVERY).await,
+            ended => return ended,
+        }
+    }
+}
 
 /// Waits until this holds.
 ///
 /// # Panics
 /// If it does not in time.
 pub async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    until_ok(
-        what,
-        async || if holds().await { Ok(()) } else { Err("no") },
-    )
-    .await;
+    until_ok(what, async || holds().await.then_some(()).ok_or("no")).await;
 }
 
 /// Waits until this succeeds.
 ///
 /// # Panics
 /// If it does not in time; with the last error.
-pub async fn until_ok<T, E: Debug>(
-    what: &str,
-    mut attempt: impl AsyncFnMut() -> Result<T, E>,
-) -> T {
-    let begun = Instant::now();
-    loop {
-        match attempt().await {
-            Ok(found) => return found,
-            Err(error) => assert!(begun.elapsed() < PATIENCE, "waiting for {what}: {error:#?}"),
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+pub async fn until_ok<T, E: Debug>(what: &str, attempt: impl AsyncFnMut() -> Result<T, E>) -> T {
+    let ended = within(PATIENCE, attempt).await;
+    ended.unwrap_or_else(|error| panic!("waiting for {what}: {error:#?}"))
 }

@@ -160,7 +160,7 @@ async fn each_acknowledged_write_has_its_record_after_kill_9() {
 /// is never synced.
 async fn lose_power(unsynced: Option<&str>) -> Option<usize> {
     let mut cluster = prepare(1, CONFIG);
-    let power = Power::new(cluster.directory()).unwrap()?;
+    let power = Power::new(cluster.directory())?;
     let environment = power.environment(1, unsynced).unwrap();
     start(&mut cluster, 1, environment);
     cluster.wait_healthy().await.unwrap();

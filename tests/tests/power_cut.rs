@@ -108,7 +108,7 @@ async fn host(cluster: &mut Cluster) -> Uuid {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_acknowledged_survives_a_loss_of_power_everywhere() {
     let mut cluster = Cluster::prepare(3, CONFIG).unwrap();
-    let Some(power) = Power::new(cluster.directory()).unwrap() else {
+    let Some(power) = Power::new(cluster.directory()) else {
         skipped("a loss of power on a real disk", "there is no C compiler");
         return;
     };
@@ -143,7 +143,7 @@ async fn a_sync_that_is_left_out_is_found_out() {
     ];
     for unsynced in unsynced {
         let mut cluster = Cluster::prepare(3, CONFIG).unwrap();
-        let Some(power) = Power::new(cluster.directory()).unwrap() else {
+        let Some(power) = Power::new(cluster.directory()) else {
             skipped("syncs that are left out", "there is no C compiler");
             return;
         };

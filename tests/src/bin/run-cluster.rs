@@ -15,7 +15,8 @@ use placement_tests::node_process::{NodeProcess, StartOptions, log_tail};
 use placement_tests::{binaries, exit_code, ports, sample};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde::{Deserialize, Serialize};
-use tokio::signal::unix::{SignalKind, signal};
+use serde_json::json;
+use tokio::signal::unix::{self, SignalKind, signal};
 
 const BASE_PORT_DEFAULT: u16 = 8778;
 const NODES_DEFAULT: u64 = 3;
@@ -83,11 +84,6 @@ struct RecordedNode {
     data_dir: PathBuf,
 }
 
-#[derive(Serialize)]
-struct Announcement<'a> {
-    nodes: &'a [RecordedNode],
-}
-
 fn main() -> ExitCode {
     exit_code(begin().map(|()| ExitCode::SUCCESS))
 }
@@ -106,23 +102,15 @@ async fn run(command: Command) -> anyhow::Result<()> {
         return stop_detached(&directory).await;
     }
     let record = Record::read(&directory)?;
-    if let Some(record) = &record {
-        let alive: Vec<_> = record.nodes.iter().filter(|node| node.is_alive()).collect();
-        if let Some(node) = alive.first() {
-            bail!(
-                "a cluster already runs in {} (process {}); end it with --stop --dir {}",
-                directory.display(),
-                node.pid,
-                directory.display()
-            );
-        }
+    let mut recorded = record.iter().flat_map(|record| &record.nodes);
+    if let Some(node) = recorded.find(|node| node.is_alive()) {
+        let (at, pid) = (directory.display(), node.pid);
+        bail!("a cluster already runs in {at} (process {pid}); end it with --stop --dir {at}");
     }
-    let record = if command.clean {
+    let record = record.filter(|_| !command.clean);
+    if command.clean {
         clean(&directory)?;
-        None
-    } else {
-        record
-    };
+    }
     let places = places(&command, &directory, record.as_ref())?;
     check_ports(&places)?;
     let mut interrupt = Interrupt::new()?;
@@ -156,12 +144,9 @@ async fn run(command: Command) -> anyhow::Result<()> {
 }
 
 fn directory(command: &Command) -> anyhow::Result<PathBuf> {
-    let chosen = command
-        .dir
-        .clone()
-        .or_else(|| command.state_dir_default.clone())
-        .unwrap_or_else(|| PathBuf::from(".cluster"));
-    std::path::absolute(&chosen).with_context(|| format!("{} is no path", chosen.display()))
+    let chosen = command.dir.as_ref().or(command.state_dir_default.as_ref());
+    let chosen = chosen.map_or(Path::new(".cluster"), PathBuf::as_path);
+    std::path::absolute(chosen).with_context(|| format!("{} is no path", chosen.display()))
 }
 
 /// Deletes what this tool made, and nothing else.
@@ -231,19 +216,12 @@ fn check_ports(places: &[NodePlace]) -> anyhow::Result<()> {
 }
 
 fn start(command: &Command, places: &[NodePlace]) -> anyhow::Result<Vec<NodeProcess>> {
-    let config = command
-        .config
-        .as_ref()
-        .map(|file| {
-            fs::canonicalize(file).with_context(|| format!("cannot read {}", file.display()))
-        })
-        .transpose()?;
+    let absolute = |file: &PathBuf| {
+        fs::canonicalize(file).with_context(|| format!("cannot read {}", file.display()))
+    };
     let options = StartOptions {
-        binary: None,
-        environment: Vec::new(),
         initial_members: initial_members(places),
-        config,
-        flags: Vec::new(),
+        config: command.config.as_ref().map(absolute).transpose()?,
         dies_with_parent: (!command.detach).then_some("TERM"),
         ..StartOptions::default()
     };
@@ -315,20 +293,16 @@ async fn tell_operator(
         placementctl.display(),
     )?;
     let leader = Admin::new(Client::new(admins)?).status().await?.leader;
-    let Some(leader) = nodes.iter().find(|node| Some(node.place().id) == leader) else {
-        return Ok(());
-    };
-    let survivor = nodes
-        .iter()
-        .find(|node| node.place().id != leader.place().id);
+    let leads = |node: &&NodeProcess| Some(node.place().id) == leader;
+    let survivor = nodes.iter().find(|node| !leads(node));
     // Of two nodes, none can be missed.
-    let Some(survivor) = survivor.filter(|_| nodes.len() > 2) else {
+    let survivor = survivor.filter(|_| nodes.len() > 2);
+    let (Some(leader), Some(survivor)) = (nodes.iter().find(leads), survivor) else {
         return Ok(());
     };
-    let question = if sample {
-        format!("allocations/{}", sample::CONSUMER)
-    } else {
-        "resource_providers".to_owned()
+    let question = match sample {
+        true => format!("allocations/{}", sample::CONSUMER),
+        false => "resource_providers".to_owned(),
     };
     writeln!(
         report,
@@ -354,44 +328,36 @@ fn shell_word(word: &str) -> String {
 
 async fn wait_healthy(nodes: &mut [NodeProcess]) -> anyhow::Result<()> {
     let started = Instant::now();
-    let mut said = started;
+    let mut reported = started;
+    let end_of_log = |place: &NodePlace| {
+        let tail = log_tail(&place.log, 15);
+        format!("its log, {}, ends:\n{tail}", place.log.display())
+    };
     for at in 0..nodes.len() {
-        loop {
-            if is_ready(nodes[at].place()).await {
-                let id = nodes[at].place().id;
-                eprintln!(
-                    "==> node {id} is healthy ({:.1} s)",
-                    started.elapsed().as_secs_f64()
-                );
-                break;
-            }
+        let place = nodes[at].place().clone();
+        let id = place.id;
+        while !is_ready(&place).await {
             for node in nodes.iter_mut() {
                 if let Some(status) = node.ended() {
-                    let place = node.place();
-                    bail!(
-                        "node {} ended with {status}; its log, {}, ends:\n{}",
-                        place.id,
-                        place.log.display(),
-                        log_tail(&place.log, 15)
-                    );
+                    let (ended, log) = (node.place().id, end_of_log(node.place()));
+                    bail!("node {ended} ended with {status}; {log}");
                 }
             }
-            let place = nodes[at].place();
             ensure!(
                 started.elapsed() < HEALTHY_LIMIT,
-                "node {} is not healthy after {} s; its log, {}, ends:\n{}",
-                place.id,
+                "node {id} is not healthy after {} s; {}",
                 HEALTHY_LIMIT.as_secs(),
-                place.log.display(),
-                log_tail(&place.log, 15)
+                end_of_log(&place)
             );
-            if said.elapsed() > Duration::from_secs(2) {
-                said = Instant::now();
+            if reported.elapsed() > Duration::from_secs(2) {
+                reported = Instant::now();
                 let waited = started.elapsed().as_secs();
-                eprintln!("    ... waiting for node {}: {waited} s", place.id);
+                eprintln!("    ... waiting for node {id}: {waited} s");
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
+        let took = started.elapsed().as_secs_f64();
+        eprintln!("==> node {id} is healthy ({took:.1} s)");
     }
     Ok(())
 }
@@ -491,10 +457,7 @@ async fn stop_detached(directory: &Path) -> anyhow::Result<()> {
 
 fn announce(nodes: Vec<NodeProcess>) -> anyhow::Result<()> {
     let recorded: Vec<_> = nodes.iter().map(RecordedNode::of).collect();
-    println!(
-        "{}",
-        serde_json::to_string(&Announcement { nodes: &recorded })?
-    );
+    println!("{}", json!({ "nodes": recorded }));
     nodes.into_iter().for_each(NodeProcess::release);
     Ok(())
 }
@@ -503,11 +466,8 @@ impl Record {
     fn read(directory: &Path) -> anyhow::Result<Option<Self>> {
         let path = directory.join(RECORD);
         let text = match fs::read(&path) {
-            Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => {
-                return Err(error).with_context(|| format!("cannot read {}", path.display()));
-            }
+            read => read.with_context(|| format!("cannot read {}", path.display()))?,
         };
         serde_json::from_slice(&text)
             .map(Some)
@@ -537,10 +497,7 @@ impl RecordedNode {
 
     /// Whether the recorded process runs and is still this node: pids are given again.
     fn is_alive(&self) -> bool {
-        let Some(pid) = self.process() else {
-            return false;
-        };
-        if test_kill_process(pid).is_err() {
+        if (self.process()).is_none_or(|pid| test_kill_process(pid).is_err()) {
             return false;
         }
         let arguments = fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
@@ -561,26 +518,23 @@ impl RecordedNode {
 }
 
 /// The signals that end this tool.
-struct Interrupt {
-    interrupt: tokio::signal::unix::Signal,
-    terminate: tokio::signal::unix::Signal,
-    hangup: tokio::signal::unix::Signal,
-}
+struct Interrupt([unix::Signal; 3]);
 
 impl Interrupt {
     fn new() -> anyhow::Result<Self> {
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-            hangup: signal(SignalKind::hangup())?,
-        })
+        Ok(Self([
+            signal(SignalKind::interrupt())?,
+            signal(SignalKind::terminate())?,
+            signal(SignalKind::hangup())?,
+        ]))
     }
 
     async fn wait(&mut self) {
+        let [interrupt, terminate, hangup] = &mut self.0;
         tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-            _ = self.hangup.recv() => {}
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Bad days for a cluster on this machine; `scripts/torture` builds everything and then calls this.
+//! Attacks, overload and faults for a cluster on this machine; `scripts/torture` builds everything and then calls this.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -8,7 +8,7 @@ use placement_tests::cluster::{COUNTED_ONLY, Cluster};
 use placement_tests::exit_code;
 use placement_tests::histories::{Round, Summary};
 use placement_tests::torture::{LATENCY_MAX, Load, MEMORY_MAX, OVERLOADED_LINK, hostile, overload};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Resource, getrlimit, setrlimit};
 
 /// Starts a cluster of three on this machine and gives it bad days, while other clients work on. Prints
 /// what these saw, and whether the bars are met. The attackers run on the same processors.
@@ -60,12 +60,9 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
     let all = !command.hostile && !command.overload;
     let mut met = true;
     // Attackers need as many descriptors as there are.
-    let limit = getrlimit(Resource::Nofile);
-    let all_of_them = Rlimit {
-        current: limit.maximum,
-        ..limit
-    };
-    setrlimit(Resource::Nofile, all_of_them)?;
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    setrlimit(Resource::Nofile, limit)?;
     // What is looked at is how a node bears it, not whom it turns away first.
     let config = format!("[log]\nlevel = \"warn,placement::access=off\"\n{COUNTED_ONLY}");
     let config = config.as_str();
@@ -123,11 +120,8 @@ async fn rounds_of_faults(long: Duration, first: u64) -> anyhow::Result<ExitCode
         let wrong = &course.verdict.violations;
         let well = wrong.is_empty();
         let faults: usize = course.faults.values().sum();
-        println!(
-            "{} seed {seed}: {} requests, {faults} faults",
-            self::verdict(well),
-            course.history.events.len()
-        );
+        let (passed, requests) = (verdict(well), course.history.events.len());
+        println!("{passed} seed {seed}: {requests} requests, {faults} faults");
         if !well {
             println!("{}", wrong.join("\n"));
             let kept = course.kept.unwrap_or_default();

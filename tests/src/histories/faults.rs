@@ -17,6 +17,7 @@ use super::board::Board;
 use crate::cluster::Cluster;
 use crate::link::Way;
 use crate::power::Power;
+use crate::wait::within;
 
 /// Something that happens to a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,29 +59,29 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// All, and how often each is chosen.
-    const WEIGHTS: [(Fault, u32); 17] = [
-        (Fault::KillLeader, 8),
-        (Fault::KillOne, 6),
-        (Fault::MissMuch, 4),
-        (Fault::KillMajority, 3),
-        (Fault::KillAll, 3),
-        (Fault::LosePower, 6),
-        (Fault::LoseAllPower, 3),
-        (Fault::PauseLeader, 8),
-        (Fault::PauseOne, 4),
-        (Fault::PauseMajority, 2),
-        (Fault::CutOffLeader, 7),
-        (Fault::CutOneWay, 5),
-        (Fault::CutInHalves, 5),
-        (Fault::Bridge, 4),
-        (Fault::Restart, 5),
-        (Fault::Transfer, 6),
-        (Fault::Replace, 3),
+    /// All, how often each is chosen, and its name in the counts.
+    const ALL: [(Fault, u32, &'static str); 17] = [
+        (Fault::KillLeader, 8, "leader killed"),
+        (Fault::KillOne, 6, "node killed"),
+        (Fault::MissMuch, 4, "node long away"),
+        (Fault::KillMajority, 3, "majority killed"),
+        (Fault::KillAll, 3, "all killed"),
+        (Fault::LosePower, 6, "power lost"),
+        (Fault::LoseAllPower, 3, "all power lost"),
+        (Fault::PauseLeader, 8, "leader paused"),
+        (Fault::PauseOne, 4, "node paused"),
+        (Fault::PauseMajority, 2, "majority paused"),
+        (Fault::CutOffLeader, 7, "leader cut off"),
+        (Fault::CutOneWay, 5, "one way cut"),
+        (Fault::CutInHalves, 5, "cut in halves"),
+        (Fault::Bridge, 4, "only a bridge left"),
+        (Fault::Restart, 5, "restart"),
+        (Fault::Transfer, 6, "leadership handed over"),
+        (Fault::Replace, 3, "node replaced"),
     ];
 
     fn draw(random: &mut SmallRng) -> Self {
-        let chosen = Self::WEIGHTS.choose_weighted(random, |(_, weight)| *weight);
+        let chosen = Self::ALL.choose_weighted(random, |(_, weight, _)| *weight);
         chosen.expect("the weights are fixed").0
     }
 
@@ -92,27 +93,11 @@ impl Fault {
         )
     }
 
-    /// In words, for the counts.
-    pub fn words(self) -> &'static str {
-        match self {
-            Fault::KillLeader => "leader killed",
-            Fault::KillOne => "node killed",
-            Fault::MissMuch => "node long away",
-            Fault::KillMajority => "majority killed",
-            Fault::KillAll => "all killed",
-            Fault::LosePower => "power lost",
-            Fault::LoseAllPower => "all power lost",
-            Fault::PauseLeader => "leader paused",
-            Fault::PauseOne => "node paused",
-            Fault::PauseMajority => "majority paused",
-            Fault::CutOffLeader => "leader cut off",
-            Fault::CutOneWay => "one way cut",
-            Fault::CutInHalves => "cut in halves",
-            Fault::Bridge => "only a bridge left",
-            Fault::Restart => "restart",
-            Fault::Transfer => "leadership handed over",
-            Fault::Replace => "node replaced",
-        }
+    fn name(self) -> &'static str {
+        let mut all = Self::ALL.into_iter();
+        all.find(|(fault, ..)| *fault == self)
+            .expect("all are there")
+            .2
     }
 }
 
@@ -280,25 +265,24 @@ impl<'a> Injector<'a> {
         };
         let half = self.some(all.len() / 2);
         let between = |are_cut: &dyn Fn(u64, u64) -> bool| -> Vec<Way> {
-            let ways = all
-                .iter()
-                .flat_map(|from| all.iter().map(|to| (*from, *to)));
+            let to_all = |from| all.iter().map(move |to| (from, *to));
+            let ways = all.iter().copied().flat_map(to_all);
             ways.filter(|(from, to)| are_cut(*from, *to)).collect()
         };
         let (about, ways) = match fault {
-            Fault::CutOffLeader => (
-                vec![leader],
-                between(&|from, to| (from == leader) != (to == leader)),
-            ),
+            Fault::CutOffLeader => {
+                let ways = between(&|from, to| (from == leader) != (to == leader));
+                (vec![leader], ways)
+            }
             Fault::CutOneWay => (vec![one, other], vec![(one, other)]),
-            Fault::Bridge => (
-                vec![one],
-                between(&|from, to| from != to && from != one && to != one),
-            ),
-            _ => (
-                half.clone(),
-                between(&|from, to| half.contains(&from) != half.contains(&to)),
-            ),
+            Fault::Bridge => {
+                let ways = between(&|from, to| from != to && from != one && to != one);
+                (vec![one], ways)
+            }
+            _ => {
+                let ways = between(&|from, to| half.contains(&from) != half.contains(&to));
+                (half, ways)
+            }
         };
         self.note(fault, &about);
         self.cluster.cut(ways);
@@ -313,10 +297,10 @@ impl<'a> Injector<'a> {
         self.note(Fault::Replace, &[old]);
         let admin = self.admin();
         until_done("to be taken out", async || {
-            let removed = admin.remove_member(old, false).await;
-            refused(removed, |error| {
-                error.status() == Some(StatusCode::NOT_FOUND)
-            })
+            match admin.remove_member(old, false).await {
+                Err(error) if error.status() == Some(StatusCode::NOT_FOUND) => Ok(()),
+                removed => removed,
+            }
         })
         .await?;
         let new = self.invite(&admin).await?;
@@ -353,13 +337,10 @@ impl<'a> Injector<'a> {
             if self.invited > INVITED_MAX {
                 bail!("the last of {INVITED_MAX} new nodes was not let in");
             }
-            let mut made = None;
-            until_done("for a token", async || {
-                made = Some(admin.create_join_token(3600, None, false).await?);
-                Ok(())
-            })
-            .await?;
-            let made = made.context("a token was made")?;
+            let made = until_done("for a token", async || {
+                admin.create_join_token(3600, None, false).await
+            });
+            let made = made.await?;
             // The tokens between were made, and their answers lost.
             while (self.cluster.ids().len() as u64) < made.id {
                 self.cluster.add_place();
@@ -367,23 +348,23 @@ impl<'a> Injector<'a> {
             let token = made.token.context("a token is shown once")?;
             self.cluster.give_token(made.id, &token)?;
             self.start(made.id)?;
-            let begun = Instant::now();
-            while begun.elapsed() < CHANGE_LIMIT {
-                let members = admin.status().await.map(|status| status.members);
-                if members.is_ok_and(|members| members.iter().any(|one| one.id == made.id)) {
-                    return Ok(made.id);
-                }
-                sleep(Duration::from_millis(100)).await;
+            let is_member = within(CHANGE_LIMIT, async || {
+                let members = admin.status().await.map_err(drop)?.members;
+                let is_there = members.iter().any(|one| one.id == made.id);
+                is_there.then_some(()).ok_or(())
+            });
+            if is_member.await.is_ok() {
+                return Ok(made.id);
             }
             self.cluster.kill_9(made.id);
         }
     }
 
     fn note(&mut self, fault: Fault, about: &[u64]) {
-        *self.met.entry(fault.words()).or_default() += 1;
+        *self.met.entry(fault.name()).or_default() += 1;
         let at = self.board.elapsed().as_secs_f64();
         self.story
-            .push(format!("{at:>8.3} s {}: {about:?}", fault.words()));
+            .push(format!("{at:>8.3} s {}: {about:?}", fault.name()));
     }
 
     /// The supposed leader, or any node.
@@ -394,10 +375,8 @@ impl<'a> Injector<'a> {
     }
 
     fn any(&mut self) -> u64 {
-        *self
-            .members
-            .choose(&mut self.random)
-            .expect("a cluster has members")
+        let chosen = self.members.choose(&mut self.random);
+        *chosen.expect("a cluster has members")
     }
 
     fn some(&mut self, count: usize) -> Vec<u64> {
@@ -407,11 +386,9 @@ impl<'a> Injector<'a> {
 
     /// The admin listeners of all members.
     fn admin(&self) -> Admin {
-        let doors = self
-            .members
-            .iter()
-            .map(|id| self.cluster.place(*id).admin());
-        let client = Client::new(doors).expect("places are endpoints");
+        let members = self.members.iter();
+        let listeners = members.map(|id| self.cluster.place(*id).admin());
+        let client = Client::new(listeners).expect("places are endpoints");
         Admin::new(client.with_patience(Duration::from_secs(5)))
     }
 }
@@ -421,29 +398,10 @@ const MISS_MUCH: Duration = Duration::from_secs(10);
 /// Longer than a leader may go on believing that it leads.
 const PAUSE_MIN: Duration = Duration::from_secs(2);
 
-/// Whether it is over: it was done, or refused in a way that stays.
-fn refused(
-    result: Result<(), Error>,
-    mut for_good: impl FnMut(&Error) -> bool,
-) -> Result<(), Error> {
-    match result {
-        Err(error) if !for_good(&error) => Err(error),
-        _ => Ok(()),
-    }
-}
-
-async fn until_done(
+async fn until_done<T>(
     what: &str,
-    mut attempt: impl AsyncFnMut() -> Result<(), Error>,
-) -> anyhow::Result<()> {
-    let begun = Instant::now();
-    loop {
-        match attempt().await {
-            Ok(()) => return Ok(()),
-            Err(error) if begun.elapsed() > CHANGE_LIMIT => {
-                return Err(error).with_context(|| format!("a node waits {what}"));
-            }
-            Err(_) => sleep(Duration::from_millis(100)).await,
-        }
-    }
+    attempt: impl AsyncFnMut() -> Result<T, Error>,
+) -> anyhow::Result<T> {
+    let done = within(CHANGE_LIMIT, attempt).await;
+    done.with_context(|| format!("a node waits {what}"))
 }

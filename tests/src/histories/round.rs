@@ -22,6 +22,7 @@ use super::faults::{Fault, INVITED_MAX, Injector};
 use super::kept_log::KeptLog;
 use crate::cluster::{Cluster, HEALTHY_LIMIT};
 use crate::power::Power;
+use crate::wait::within;
 
 /// Snapshots and purges come soon. What is kept in the log is more than
 /// these clients write in two seconds: within one, the nodes have it in the log beside their backups.
@@ -123,7 +124,7 @@ impl Round {
         let backups = cluster.directory().join("backups");
         let flag = backups.display().to_string();
         cluster.options_mut().flags = vec!["--backup-directory".to_owned(), flag];
-        let power = Power::new(cluster.directory())?;
+        let power = Power::new(cluster.directory());
         let choices = Choices {
             seed: Seed(self.seed),
             providers: 3,
@@ -196,12 +197,11 @@ impl Round {
             injector.cluster.wait_ready(id).await?;
         }
         board.phase.set(Phase::Recovery);
-        let begun = Instant::now();
-        while board.content.get() < CLIENTS {
-            if begun.elapsed() > HEALTHY_LIMIT {
-                bail!("not every client got its writes through after the fault phase");
-            }
-            sleep(Duration::from_millis(20)).await;
+        let recovered = within(HEALTHY_LIMIT, async || {
+            (board.content.get() == CLIENTS).then_some(()).ok_or(())
+        });
+        if recovered.await.is_err() {
+            bail!("not every client got its writes through after the fault phase");
         }
         board.phase.set(Phase::Over);
         speaker.abort();
@@ -224,14 +224,13 @@ impl Round {
 
 /// Waits until each node has made its first backup.
 async fn backed_up(injector: &Injector<'_>) -> anyhow::Result<()> {
-    let begun = Instant::now();
     for id in injector.members() {
-        while (injector.cluster.admin_of(*id).status().await?.last_backup).is_none() {
-            if begun.elapsed() > HEALTHY_LIMIT {
-                bail!("node {id} makes no backup");
-            }
-            sleep(Duration::from_millis(50)).await;
-        }
+        let admin = injector.cluster.admin_of(*id);
+        within(HEALTHY_LIMIT, async || {
+            let last = admin.status().await?.last_backup;
+            last.with_context(|| format!("node {id} makes no backup"))
+        })
+        .await?;
     }
     Ok(())
 }

@@ -31,10 +31,8 @@ pub(super) struct Target {
 impl Target {
     fn leader(&self) -> &NodePlace {
         let leads = |place: &&NodePlace| place.id == self.leader;
-        self.places
-            .iter()
-            .find(leads)
-            .expect("a place of the cluster")
+        let leader = self.places.iter().find(leads);
+        leader.expect("a place of the cluster")
     }
 }
 
@@ -43,149 +41,105 @@ type Running = Pin<Box<dyn Future<Output = Told> + Send>>;
 /// What the children of a provider have.
 pub(super) const TRAIT: &str = "CUSTOM_TORTURE";
 
-/// An attack.
-pub(super) struct Attack {
-    pub(super) name: &'static str,
-    pub(super) run: fn(Target, Instant) -> Running,
-}
+/// An attack, by its name.
+type Attack = (&'static str, fn(Target, Instant) -> Running);
 
 /// All of them.
 pub(super) const ATTACKS: &[Attack] = &[
-    Attack {
-        name: "the largest inventories",
-        run: |target, until| {
-            let path = format!("/resource_providers/{}/inventories", target.provider);
-            let body = inventories(10_000, 248);
-            again(target, until, 2, move || put(&path, body.clone()))
-        },
-    },
-    Attack {
-        name: "more inventories than are let in",
-        run: |target, until| {
-            let path = format!("/resource_providers/{}/inventories", target.provider);
-            let body = inventories(400_000, 1);
-            again(target, until, 2, move || put(&path, body.clone()))
-        },
-    },
-    Attack {
-        name: "many aggregates",
-        run: |target, until| {
-            let path = format!("/resource_providers/{}/aggregates", target.provider);
-            // Each time others; at this version no generation is asked for, so each is carried out.
-            again(target, until, 4, move || {
-                let all = listed(1_000, |_| format!("\"{}\"", Uuid::new_v4()));
-                put(&path, format!("[{all}]")).microversion("1.1")
-            })
-        },
-    },
-    Attack {
-        name: "a claim with a hundred thousand lines",
-        run: |target, until| {
-            let lines = listed(100_000, |n| format!(r#""CUSTOM_{n}":1"#));
-            let body = format!(
-                r#"{{"allocations":{{"{}":{{"resources":{{{lines}}}}}}},"project_id":"p","user_id":"u",
+    ("the largest inventories", |target, until| {
+        let path = format!("/resource_providers/{}/inventories", target.provider);
+        let body = inventories(10_000, 248);
+        again(target, until, 2, move || put(&path, body.clone()))
+    }),
+    ("more inventories than are let in", |target, until| {
+        let path = format!("/resource_providers/{}/inventories", target.provider);
+        let body = inventories(400_000, 1);
+        again(target, until, 2, move || put(&path, body.clone()))
+    }),
+    ("many aggregates", |target, until| {
+        let path = format!("/resource_providers/{}/aggregates", target.provider);
+        // Each time others; at this version no generation is asked for, so each is carried out.
+        again(target, until, 4, move || {
+            let all = listed(1_000, |_| format!("\"{}\"", Uuid::new_v4()));
+            put(&path, format!("[{all}]")).microversion("1.1")
+        })
+    }),
+    ("a claim with a hundred thousand lines", |target, until| {
+        let lines = listed(100_000, |n| format!(r#""CUSTOM_{n}":1"#));
+        let body = format!(
+            r#"{{"allocations":{{"{}":{{"resources":{{{lines}}}}}}},"project_id":"p","user_id":"u",
                 "consumer_generation":null,"consumer_type":"INSTANCE"}}"#,
-                target.provider
-            );
-            again(target, until, 2, move || {
-                put(&format!("/allocations/{}", Uuid::new_v4()), body.clone())
-            })
-        },
-    },
-    Attack {
-        name: "a reshape of a thousand providers",
-        run: |target, until| {
-            let all = listed(1_000, |n| {
-                format!(
-                    r#""{}":{}"#,
-                    Uuid::from_u128(n as u128),
-                    inventories(10, 20)
-                )
-            });
-            let body = format!(r#"{{"inventories":{{{all}}},"allocations":{{}}}}"#);
-            again(target, until, 2, move || {
-                with_body(ApiRequest::post("/reshaper"), body.clone())
-                    .header("x-roles", "admin,service")
-            })
-        },
-    },
-    Attack {
-        name: "patterns of percents",
-        run: |target, until| {
-            let path = format!("/traits?name=startswith:{}", "%25".repeat(10_000));
-            again(target, until, 8, move || ApiRequest::get(&path))
-        },
-    },
-    Attack {
-        name: "a parameter a thousand times",
-        run: |target, until| {
-            let all = vec!["required=A,A,A,A,A"; 999].join("&");
-            let path = format!("/allocation_candidates?resources=VCPU:1&{all}");
-            again(target, until, 8, move || ApiRequest::get(&path))
-        },
-    },
-    Attack {
-        name: "searches without end",
-        run: |target, until| {
-            let subtree: String = (1..=40).map(|n| format!(",_{n}")).collect();
-            let groups: String = (1..=40).map(|n| format!("&required_{n}={TRAIT}")).collect();
-            let path = format!(
-                "/allocation_candidates?resources_R=VCPU:1&group_policy=none&same_subtree=_R{subtree}{groups}"
-            );
-            again(target, until, 16, move || ApiRequest::get(&path))
-        },
-    },
-    Attack {
-        name: "sixteen MiB of noughts",
-        run: |target, until| {
-            let body = format!("[{}0]", "0,".repeat(8_000_000));
-            again(target, until, 4, move || {
-                with_body(ApiRequest::post("/resource_providers"), body.clone())
-            })
-        },
-    },
-    Attack {
-        name: "bodies that come byte by byte",
-        run: |target, until| {
-            let head = "POST /resource_providers HTTP/1.1\r\nHost: x\r\nX-Auth-Token: admin\r\n\
-                        Content-Type: application/json\r\nContent-Length: 100000\r\n\r\n";
-            silent(target, until, NodePlace::api, head.as_bytes())
-        },
-    },
-    Attack {
-        name: "heads that do not end",
-        run: |target, until| silent(target, until, NodePlace::api, b"GET / HTTP/1.1\r\nX: "),
-    },
-    Attack {
-        name: "silence to the operators' door",
-        run: |target, until| {
-            silent(
-                target,
-                until,
-                NodePlace::admin,
-                b"GET /v1/status HTTP/1.1\r\n",
+            target.provider
+        );
+        again(target, until, 2, move || {
+            put(&format!("/allocations/{}", Uuid::new_v4()), body.clone())
+        })
+    }),
+    ("a reshape of a thousand providers", |target, until| {
+        let all = listed(1_000, |n| {
+            format!(
+                r#""{}":{}"#,
+                Uuid::from_u128(n as u128),
+                inventories(10, 20)
             )
-        },
-    },
-    Attack {
-        name: "silence between the nodes",
-        run: |target, until| silent(target, until, NodePlace::peer, b""),
-    },
-    Attack {
-        name: "frames that announce too much",
-        run: |target, until| {
-            let head = [0x05, 0xff, 0xff, 0xff, 1, 0, 0, 0, 0, 0, 0, 0, 0];
-            silent(target, until, NodePlace::peer, &head)
-        },
-    },
-    Attack {
-        name: "answers that nobody reads",
-        run: |target, until| {
-            let head = "GET /traits HTTP/1.1\r\nHost: x\r\nX-Auth-Token: admin\r\n\
+        });
+        let body = format!(r#"{{"inventories":{{{all}}},"allocations":{{}}}}"#);
+        again(target, until, 2, move || {
+            with_body(ApiRequest::post("/reshaper"), body.clone())
+                .header("x-roles", "admin,service")
+        })
+    }),
+    ("patterns of percents", |target, until| {
+        let path = format!("/traits?name=startswith:{}", "%25".repeat(10_000));
+        again(target, until, 8, move || ApiRequest::get(&path))
+    }),
+    ("a parameter a thousand times", |target, until| {
+        let all = vec!["required=A,A,A,A,A"; 999].join("&");
+        let path = format!("/allocation_candidates?resources=VCPU:1&{all}");
+        again(target, until, 8, move || ApiRequest::get(&path))
+    }),
+    ("searches without end", |target, until| {
+        let subtree: String = (1..=40).map(|n| format!(",_{n}")).collect();
+        let groups: String = (1..=40).map(|n| format!("&required_{n}={TRAIT}")).collect();
+        let path = format!(
+            "/allocation_candidates?resources_R=VCPU:1&group_policy=none&same_subtree=_R{subtree}{groups}"
+        );
+        again(target, until, 16, move || ApiRequest::get(&path))
+    }),
+    ("sixteen MiB of noughts", |target, until| {
+        let body = format!("[{}0]", "0,".repeat(8_000_000));
+        again(target, until, 4, move || {
+            with_body(ApiRequest::post("/resource_providers"), body.clone())
+        })
+    }),
+    ("bodies that come byte by byte", |target, until| {
+        let head = "POST /resource_providers HTTP/1.1\r\nHost: x\r\nX-Auth-Token: admin\r\n\
+                        Content-Type: application/json\r\nContent-Length: 100000\r\n\r\n";
+        silent(target, until, NodePlace::api, head.as_bytes())
+    }),
+    ("heads that do not end", |target, until| {
+        silent(target, until, NodePlace::api, b"GET / HTTP/1.1\r\nX: ")
+    }),
+    ("silence to the admin listener", |target, until| {
+        silent(
+            target,
+            until,
+            NodePlace::admin,
+            b"GET /v1/status HTTP/1.1\r\n",
+        )
+    }),
+    ("silence between the nodes", |target, until| {
+        silent(target, until, NodePlace::peer, b"")
+    }),
+    ("frames that announce too much", |target, until| {
+        let head = [0x05, 0xff, 0xff, 0xff, 1, 0, 0, 0, 0, 0, 0, 0, 0];
+        silent(target, until, NodePlace::peer, &head)
+    }),
+    ("unread answers", |target, until| {
+        let head = "GET /traits HTTP/1.1\r\nHost: x\r\nX-Auth-Token: admin\r\n\
                         OpenStack-API-Version: placement 1.39\r\n\r\n";
-            silent(target, until, NodePlace::api, head.repeat(10).as_bytes())
-        },
-    },
+        silent(target, until, NodePlace::api, head.repeat(10).as_bytes())
+    }),
 ];
 
 fn listed(count: usize, one: impl Fn(usize) -> String) -> String {
@@ -243,7 +197,7 @@ fn again(
                 told
             });
         }
-        all(attackers).await
+        Told::of_all(attackers).await
     })
 }
 
@@ -266,7 +220,7 @@ fn silent(target: Target, until: Instant, door: fn(&NodePlace) -> String, said: 
                 told
             });
         }
-        all(attackers).await
+        Told::of_all(attackers).await
     })
 }
 
@@ -288,12 +242,4 @@ async fn linger(address: &str, said: &[u8], until: Instant) -> std::io::Result<(
         }
     }
     Ok(())
-}
-
-async fn all(mut attackers: JoinSet<Told>) -> Told {
-    let mut told = Told::default();
-    while let Some(one) = attackers.join_next().await {
-        told.merge(one.expect("an attacker does not panic"));
-    }
-    told
 }

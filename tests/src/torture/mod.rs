@@ -18,7 +18,7 @@ use self::bystanders::{Bystanders, Seen};
 pub use self::overload::{Load, Overload, overload};
 pub use self::told::Told;
 use crate::cluster::Cluster;
-use crate::process_cost;
+use crate::process_cost::Growth;
 
 /// How long the others' requests may take at most while a cluster is attacked.
 pub const LATENCY_MAX: Duration = Duration::from_secs(1);
@@ -47,18 +47,13 @@ pub struct Outcome {
 
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            attack,
-            told,
-            seen,
-            memory,
-            election,
-        } = self;
+        let Self { attack, told, .. } = self;
+        let election = if self.election { ", an election" } else { "" };
+        let mib = self.memory / (1024 * 1024);
+        let seen = &self.seen;
         write!(
             f,
-            "{attack}: {seen}; {} MiB more{}; told: {told}",
-            memory / (1024 * 1024),
-            if *election { ", an election" } else { "" }
+            "{attack}: {seen}; {mib} MiB more{election}; told: {told}"
         )
     }
 }
@@ -76,38 +71,26 @@ pub async fn hostile(
     let peace = Bystanders::start(cluster, &providers);
     tokio::time::sleep(Duration::from_secs(1).min(each)).await;
     peace.stop().await?;
-    for attack in ATTACKS {
-        let pids: Vec<_> = (cluster.ids().into_iter())
-            .map(|id| cluster.process(id).pid())
-            .collect();
-        let idle: Vec<_> = (pids.iter())
-            .map(|pid| {
-                process_cost::forget_peak(*pid)?;
-                Ok(process_cost::memory(*pid)?.resident)
-            })
-            .collect::<anyhow::Result<_>>()?;
+    for (attack, run) in ATTACKS {
+        let ids = cluster.ids();
+        let pids: Vec<_> = ids.iter().map(|id| cluster.process(*id).pid()).collect();
+        let growth = Growth::of(pids)?;
         let term = term(cluster).await?;
         let target = Target {
-            places: cluster
-                .ids()
-                .iter()
-                .map(|id| cluster.place(*id).clone())
-                .collect(),
+            places: ids.iter().map(|id| cluster.place(*id).clone()).collect(),
             leader: cluster.leader().await?,
             provider: providers[0],
         };
         let bystanders = Bystanders::start(cluster, &providers);
-        let told = (attack.run)(target, Instant::now() + each).await;
+        let told = run(target, Instant::now() + each).await;
         let seen = bystanders.stop().await?;
-        let memory = (pids.iter().zip(idle))
-            .map(|(pid, idle)| Ok(process_cost::memory(*pid)?.peak.saturating_sub(idle)))
-            .collect::<anyhow::Result<Vec<_>>>()
-            .with_context(|| format!("a node has ended under the attack: {}", attack.name))?;
+        let memory = (growth.most())
+            .with_context(|| format!("a node has ended under the attack: {attack}"))?;
         let outcome = Outcome {
-            attack: attack.name,
+            attack,
             told,
             seen,
-            memory: memory.into_iter().max().unwrap_or_default(),
+            memory,
             election: self::term(cluster).await? != term,
         };
         said(&outcome);

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::told::Told;
 use super::{providers, term};
 use crate::cluster::Cluster;
-use crate::process_cost;
+use crate::process_cost::Growth;
 
 /// When clients give up.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -95,23 +95,15 @@ pub async fn overload(
     }
     let (clients, peak_before) = best;
     let (many, few) = (writers(10 * clients), writers(clients));
-    let pids: Vec<_> = (cluster.ids().into_iter())
-        .map(|id| cluster.process(id).pid())
-        .collect();
-    let mut before = Vec::new();
-    for pid in &pids {
-        process_cost::forget_peak(*pid)?;
-        before.push(process_cost::memory(*pid)?.resident);
-    }
+    let ids = cluster.ids().into_iter();
+    let pids: Vec<_> = ids.map(|id| cluster.process(id).pid()).collect();
+    let growth = Growth::of(pids)?;
     let term_before = term(cluster).await?;
     let score = match load {
         Load::Clients => in_turn(many, each).await,
         Load::Rate => at_a_rate(&many, 10.0 * peak_before, each).await,
     };
-    let mut memory = 0;
-    for (pid, before) in pids.iter().zip(before) {
-        memory = memory.max(process_cost::memory(*pid)?.peak.saturating_sub(before));
-    }
+    let memory = growth.most()?;
     // The machine may have become slower or faster in the meantime.
     let peak_after = in_turn(few, each).await.answered;
     Ok(Overload {
@@ -195,10 +187,7 @@ async fn in_turn(writers: Vec<Writer>, each: Duration) -> Score {
             told
         });
     }
-    let mut told = Told::default();
-    while let Some(one) = tasks.join_next().await {
-        told.merge(one.expect("a client does not panic"));
-    }
+    let told = Told::of_all(tasks).await;
     Score::new(told, begun.elapsed())
 }
 

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use tokio::task::JoinSet;
+
 /// How often something was answered how.
 #[derive(Debug, Clone, Default)]
 pub struct Told(pub(super) BTreeMap<String, u64>);
@@ -15,10 +17,13 @@ impl Told {
         *self.0.entry(answer.into()).or_default() += 1;
     }
 
-    pub(super) fn merge(&mut self, other: Self) {
-        for (answer, times) in other.0 {
-            *self.0.entry(answer).or_default() += times;
+    /// What all of these were answered, once each has ended.
+    pub(super) async fn of_all(tasks: JoinSet<Self>) -> Self {
+        let mut all = Self::default();
+        for (answer, times) in tasks.join_all().await.into_iter().flat_map(|one| one.0) {
+            *all.0.entry(answer).or_default() += times;
         }
+        all
     }
 
     /// Whether each request was answered, or its connection closed.

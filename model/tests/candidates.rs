@@ -528,12 +528,10 @@ mod versions {
 
     #[test]
     fn a_summary_tells_capacity_use_traits_and_place() {
-        let stock = Stock {
-            reserved: 1,
-            allocation_ratio: 1.5,
-            used: 3,
-            ..units(8)
-        };
+        let mut stock = units(8);
+        stock.inventory.reserved = 1;
+        stock.inventory.allocation_ratio = 1.5;
+        stock.used = 3;
         let cloud = sample_cloud([
             provider("cn"),
             provider("child")
@@ -556,11 +554,9 @@ mod versions {
 
     #[test]
     fn a_capacity_may_be_larger_than_any_integer_type() {
-        let vast = Stock {
-            allocation_ratio: 3.40282e38,
-            used: 3,
-            ..units(2_147_483_647)
-        };
+        let mut vast = units(2_147_483_647);
+        vast.inventory.allocation_ratio = 3.40282e38;
+        vast.used = 3;
         let cloud = sample_cloud([provider("cn").stocked("VCPU", vast)]);
         let state = cloud.state();
         let request = request([group("", &[("VCPU", 2_147_483_647)])]);

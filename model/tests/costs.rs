@@ -106,28 +106,22 @@ impl Rows {
     }
 
     /// Provider 0 with so many children.
-    fn tree(mut self, children: u32) -> Self {
-        self.0.extend((0..=children).map(|number| {
-            let row = ProviderRow {
-                uuid: provider(number),
-                name: name(number),
-                generation: Generation(0),
-                parent: (number > 0).then_some(ProviderId(0)),
-                created_at: NOW,
-                updated_at: NOW,
-            };
-            Change::PutProvider(ProviderId(number), row)
-        }));
-        self
+    fn tree(self, children: u32) -> Self {
+        let parent = |number| (number > 0).then_some(ProviderId(0));
+        (0..=children).fold(self, |rows, number| rows.provider(number, parent(number)))
     }
 
     /// A root that has no children and the highest number.
-    fn lone(mut self, number: u32) -> Self {
+    fn lone(self, number: u32) -> Self {
+        self.provider(number, None)
+    }
+
+    fn provider(mut self, number: u32, parent: Option<ProviderId>) -> Self {
         let row = ProviderRow {
             uuid: provider(number),
             name: name(number),
             generation: Generation(0),
-            parent: None,
+            parent,
             created_at: NOW,
             updated_at: NOW,
         };

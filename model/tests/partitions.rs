@@ -13,6 +13,7 @@ use placement_model::command::{
 use placement_model::outcome::{Outcome, Refusal, Reply};
 use placement_model::query::candidates::{CandidateRequest, RequestGroup};
 use placement_model::query::resource_providers::ProviderFilter;
+use placement_model::state::Digest;
 use placement_model::state::change::RowKey;
 use placement_model::types::{Given, PartitionId, PartitionName, Route, Routes, Timestamp};
 use placement_model::{Change, Cluster, Level, State, apply};
@@ -402,22 +403,11 @@ impl Clouds {
     /// What a store has kept is the cluster.
     fn check_reload(&self) {
         assert!(self.cluster.agrees_with_recount());
-        let kept = self.kept.iter().filter_map(|((id, _), row)| {
-            // A deletion leaves no row, and neither does an empty set.
-            match row {
-                Change::PutProviderTraits(_, set) if set.is_empty() => None,
-                Change::PutProviderAggregates(_, set) if set.is_empty() => None,
-                Change::DeleteProvider(_)
-                | Change::DeleteInventory(..)
-                | Change::DeleteResourceClass(_)
-                | Change::DeleteTrait(_)
-                | Change::DeleteConsumer(_)
-                | Change::DeleteOutcome(..)
-                | Change::DeleteJoin(_) => None,
-                row => Some((*id, row.clone())),
-            }
-        });
-        let kept: Vec<_> = kept.collect();
+        // A deletion leaves no row, and neither does an empty set.
+        let rows = self.kept.iter().map(|((id, _), row)| (*id, row.clone()));
+        let kept: Vec<_> = rows
+            .filter(|(_, row)| Digest::of(row) != Digest::default())
+            .collect();
         assert_eq!(kept.len(), self.cluster.rows().count());
         let loaded = Cluster::load(kept.iter().rev().cloned()).unwrap();
         assert_eq!(loaded.digest(), self.cluster.digest());

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use placement_model::query::candidates::{CandidateRequest, GroupPolicy, RequestGroup};
-use placement_model::types::{Given, ProviderUuid};
+use placement_model::types::{Given, ProviderUuid, TraitName};
 
 use crate::sample_cloud::{Provider, SHARES, SampleCloud, Stock};
 
@@ -104,10 +104,8 @@ fn answers(sample_cloud: &SampleCloud, request: &CandidateRequest) -> BTreeSet<A
 }
 
 fn roots(sample_cloud: &SampleCloud) -> impl Iterator<Item = &Provider> {
-    sample_cloud
-        .providers
-        .iter()
-        .filter(|provider| provider.parent.is_none())
+    let providers = sample_cloud.providers.iter();
+    providers.filter(|provider| provider.parent.is_none())
 }
 
 /// Every way to give each item one of the providers that are right for it alone.
@@ -121,7 +119,7 @@ fn assignments<'a>(
         let right: Vec<&Provider> = sample_cloud
             .providers
             .iter()
-            .filter(|provider| is_reachable(sample_cloud, item, anchor, provider))
+            .filter(|provider| is_reachable(sample_cloud, anchor, provider))
             .filter(|provider| amounts_fit(item, provider))
             .filter(|provider| traits_are_right(item, provider))
             .filter(|provider| aggregates_are_right(sample_cloud, item, anchor, provider))
@@ -170,23 +168,12 @@ fn taken<'a>(item: &Item<'a>) -> Vec<(&'a str, u64)> {
 // What is asked of one provider at a time.
 
 fn root_is_right(request: &CandidateRequest, root: &Provider) -> bool {
-    request
-        .root_required
-        .iter()
-        .all(|name| root.traits.contains(name.as_str()))
-        && !request
-            .root_forbidden
-            .iter()
-            .any(|name| root.traits.contains(name.as_str()))
+    let has = |name: &Given<TraitName>| root.traits.contains(name.as_str());
+    request.root_required.iter().all(has) && !request.root_forbidden.iter().any(has)
 }
 
 /// In the anchor's tree, or sharing with a member of it.
-fn is_reachable(
-    sample_cloud: &SampleCloud,
-    _: Item<'_>,
-    anchor: &Provider,
-    provider: &Provider,
-) -> bool {
+fn is_reachable(sample_cloud: &SampleCloud, anchor: &Provider, provider: &Provider) -> bool {
     let in_tree = |other: &Provider| sample_cloud.root(&other.name) == anchor.name;
     let shares_with = |other: &Provider| !provider.aggregates.is_disjoint(&other.aggregates);
     in_tree(provider)
@@ -200,16 +187,18 @@ fn is_reachable(
 fn amounts_fit(item: Item<'_>, provider: &Provider) -> bool {
     taken(&item).iter().all(|(class, amount)| {
         provider.stocks.get(*class).is_some_and(|stock| {
-            *amount >= u64::from(stock.min_unit)
-                && *amount <= u64::from(stock.max_unit)
-                && *amount % u64::from(stock.step_size) == 0
+            let i = stock.inventory;
+            *amount >= u64::from(i.min_unit)
+                && *amount <= u64::from(i.max_unit)
+                && *amount % u64::from(i.step_size) == 0
                 && (stock.used + amount) as f64 <= capacity(stock)
         })
     })
 }
 
 fn capacity(stock: &Stock) -> f64 {
-    (f64::from(stock.total) - f64::from(stock.reserved)) * stock.allocation_ratio
+    let i = stock.inventory;
+    (f64::from(i.total) - f64::from(i.reserved)) * i.allocation_ratio
 }
 
 /// The unnumbered group's required traits are looked at for all its providers together.
@@ -226,18 +215,14 @@ fn traits_are_right(item: Item<'_>, provider: &Provider) -> bool {
 
 fn in_aggregates(group: &RequestGroup, provider: &Provider) -> bool {
     let has = |name: &str| provider.aggregates.contains(name);
-    group
-        .member_of
-        .iter()
-        .all(|any| any.iter().any(|aggregate| has(aggregate.as_str())))
+    let mut sets = group.member_of.iter();
+    sets.all(|any| any.iter().any(|aggregate| has(aggregate.as_str())))
 }
 
 fn in_forbidden_aggregate(group: &RequestGroup, provider: &Provider) -> bool {
     let has = |name: &str| provider.aggregates.contains(name);
-    group
-        .not_member_of
-        .iter()
-        .any(|aggregate| has(aggregate.as_str()))
+    let mut forbidden = group.not_member_of.iter();
+    forbidden.any(|aggregate| has(aggregate.as_str()))
 }
 
 /// For the unnumbered group the root's aggregates count for the whole tree, but not for a sharing
@@ -306,7 +291,7 @@ fn capacities_hold(assignment: &Assignment<'_>) -> bool {
             .all(|(class, sum)| {
                 let stock = &provider.stocks[class];
                 stock.used + sum <= capacity(stock).trunc() as u64
-                    && *sum <= u64::from(stock.max_unit)
+                    && *sum <= u64::from(stock.inventory.max_unit)
             })
     })
 }

@@ -11,6 +11,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use uuid::Uuid;
 
+use crate::generate::inventory_of;
 use crate::sample_cloud::{
     self, CLASSES, Provider, SHARES, SampleCloud, Stock, TRAITS, Wishes, aggregate, provider,
 };
@@ -26,14 +27,10 @@ fn stock() -> impl Strategy<Value = Stock> {
     let ratio = prop_oneof![5 => Just(1.0), 1 => select(vec![0.5, 1.5, 2.0])];
     let used = prop_oneof![3 => Just(0_u64), 1 => 1..=4_u64];
     (1..=6_u32, 0..=1_u32, limits, ratio, used).prop_map(
-        |(total, reserved, (min_unit, max_unit, step_size), allocation_ratio, used)| Stock {
-            total,
-            reserved,
-            min_unit,
-            max_unit,
-            step_size,
-            allocation_ratio,
-            used,
+        |(total, reserved, (min_unit, max_unit, step_size), ratio, used)| {
+            let parts = (total, reserved, min_unit, max_unit, step_size, ratio);
+            let inventory = inventory_of(parts);
+            Stock { inventory, used }
         },
     )
 }

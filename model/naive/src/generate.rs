@@ -121,16 +121,20 @@ fn inventory() -> impl Strategy<Value = Inventory> {
         select(&[1_u32, 1, 1, 2][..]),
         ratio,
     )
-        .prop_map(
-            |(total, reserved, min_unit, max_unit, step_size, allocation_ratio)| Inventory {
-                total,
-                reserved,
-                min_unit,
-                max_unit,
-                step_size,
-                allocation_ratio,
-            },
-        )
+        .prop_map(inventory_of)
+}
+
+/// Total, reserved, min_unit, max_unit, step_size, allocation_ratio.
+pub(crate) fn inventory_of(parts: (u32, u32, u32, u32, u32, f64)) -> Inventory {
+    let (total, reserved, min_unit, max_unit, step_size, allocation_ratio) = parts;
+    Inventory {
+        total,
+        reserved,
+        min_unit,
+        max_unit,
+        step_size,
+        allocation_ratio,
+    }
 }
 
 fn inventories() -> impl Strategy<Value = BTreeMap<Given<ResourceClassName>, Inventory>> {
@@ -528,16 +532,7 @@ pub fn hostile_command() -> impl Strategy<Value = Command> {
         ][..],
     );
     let inventory = (number(), number(), number(), number(), number(), ratio)
-        .prop_map(
-            |(total, reserved, min_unit, max_unit, step_size, allocation_ratio)| Inventory {
-                total,
-                reserved,
-                min_unit,
-                max_unit,
-                step_size,
-                allocation_ratio,
-            },
-        )
+        .prop_map(inventory_of)
         .boxed();
     let amount = select(&[0_u64, 1, 1 << 31, 1 << 63, u64::MAX][..]);
     let resources = btree_map(given_class(), amount, 0..3);

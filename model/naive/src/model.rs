@@ -1224,14 +1224,8 @@ impl Naive {
     }
 
     fn stock(&self, uuid: &ProviderUuid, class: &ResourceClassName, row: &InventoryRow) -> Stock {
-        let i = row.inventory;
         Stock {
-            total: i.total,
-            reserved: i.reserved,
-            min_unit: i.min_unit,
-            max_unit: i.max_unit,
-            step_size: i.step_size,
-            allocation_ratio: i.allocation_ratio,
+            inventory: row.inventory,
             used: self.used(uuid, class),
         }
     }

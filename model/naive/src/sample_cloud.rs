@@ -47,33 +47,24 @@ pub struct Provider {
 /// An inventory and what is taken of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stock {
-    /// As in [`Inventory`].
-    pub total: u32,
-    /// As in [`Inventory`].
-    pub reserved: u32,
-    /// As in [`Inventory`].
-    pub min_unit: u32,
-    /// As in [`Inventory`].
-    pub max_unit: u32,
-    /// As in [`Inventory`].
-    pub step_size: u32,
-    /// As in [`Inventory`].
-    pub allocation_ratio: f64,
+    /// The inventory.
+    pub inventory: Inventory,
     /// What is taken of it.
     pub used: u64,
 }
 
 /// So many units, as plain as can be.
 pub fn units(total: u32) -> Stock {
-    Stock {
+    let inventory = Inventory {
         total,
         reserved: 0,
         min_unit: 1,
         max_unit: u32::MAX >> 1,
         step_size: 1,
         allocation_ratio: 1.0,
-        used: 0,
-    }
+    };
+    let used = 0;
+    Stock { inventory, used }
 }
 
 /// A root provider.
@@ -156,17 +147,13 @@ pub fn aggregate(name: &str) -> AggregateUuid {
 impl SampleCloud {
     /// The provider of this name.
     pub fn get(&self, name: &str) -> &Provider {
-        self.providers
-            .iter()
-            .find(|provider| provider.name == name)
-            .expect("a known provider")
+        let found = self.providers.iter().find(|provider| provider.name == name);
+        found.expect("a known provider")
     }
 
     fn id(&self, name: &str) -> ProviderId {
-        let index = self
-            .providers
-            .iter()
-            .position(|provider| provider.name == name);
+        let mut names = self.providers.iter().map(|provider| &provider.name);
+        let index = names.position(|other| other == name);
         ProviderId(index.expect("a known provider") as u32 + 1)
     }
 
@@ -191,24 +178,17 @@ impl SampleCloud {
 
     /// The sample cloud as the model holds it.
     pub fn state(&self) -> State {
-        let mut state = State::default();
-        state.commit(&names());
-        for provider in &self.providers {
-            state.commit(&self.rows(provider));
-        }
-        state
+        self.state_without("")
     }
 
     /// The same without one tree, the others keeping their ids.
     pub fn state_without(&self, root: &str) -> State {
         let mut state = State::default();
         state.commit(&names());
-        for provider in self
-            .providers
-            .iter()
-            .filter(|one| self.root(&one.name) != root)
-        {
-            state.commit(&self.rows(provider));
+        for provider in &self.providers {
+            if self.root(&provider.name) != root {
+                state.commit(&self.rows(provider));
+            }
         }
         state
     }
@@ -229,29 +209,22 @@ impl SampleCloud {
         )];
         for (class, stock) in &provider.stocks {
             let row = InventoryRow {
-                inventory: stock.inventory(),
+                inventory: stock.inventory,
                 updated_at: time,
             };
             rows.push(Change::PutInventory(id, class_id(class), row));
         }
         let traits = provider.traits.iter().map(|name| trait_id(name)).collect();
         rows.push(Change::PutProviderTraits(id, traits));
-        let aggregates = provider
-            .aggregates
-            .iter()
-            .map(|name| aggregate(name))
-            .collect();
-        rows.push(Change::PutProviderAggregates(id, aggregates));
-        let used: Amounts = provider
-            .stocks
-            .iter()
-            .filter(|(_, stock)| stock.used > 0)
-            .map(|(class, stock)| Amount {
-                provider: id,
-                class: class_id(class),
-                units: stock.used,
-            })
-            .collect();
+        let aggregates = provider.aggregates.iter().map(|name| aggregate(name));
+        rows.push(Change::PutProviderAggregates(id, aggregates.collect()));
+        let taken = provider.stocks.iter().filter(|(_, stock)| stock.used > 0);
+        let taken = taken.map(|(class, stock)| Amount {
+            provider: id,
+            class: class_id(class),
+            units: stock.used,
+        });
+        let used: Amounts = taken.collect();
         if !used.is_empty() {
             let row = ConsumerRow {
                 generation: Generation(1),
@@ -267,19 +240,6 @@ impl SampleCloud {
             ));
         }
         rows
-    }
-}
-
-impl Stock {
-    fn inventory(&self) -> Inventory {
-        Inventory {
-            total: self.total,
-            reserved: self.reserved,
-            min_unit: self.min_unit,
-            max_unit: self.max_unit,
-            step_size: self.step_size,
-            allocation_ratio: self.allocation_ratio,
-        }
     }
 }
 
@@ -303,19 +263,13 @@ fn names() -> Changes {
 }
 
 fn class_id(name: &str) -> ResourceClassId {
-    let index = CLASSES
-        .iter()
-        .position(|class| *class == name)
-        .expect("a known class");
-    ResourceClassId(index as u32 + 10)
+    let index = CLASSES.iter().position(|class| *class == name);
+    ResourceClassId(index.expect("a known class") as u32 + 10)
 }
 
 fn trait_id(name: &str) -> TraitId {
-    let index = TRAITS
-        .iter()
-        .position(|other| *other == name)
-        .expect("a known trait");
-    TraitId(index as u32 + 20)
+    let index = TRAITS.iter().position(|other| *other == name);
+    TraitId(index.expect("a known trait") as u32 + 20)
 }
 
 /// A request as of the newest microversion.

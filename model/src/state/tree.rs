@@ -111,11 +111,6 @@ impl Tree {
         Some(&self.nodes[parent as usize])
     }
 
-    /// Whether `index` is `ancestor` itself or below it.
-    pub fn is_within(&self, index: u32, ancestor: u32) -> bool {
-        ancestor <= index && index < self.nodes[ancestor as usize].subtree_end
-    }
-
     /// The row of a node, as it stands on disk.
     pub(crate) fn row(&self, index: u32) -> ProviderRow {
         let node = &self.nodes[index as usize];

@@ -143,7 +143,8 @@ fn summaries(
 }
 
 fn stock_body(stock: &Stock) -> Value {
-    let left = f64::from(stock.total) - f64::from(stock.reserved);
-    let capacity = (left * stock.allocation_ratio) as i64;
+    let inventory = &stock.inventory;
+    let left = f64::from(inventory.total) - f64::from(inventory.reserved);
+    let capacity = (left * inventory.allocation_ratio) as i64;
     json!({ "capacity": capacity, "used": stock.used })
 }

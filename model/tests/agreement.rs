@@ -5,16 +5,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use placement_model::command::{Command, ReplaceAllocations, Stamped, SyncStandards, WriteId};
+use placement_model::command::{Command, ReplaceAllocations, SyncStandards, WriteId};
 use placement_model::query::resource_providers::ProviderFilter;
 use placement_model::state::Digest;
 use placement_model::state::change::{ResourceClassId, RowKey, TraitId};
 use placement_model::state::tree::Node;
 use placement_model::state::tree_set::TreeSet;
-use placement_model::types::{ConsumerUuid, PartitionId, ProviderUuid, Timestamp};
+use placement_model::types::{ConsumerUuid, ProviderUuid, Timestamp};
 use placement_model::{Change, Outcome, State, apply};
-use placement_naive::Naive;
 use placement_naive::generate::{self, STANDARD_CLASSES, STANDARD_TRAITS};
+use placement_naive::{Naive, stamped};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -51,13 +51,7 @@ impl Pair {
     fn run(&mut self, write_id: Option<WriteId>, mut command: Command) -> Outcome {
         self.settle(&mut command);
         self.now += 1;
-        let stamped = Stamped {
-            partition: PartitionId::DEFAULT,
-            routes: 0,
-            at: Timestamp(self.now),
-            write_id,
-            command,
-        };
+        let stamped = stamped(Timestamp(self.now), write_id, command);
         let (outcome, changes) = apply(&self.state, &stamped);
         assert_eq!(
             (outcome.clone(), changes.clone()),
@@ -357,7 +351,7 @@ proptest! {
     ) {
         let mut state = Pair::new(true).state;
         for (at, (request, command)) in (1_i64..).zip(steps) {
-            let stamped = Stamped { partition: PartitionId::DEFAULT, routes: 0, at: Timestamp(at), write_id: request, command };
+            let stamped = stamped(Timestamp(at), request, command);
             let (_, changes) = apply(&state, &stamped);
             state.commit(&changes);
         }

@@ -72,7 +72,7 @@ fn summarized(sample_cloud: &SampleCloud, request: &CandidateRequest) -> Vec<Str
         .collect()
 }
 
-const NOBODY: &[String] = &[];
+const NOTHING: &[String] = &[];
 
 /// Two hosts, and storage that both reach.
 fn shared_storage() -> SampleCloud {
@@ -129,7 +129,7 @@ mod errors_and_their_order {
         let wrong = group("2", &[("NOPE", 1)]);
         assert_eq!(
             taken(&cloud, &request([hopeless.clone(), wrong.clone()])),
-            NOBODY
+            NOTHING
         );
         assert_eq!(error(&cloud, &request([wrong, hopeless])), unknown_class());
     }
@@ -140,7 +140,7 @@ mod errors_and_their_order {
         let unknown = group("", &[("VCPU", 1)]).member_of(&["unknown"]);
         assert_eq!(
             taken(&cloud, &request([unknown.clone().required(&["NOPE"])])),
-            NOBODY
+            NOTHING
         );
         let mut wrong_class = unknown;
         wrong_class.resources.insert("NOPE".parse().unwrap(), 1);
@@ -152,7 +152,7 @@ mod errors_and_their_order {
         let cloud = sample_cloud([provider("cn").has("VCPU", 4)]);
         let mut request = request([group("", &[("NOPE", 1)])]);
         request.root_required.insert("CUSTOM_RED".parse().unwrap());
-        assert_eq!(taken(&cloud, &request), NOBODY, "no root is red");
+        assert_eq!(taken(&cloud, &request), NOTHING, "no root is red");
         request.root_forbidden.insert("NOPE".parse().unwrap());
         assert_eq!(error(&cloud, &request), unknown_trait());
     }
@@ -204,7 +204,7 @@ mod the_unnumbered_group {
         let unused = both.clone().required(&["CUSTOM_GREEN"]);
         assert_eq!(
             taken(&cloud, &request([unused])),
-            NOBODY,
+            NOTHING,
             "an unused provider does not count"
         );
         let either = both.clone().required(&["CUSTOM_GREEN", "CUSTOM_BLUE"]);
@@ -217,7 +217,7 @@ mod the_unnumbered_group {
         );
         assert_eq!(
             taken(&cloud, &request([both.without("CUSTOM_BLUE")])),
-            NOBODY
+            NOTHING
         );
     }
 
@@ -264,13 +264,13 @@ mod named_groups {
                 .has("MEMORY_MB", 64),
         ]);
         let ask = |group| taken(&cloud, &request([group]));
-        assert_eq!(ask(group("1", &[("VCPU", 1), ("DISK_GB", 5)])), NOBODY);
+        assert_eq!(ask(group("1", &[("VCPU", 1), ("DISK_GB", 5)])), NOTHING);
         let child = group("1", &[("VCPU", 1), ("MEMORY_MB", 8)]);
         assert_eq!(ask(child.clone()), ["child MEMORY_MB:8 VCPU:1"]);
-        assert_eq!(ask(child.clone().required(&["CUSTOM_RED"])), NOBODY);
+        assert_eq!(ask(child.clone().required(&["CUSTOM_RED"])), NOTHING);
         assert_eq!(
             ask(child.clone().member_of(&["agg"])),
-            NOBODY,
+            NOTHING,
             "the root does not span"
         );
         assert_eq!(ask(child.not_member_of("agg")).len(), 1);
@@ -332,7 +332,7 @@ fn amounts_beyond_all_bounds_are_too_much() {
     for count in 1..=2 {
         let mut request = request(groups[..count].to_vec());
         request.group_policy = Some(GroupPolicy::None);
-        assert_eq!(taken(&cloud, &request), NOBODY);
+        assert_eq!(taken(&cloud, &request), NOTHING);
     }
 }
 
@@ -453,7 +453,7 @@ mod same_subtree {
         let groups = [group("1", &[("VCPU", 1)]), group("2", &[("CUSTOM_VF", 1)])];
         assert_eq!(
             mapped(&cloud, &near(&["1", "2"], request(groups.clone()))),
-            NOBODY
+            NOTHING
         );
         let mut with_host = cloud.clone();
         with_host.providers[0]
@@ -492,7 +492,7 @@ mod versions {
     fn before_1_29_nothing_takes_two_providers_of_a_tree() {
         let mut request = request([group("", &[("VCPU", 1), ("DISK_GB", 5)])]);
         request.nested = false;
-        assert_eq!(taken(&numa_host(), &request), NOBODY);
+        assert_eq!(taken(&numa_host(), &request), NOTHING);
         let mut request = super::request([group("", &[("VCPU", 1)])]);
         request.nested = false;
         assert_eq!(

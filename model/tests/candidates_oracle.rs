@@ -11,12 +11,13 @@ use placement_model::command::{
 use placement_model::query::candidates::{
     CandidateError, CandidateRequest, GroupPolicy, RequestGroup,
 };
-use placement_model::types::{Given, PartitionId, ProviderUuid, Timestamp};
+use placement_model::types::{Given, ProviderUuid, Timestamp};
 use placement_model::{Outcome, Stamped, apply};
 use placement_naive::candidates::{Answer, Verdict, judge, summarized};
 use placement_naive::cases::{cases, tight_cases};
 use placement_naive::named::{self, AllocationRequest};
 use placement_naive::sample_cloud::SampleCloud;
+use placement_naive::stamped;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -233,15 +234,9 @@ fn claim(answer: &AllocationRequest) -> Stamped {
         generation: ConsumerGeneration::New,
         consumer_type: ConsumerTypeUpdate::Keep,
     };
-    Stamped {
-        partition: PartitionId::DEFAULT,
-        routes: 0,
-        at: Timestamp(1),
-        write_id: None,
-        command: Command::ReplaceAllocations(ReplaceAllocations {
-            consumers: vec![consumer],
-        }),
-    }
+    let consumers = vec![consumer];
+    let command = Command::ReplaceAllocations(ReplaceAllocations { consumers });
+    stamped(Timestamp(1), None, command)
 }
 
 #[test]

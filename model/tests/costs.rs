@@ -9,7 +9,7 @@ use placement_model::command::{
     CapacityRule, Command, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate,
     DeleteAllocations, DeleteInventories, DeleteProvider, ParentUpdate, ProviderAmounts,
     ReplaceAllocations, ReplaceInventories, ReplaceProviderAggregates, ReplaceProviderTraits,
-    Reshape, ReshapedInventories, RetireNode, Stamped, UpdateProvider,
+    Reshape, ReshapedInventories, RetireNode, UpdateProvider,
 };
 use placement_model::outcome::{Outcome, Refusal, Reply};
 use placement_model::query::resource_providers::ProviderFilter;
@@ -18,10 +18,11 @@ use placement_model::state::change::{
     SessionRow, TraitId,
 };
 use placement_model::types::{
-    AggregateUuid, ConsumerUuid, Generation, Given, Inventory, PartitionId, ProjectId,
-    ProviderName, ProviderUuid, ResourceClassName, Timestamp, TraitName, UserId,
+    AggregateUuid, ConsumerUuid, Generation, Given, Inventory, ProjectId, ProviderName,
+    ProviderUuid, ResourceClassName, Timestamp, TraitName, UserId,
 };
 use placement_model::{State, apply};
+use placement_naive::stamped;
 use rustix::time::{ClockId, clock_gettime};
 use uuid::Uuid;
 
@@ -433,13 +434,7 @@ fn timed(work: impl FnOnce()) -> Duration {
 /// How long a command takes that stands alone in its batch: others keep the state from before.
 fn cost(case: &Case, size: u32) -> Duration {
     let (state, command) = (case.of_size)(size);
-    let stamped = Stamped {
-        partition: PartitionId::DEFAULT,
-        routes: 0,
-        at: NOW,
-        write_id: None,
-        command,
-    };
+    let stamped = stamped(NOW, None, command);
     let measured = || {
         let mut next = state.clone();
         timed(|| {
@@ -495,13 +490,7 @@ fn types() -> Result<(), String> {
         }
         let state = rows.state();
         let command = post([wanted(0, [(0, 0)])]);
-        let stamped = Stamped {
-            partition: PartitionId::DEFAULT,
-            routes: 0,
-            at: NOW,
-            write_id: None,
-            command,
-        };
+        let stamped = stamped(NOW, None, command);
         // A single write is too quick to be measured.
         timed(|| {
             for _ in 0..100 {

@@ -21,3 +21,18 @@ pub mod named;
 pub mod sample_cloud;
 
 pub use model::Naive;
+
+use placement_model::Stamped;
+use placement_model::command::{Command, WriteId};
+use placement_model::types::{PartitionId, Timestamp};
+
+/// An entry of the log for the default partition, routed by its first routes.
+pub fn stamped(at: Timestamp, write_id: Option<WriteId>, command: Command) -> Stamped {
+    Stamped {
+        at,
+        write_id,
+        command,
+        partition: PartitionId::DEFAULT,
+        routes: 0,
+    }
+}

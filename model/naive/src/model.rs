@@ -1004,7 +1004,7 @@ fn exact_capacity(inventory: &Inventory) -> f64 {
 
 fn permits(inventory: &Inventory, amount: u64) -> bool {
     (u64::from(inventory.min_unit)..=u64::from(inventory.max_unit)).contains(&amount)
-        && amount % u64::from(inventory.step_size) == 0
+        && amount.is_multiple_of(u64::from(inventory.step_size))
 }
 
 fn refuse_if(holds: bool, refusal: impl FnOnce() -> Refusal) -> Result<(), Refusal> {

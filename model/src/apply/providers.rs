@@ -9,14 +9,14 @@ use crate::command::{
 use crate::outcome::{Provider, Refusal, Reply};
 use crate::state::change::{Change, Changes, ProviderId, ProviderRow};
 use crate::state::tree::{Node, Tree, TreeNumber};
-use crate::state::{Place, State};
+use crate::state::{NodePlace, State};
 use crate::types::{Generation, Given, ProviderUuid, Timestamp};
 
 /// A provider that is to be written to, as the state has it.
 #[derive(Clone, Copy)]
 pub(super) struct Found<'a> {
     state: &'a State,
-    pub(super) place: Place,
+    pub(super) place: NodePlace,
     pub(super) node: &'a Node,
 }
 
@@ -28,7 +28,7 @@ pub(super) fn find<'a>(state: &'a State, uuid: &ProviderUuid) -> Result<Found<'a
 
 impl<'a> Found<'a> {
     /// The provider at a place of this state.
-    pub(super) fn at(state: &'a State, place: Place) -> Self {
+    pub(super) fn at(state: &'a State, place: NodePlace) -> Self {
         Self {
             state,
             place,
@@ -87,14 +87,14 @@ impl<'a> Found<'a> {
     }
 
     /// Whether a place of the same state is this provider or below it.
-    pub(super) fn spans(&self, place: Place) -> bool {
+    pub(super) fn spans(&self, place: NodePlace) -> bool {
         place.tree == self.place.tree
             && (self.place.node..self.node.subtree_end).contains(&place.node)
     }
 }
 
 /// A provider after a write, below its parent.
-fn reply(state: &State, row: &ProviderRow, parent: Option<Place>) -> Reply {
+fn reply(state: &State, row: &ProviderRow, parent: Option<NodePlace>) -> Reply {
     Reply::Provider(Provider {
         uuid: row.uuid,
         name: row.name.clone(),
@@ -106,7 +106,7 @@ fn reply(state: &State, row: &ProviderRow, parent: Option<Place>) -> Reply {
 }
 
 /// The parent that a request names.
-fn parent(state: &State, given: &Given<ProviderUuid>) -> Result<Place, Refusal> {
+fn parent(state: &State, given: &Given<ProviderUuid>) -> Result<NodePlace, Refusal> {
     let place = state.place_given(given);
     place.ok_or_else(|| Refusal::ParentNotFound(given.clone()))
 }
@@ -190,7 +190,7 @@ impl UpdateProvider {
         state: &State,
         found: &Found<'_>,
         given: &Given<ProviderUuid>,
-    ) -> Result<Place, Refusal> {
+    ) -> Result<NodePlace, Refusal> {
         let (uuid, parent) = (found.node.uuid, parent(state, given)?);
         let old = found.node.parent.map(|old| found.place.tree.node(old));
         let another = old.is_some_and(|old| old != parent);

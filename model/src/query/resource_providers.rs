@@ -7,7 +7,7 @@ use super::tree_filter::{TreeFilter, with_any_member, with_any_members, with_any
 use crate::outcome::Provider;
 use crate::state::change::{ResourceClassId, TraitId};
 use crate::state::tree::{Node, TreeNumber};
-use crate::state::{Place, State};
+use crate::state::{NodePlace, State};
 use crate::types::{
     AggregateUuid, Given, ProviderName, ProviderUuid, ResourceClassName, Timestamp, TraitName,
 };
@@ -61,7 +61,7 @@ impl State {
     }
 
     /// The provider at a place of this state.
-    pub fn provider_at(&self, place: Place) -> Provider {
+    pub fn provider_at(&self, place: NodePlace) -> Provider {
         let node = self.node(place);
         let tree = self
             .tree(place.tree)
@@ -98,7 +98,7 @@ impl State {
         let facts = self.facts(filter, &mut looks)?;
         let mut found = Vec::new();
         if let Some(facts) = &facts {
-            let mut add = |place: Place| {
+            let mut add = |place: NodePlace| {
                 let node = self.node(place);
                 let is_in_tree = facts.in_tree.is_none_or(|tree| tree == place.tree);
                 if is_in_tree && facts.hold_of(node) && filter.names(node) {
@@ -123,13 +123,13 @@ impl State {
         Ok(Some(found.collect()))
     }
 
-    fn places_of(&self, tree: TreeNumber) -> impl Iterator<Item = Place> + use<> {
+    fn places_of(&self, tree: TreeNumber) -> impl Iterator<Item = NodePlace> + use<> {
         let nodes = self.tree(tree).map_or(0, |tree| tree.nodes.len() as u32);
         (0..nodes).map(move |node| tree.node(node))
     }
 
     /// The places to look at, if the filter itself says where they are.
-    fn few(&self, filter: &ProviderFilter, in_tree: Option<TreeNumber>) -> Option<Vec<Place>> {
+    fn few(&self, filter: &ProviderFilter, in_tree: Option<TreeNumber>) -> Option<Vec<NodePlace>> {
         if let Some(uuid) = &filter.uuid {
             return Some(self.place_given(uuid).into_iter().collect());
         }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::State;
 use super::change::{Change, ConsumerRow, ProviderId, ProviderRow, TraitId};
 use super::digest::Digest;
-use super::providers::Place;
+use super::providers::NodePlace;
 use super::tree::{Node, Stock, Tree, TreeNumber};
 use crate::mutant;
 use crate::types::ConsumerUuid;
@@ -124,7 +124,7 @@ impl<'a> Commit<'a> {
         Arc::make_mut(&mut tree.nodes[place.node as usize])
     }
 
-    fn place(&self, id: ProviderId) -> Place {
+    fn place(&self, id: ProviderId) -> NodePlace {
         let place = self.state.providers.place(id);
         place.expect("a row refers to providers that are there")
     }

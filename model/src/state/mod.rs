@@ -28,7 +28,7 @@ use imbl::OrdMap;
 pub use digest::Digest;
 pub use loading::Dangling;
 pub(crate) use loading::Loading;
-pub use providers::Place;
+pub use providers::NodePlace;
 
 use change::{
     Change, Counters, JoinRow, NameRow, PartitionRow, ProviderId, ResourceClassId, SessionRow,
@@ -122,17 +122,17 @@ impl State {
     }
 
     /// Where the provider with this UUID is.
-    pub fn place(&self, uuid: &ProviderUuid) -> Option<Place> {
+    pub fn place(&self, uuid: &ProviderUuid) -> Option<NodePlace> {
         self.place_by_id(self.providers.id_of_uuid(uuid)?)
     }
 
     /// Where the provider with this dense id is.
-    pub fn place_by_id(&self, id: ProviderId) -> Option<Place> {
+    pub fn place_by_id(&self, id: ProviderId) -> Option<NodePlace> {
         self.providers.place(id)
     }
 
     /// The node at a place of this state.
-    pub fn node(&self, place: Place) -> &Arc<Node> {
+    pub fn node(&self, place: NodePlace) -> &Arc<Node> {
         self.providers.node(place)
     }
 
@@ -202,7 +202,7 @@ pub struct Sizes {
 
 /// What apply and the queries need besides.
 impl State {
-    pub(crate) fn place_given(&self, given: &Given<ProviderUuid>) -> Option<Place> {
+    pub(crate) fn place_given(&self, given: &Given<ProviderUuid>) -> Option<NodePlace> {
         self.place(given.valid()?)
     }
 

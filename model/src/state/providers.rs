@@ -12,7 +12,7 @@ use crate::types::{ProviderName, ProviderUuid};
 
 /// Where a provider is: its tree, and its index in [`Tree::nodes`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct NodePlace {
     /// The tree.
     pub tree: TreeNumber,
     /// The index of the node.
@@ -23,7 +23,7 @@ pub struct Place {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Providers {
     pub(crate) trees: OrdMap<TreeNumber, Arc<Tree>>,
-    places: OrdMap<ProviderId, Place>,
+    places: OrdMap<ProviderId, NodePlace>,
     by_uuid: OrdMap<ProviderUuid, ProviderId>,
     by_name: OrdMap<ProviderName, ProviderId>,
 }
@@ -56,7 +56,7 @@ impl Providers {
         self.places.len()
     }
 
-    pub(crate) fn place(&self, id: ProviderId) -> Option<Place> {
+    pub(crate) fn place(&self, id: ProviderId) -> Option<NodePlace> {
         self.places.get(&id).copied()
     }
 
@@ -68,16 +68,16 @@ impl Providers {
         self.by_name.get(name).copied()
     }
 
-    pub(crate) fn node(&self, place: Place) -> &Arc<Node> {
+    pub(crate) fn node(&self, place: NodePlace) -> &Arc<Node> {
         &self.trees[&place.tree].nodes[place.node as usize]
     }
 
-    pub(crate) fn row(&self, place: Place) -> ProviderRow {
+    pub(crate) fn row(&self, place: NodePlace) -> ProviderRow {
         self.trees[&place.tree].row(place.node)
     }
 
     /// Every id in the order of creation, with its place.
-    pub(crate) fn places(&self) -> impl Iterator<Item = (ProviderId, Place)> {
+    pub(crate) fn places(&self) -> impl Iterator<Item = (ProviderId, NodePlace)> {
         self.places.iter().map(|(id, place)| (*id, *place))
     }
 
@@ -89,7 +89,7 @@ impl Providers {
     }
 
     /// Removes a provider without children, and its tree if it was alone.
-    pub(crate) fn remove(&mut self, place: Place) {
+    pub(crate) fn remove(&mut self, place: NodePlace) {
         let node = Arc::clone(self.node(place));
         assert_eq!(
             node.subtree_end,
@@ -118,18 +118,18 @@ impl Providers {
     }
 
     /// Moves a provider with all below it to another parent, or makes it a root.
-    pub(crate) fn hang_elsewhere(&mut self, place: Place, parent: Option<ProviderId>) {
+    pub(crate) fn hang_elsewhere(&mut self, place: NodePlace, parent: Option<ProviderId>) {
         let branch = self.cut(place);
         self.hang(branch, parent);
     }
 
     /// A tree of its own for writing; its nodes stay shared.
-    pub(crate) fn tree_mut(&mut self, place: Place) -> &mut Tree {
+    pub(crate) fn tree_mut(&mut self, place: NodePlace) -> &mut Tree {
         let tree = self.trees.get_mut(&place.tree);
         Arc::make_mut(tree.expect("a place names a tree that exists"))
     }
 
-    fn cut(&mut self, place: Place) -> Tree {
+    fn cut(&mut self, place: NodePlace) -> Tree {
         if place.node == 0 {
             let tree = self.trees.remove(&place.tree);
             return Arc::unwrap_or_clone(tree.expect("a place names a tree that exists"));

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::Place;
+use super::NodePlace;
 use super::change::{InventoryRow, ProviderId, ProviderRow, ResourceClassId, TraitId};
 use crate::mutant;
 use crate::types::{AggregateUuid, Generation, Inventory, ProviderName, ProviderUuid, Timestamp};
@@ -72,8 +72,8 @@ impl TreeNumber {
     }
 
     /// Where the node of this index is.
-    pub(crate) fn node(self, node: u32) -> Place {
-        Place { tree: self, node }
+    pub(crate) fn node(self, node: u32) -> NodePlace {
+        NodePlace { tree: self, node }
     }
 }
 

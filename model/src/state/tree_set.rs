@@ -191,13 +191,4 @@ mod tests {
             prop_assert_eq!(all, expected.into_iter().collect());
         }
     }
-
-    #[test]
-    fn emptied_sets_equal_the_empty_set() {
-        let mut set = TreeSet::default();
-        set.insert(4711);
-        set.remove(4711);
-        assert!(set.is_empty());
-        assert_eq!(set, TreeSet::default());
-    }
 }

@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 use placement_model::command::{
     CapacityRule, Command, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate,
     CreateInventory, CreateProvider, ParentUpdate, ProviderAmounts, ReplaceAllocations,
-    ReplaceInventories, Reshape, ReshapedInventories, Stamped, UpdateInventory, UpdateProvider,
-    WriteId,
+    ReplaceInventories, Reshape, ReshapedInventories, UpdateInventory, UpdateProvider, WriteId,
 };
 use placement_model::outcome::{Outcome, Provider, Refusal, Reply};
 use placement_model::query::allocations::Consumer;
 use placement_model::types::{
-    ConsumerUuid, Generation, Given, Inventory, PartitionId, ProjectId, ProviderName, ProviderUuid,
+    ConsumerUuid, Generation, Given, Inventory, ProjectId, ProviderName, ProviderUuid,
     ResourceClassName, Timestamp, UserId,
 };
 use placement_model::{State, apply, standard};
+use placement_naive::stamped;
 use uuid::Uuid;
 
 pub(crate) struct Cloud {
@@ -82,13 +82,7 @@ impl Cloud {
 
     pub(crate) fn try_request(&mut self, write_id: Option<WriteId>, command: Command) -> Outcome {
         self.now += 1;
-        let stamped = Stamped {
-            partition: PartitionId::DEFAULT,
-            routes: 0,
-            at: Timestamp(self.now),
-            write_id,
-            command,
-        };
+        let stamped = stamped(Timestamp(self.now), write_id, command);
         let (outcome, changes) = apply(&self.state, &stamped);
         self.state.commit(&changes);
         outcome

@@ -5,19 +5,14 @@ use placement_model::command::{
 };
 use placement_model::state::change::Replaced;
 use placement_model::types::Timestamp;
-use placement_model::{Outcome, Reply, Stamped, State, apply};
+use placement_model::{Outcome, Reply, State, apply};
+use placement_naive::stamped;
 
 /// A second, in the model's time.
 const SECOND: i64 = 1_000_000;
 
 fn carry_out(state: &mut State, seconds: i64, command: Command) {
-    let stamped = Stamped {
-        partition: placement_model::types::PartitionId::DEFAULT,
-        routes: 0,
-        at: Timestamp(seconds * SECOND),
-        write_id: None,
-        command,
-    };
+    let stamped = stamped(Timestamp(seconds * SECOND), None, command);
     let (outcome, changes) = apply(state, &stamped);
     assert_eq!(outcome, Outcome::Done(Reply::Done));
     state.commit(&changes);

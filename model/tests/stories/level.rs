@@ -11,10 +11,9 @@ fn raise(to: u32) -> Command {
 
 #[test]
 fn a_cluster_begins_at_the_first_level_which_costs_no_row() {
-    let cloud = Cloud::new();
+    let mut cloud = Cloud::new();
     assert_eq!(cloud.state.level(), Level::FIRST);
     let before = cloud.digest();
-    let mut cloud = cloud;
     cloud.done(raise(1));
     assert_eq!(cloud.digest(), before);
 }

@@ -1,9 +1,7 @@
 //! Requests that come again.
 
-use placement_model::command::{
-    Command, DeleteAllocations, DeleteProvider, RetireNode, SyncStandards, WriteId,
-};
-use placement_model::outcome::{Outcome, Refusal, Reply};
+use placement_model::command::{Command, DeleteProvider, RetireNode, SyncStandards, WriteId};
+use placement_model::outcome::Outcome;
 use placement_model::state::change::Change;
 
 use crate::cloud::{Cloud, provider, wanted};
@@ -33,29 +31,6 @@ fn cloud() -> Cloud {
 
 fn claim() -> Command {
     wanted("vm", &[("cn1", &[("VCPU", 1)])]).put()
-}
-
-#[test]
-fn a_retry_gets_the_first_outcome_and_changes_nothing() {
-    let mut cloud = cloud();
-    let first = cloud.try_request(id(1, 1, 1), claim());
-    assert_eq!(first, Outcome::Done(Reply::Done));
-    let digest = cloud.digest();
-    assert_eq!(cloud.try_request(id(1, 1, 1), claim()), first);
-    assert_eq!(cloud.digest(), digest);
-    let second = cloud.try_request(id(1, 2, 1), claim());
-    assert!(matches!(
-        second,
-        Outcome::Refused(Refusal::ConsumerGenerationConflict { .. })
-    ));
-    cloud.done(Command::DeleteAllocations(DeleteAllocations {
-        consumer: crate::cloud::consumer("vm"),
-    }));
-    assert_eq!(
-        cloud.try_request(id(1, 2, 1), claim()),
-        second,
-        "refusals are remembered too"
-    );
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::plan::Plan;
 use super::request::CandidateRequest;
-use crate::state::Place;
+use crate::state::NodePlace;
 use crate::state::tree::{Node, Tree, TreeNumber};
 use crate::types::ResourceClassName;
 
@@ -18,7 +18,7 @@ pub struct Candidate<'a> {
 /// A provider that serves one part of the request.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seat<'a> {
-    pub(super) place: Place,
+    pub(super) place: NodePlace,
     pub(super) node: &'a Node,
     /// The one that the provider is in.
     pub(super) tree: &'a Tree,
@@ -142,7 +142,7 @@ pub struct Summaries<'a> {
     nested: bool,
     /// In their order and each once, when all are noted ([`Summaries::settle`]).
     trees: Vec<(TreeNumber, &'a Tree)>,
-    used: BTreeSet<Place>,
+    used: BTreeSet<NodePlace>,
 }
 
 impl<'a> Summaries<'a> {
@@ -188,7 +188,7 @@ impl<'a> Summaries<'a> {
     }
 
     /// The providers of the trees noted that no candidate noted uses.
-    pub(super) fn unused(&self) -> impl Iterator<Item = Place> + '_ {
+    pub(super) fn unused(&self) -> impl Iterator<Item = NodePlace> + '_ {
         let trees = self.trees.iter();
         let places = trees.flat_map(|(number, tree)| {
             let nodes = (0..).take(tree.nodes.len());

@@ -4,7 +4,7 @@
 use super::answer::Seat;
 use super::plan::{Plan, has_any};
 use super::sharing::SharingProviders;
-use crate::state::Place;
+use crate::state::NodePlace;
 use crate::state::change::ProviderId;
 use crate::state::indexes::offer;
 use crate::state::tree::{Tree, TreeNumber};
@@ -172,7 +172,7 @@ impl<'a> Instance<'a> {
         &sorted[until(head.place.node)..until(head.node.subtree_end)]
     }
 
-    pub(super) fn place(&self, slot: SlotIndex) -> Place {
+    pub(super) fn place(&self, slot: SlotIndex) -> NodePlace {
         self.slots[slot as usize].seat.place
     }
 

@@ -6,7 +6,7 @@ use super::request::{CandidateRequest, GroupPolicy, RequestGroup};
 use crate::state::change::{ResourceClassId, TraitId};
 use crate::state::indexes::offer;
 use crate::state::tree::{Node, TreeNumber};
-use crate::state::{Place, State};
+use crate::state::{NodePlace, State};
 use crate::types::{AggregateUuid, Given, TraitName};
 
 /// A resolved request.
@@ -221,7 +221,7 @@ impl<'a> Plan<'a> {
     }
 
     /// Whether a provider can serve anything for its own tree or, if it shares, for others.
-    pub(super) fn could_use(&self, place: Place) -> bool {
+    pub(super) fn could_use(&self, place: NodePlace) -> bool {
         let Some(tree) = self.state.tree(place.tree) else {
             return false;
         };

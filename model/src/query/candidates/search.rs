@@ -14,7 +14,7 @@ use super::sharing::SharingProviders;
 use super::tree_search::{Step, TreeSearch};
 use crate::query::tree_filter::TreeFilter;
 use crate::state::tree_set::TreeSet;
-use crate::state::{Place, State};
+use crate::state::{NodePlace, State};
 
 /// A running search over one state: the next candidate is made when it is asked for, at most
 /// `limit` of them.
@@ -105,7 +105,7 @@ impl<'a> Search<'a> {
             return;
         };
         let unused = summaries.unused();
-        let mut wanted: BTreeSet<Place> = unused
+        let mut wanted: BTreeSet<NodePlace> = unused
             .filter(|place| explorer.plan.could_use(*place))
             .collect();
         let mut explorer = explorer.confined_to(&wanted);
@@ -135,9 +135,9 @@ pub(super) struct Explorer<'a> {
     waiting_bytes: usize,
     /// Candidates of sharing providers alone, which several anchors can give. All others have a
     /// provider that belongs to one anchor.
-    given: BTreeSet<Vec<Place>>,
+    given: BTreeSet<Vec<NodePlace>>,
     /// Instances of sharing providers of other trees alone: the next with the same gives nothing new.
-    outside: BTreeSet<Vec<Vec<Place>>>,
+    outside: BTreeSet<Vec<Vec<NodePlace>>>,
     /// The slot of each variable in what was found last.
     solution: Vec<SlotIndex>,
     /// What was found last.
@@ -182,7 +182,7 @@ impl<'a> Explorer<'a> {
     }
 
     /// Begins again, with only those anchors for which these providers could serve something.
-    fn confined_to(self, places: &BTreeSet<Place>) -> Self {
+    fn confined_to(self, places: &BTreeSet<NodePlace>) -> Self {
         let own = TreeSet::from_iter(places.iter().map(|place| place.tree.0));
         let state: &'a State = self.plan.state;
         let nodes = places.iter().map(|place| state.node(*place));

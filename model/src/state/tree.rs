@@ -208,8 +208,8 @@ impl Node {
 
     /// Whether the provider is in at least one aggregate of each set.
     pub fn is_member(&self, member_of: &[BTreeSet<AggregateUuid>]) -> bool {
-        let has = |aggregate| self.aggregates.contains(aggregate);
-        member_of.iter().all(|any| any.iter().any(has))
+        let mut sets = member_of.iter();
+        sets.all(|any| !any.is_disjoint(&self.aggregates))
     }
 
     /// Whether anything is allocated from this provider.

@@ -1,6 +1,6 @@
 //! Taking a backup of a running cluster: `GET /v1/backup` of the admin listener.
 
-use std::error::Error as _;
+use std::error::Error;
 use std::io;
 use std::time::Duration;
 
@@ -101,20 +101,21 @@ impl BackupStream {
     }
 }
 
-async fn ask(endpoint: &Endpoint, trust: Trust, limit: Duration) -> Result<BackupStream, String> {
-    let url = endpoint
-        .url("/v1/backup")
-        .map_err(|error| error.to_string())?;
+async fn ask(
+    endpoint: &Endpoint,
+    trust: Trust,
+    limit: Duration,
+) -> Result<BackupStream, Box<dyn Error + Send + Sync>> {
     let mut request = Request::new(Full::new(Bytes::new()));
-    *request.uri_mut() = url;
+    *request.uri_mut() = endpoint.url("/v1/backup")?;
     let answer = pool(trust, limit).request(request).await.map_err(|error| {
         let source = error.source().map(|why| format!(": {why}"));
         format!("{error}{}", source.unwrap_or_default())
     })?;
     let (parts, body) = answer.into_parts();
     if parts.status != StatusCode::OK {
-        let body = body.collect().await.map_err(|error| error.to_string())?;
-        return Err(ApiError::parse(parts.status, &body.to_bytes()).to_string());
+        let body = body.collect().await?.to_bytes();
+        return Err(ApiError::parse(parts.status, &body).into());
     }
     let report = (parts.headers.get(DESCRIPTION))
         .and_then(|value| serde_json::from_slice(value.as_bytes()).ok())
@@ -156,10 +157,9 @@ impl Frames {
             }
             (self.begun, done) = (true, MAGIC.len());
         }
-        while let Some((length, checksum)) = head(&self.part[done..]) {
-            if self.ended {
-                return Err("something follows its end");
-            }
+        while !self.ended
+            && let Some((length, checksum)) = head(&self.part[done..])
+        {
             if length > FRAME_BYTES_MAX {
                 return Err("a frame is too long");
             }

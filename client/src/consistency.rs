@@ -1,6 +1,5 @@
 //! What a read promises, and where an answer stands.
 
-use std::fmt;
 use std::time::Duration;
 
 use http::HeaderMap;
@@ -44,12 +43,6 @@ impl IndexToken {
     fn parts(&self) -> Option<(&str, u64)> {
         let (epoch, index) = self.0.rsplit_once('.')?;
         Some((epoch, index.parse().ok()?))
-    }
-}
-
-impl fmt::Display for IndexToken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 

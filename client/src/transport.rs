@@ -68,8 +68,7 @@ fn classify(error: hyper_util::client::legacy::Error) -> TransportError {
     let mut reason = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
-        reason.push_str(": ");
-        reason.push_str(&cause.to_string());
+        reason.push_str(&format!(": {cause}"));
         source = cause.source();
     }
     match error.is_connect() {

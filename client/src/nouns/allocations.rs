@@ -51,10 +51,9 @@ impl Claim {
 
     /// Amounts of a provider.
     pub fn and(mut self, provider: Uuid, resources: &[(&str, u64)]) -> Self {
-        let resources = resources
-            .iter()
-            .map(|&(class, amount)| (class.to_owned(), amount))
-            .collect();
+        let resources = resources.iter();
+        let resources = resources.map(|&(class, amount)| (class.to_owned(), amount));
+        let resources = resources.collect();
         self.allocations.insert(provider, Allocation { resources });
         self
     }

@@ -76,12 +76,11 @@ impl Client {
         generation: u64,
         inventories: impl IntoIterator<Item = (&str, Inventory)>,
     ) -> Result<Inventories, Error> {
+        let inventories = inventories.into_iter();
+        let inventories = inventories.map(|(class, inventory)| (class.to_owned(), inventory));
         let body = Inventories {
             resource_provider_generation: generation,
-            inventories: inventories
-                .into_iter()
-                .map(|(class, inventory)| (class.to_owned(), inventory))
-                .collect(),
+            inventories: inventories.collect(),
         };
         let request = ApiRequest::put(&path(provider)).json(&body);
         self.fetch(request).await

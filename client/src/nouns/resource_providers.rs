@@ -81,10 +81,10 @@ impl Client {
         &self,
         filters: &[(&str, &str)],
     ) -> Result<Vec<ResourceProvider>, Error> {
-        let request = filters.iter().fold(
-            ApiRequest::get("/resource_providers"),
-            |request, (key, value)| request.query(key, value),
-        );
+        let mut request = ApiRequest::get("/resource_providers");
+        for (key, value) in filters {
+            request = request.query(key, value);
+        }
         let listed: Listed = self.fetch(request).await?;
         Ok(listed.resource_providers)
     }

@@ -319,7 +319,7 @@ fn finish(
     let (mut response, varies) = match result {
         Ok(response) => (response, Varies::Yes),
         Err(error) => {
-            progress.code = Some(error.code());
+            progress.code = Some(error.code);
             let response = failure(parts, &progress.request_id, progress.version, &error);
             (response, error.varies)
         }

@@ -23,7 +23,7 @@ pub(crate) struct ApiError {
     /// What it carries besides.
     pub(crate) kind: ErrorKind,
     /// One of [`code::REFERENCE`] or [`code::OWN`].
-    pub(super) code: &'static str,
+    pub(crate) code: &'static str,
 }
 
 /// Whether a response says that it varies with the microversion.
@@ -80,16 +80,17 @@ impl ApiError {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, code, message).retry_after(after_s)
     }
 
+    fn of_kind(self, kind: ErrorKind) -> Self {
+        Self { kind, ..self }
+    }
+
     pub(crate) fn varying(self, varies: Varies) -> Self {
         Self { varies, ..self }
     }
 
     /// The same error, after which one may try again.
     pub(super) fn retry_after(self, after_s: u64) -> Self {
-        Self {
-            kind: ErrorKind::RetryLater { after_s },
-            ..self
-        }
+        self.of_kind(ErrorKind::RetryLater { after_s })
     }
 
     /// The same error with this code.
@@ -109,19 +110,15 @@ impl ApiError {
 
     /// 401.
     pub(crate) fn unauthenticated(message: impl Into<String>) -> Self {
-        Self {
-            kind: ErrorKind::Unauthenticated { challenge: None },
-            ..Self::new(StatusCode::UNAUTHORIZED, code::UNDEFINED, message).varying(Varies::No)
-        }
+        let error = Self::new(StatusCode::UNAUTHORIZED, code::UNDEFINED, message);
+        let kind = ErrorKind::Unauthenticated { challenge: None };
+        error.varying(Varies::No).of_kind(kind)
     }
 
     /// The same error, which says where Keystone gives tokens.
     pub(crate) fn challenge(self, www_authenticate_uri: &str) -> Self {
         let challenge = Some(format!("Keystone uri=\"{www_authenticate_uri}\""));
-        Self {
-            kind: ErrorKind::Unauthenticated { challenge },
-            ..self
-        }
+        self.of_kind(ErrorKind::Unauthenticated { challenge })
     }
 
     /// 503: who is calling cannot be found out now.
@@ -138,10 +135,8 @@ impl ApiError {
 
     /// 405. `allow` is what is possible instead.
     pub(crate) fn method_not_allowed(allow: String) -> Self {
-        Self {
-            kind: ErrorKind::MethodNotAllowed { allow },
-            ..Self::method_too_new("The method specified is not allowed for this resource.")
-        }
+        let error = Self::method_too_new("The method specified is not allowed for this resource.");
+        error.of_kind(ErrorKind::MethodNotAllowed { allow })
     }
 
     /// 405 of a method that this microversion does not have.
@@ -213,10 +208,9 @@ impl ApiError {
         min: &'static str,
         max: &'static str,
     ) -> Self {
-        Self {
-            kind: ErrorKind::UnacceptableVersion { min, max },
-            ..Self::new(StatusCode::NOT_ACCEPTABLE, code::UNDEFINED, message).varying(Varies::No)
-        }
+        let error = Self::new(StatusCode::NOT_ACCEPTABLE, code::UNDEFINED, message);
+        let kind = ErrorKind::UnacceptableVersion { min, max };
+        error.varying(Varies::No).of_kind(kind)
     }
 
     /// 400 of a consistency header.
@@ -262,11 +256,6 @@ impl ApiError {
         let message = "The write was carried out, but this node could not keep its record of it in time, so it \
                        is not acknowledged. Read what you wanted to change before you send the request again.";
         Self::unavailable(code::OUTCOME_UNKNOWN, message, 1)
-    }
-
-    /// Its code, whether or not this client is given it.
-    pub(crate) fn code(&self) -> &'static str {
-        self.code
     }
 
     /// 400 of a candidate search that was ended: sent again, it would be ended again.

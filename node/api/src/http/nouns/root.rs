@@ -15,7 +15,7 @@ pub(crate) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
         return Err(ApiError::not_ready(&reason));
     }
     let version = json!({
-        "id": format!("v{}", Microversion::MIN),
+        "id": format!("v{}", Microversion::MIN.text()),
         "max_version": Microversion::MAX.text(),
         "min_version": Microversion::MIN.text(),
         "status": "CURRENT",

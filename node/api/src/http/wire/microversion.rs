@@ -1,7 +1,6 @@
 //! Microversions: `OpenStack-API-Version: placement 1.N`.
 //! Source: the OpenStack API guideline on microversions, and what microversion-parse accepts.
 
-use std::fmt;
 use std::sync::LazyLock;
 
 use super::spelling;
@@ -89,12 +88,6 @@ impl Microversion {
                 Self::MAX.text(),
             )),
         }
-    }
-}
-
-impl fmt::Display for Microversion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.text())
     }
 }
 

@@ -1,8 +1,9 @@
 //! Writes the answer of a search into its bytes: no name is looked up and no text made twice.
 //!
-//! Names of classes and traits are written as they are: they have no character that JSON escapes.
+//! Names of classes and traits, and suffixes of groups, have no character that JSON escapes.
 
 use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -62,7 +63,7 @@ impl<'a> AnswerWriter<'a> {
             first: true,
             version,
             classes: classes.map(|name| key(name)).collect(),
-            suffixes: outline.suffixes().map(suffix_key).collect(),
+            suffixes: outline.suffixes().map(key).collect(),
             amounts: Vec::new(),
             summaries,
             state,
@@ -225,15 +226,8 @@ impl<'a> Look<'a> {
     }
 }
 
-fn key(name: &ResourceClassName) -> Vec<u8> {
+fn key(name: impl Display) -> Vec<u8> {
     format!("\"{name}\":").into_bytes()
-}
-
-fn suffix_key(suffix: &str) -> Vec<u8> {
-    let mut key = Vec::new();
-    put(&mut key, &suffix);
-    key.push(b':');
-    key
 }
 
 fn put_amounts(json: &mut Vec<u8>, classes: &[Vec<u8>], amounts: &[Amount<'_>]) {

@@ -9,7 +9,8 @@ use serde::Deserialize;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(from = "String")]
 pub(crate) struct Pattern {
-    text: String,
+    /// The form as the reference writes it.
+    pub(super) text: String,
     regex: Regex,
     by_hand: Option<fn(&str) -> bool>,
 }
@@ -31,11 +32,6 @@ impl From<String> for Pattern {
 }
 
 impl Pattern {
-    /// The form as the reference writes it.
-    pub(super) fn text(&self) -> &str {
-        &self.text
-    }
-
     /// Whether the text has this form.
     pub(super) fn matches(&self, text: &str) -> bool {
         match self.by_hand {

@@ -93,7 +93,7 @@ impl Text {
     fn check(&self, text: &str) -> Result<(), Problem> {
         if let Some(form) = &self.pattern {
             require(form.matches(text), "pattern", || {
-                format!("{} does not match '{}'", quoted(text), form.text())
+                format!("{} does not match '{}'", quoted(text), form.text)
             })?;
         }
         let length = text.chars().count();
@@ -155,7 +155,7 @@ impl Object {
         let named = named.map(|(key, schema)| ("properties", key.as_str(), schema));
         let formed = self.pattern_properties.iter();
         let formed = formed.filter(move |(form, _)| form.matches(name));
-        named.chain(formed.map(|(form, schema)| ("patternProperties", form.text(), schema)))
+        named.chain(formed.map(|(form, schema)| ("patternProperties", form.text.as_str(), schema)))
     }
 
     fn not_allowed(&self, name: &str) -> Problem {
@@ -166,7 +166,11 @@ impl Object {
                 "Additional properties are not allowed ({name} was unexpected); known are {known}"
             )
         } else {
-            let forms = all_quoted(self.pattern_properties.iter().map(|(form, _)| form.text()));
+            let forms = all_quoted(
+                self.pattern_properties
+                    .iter()
+                    .map(|(form, _)| form.text.as_str()),
+            );
             format!("{name} does not match any of the regexes: {forms}")
         };
         Problem::new("additionalProperties", message)

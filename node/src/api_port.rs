@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_the_partitions_that_has_its_path_or_its_host() {
+    fn request_is_routed_by_its_path_or_its_host() {
         let default = Some("default.example:8778");
         for (host, path, name) in [
             (default, "/traits", "default"),
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_partition_has_is_refused() {
+    fn request_of_no_partition_is_refused() {
         let default = Some("default.example");
         let host = |host: Option<&str>| Err(Misdirected::Host(host.map(str::to_owned)));
         let path = |path: &str| Err(Misdirected::Path(path.to_owned()));
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_whose_default_api_is_below_a_partitions_prefix_refuses_both() {
+    fn default_api_below_a_prefix_of_a_partition_refuses_both() {
         let default = Some("default.example");
         for path in ["/north/traits", "/north/placement/traits"] {
             let refused = owner_of("/north/placement", default, path);

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_in_subdirectories_count_and_a_missing_directory_has_a_disk_too() {
+    fn files_in_subdirectories_count() {
         let dir = tempfile::tempdir().unwrap();
         let data = dir.path().join("data");
         assert_eq!(used(&data), 0);

@@ -29,9 +29,9 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// costs the leader a round.
 const FRESH: Duration = Duration::from_millis(200);
 
-/// Where it is told that the process runs.
+/// Answers whether the process runs.
 pub(crate) const LIVEZ: &str = "/livez";
-/// Where it is told that this node is ready.
+/// Answers whether this node is ready.
 pub(crate) const READYZ: &str = "/readyz";
 
 /// What health is judged by.
@@ -130,7 +130,7 @@ impl HealthChecks {
         }
     }
 
-    /// What is said of the disk. A node whose disk is nearly full is ready: it reads and takes away.
+    /// A line about the disk. A node whose disk is nearly full is ready: it reads and takes away.
     async fn free_room(&self) -> String {
         let min = self.config.disk.min_free_bytes;
         if min == 0 {
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn all_who_ask_within_a_moment_share_one_answer() {
+    async fn simultaneous_questions_share_one_answer() {
         let (recent, found) = (Recent::default(), AtomicU32::new(0));
         let find = || async {
             tokio::time::sleep(Duration::from_millis(50)).await;

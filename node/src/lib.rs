@@ -30,4 +30,4 @@ pub mod topology;
 pub use cluster::{Addresses, StartError};
 pub use config::{Config, ConfigError};
 pub use env::Env;
-pub use node::{Node, ReloadError, Role};
+pub use node::{Node, Role};

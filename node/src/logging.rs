@@ -59,7 +59,7 @@ impl Logging {
     /// Starts logging as configured. Panics are logged, and end the process unless they are a request's.
     ///
     /// # Errors
-    /// In words, if the level cannot be understood or logging was started before.
+    /// A text, if the level cannot be understood or logging was started before.
     pub fn start(format: LogFormat, level: &str) -> Result<Self, String> {
         let (queue, writer) = NonBlockingBuilder::default()
             .lossy(true)
@@ -94,7 +94,7 @@ impl Logging {
     /// Logs at another level from now on.
     ///
     /// # Errors
-    /// In words, if the level cannot be understood; the one from before stays.
+    /// A text, if the level cannot be understood; the one from before stays.
     pub fn set_level(&self, level: &str) -> Result<(), String> {
         let filter = parse(level)?;
         self.filter
@@ -163,7 +163,7 @@ pub async fn report_dropped() {
 /// Checks a level without starting anything.
 ///
 /// # Errors
-/// In words, if the level cannot be understood.
+/// A text, if the level cannot be understood.
 pub fn check(level: &str) -> Result<(), String> {
     parse(level).map(|_| ())
 }

@@ -30,7 +30,6 @@ use crate::config::Config;
 use crate::env::Env;
 use crate::health::{HealthChecks, Recent};
 use crate::metrics::{Metrics, Sources};
-pub use crate::partitions::ReloadError;
 use crate::partitions::{self, NamedPolicy, Partitions};
 use crate::rpc::peers::Peers;
 use crate::serve::Drain;
@@ -38,7 +37,7 @@ use crate::tasks::Tasks;
 use crate::tls::{Certificates, Link, Secured};
 use placement_api::audit::Audit;
 use placement_api::doors::{ReadDoor, WriteDoor};
-use placement_api::http::{Api, ApiSettings, AuthStrategy, Policy};
+use placement_api::http::{Api, ApiSettings, AuthStrategy, Policy, PolicyError};
 use placement_api::keystone::Keystone;
 use placement_api::world::{self, Offload};
 
@@ -187,14 +186,12 @@ impl Node {
         let drain = Drain::default();
         let servers = Servers {
             config: config.clone(),
-            tasks: tasks.clone(),
             requests: requests.clone(),
-            date: env.http_date,
             drain: drain.clone(),
             port: ApiPort::new(slot.clone(), partitions, &checks, metrics.clone()),
             admin: Admin {
                 bootstrap: bootstrap.clone(),
-                metrics: metrics.clone(),
+                metrics,
                 checks: checks.clone(),
                 checking: Arc::default(),
                 backups: Arc::default(),
@@ -205,7 +202,6 @@ impl Node {
                 prefix: config.api.prefix.0.clone(),
                 policies: policies.clone(),
             },
-            metrics,
             recording,
         };
         let node = Self {
@@ -266,7 +262,7 @@ impl Node {
     ///
     /// # Errors
     /// A policy file that cannot be understood; the rules from before stay in force.
-    pub fn reload(&self, config: &Config) -> Result<(), ReloadError> {
+    pub fn reload(&self, config: &Config) -> Result<(), PolicyError> {
         let differs = self.config.differs_in(config);
         let waiting: Vec<_> = (differs.into_iter())
             .filter(|path| !path.starts_with("policy.") && path != "log.level")
@@ -278,12 +274,7 @@ impl Node {
             );
         }
         self.policies[0].1.reload(&config.policy)?;
-        let sections = &config.partitions;
-        Ok(partitions::reload(
-            sections,
-            &config.policy,
-            &self.policies,
-        )?)
+        partitions::reload(&config.partitions, &config.policy, &self.policies)
     }
 
     /// Goes on in the audit file that has the name now: the one from before may have been renamed.

@@ -71,7 +71,7 @@ fn way_around(id: LogId) -> String {
     )
 }
 
-/// Ends the process, for a reason that the log has been told.
+/// Ends the process, for a reason that is logged already.
 #[expect(
     clippy::disallowed_methods,
     reason = "no simulated process ends like this"
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_outside_of_requests_ends_the_process_and_says_why() {
+    fn panic_outside_of_requests_ends_the_process_with_a_reason() {
         let output = child("panics::tests::a_watcher_that_panics");
         assert!(!output.status.success());
         let (said, went) = (
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_around_an_entry_is_a_command_that_exists() {
+    fn way_around_an_entry_is_a_command() {
         let id = placement_raft_store::wire::WireLogId {
             term: 5,
             node: 2,
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_in_a_request_ends_only_that() {
+    fn panic_in_a_request_ends_only_that() {
         let output = child("panics::tests::a_request_that_panics");
         let (said, went) = (
             String::from_utf8_lossy(&output.stderr),

@@ -18,7 +18,6 @@ use crate::cluster::doors::partition::PartitionDoor;
 use crate::cluster::doors::write::Writes;
 use placement_api::doors::ReadDoor;
 use placement_api::http::{Api, Callers, Policy, PolicyError, PolicySettings, Service};
-use placement_api::settings::Invalid;
 
 /// A policy that is read and read again.
 pub(crate) type NamedPolicy = (String, Arc<Policy>);
@@ -134,15 +133,4 @@ pub(crate) fn reload(
         }
     }
     Ok(())
-}
-
-/// Why a changed configuration is not taken over.
-#[derive(Debug, thiserror::Error)]
-pub enum ReloadError {
-    /// It cannot be used at all.
-    #[error(transparent)]
-    Config(#[from] Invalid),
-    /// A policy file cannot be used.
-    #[error(transparent)]
-    Policy(#[from] PolicyError),
 }

@@ -22,7 +22,7 @@ pub enum Exposed {
         /// What they can be.
         right: &'static str,
     },
-    /// It is somebody else's.
+    /// Another user owns it.
     #[error(
         "{path} belongs to user {owner}, and this process runs as user {own}; run it as the owner, e.g. with `runuser`, or \
          give it to that user with `chown -R`"

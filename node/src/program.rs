@@ -96,7 +96,7 @@ fn serve(given: &Given, config: Config, logging: &Logging) -> anyhow::Result<()>
         let node = Node::start(env, config).await?;
         supervisor::ready();
         {
-            let mut told = std::pin::pin!(supervisor::report(&node));
+            let mut notifies = std::pin::pin!(supervisor::report(&node));
             loop {
                 tokio::select! {
                     _ = terminate.recv() => break,
@@ -107,7 +107,7 @@ fn serve(given: &Given, config: Config, logging: &Logging) -> anyhow::Result<()>
                         supervisor::ready();
                     }
                     () = &mut reports => {}
-                    () = &mut told => {}
+                    () = &mut notifies => {}
                 }
             }
         }

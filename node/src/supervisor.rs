@@ -1,4 +1,4 @@
-//! What is told to systemd, or to another supervisor that gave this process a `NOTIFY_SOCKET`.
+//! Notifications to systemd, or to another supervisor that gave this process a `NOTIFY_SOCKET`.
 
 use std::env;
 use std::future::pending;
@@ -9,26 +9,26 @@ use tokio::time::sleep;
 
 use crate::node::Node;
 
-/// How often it is looked whether what is said of the node is still so.
+/// How often the status of the node is looked at.
 const EVERY: Duration = Duration::from_secs(5);
 
 /// The node listens. It need not belong to a cluster yet: it may wait for the others, or to be added.
 pub(crate) fn ready() {
-    tell(&[Ready]);
+    notify(&[Ready]);
 }
 
 /// The configuration is read again, until [`ready`].
 pub(crate) fn reloading() {
     let now = NotifyState::monotonic_usec_now();
-    tell(&[Reloading, now.expect("Linux has this clock")]);
+    notify(&[Reloading, now.expect("Linux has this clock")]);
 }
 
 /// The node stops.
 pub(crate) fn stopping() {
-    tell(&[Stopping, Status("stopping")]);
+    notify(&[Stopping, Status("stopping")]);
 }
 
-/// Tells from now on whether the node is alive, if the supervisor wants to know, and whether it is ready.
+/// Notifies from now on whether the node is alive, if the supervisor asks for that, and whether it is ready.
 pub(crate) async fn report(node: &Node) {
     if env::var_os("NOTIFY_SOCKET").is_none() {
         return pending().await;
@@ -36,14 +36,14 @@ pub(crate) async fn report(node: &Node) {
     tokio::join!(watchdog(node), status(node));
 }
 
-/// A node that is not alive says nothing, and is started again for it.
+/// A node that is not alive does not notify, and is restarted for it.
 async fn watchdog(node: &Node) {
     let Some(limit) = sd_notify::watchdog_enabled() else {
         return;
     };
     loop {
         if node.is_alive().await {
-            tell(&[Watchdog]);
+            notify(&[Watchdog]);
         }
         sleep(limit / 3).await;
     }
@@ -51,19 +51,19 @@ async fn watchdog(node: &Node) {
 
 /// What `systemctl status` shows.
 async fn status(node: &Node) {
-    let mut said = String::new();
+    let mut shown = String::new();
     loop {
         let now = (node.not_ready().await).unwrap_or_else(|| "ready".to_owned());
-        if now != said {
-            tell(&[Status(&now)]);
-            said = now;
+        if now != shown {
+            notify(&[Status(&now)]);
+            shown = now;
         }
         sleep(EVERY).await;
     }
 }
 
-fn tell(states: &[NotifyState]) {
+fn notify(states: &[NotifyState]) {
     if let Err(error) = sd_notify::notify(states) {
-        tracing::debug!(%error, "the supervisor cannot be told");
+        tracing::debug!(%error, "the supervisor cannot be notified");
     }
 }

@@ -15,7 +15,6 @@ use crate::api_port::ApiPort;
 use crate::cluster::peer_service::PeerService;
 use crate::config::Config;
 use crate::descriptors;
-use crate::metrics::Metrics;
 use crate::rpc;
 use crate::serve::{Drain, HttpServer};
 use crate::tasks::Tasks;
@@ -34,13 +33,9 @@ const ADMIN_CONNECTIONS: usize = 256;
 /// Serves clients, other nodes, operators and monitors.
 pub(super) struct Servers {
     pub(super) config: Arc<Config>,
-    pub(super) tasks: Tasks,
-    /// The same group, on the runtime that serves HTTP.
+    /// The tasks of the node, on the runtime that serves HTTP.
     pub(super) requests: Tasks,
-    /// Whether responses carry a `Date`.
-    pub(super) date: bool,
     pub(super) drain: Drain,
-    pub(super) metrics: Arc<Metrics>,
     pub(super) port: ApiPort,
     pub(super) admin: Admin,
     pub(super) recording: Recording,
@@ -81,10 +76,11 @@ impl Servers {
         let inner = Inner::new(self.admin.clone(), self.recording.clone());
         let bootstrap = &self.admin.bootstrap;
         let calls = Arc::new(PeerService::new(bootstrap.clone(), inner));
-        self.tasks.spawn(calls.clean());
+        let tasks = &bootstrap.tasks;
+        tasks.spawn(calls.clean());
         let damage = bootstrap.peers.damage.clone();
-        let serve = rpc::server::serve(listener, gate, calls, damage, self.tasks.clone());
-        self.tasks.spawn_vital("listening to other nodes", serve);
+        let serve = rpc::server::serve(listener, gate, calls, damage, tasks.clone());
+        tasks.spawn_vital("listening to other nodes", serve);
     }
 
     fn serve_api(
@@ -104,8 +100,8 @@ impl Servers {
             connections_per_address_max: settings.max_connections_per_address(),
             connections_left: permits.clone(),
             header_timeout: HEADER,
-            date: self.date,
-            open: self.metrics.http.connections.clone(),
+            date: self.admin.bootstrap.env.http_date,
+            open: self.admin.metrics.http.connections.clone(),
             drain: self.drain.clone(),
         };
         let (tasks, drain) = (self.requests.clone(), self.drain.clone());
@@ -136,7 +132,7 @@ impl Servers {
             connections_per_address_max: usize::MAX,
             connections_left: Arc::new(Semaphore::new(ADMIN_CONNECTIONS)),
             header_timeout: ADMIN_HEADER,
-            date: self.date,
+            date: self.admin.bootstrap.env.http_date,
             open: Gauge::default(),
             // Operators and monitors see a node stop until it has stopped.
             drain: Drain::default(),

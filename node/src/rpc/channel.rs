@@ -375,7 +375,7 @@ impl Channel {
         let mut calls = self.calls.lock();
         if calls.alive <= begun && waited >= PATIENCE_MIN {
             calls.close(&format!(
-                "{reason} within {waited:?}, and nothing else was heard"
+                "{reason} within {waited:?}, and nothing else arrived"
             ));
         }
     }

@@ -6,13 +6,13 @@ use placement_raft_store::wire::WireError;
 
 use super::message::Failure;
 
-/// Why a call was not carried out. It travels as its words ([`super::message::Failure`]).
+/// Why a call was not carried out. It travels as its text ([`super::message::Failure`]).
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Denied {
     /// It is no member of a cluster yet.
     #[error("this node does not belong to a cluster")]
     NoCluster,
-    /// The caller is none that this node speaks with.
+    /// This node does not speak with the caller.
     #[error("{0}")]
     Stranger(String),
     /// The caller was removed from this cluster.

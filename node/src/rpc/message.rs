@@ -150,7 +150,7 @@ pub(crate) struct OrderReply {
 /// Why a call gave nothing.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Failure {
-    /// In words.
+    /// As text.
     pub(crate) message: String,
     /// It was not understood at all.
     pub(crate) unreadable: bool,
@@ -364,7 +364,7 @@ pub(crate) struct WriteCall {
     pub(crate) write_id: WriteId,
     /// The id of the HTTP request, for the logs.
     pub(crate) http_request_id: String,
-    /// The record of the [`placement_model::Command`]. The node that was asked writes it, and it stays as it is.
+    /// The record of the [`placement_model::Command`]. The node that the client asked encodes it once.
     pub(crate) command: Blob,
     /// For how long the client waits, in milliseconds.
     pub(crate) patience_ms: u32,

@@ -1,4 +1,4 @@
-//! Long messages between regions go packed (LZ4), where that makes them shorter. Both sides have said so in
+//! Long messages between regions go packed (LZ4), where that makes them shorter. Both sides announce their regions in
 //! their hello.
 
 use std::collections::BTreeMap;

@@ -32,13 +32,13 @@ pub(crate) struct Peers {
     tasks: Tasks,
     /// The highest feature level to which this node agrees.
     level: AtomicU32,
-    /// What other nodes said of theirs when they were last connected.
+    /// Those of other nodes when they were last connected.
     levels: Mutex<BTreeMap<u64, Level>>,
     /// Where the members are, as this node knows.
     addresses: Mutex<BTreeMap<u64, String>>,
     /// With the addresses that they lead to.
     slots: Mutex<BTreeMap<(u64, Lane), (String, Attempt)>>,
-    /// Peers that could not be reached when last tried: said once.
+    /// Peers that could not be reached when last tried: logged once.
     lost: watch::Sender<BTreeSet<u64>>,
     /// How far the others are, and what their clocks show.
     pub(crate) round_trips: Arc<RoundTrips>,

@@ -22,6 +22,8 @@ use placement_raft_store::wire::{self, WireLogId};
 use placement_raft_store::{
     Entry, LogId, Member, Snapshot, SnapshotData, TypeConfig, Vote, runtime,
 };
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::channel::{Answer, CallError, Channel, Lane};
@@ -155,28 +157,16 @@ impl Network {
         }
     }
 
-    async fn control<Q, A>(
+    async fn call<Q: Serialize + Sync, A: DeserializeOwned>(
         &self,
-        method: Method,
-        action: RPCTypes,
+        lane: Lane,
+        (method, action): (Method, RPCTypes),
         question: &Q,
-        option: &RPCOption,
-    ) -> RpcResult<A>
-    where
-        Q: serde::Serialize + Sync,
-        A: serde::de::DeserializeOwned,
-    {
-        self.shared
-            .peers
-            .call(
-                (self.target, &*self.address()),
-                Lane::Control,
-                method,
-                question,
-                option.soft_ttl(),
-            )
-            .await
-            .map_err(|error| self.error(action, error))
+        deadline: Duration,
+    ) -> RpcResult<A> {
+        let to = (self.target, &*self.address());
+        let answer = self.shared.peers.call(to, lane, method, question, deadline);
+        answer.await.map_err(|error| self.error(action, error))
     }
 
     /// One append that is not part of a stream.
@@ -228,7 +218,9 @@ impl Network {
             last: rpc.last_log_id.as_ref().map(WireLogId::from),
             transfer: rpc.leadership_transfer,
         };
-        let reply: VoteReply = self.control(method, RPCTypes::Vote, &call, &option).await?;
+        let what = (method, RPCTypes::Vote);
+        let asked = self.call(Lane::Control, what, &call, option.soft_ttl());
+        let reply: VoteReply = asked.await?;
         Ok(VoteResponse {
             vote: reply.vote.into(),
             vote_granted: reply.granted,
@@ -248,38 +240,27 @@ impl Network {
             .peers
             .channel(self.target, &address, Lane::Snapshot);
         (reached.await).map_err(|error| self.error(RPCTypes::InstallSnapshot, error))?;
-        let call =
-            |call| -> BoxFuture<'_, _> { Box::pin(async move { self.snapshot_call(&call).await }) };
-        let max = self.shared.limits.snapshot_chunk_bytes;
-        let sent = self
-            .shared
-            .sending
-            .send(self.target, vote, &snapshot, max, call);
+        let Limits {
+            snapshot_chunk_bytes,
+            snapshot_chunk_deadline,
+            ..
+        } = self.shared.limits;
+        let what = (Method::Snapshot, RPCTypes::InstallSnapshot);
+        let call = |call: SnapshotCall| -> BoxFuture<'_, RpcResult<SnapshotReply>> {
+            Box::pin(async move {
+                self.call(Lane::Snapshot, what, &call, snapshot_chunk_deadline)
+                    .await
+            })
+        };
+        let sending = &self.shared.sending;
+        let sent = sending.send(self.target, vote, &snapshot, snapshot_chunk_bytes, call);
         match sent.await {
             Ok(vote) => Ok(SnapshotResponse::new(vote)),
-            Err(Unsent::Call(error)) => Err(error),
+            Err(Unsent::Call(error)) => Err(error.into()),
             Err(Unsent::Again(reason)) => Err(StreamingError::Unreachable(
                 Unreachable::from_string(reason),
             )),
         }
-    }
-
-    async fn snapshot_call(
-        &self,
-        call: &SnapshotCall,
-    ) -> Result<SnapshotReply, StreamingError<TypeConfig>> {
-        let deadline = self.shared.limits.snapshot_chunk_deadline;
-        self.shared
-            .peers
-            .call(
-                (self.target, &*self.address()),
-                Lane::Snapshot,
-                Method::Snapshot,
-                call,
-                deadline,
-            )
-            .await
-            .map_err(|error| self.error(RPCTypes::InstallSnapshot, error).into())
     }
 }
 
@@ -403,14 +384,9 @@ impl RaftNetworkV2<TypeConfig> for Network {
             to: *req.to_node_id(),
             last: req.last_log_id().map(WireLogId::from),
         };
-        let reply = self
-            .control(
-                Method::TransferLeader,
-                RPCTypes::TransferLeader,
-                &call,
-                &option,
-            )
-            .await?;
+        let what = (Method::TransferLeader, RPCTypes::TransferLeader);
+        let asked = self.call(Lane::Control, what, &call, option.soft_ttl());
+        let reply: TransferReply = asked.await?;
         Ok(match reply {
             TransferReply::Accepted => Ok(()),
             TransferReply::VoteChanged { expected, actual } => {

@@ -34,7 +34,7 @@ use placement_api::net::{BoxStream, Listener};
 
 /// How long an unauthenticated peer may take to say hello.
 const HELLO: Duration = Duration::from_secs(5);
-/// A connection of which nothing is heard for this long is dropped; callers ping more often.
+/// A connection on which nothing arrives for this long is dropped; callers ping more often.
 const IDLE_MAX: Duration = Duration::from_secs(60);
 /// Connections whose hello has not been answered that are open at once.
 const UNWELCOMED_MAX: usize = 64;
@@ -824,7 +824,7 @@ mod tests {
 
     impl Net for Secured {
         fn bind<'a>(&'a self, _: &'a str) -> BoxFuture<'a, io::Result<Box<dyn Listener>>> {
-            unreachable!("nobody listens")
+            unreachable!("this test does not listen")
         }
 
         fn connect<'a>(&'a self, _: &'a str) -> BoxFuture<'a, io::Result<BoxStream>> {
@@ -952,7 +952,7 @@ mod tests {
         };
         let seen = channel.call_unless(Method::Write, &[], PATIENCE, known);
         assert!(matches!(seen.await, Ok(Either::Left(()))));
-        // Whatever was said before this answer has arrived.
+        // Whatever was sent before this answer has arrived.
         channel.call(Method::Probe, &[], PATIENCE).await.unwrap();
         assert!(committed.wait().now_or_never().is_none());
         assert_eq!(follower.writes_under_way(), 1);
@@ -989,11 +989,11 @@ mod tests {
         Channel::open(stream, &hello, PATIENCE, Extras::default(), &tasks)
             .await
             .unwrap();
-        // What an unauthenticated peer says is short.
-        let mut stranger = TokioNet.connect(&address).await.unwrap();
+        // What an unauthenticated peer sends is short.
+        let mut peer = TokioNet.connect(&address).await.unwrap();
         let length = (UNWELCOMED_BYTES_MAX as u32 + 1).to_be_bytes();
-        stranger.write_all(&length).await.unwrap();
-        assert!(!matches!(stranger.read(&mut byte).await, Ok(1..)));
+        peer.write_all(&length).await.unwrap();
+        assert!(!matches!(peer.read(&mut byte).await, Ok(1..)));
     }
 
     #[tokio::test]
@@ -1039,7 +1039,7 @@ mod tests {
             let mut damaged = call.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
             near.write_all(&damaged).await.unwrap();
-            // It hangs up by itself, having said no more than welcome.
+            // The other side closes it, having sent no more than welcome.
             let mut answers = Vec::new();
             let ended = timeout(PATIENCE, near.read_to_end(&mut answers)).await;
             ended.expect("the connection is kept").unwrap();

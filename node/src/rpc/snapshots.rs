@@ -292,8 +292,8 @@ mod tests {
         sending: Sending,
     }
 
-    /// What the other node was told, and when.
-    type Heard = Arc<Mutex<Vec<(Instant, SnapshotCall)>>>;
+    /// What the other node was called with, and when.
+    type Calls = Arc<Mutex<Vec<(Instant, SnapshotCall)>>>;
 
     impl Origin {
         async fn new(bytes_per_s: u64) -> Self {
@@ -332,16 +332,16 @@ mod tests {
             self.store.drafts.write_down(&snapshot).await.unwrap()
         }
 
-        /// Sends to a node that answers so, each time after a while; gives what it was told.
+        /// Sends to a node that answers so, each time after a while; gives those calls.
         async fn send(
             &mut self,
             takes: Duration,
             answer: impl Fn(&SnapshotCall) -> Option<SnapshotReply>,
         ) -> (bool, Vec<(Instant, SnapshotCall)>) {
             let snapshot = self.snapshot().await;
-            let heard = Heard::default();
+            let calls = Calls::default();
             let call = |call: SnapshotCall| {
-                heard.lock().push((Instant::now(), call.clone()));
+                calls.lock().push((Instant::now(), call.clone()));
                 let answer = answer(&call);
                 async move {
                     tokio::time::sleep(takes).await;
@@ -353,17 +353,17 @@ mod tests {
                 .sending
                 .send(TO, Vote::new_committed(1, 1), &snapshot, CHUNK, call);
             let arrived = sent.await.is_ok();
-            let heard = std::mem::take(&mut *heard.lock());
-            (arrived, heard)
+            let calls = std::mem::take(&mut *calls.lock());
+            (arrived, calls)
         }
     }
 
-    fn offsets(heard: &[(Instant, SnapshotCall)]) -> Vec<u64> {
+    fn offsets(calls: &[(Instant, SnapshotCall)]) -> Vec<u64> {
         let offset = |(_, call): &(Instant, SnapshotCall)| match call {
             SnapshotCall::Chunk { offset, .. } => Some(*offset),
             _ => None,
         };
-        heard.iter().filter_map(offset).collect()
+        calls.iter().filter_map(offset).collect()
     }
 
     fn takes_all(call: &SnapshotCall) -> Option<SnapshotReply> {
@@ -384,20 +384,20 @@ mod tests {
             SnapshotCall::Chunk { offset: 30, .. } => None,
             call => takes_all(call),
         };
-        let (arrived, heard) = origin.send(Duration::ZERO, until_30).await;
+        let (arrived, calls) = origin.send(Duration::ZERO, until_30).await;
         assert!(!arrived);
-        assert_eq!(offsets(&heard), [0, 10, 20, 30]);
+        assert_eq!(offsets(&calls), [0, 10, 20, 30]);
         assert_eq!(origin.sending.under_way(), Some(TO));
 
         let from_30 = |call: &SnapshotCall| match call {
             SnapshotCall::Begin { .. } => Some(SnapshotReply::From { offset: 30 }),
             call => takes_all(call),
         };
-        let (arrived, heard) = origin.send(Duration::ZERO, from_30).await;
+        let (arrived, calls) = origin.send(Duration::ZERO, from_30).await;
         assert!(arrived);
         let length = origin.file().await.length();
         let rest: Vec<u64> = (30..length).step_by(CHUNK).collect();
-        assert_eq!(offsets(&heard), rest);
+        assert_eq!(offsets(&calls), rest);
         assert_eq!(origin.sending.under_way(), None);
     }
 
@@ -454,10 +454,10 @@ mod tests {
         };
         let mut asked = Vec::new();
         for _ in 0..4 {
-            let (arrived, heard) = origin.send(Duration::ZERO, no_room).await;
+            let (arrived, calls) = origin.send(Duration::ZERO, no_room).await;
             assert!(!arrived);
-            assert_eq!(heard.len(), 1, "{heard:?}");
-            asked.push(heard[0].0);
+            assert_eq!(calls.len(), 1, "{calls:?}");
+            asked.push(calls[0].0);
             assert_eq!(origin.sending.under_way(), None);
         }
         let pauses: Vec<_> = asked.windows(2).map(|two| two[1] - two[0]).collect();
@@ -486,17 +486,17 @@ mod tests {
         assert!(!origin.send(Duration::ZERO, refused).await.0);
         assert_eq!(origin.store.metrics.read().snapshots_damaged, 1);
         let begun = Instant::now();
-        let (arrived, heard) = origin.send(Duration::ZERO, takes_all).await;
+        let (arrived, calls) = origin.send(Duration::ZERO, takes_all).await;
         assert!(arrived);
-        assert!(heard[0].0 - begun < AGAIN_MIN, "it is sent at once");
+        assert!(calls[0].0 - begun < AGAIN_MIN, "it is sent at once");
 
         // One that is good here was damaged on the way.
         assert!(!origin.send(Duration::ZERO, refused).await.0);
         assert_eq!(origin.store.metrics.read().snapshots_damaged, 1);
         let begun = Instant::now();
-        let (_, heard) = origin.send(Duration::ZERO, takes_all).await;
+        let (_, calls) = origin.send(Duration::ZERO, takes_all).await;
         assert!(
-            heard[0].0 - begun >= AGAIN_MIN / 2,
+            calls[0].0 - begun >= AGAIN_MIN / 2,
             "it is sent after a pause"
         );
         drop(origin.dir);
@@ -509,9 +509,9 @@ mod tests {
             (0, Duration::from_secs(3), Duration::from_secs(6)),
         ] {
             let mut origin = Origin::new(rate).await;
-            let (arrived, heard) = origin.send(takes, takes_all).await;
+            let (arrived, calls) = origin.send(takes, takes_all).await;
             assert!(arrived);
-            let chunks = &heard[1..heard.len() - 1];
+            let chunks = &calls[1..calls.len() - 1];
             assert!(chunks.len() > 5);
             for two in chunks.windows(2) {
                 let pause = two[1].0 - two[0].0;

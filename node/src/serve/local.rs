@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn nobody_else_may_open_it_and_what_is_left_of_a_dead_one_is_replaced() {
+    async fn socket_is_private_and_replaces_a_dead_one() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("admin.sock");
         let first = bind(&path).await.unwrap();
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_that_is_no_socket_is_not_replaced() {
+    async fn file_that_is_no_socket_is_not_replaced() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("admin.sock");
         fs::write(&path, "mine").unwrap();

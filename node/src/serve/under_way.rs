@@ -83,7 +83,7 @@ mod tests {
     const LIMIT: Duration = Duration::from_secs(30);
 
     #[tokio::test(start_paused = true)]
-    async fn a_connection_is_idle_from_the_end_of_its_last_answer() {
+    async fn connection_is_idle_from_the_end_of_its_last_answer() {
         let under_way = UnderWay::none();
         let begun = Instant::now();
         under_way.idle_for(LIMIT).await;

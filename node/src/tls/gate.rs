@@ -43,7 +43,7 @@ pub(crate) struct Admitted {
 pub(crate) struct Refused {
     /// Why, as text for operators.
     pub(crate) reason: String,
-    /// The connection, if it is a plain one where TLS is required: its other end can be told so.
+    /// The connection, if it is a plain one where TLS is required: its other end can be answered so.
     pub(crate) plain: Option<BoxStream>,
 }
 

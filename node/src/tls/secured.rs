@@ -33,7 +33,7 @@ pub(crate) struct Secured {
     pub(crate) certificates: Vec<(&'static str, Arc<Certificates>)>,
 }
 
-/// Why there is none.
+/// Why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum NotSecured {
     /// A key can be read by others.

@@ -190,7 +190,7 @@ const TAKEN_ELSEWHERE: [RarePath; 9] = [
     // node: what_has_arrived_of_a_snapshot_stays_and_what_has_no_room_is_not_begun
     RarePath::SnapshotPutOff,
     RarePath::SnapshotResumed,
-    // node: as_many_wait_as_are_carried_out_while_they_do
+    // node: the_queue_is_bounded_by_the_best_recent_rate
     RarePath::WriteBusy,
     // scenarios.rs: a_node_whose_rows_have_rotted_refuses_them
     RarePath::RowsRefused,

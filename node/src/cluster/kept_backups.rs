@@ -11,7 +11,7 @@ use tokio::time::Instant;
 /// After so many times the interval without a good backup, one is overdue: one may fail, or take long.
 const OVERDUE_AFTER: u32 = 2;
 
-/// What is done for the day on which the cluster is lost.
+/// A part of what is kept for the loss of the cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Part {
     /// Backups.
@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_backup_that_is_late_is_told_and_one_that_is_made_ends_it() {
+    async fn a_late_backup_is_reported_until_one_is_made() {
         let kept = Kept::default();
         tokio::time::advance(Duration::from_secs(1_000)).await;
         assert!(!kept.is_overdue(), "none are made");
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_store_that_lacks_something_for_long_is_told_of() {
+    async fn a_store_without_recent_copies_is_reported() {
         let kept = Kept::default();
         kept.begin(Duration::from_secs(60));
         kept.begin_copies();
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_is_told_until_it_works_again_and_a_gap_until_a_backup_is_behind_it() {
+    fn a_failure_is_reported_until_it_ends_and_a_gap_until_the_next_backup() {
         let kept = Kept::default();
         kept.failed(Part::Backups, "no backup is made", &"full");
         kept.failed(Part::Log, "the log is not kept", &"gone");

@@ -40,10 +40,10 @@ use crate::rpc::message::{
 use crate::rpc::server::{Caller, Handler, Reply, StreamedAppend};
 use placement_api::world::micros;
 
-/// How long no one is let in after somebody came with a token that is none.
+/// How long no other node is admitted after one came with an unknown token.
 const GUESS: Duration = Duration::from_secs(1);
 
-/// The operators' door of this node, for those who came to another.
+/// The operators' API of this node, for requests that another node received.
 pub(crate) trait Operated: Send + Sync {
     /// Does what is asked, as another node has passed it on.
     fn carry_out(&self, from: u64, order: Order) -> BoxFuture<'_, OrderReply>;
@@ -87,13 +87,12 @@ impl PeerService {
         body: &[u8],
     ) -> Result<Option<Vec<u8>>, Denied> {
         let records = caller.records();
-        let running = self.running();
         match method {
             Method::Append => Err(Denied::Misused("appends come as a stream")),
             Method::Vote | Method::PreVote => reply(records, self.vote(method, read(body)?).await?),
             Method::TransferLeader => reply(records, self.transfer(read(body)?).await?),
             Method::Snapshot => {
-                let running = running?;
+                let running = self.running()?;
                 let taken = self.intake.take(&running, caller.node, read(body)?);
                 reply(records, taken.await?)
             }
@@ -101,30 +100,30 @@ impl PeerService {
                 Ok(()) => Ok(None),
                 Err(answer) => reply(records, answer),
             },
-            Method::ReadIndex => reply(records, index::confirm(&running?.replica).await),
+            Method::ReadIndex => reply(records, index::confirm(&self.running()?.replica).await),
             Method::Admin => {
                 let change: MembershipChange = read(body)?;
                 if matches!(&change, MembershipChange::Describe { id, .. } if *id != caller.node) {
                     return Err(Denied::Misused("a node says itself what it is"));
                 }
-                reply(records, Membership(&*running?).change(change).await)
+                reply(records, Membership(&*self.running()?).change(change).await)
             }
             Method::Checkpoint => {
-                let digest = (running?.replica.views.checkpoints()).at(read(body)?);
+                let digest = (self.running()?.replica.views.checkpoints()).at(read(body)?);
                 reply(records, digest.map(|digest| digest.to_string()))
             }
-            Method::IsShort => reply(records, running?.is_short_of_room().await),
+            Method::IsShort => reply(records, self.running()?.is_short_of_room().await),
             Method::MayLead => {
-                let running = running?;
+                let running = self.running()?;
                 let reason = preference::why_not(&self.bootstrap.slot, &running);
                 reply(records, reason.await)
             }
             Method::HeldVote => {
-                let held = index::held_vote(&running?.replica).await;
+                let held = index::held_vote(&self.running()?.replica).await;
                 reply(records, held.ok_or(Denied::GivenUp)?)
             }
-            Method::ReadPoint => reply(records, index::point(&running?.replica).await),
-            Method::LastStart => reply(records, running?.replica.last_start(read(body)?)),
+            Method::ReadPoint => reply(records, index::point(&self.running()?.replica).await),
+            Method::LastStart => reply(records, self.running()?.replica.last_start(read(body)?)),
             Method::Operate => {
                 let order: Order = read(body)?;
                 reply(records, self.operated.carry_out(caller.node, order).await)
@@ -133,7 +132,8 @@ impl PeerService {
             Method::Probe => reply(records, self.bootstrap.introduction()),
             Method::Invite => {
                 let invitation: Invitation = read(body)?;
-                reply(records, self.bootstrap.accept(invitation).await?)
+                self.bootstrap.accept(invitation).await?;
+                reply(records, ())
             }
         }
     }
@@ -273,7 +273,7 @@ impl PeerService {
         removal.map_or(Ok(()), |index| Err(Denied::Removed { node, index }))
     }
 
-    /// A member whose version is older than what the cluster has agreed on is none to listen to.
+    /// A member whose version is older than what the cluster has agreed on is rejected.
     fn greet_member(&self, hello: &Hello) -> Result<(), Denied> {
         self.must_not_be_removed(hello.from)?;
         let level = (self.bootstrap.slot.get()).map_or(Level::FIRST, |node| node.replica.level());
@@ -495,7 +495,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_removed_node_calls_in_vain_and_an_unknown_one_gives_no_orders() {
+    async fn calls_of_a_removed_node_and_commands_of_an_unknown_one_are_rejected() {
         let (alone, service) = service().await;
         let running = &alone.running;
         let set_members = async |ids: &[u64]| {
@@ -561,7 +561,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn guessing_tokens_keeps_no_node_with_a_token_waiting() {
+    async fn guesses_do_not_delay_a_node_with_a_token() {
         let (alone, service) = service().await;
         let fresh = [Uuid::from_u128(7), Uuid::from_u128(8)];
         let (token, _) = (alone.bootstrap.slot)

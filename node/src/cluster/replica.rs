@@ -22,12 +22,12 @@ use super::settings::Settings;
 use placement_api::doors::{PlacementIndex, Position, Unavailable, View};
 use placement_api::world::Clock;
 
-/// What a removed node says of itself.
+/// What a removed node reports.
 pub(crate) const REMOVED: &str = "this node was removed from its cluster. Stop it; to bring the \
                                   machine back, empty its data directory and have it added under \
                                   a number that was never used";
 
-/// What a node says whose data are older than what the cluster knows of it.
+/// What a node reports whose data are older than what the cluster knows of it.
 pub(super) fn older_copy(start: u64, last: u64) -> String {
     format!(
         "this is start {start} of this node by its own count, and the cluster knows of its start \
@@ -135,7 +135,7 @@ impl Replica {
         of(&self.metrics.borrow_watched())
     }
 
-    /// What operators and monitors are told of Raft.
+    /// What operators and monitors see of Raft.
     pub(crate) fn raft_status(&self) -> RaftStatus {
         let index = |id: Option<LogId>| id.map(|id| id.index());
         let leader = self.leader_id();
@@ -167,7 +167,7 @@ impl Replica {
         self.server_metrics(|metrics| (metrics.vote, metrics.state == ServerState::Leader))
     }
 
-    /// Told of changes of leadership and membership from now on.
+    /// Changes of leadership and membership from now on.
     pub(crate) fn leadership_changes(&self) -> LeadershipChanges {
         let mut receiver = self.raft.server_metrics();
         let _ = receiver.borrow_and_update();
@@ -351,7 +351,7 @@ impl Replica {
         (!applied.cluster.is_retired(node)).then_some(session.boot)
     }
 
-    /// Notes what another member says.
+    /// Notes what another member reports.
     pub(super) fn note_removed(&self, removed: bool) {
         if self.removed.swap(removed, Ordering::Relaxed) != removed && removed {
             tracing::error!(node = self.me, "{REMOVED}");
@@ -375,7 +375,7 @@ impl Replica {
         self.room.swap(room, Ordering::Relaxed)
     }
 
-    /// As the leader: how many log entries a node lacks, if anything was heard of it.
+    /// As the leader: how many log entries a node lacks, if it has answered.
     pub(super) fn lag(&self, id: u64) -> Option<u64> {
         self.raft_metrics(|metrics| {
             let matched = (*metrics.replication.as_ref()?.get(&id)?)?;

@@ -22,7 +22,7 @@ pub(crate) struct Leaving {
 }
 
 impl Leaving {
-    /// In words, if it is.
+    /// The reason, if it is.
     pub(crate) fn why(&self) -> Option<&'static str> {
         if self.stopping.load(Ordering::Relaxed) {
             return Some("this node is stopping");

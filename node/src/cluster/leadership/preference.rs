@@ -1,5 +1,5 @@
 //! Who leads next. Where the configuration prefers some sites, leadership moves to the best of them whose voters are
-//! heard, have caught up and are willing. It stays where it is otherwise, so nothing waits for a preference.
+//! reachable, have caught up and are willing. It stays where it is otherwise, so nothing waits for a preference.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -111,7 +111,7 @@ pub(crate) async fn step_aside(node: &Running, patience: Duration) -> Result<Opt
     Ok(replica.leader().map(|leader| leader.id))
 }
 
-/// By what this node knows itself: the others may not have been told yet.
+/// By this node's own configuration: the others may not know it yet.
 fn own_rank(replica: &Replica, preference: &[String]) -> usize {
     rank(preference, &replica.config.site())
 }

@@ -7,7 +7,7 @@ use crate::cluster::replica::Replica;
 use crate::rpc::peers::Peers;
 use crate::tasks::Tasks;
 
-/// Tells the log whenever another node leads.
+/// Logs whenever another node leads.
 pub(crate) async fn watch(replica: Arc<Replica>) {
     let mut changes = replica.leadership_changes();
     let mut known = None;

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vote_stays_in_its_zone_or_in_its_region_and_never_leaves_that() {
+    fn a_vote_stays_in_its_zone_or_else_in_its_region() {
         let lost = at("north", "a").site;
         let of = |members: &[(u64, Member)]| {
             nearest(&lost, members.iter().map(|(id, member)| (id, member)))

@@ -29,7 +29,7 @@ impl JoinToken {
     /// The most letters of a secret.
     const SECRET_MAX: usize = 128;
 
-    /// Reads one; `None` if it is none.
+    /// Reads one; `None` if the text is not a token.
     pub(crate) fn read(text: &str) -> Option<Self> {
         let (node, secret) = text.trim().split_once('-')?;
         let node = node.parse().ok().filter(|node| *node > 0)?;
@@ -192,7 +192,8 @@ impl Membership<'_> {
         )))
     }
 
-    /// Lets in who comes with a good token, as learner. Who asks again with the same token and nonce is told the same.
+    /// Admits a node that has a good token, as a learner. It gets the same answer if it asks again with the same token and
+    /// nonce.
     pub(crate) async fn let_in(&self, call: JoinCall) -> Result<(), Refused> {
         let JoinCall {
             node: id,
@@ -245,7 +246,7 @@ impl Membership<'_> {
         self.add(id, told).await
     }
 
-    /// The row that a token belongs to. Who guesses learns nothing, neither from the words nor from the time.
+    /// The row that a token belongs to. A guess reveals nothing, neither by the text of the answer nor by its time.
     fn good_row(&self, id: u64, token: &str) -> Result<JoinRow, Refused> {
         let applied = self.replica().views.current();
         let row = applied.cluster.default_partition().join(id);
@@ -261,7 +262,7 @@ impl Membership<'_> {
     }
 }
 
-/// What is said of a token that is none. It may be over for long.
+/// The answer to an unknown token. It may have expired long ago.
 pub(crate) const UNKNOWN: &str =
     "no node is awaited with this token: it is wrong, or was taken back";
 const USED: &str = "the token was used by another node, or by this one before its data directory was emptied: make \
@@ -280,7 +281,7 @@ mod tests {
     use crate::cluster::alone::Alone;
 
     #[tokio::test]
-    async fn of_two_machines_that_come_with_one_token_at_once_one_is_let_in() {
+    async fn one_of_two_machines_with_the_same_token_is_admitted() {
         let alone = Alone::start().await;
         let fresh = [Uuid::from_u128(7), Uuid::from_u128(8)];
         let issued = alone.bootstrap.slot.issue_token(fresh, 600, None);
@@ -321,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_log_has_of_a_secret_is_its_hash() {
+    fn the_log_holds_the_hash_of_a_secret() {
         let of_nothing = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
         assert_eq!(hash(b""), of_nothing);
     }

@@ -190,7 +190,8 @@ impl Membership<'_> {
         if self.replica().is_member(id) {
             return Err(Refused::Conflict(format!("node {id} is a member already")));
         }
-        if self.was_member(id) {
+        // It has written before.
+        if self.replica().views.current().cluster.session(id).is_some() {
             return Err(Refused::Conflict(format!(
                 "a node {id} has been a member before: give the new one a number that was never \
                  used, and an empty data directory"
@@ -349,9 +350,7 @@ impl Membership<'_> {
 
     /// Whether a node was taken out, and what it may still send is not shut out yet.
     fn is_removed_by_half(&self, id: u64) -> bool {
-        let applied = self.replica().views.current();
-        let is_retired = applied.cluster.is_retired(id);
-        self.was_member(id) && !is_retired && !self.replica().is_member(id)
+        self.replica().last_start(id).is_some() && !self.replica().is_member(id)
     }
 
     /// Whether the cluster can do with `left` once `id` has no vote any more.
@@ -489,11 +488,6 @@ impl Membership<'_> {
         } else {
             Err(Refused::NotFound(format!("node {id} is not a member")))
         }
-    }
-
-    /// Whether a node of this number has written before.
-    fn was_member(&self, id: u64) -> bool {
-        self.replica().views.current().cluster.session(id).is_some()
     }
 
     /// The effective membership: the log entry that set it, and the voters.

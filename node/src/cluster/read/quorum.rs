@@ -1,4 +1,4 @@
-//! Whether a leader led still when a read came in, as told by the votes of a quorum, so that it need not
+//! Whether a leader led still when a read came in, as shown by the votes of a quorum, so that it need not
 //! ask for them itself.
 //!
 //! Each of the quorum looks at its vote after the read came in, the leader when it is asked how far it has
@@ -54,34 +54,22 @@ pub(crate) fn point(state: &RaftState<TypeConfig>, me: u64) -> Option<Point> {
     if mutant!("read-before-the-first-entry") {
         committed = LogId::new(*vote.leader_id(), committed.index());
     }
-    let leading = Leading {
+    let memberships = [members.committed(), members.effective()].map(|one| one.membership());
+    point_of(*vote, committed, memberships, me)
+}
+
+/// What the leader `me` knows when it is asked: its vote, what it has committed, the newest membership that is committed,
+/// and the newest one.
+fn point_of(vote: Vote, committed: LogId, memberships: [&Membership; 2], me: u64) -> Option<Point> {
+    let leads = vote.is_committed() && vote.leader_id().node_id == me;
+    let is_own = committed.committed_leader_id() == vote.leader_id();
+    (leads && is_own).then(|| Point {
         vote,
-        committed,
-        memberships: [members.committed(), members.effective()].map(|one| one.membership()),
-    };
-    leading.point(me)
-}
-
-/// What a leader knows when it is asked.
-struct Leading<'a> {
-    vote: &'a Vote,
-    committed: LogId,
-    /// The newest membership that is committed, and the newest one.
-    memberships: [&'a Membership; 2],
-}
-
-impl Leading<'_> {
-    fn point(&self, me: u64) -> Option<Point> {
-        let leads = self.vote.is_committed() && self.vote.leader_id().node_id == me;
-        let is_own = self.committed.committed_leader_id() == self.vote.leader_id();
-        (leads && is_own).then(|| Point {
-            vote: *self.vote,
-            index: self.committed.index(),
-            voters: (self.memberships.iter())
-                .flat_map(|one| one.get_joint_config().iter().cloned())
-                .collect(),
-        })
-    }
+        index: committed.index(),
+        voters: (memberships.iter())
+            .flat_map(|one| one.get_joint_config().iter().cloned())
+            .collect(),
+    })
 }
 
 #[cfg(test)]
@@ -109,28 +97,24 @@ mod tests {
     }
 
     /// What it knows with an entry of its own committed.
-    fn leading<'a>(vote: &'a Vote, members: &'a Membership) -> Leading<'a> {
-        Leading {
-            vote,
-            committed: entry(5, LEADER),
-            memberships: [members, members],
-        }
+    fn leading(vote: Vote, members: &Membership) -> Option<Point> {
+        point_of(vote, entry(5, LEADER), [members, members], LEADER)
     }
 
-    fn asked(leading: &Leading<'_>, node: u64, vote: Vote) -> Option<u64> {
-        let point = leading.point(LEADER)?;
+    fn asked(point: &Option<Point>, node: u64, vote: Vote) -> Option<u64> {
+        let point = point.as_ref()?;
         let pair = BTreeSet::from([LEADER, node]);
         (vote == point.vote && point.is_confirmed_by(&pair)).then_some(point.index)
     }
 
     #[test]
-    fn a_leader_and_a_follower_of_its_are_enough_among_three() {
+    fn a_leader_and_one_follower_are_a_quorum_of_three() {
         let vote = Vote::new_committed(5, LEADER);
         let three = membership(&[&[1, 2, 3]], &[4]);
-        let leading = leading(&vote, &three);
+        let leading = leading(vote, &three);
         assert_eq!(asked(&leading, 2, vote), Some(7));
         assert_eq!(asked(&leading, 4, vote), None, "a learner has no vote");
-        assert_eq!(asked(&leading, 9, vote), None, "nor has a stranger");
+        assert_eq!(asked(&leading, 9, vote), None, "nor has an unknown node");
         for other in [
             Vote::new_committed(4, LEADER),
             Vote::new_committed(6, 3),
@@ -145,7 +129,7 @@ mod tests {
     fn among_five_the_leader_and_two_others_are_enough() {
         let vote = Vote::new_committed(5, LEADER);
         let five = membership(&[&[1, 2, 3, 4, 5]], &[6]);
-        let point = leading(&vote, &five).point(LEADER).unwrap();
+        let point = leading(vote, &five).unwrap();
         for (showed, is_enough) in [
             (&[1, 2, 3][..], true),
             (&[1, 4, 5], true),
@@ -166,7 +150,7 @@ mod tests {
             Vote::new_committed(6, 3),
             Vote::new(5, LEADER),
         ] {
-            let leading = leading(&vote, &three);
+            let leading = leading(vote, &three);
             assert_eq!(asked(&leading, 2, vote), None, "{vote}");
         }
     }
@@ -178,10 +162,7 @@ mod tests {
             membership(&[&[1, 2, 3]], &[]),
         );
         for committed in [entry(4, LEADER), entry(5, 0)] {
-            let leading = Leading {
-                committed,
-                ..leading(&vote, &three)
-            };
+            let leading = point_of(vote, committed, [&three, &three], LEADER);
             assert_eq!(asked(&leading, 2, vote), None, "{committed}");
         }
     }
@@ -198,10 +179,7 @@ mod tests {
             (membership(&[&[1, 2, 3], &[1, 2, 4]], &[]), Some(7)),
         ] {
             for memberships in [[&three, &other], [&other, &three]] {
-                let leading = Leading {
-                    memberships,
-                    ..leading(&vote, &three)
-                };
+                let leading = point_of(vote, entry(5, LEADER), memberships, LEADER);
                 assert_eq!(asked(&leading, 2, vote), expected, "{other:?}");
             }
         }

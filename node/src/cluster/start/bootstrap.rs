@@ -118,7 +118,7 @@ impl Bootstrap {
     }
 
     /// Refuses a data directory of another cluster than the one that the configured members form, and
-    /// an older copy of this node's own. Only those that answer soon are heard: a node must be able
+    /// an older copy of this node's own. Only those that answer soon count: a node must be able
     /// to start alone.
     async fn check_neighbours(&self, identity: &Identity) -> Result<(), StartError> {
         let members = self.config.initial_members.iter();
@@ -136,7 +136,7 @@ impl Bootstrap {
         let start = placement_raft_store::boots(dir)? + 1;
         let former = placement_raft_store::former_clusters(dir)?;
         for (cluster, last) in join_all(asked).await.into_iter().flatten() {
-            // A node that was given up for dead when this one was recovered: it is refused, not heard.
+            // A node that was given up for dead when this one was recovered: it is refused, and its answer does not count.
             if former.contains(&cluster) {
                 continue;
             }

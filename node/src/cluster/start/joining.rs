@@ -1,5 +1,5 @@
-//! How a node without data comes into a cluster: it has a token, and asks whom it was told to ask. The call goes on to
-//! the leader, which lets it in. Its number stands in the token, and from then on in its data directory.
+//! How a node without data comes into a cluster: it has a token, and asks the nodes that its configuration names. The call
+//! goes on to the leader, which lets it in. Its number stands in the token, and from then on in its data directory.
 
 use std::fs;
 use std::path::Path;
@@ -93,7 +93,7 @@ pub(crate) async fn join(bootstrap: Arc<Bootstrap>) {
     );
 }
 
-/// What a node is told whose number is a member's.
+/// The answer to a node whose number is a member's.
 const LOST: &str = "the cluster has a member of this number already, and this node has no data of it: if they were lost, \
                     have the node replaced (`placementctl replace`)";
 

@@ -57,19 +57,19 @@ pub(crate) async fn tell(bootstrap: Arc<Bootstrap>) {
             "" => known.name.clone(),
             _ => own.name.clone(),
         };
-        let told = Member {
+        let wanted = Member {
             name,
             ..own.clone()
         };
-        if told == known {
+        if wanted == known {
             pause = EVERY;
             continue;
         }
         pause = (pause * 2).min(EVERY_MAX);
-        match describe(&bootstrap, &running, told).await {
+        match describe(&bootstrap, &running, wanted).await {
             Ok(()) => tracing::info!("the cluster knows what this node says of itself"),
             Err(Refused::Unavailable(reason)) => {
-                // Who is not heard is not waited for longer than for an election.
+                // A leader that does not answer is not waited for longer than for an election.
                 pause = EVERY;
                 tracing::debug!(reason, "the cluster does not know yet what this node is");
             }

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_majority_that_agrees_puts_a_node_in_the_wrong() {
+    fn only_an_agreeing_majority_quarantines_a_node() {
         let digests = |all: &[(u64, u128)]| -> BTreeMap<u64, String> {
             let digest = |(id, digest): &(u64, u128)| (*id, Digest(*digest).to_string());
             all.iter().map(digest).collect()

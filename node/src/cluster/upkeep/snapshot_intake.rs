@@ -255,7 +255,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn what_a_dead_sender_leaves_is_thrown_away_after_a_while() {
+    async fn a_partial_snapshot_is_dropped_after_a_while() {
         let dir = tempfile::tempdir().unwrap();
         let identity = Identity {
             cluster: uuid::Uuid::from_u128(1),

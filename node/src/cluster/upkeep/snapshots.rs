@@ -270,7 +270,7 @@ mod tests {
 
     /// Each start finds its whole log applied, and openraft takes that for its snapshot.
     #[test]
-    fn a_node_that_restarts_often_cuts_its_log_all_the_same() {
+    fn a_node_that_restarts_often_still_cuts_its_log() {
         let (after, log_keep, bytes) = (20_000, 20_000, 50 << 20);
         let (mut applied, mut purged, mut longest) = (0, None, 0);
         for start in 0..200 {

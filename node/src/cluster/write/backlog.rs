@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn as_many_wait_as_are_carried_out_while_they_do() {
+    async fn the_queue_is_bounded_by_the_best_recent_rate() {
         let backlog = backlog(SECOND / 2);
         // Nothing is known yet: a burst is let in.
         let mut crowd = fill(&backlog);
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn few_writes_say_nothing_of_how_many_could_be_carried_out() {
+    async fn a_rate_without_a_crowd_is_not_a_bound() {
         let backlog = backlog(SECOND);
         for _ in 0..5 {
             backlog.permit(1).ok().unwrap().answered();
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn so_many_bytes_wait_and_one_write_always_may() {
+    async fn bytes_are_bounded_and_one_write_is_always_admitted() {
         let backlog = backlog(Duration::ZERO);
         let large = backlog.permit(5000).ok().unwrap();
         assert!(backlog.permit(1).is_err());

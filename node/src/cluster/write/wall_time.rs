@@ -33,7 +33,7 @@ impl Running {
         majority.map(|majority| own.0.saturating_sub(majority.0))
     }
 
-    /// Why the clock is not gone by, if so.
+    /// Why the clock is not used, if so.
     pub(crate) fn clock_problem(&self) -> Option<String> {
         let ahead = self.clock_ahead().filter(|ahead| *ahead > AHEAD_MAX)?;
         Some(format!(

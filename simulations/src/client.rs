@@ -9,6 +9,7 @@ use rand::rngs::SmallRng;
 use crate::history::Answer;
 use crate::library::Library;
 use crate::mutant::Mutant;
+use crate::neighbour::NextDoor;
 use crate::operation::{Operation, Token};
 use crate::parameters::OurClient;
 use crate::shared::{Phase, Shared};
@@ -53,6 +54,23 @@ impl Venue for Seat {
     }
 }
 
+/// A client of the neighbour.
+///
+/// # Errors
+/// None; the signature is turmoil's.
+pub async fn work_next_door(number: usize, shared: Rc<Shared>) -> turmoil::Result {
+    let parameters = &shared.parameters;
+    // What it chooses is not what a client of the run with this number does.
+    let stream = parameters.clients + 1 + number;
+    let (seat, pause) = (NextDoor(shared.clone()), parameters.pause_max);
+    let mut client = Client::new(stream, seat, &parameters.choices(), pause);
+    if number == 0 {
+        client.set_up(parameters.total).await;
+    }
+    live(client, &shared).await;
+    Ok(())
+}
+
 /// The client with this number, from 0: the first makes the first providers, then all work through the fault
 /// phase and the recovery phase.
 ///
@@ -76,6 +94,13 @@ pub async fn work(number: usize, shared: Rc<Shared>, mutant: Option<Mutant>) -> 
         client.set_up(parameters.total).await;
         shared.phase.set(Phase::Faults);
     }
+    live(client, &shared).await;
+    Ok(())
+}
+
+/// Through the fault phase, the recovery phase, and what follows.
+async fn live(mut client: Client<impl Venue>, shared: &Shared) {
+    let parameters = &shared.parameters;
     shared.until(Phase::Faults).await;
     while shared.phase.get() == Phase::Faults {
         client.step(parameters.writes_percent).await;
@@ -89,5 +114,4 @@ pub async fn work(number: usize, shared: Rc<Shared>, mutant: Option<Mutant>) -> 
         client.step(parameters.writes_percent).await;
     }
     shared.content.set(shared.content.get() + 1);
-    Ok(())
 }

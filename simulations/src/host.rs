@@ -23,7 +23,7 @@ use tempfile::TempDir;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-use crate::http::{API_PORT, DEFAULT_PORT, node_name};
+use crate::http::{API_PORT, NEIGHBOUR_PORT, node_name};
 use crate::invariants::{Role, liveness};
 use crate::ledger::SharedLedger;
 use crate::mutant::{self, Mutant};
@@ -478,10 +478,14 @@ impl Host {
         config.raft.snapshot_after = self.parameters.snapshot_every;
         config.raft.log_keep = Some(self.parameters.keep_in_log);
         config.raft.snapshot_timeout_ms = 10_000;
-        if self.parameters.clouds == Clouds::Second {
-            let clients = format!("0.0.0.0:{API_PORT}");
-            config.partitions = vec![neighbour::second(clients)];
-            config.api.listen = format!("0.0.0.0:{DEFAULT_PORT}");
+        let [clients, neighbour] = [API_PORT, NEIGHBOUR_PORT].map(|port| format!("0.0.0.0:{port}"));
+        match self.parameters.clouds {
+            Clouds::Alone => {}
+            Clouds::First => config.partitions = vec![neighbour::second(neighbour)],
+            Clouds::Second => {
+                config.partitions = vec![neighbour::second(clients)];
+                config.api.listen = neighbour;
+            }
         }
         if let Some(regions) = &self.parameters.regions {
             config.node.region = Regions::name(regions.site(self.node));

@@ -11,8 +11,8 @@ use crate::operation::Request;
 
 /// Where every simulated node serves the REST API.
 pub const API_PORT: u16 = 8778;
-/// Port of the default partition's API, where the clients are in another one.
-pub(crate) const DEFAULT_PORT: u16 = 18778;
+/// Port of the partition of a neighbour.
+pub(crate) const NEIGHBOUR_PORT: u16 = 18778;
 
 /// The name of a node in the simulated network.
 pub fn node_name(node: u64) -> String {
@@ -21,8 +21,12 @@ pub fn node_name(node: u64) -> String {
 
 /// Sends a request to a node, on a connection of its own, and waits for the answer.
 pub async fn call(node: u64, request: &Request, patience: Duration) -> End {
-    let address = (node_name(node), API_PORT);
-    let connect = turmoil::net::TcpStream::connect(address);
+    call_at(API_PORT, node, request, patience).await
+}
+
+/// The same at another port.
+pub(crate) async fn call_at(port: u16, node: u64, request: &Request, patience: Duration) -> End {
+    let connect = turmoil::net::TcpStream::connect((node_name(node), port));
     http::ask(connect, request, patience).await
 }
 

@@ -1,13 +1,13 @@
-//! Another cloud in the same cluster: in some runs each node has clients of another partition, which write what they
-//! like over the same names and UUIDs. It is the second partition, and now and then the whole of it is deleted and made
-//! again; or it is the default one, and the clients of the run are in the second, which they come to by a listener of its
-//! own. Where the clients are in the default partition its routes change now and then, and lead them there all the same:
-//! a request that was under way then may be refused, and nothing is done twice or elsewhere.
+//! Another cloud in the same cluster: in some runs further clients write to another partition, over the same names and
+//! UUIDs. It is the second partition; or it is the default one, and the clients of the run are in the second. The
+//! neighbour's clients have a listener of their own ([`NextDoor`]), and a witness of their own judges what they see by a
+//! model that holds nothing else.
 //!
-//! The answers to the neighbour's clients are not looked at. The witness judges those of the run by a model that holds
-//! nothing else, so whatever of the neighbour shows in an answer is noticed; that all nodes come to the same rows of the
-//! neighbour, by the digest.
+//! Beside them each node now and then makes a third partition, writes to it, and deletes it; and where the clients of the run
+//! are in the default partition it changes its routes, which lead them there all the same: a request that was under way then may
+//! be refused, and nothing is done twice or elsewhere. What becomes of the third is judged by the digest of its rows only.
 
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,34 +24,68 @@ use placement_model::types::{
 use placement_model::{Command, Outcome, Refusal};
 use placement_node::Node;
 use placement_node::config::PartitionSection;
+use placement_witness::client::Venue;
 use placement_witness::http::HOST;
 use rand::Rng;
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use tokio::time::sleep;
 
+use crate::history::Answer;
+use crate::http::{NEIGHBOUR_PORT, call_at};
+use crate::operation::{Operation, Token};
 use crate::parameters::{Clouds, Parameters};
+use crate::shared::{Shared, now};
 use crate::workload::Names;
 
-/// What the second partition is called.
-fn name() -> PartitionName {
-    "second".parse().expect("a name")
+const SECOND: &str = "second";
+const THIRD: &str = "third";
+
+fn name(name: &str) -> PartitionName {
+    name.parse().expect("a name")
 }
 
-/// How clients come to the second partition: by a listener, which is there before the partition is.
+/// How clients reach the second partition: by a listener, which is there before the partition is.
 pub(crate) fn second(listen: String) -> PartitionSection {
     PartitionSection {
-        name: name().to_string(),
+        name: SECOND.to_owned(),
         listen,
         ..PartitionSection::default()
     }
 }
 
-/// The clients of the neighbour at one node.
+/// Where the clients of the neighbour ask.
+pub(crate) struct NextDoor(pub(crate) Rc<Shared>);
+
+impl Venue for NextDoor {
+    fn names(&self) -> &Names {
+        self.0.names()
+    }
+
+    fn nodes(&self) -> Vec<u64> {
+        self.0.nodes()
+    }
+
+    fn furthest(&self) -> Option<Token> {
+        self.0.neighbours.borrow().furthest
+    }
+
+    async fn perform(&self, client: usize, node: u64, operation: Operation) -> Option<Answer> {
+        let (shared, request) = (&self.0, operation.request());
+        let event = (shared.neighbours.borrow_mut()).begin(client, node, operation, now());
+        let patience = shared.parameters.patience;
+        let end = call_at(NEIGHBOUR_PORT, node, &request, patience).await;
+        let answer = end.answer().cloned();
+        shared.neighbours.borrow_mut().end(event, now(), end);
+        answer
+    }
+}
+
+/// What changes the partitions at one node.
 pub(crate) struct Neighbour {
     /// For what concerns the whole cluster.
     default: Arc<dyn WriteDoor>,
-    own: Arc<dyn WriteDoor>,
+    third: Arc<dyn WriteDoor>,
     random: SmallRng,
     names: Names,
     clouds: Clouds,
@@ -61,13 +95,9 @@ pub(crate) struct Neighbour {
 
 impl Neighbour {
     pub(crate) fn new(parameters: &Parameters, node: &Node, random: SmallRng) -> Self {
-        let own = match parameters.clouds {
-            Clouds::Second => node.write_door(),
-            Clouds::Alone | Clouds::First => node.write_door_of(name()),
-        };
         Self {
             default: node.write_door(),
-            own,
+            third: node.write_door_of(name(THIRD)),
             random,
             names: Names::new(&parameters.choices()),
             clouds: parameters.clouds,
@@ -78,15 +108,16 @@ impl Neighbour {
 
     /// Writes until it has had enough.
     pub(crate) async fn live(mut self) {
-        while self.clouds == Clouds::Second && !self.makes().await {
+        // The clients of the run are in it, or the neighbour's are.
+        while !self.makes(SECOND).await {
             sleep(Duration::from_millis(50)).await;
         }
         while turmoil::sim_elapsed().is_some_and(|now| now < self.until) {
             sleep(Duration::from_millis(self.random.random_range(10..200))).await;
             let written = match self.random.random_range(0..40) {
-                0 if self.clouds == Clouds::First => {
+                0 => {
                     let delete = DeletePartition {
-                        name: name(),
+                        name: name(THIRD),
                         force: true,
                     };
                     let command = Command::DeletePartition(delete);
@@ -98,12 +129,12 @@ impl Neighbour {
                 }
                 _ => {
                     let command = self.command();
-                    self.own.submit(command, "neighbour".to_owned()).await
+                    self.third.submit(command, "neighbour".to_owned()).await
                 }
             };
             if let Err(Unavailable::NoPartition { .. }) = written {
                 // It is tried again with the next write.
-                self.makes().await;
+                self.makes(THIRD).await;
             }
         }
     }
@@ -121,10 +152,10 @@ impl Neighbour {
         })
     }
 
-    /// Makes the second partition. True if it is there.
-    async fn makes(&self) -> bool {
+    /// Makes a partition. True if it is there.
+    async fn makes(&self, partition: &str) -> bool {
         let create = Command::CreatePartition(CreatePartition {
-            name: name(),
+            name: name(partition),
             routes: Routes::default(),
         });
         let made = self.default.submit(create, "neighbour".to_owned()).await;

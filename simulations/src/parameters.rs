@@ -121,7 +121,16 @@ impl Clouds {
         }
     }
 
-    /// The partition of the clients. No other is made before it.
+    /// The partition of the neighbour, if there is one. No other is made before these.
+    pub fn neighbour(self) -> Option<PartitionId> {
+        match self {
+            Self::Alone => None,
+            Self::First => Some(PartitionId(1)),
+            Self::Second => Some(PartitionId::DEFAULT),
+        }
+    }
+
+    /// The partition of the clients.
     pub fn partition(self) -> PartitionId {
         match self {
             Self::Second => PartitionId(1),
@@ -247,6 +256,11 @@ impl Parameters {
             consumers: self.consumers,
             unchecked_percent: self.unchecked_percent,
         }
+    }
+
+    /// Clients of the neighbour.
+    pub(crate) fn neighbours(&self) -> usize {
+        self.clouds.neighbour().map_or(0, |_| 2)
     }
 
     /// The bounds that follow from the choices.

@@ -1,8 +1,10 @@
 //! One run: a cluster, its clients, a fault phase, a recovery phase, and the judgement.
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use placement_machine::{coverage, simulate_within};
+use placement_model::Stamped;
 use placement_model::mutant::inject;
 
 use crate::faults::{Happened, Planned};
@@ -23,7 +25,9 @@ use crate::{net, trace, wgl, witness};
 pub fn run_with(parameters: &Parameters, mutant: Option<Mutant>, faults: Vec<Planned>) -> Report {
     let parameters = &Parameters {
         clouds: match mutant {
-            None | Some(Mutant::PartitionForgotten) => parameters.clouds,
+            None | Some(Mutant::PartitionForgotten | Mutant::NeighboursLastClaimForgotten) => {
+                parameters.clouds
+            }
             // What is broken must be caught by what the clients see of themselves.
             Some(_) => Clouds::Alone,
         },
@@ -78,11 +82,14 @@ fn judge(
     };
     let mut violations = course.violations;
     if let Some((before, log)) = &course.lost {
-        let finding = witness::check(before, log);
-        violations.extend(finding.violations.iter().cloned());
-        violations.extend(wgl::check(before, &finding).violations);
-        violations.extend(staleness::check(before));
-        violations.extend(before.events.iter().filter_map(witness::broken_answer));
+        violations.extend(wrong_with(before, log));
+    }
+    if parameters.clouds.neighbour().is_some() {
+        let neighbours = &*shared.neighbours.borrow();
+        let wrong = wrong_with(neighbours, &ledger.log).into_iter();
+        let refused = no_503_without_a_fault::check(neighbours, course.healthy_since);
+        let all = wrong.chain(refused);
+        violations.extend(all.map(|wrong| format!("{wrong}\n    {NEXT_DOOR}")));
     }
     violations.extend(ledger.violations.iter().cloned());
     violations.extend(finding.violations.iter().cloned());
@@ -126,6 +133,19 @@ fn judge(
         story: course.story,
         rare: coverage::end(),
     }
+}
+
+/// Complaints about what the neighbour's clients saw say so.
+pub(crate) const NEXT_DOOR: &str = "in the partition of the neighbour";
+
+/// What is wrong with a history, judged by itself.
+fn wrong_with(history: &History, log: &BTreeMap<u64, Stamped>) -> Vec<String> {
+    let finding = witness::check(history, log);
+    let mut violations = wgl::check(history, &finding).violations;
+    violations.extend(finding.violations);
+    violations.extend(staleness::check(history));
+    violations.extend(history.events.iter().filter_map(witness::broken_answer));
+    violations
 }
 
 fn count(history: &History, finding: &Finding, faults: &[Happened]) -> Counts {

@@ -38,6 +38,8 @@ pub struct Shared {
     pub parameters: Parameters,
     /// What everybody saw.
     pub history: RefCell<History>,
+    /// What the clients of the neighbour saw.
+    pub neighbours: RefCell<History>,
     /// Requests were numbered up to here when the cluster was lost.
     before: Cell<usize>,
     /// So many of them were under way then: what reaches a node late is carried out by the restored cluster.
@@ -48,8 +50,8 @@ pub struct Shared {
     pub names: Names,
     /// Nodes that answer, as far as the run wants them to.
     pub nodes: RefCell<Vec<u64>>,
-    /// What the last client shall ask of every node.
-    pub questions: RefCell<Vec<Question>>,
+    /// What the last client shall ask of every node, and what a neighbour's.
+    pub questions: RefCell<[Vec<Question>; 2]>,
     /// How often a client has done its part since all was mended: in the recovery phase, and once more after it.
     pub content: Cell<usize>,
     proxy: Proxy,
@@ -60,13 +62,17 @@ impl Shared {
     pub fn new(parameters: Parameters, mutant: Option<Mutant>) -> Rc<Self> {
         let names = Names::new(&parameters.choices());
         let nodes = (1..=parameters.nodes).collect();
-        let history = History {
-            partition: parameters.clouds.partition(),
-            ..History::default()
+        let history = |partition| {
+            RefCell::new(History {
+                partition,
+                ..History::default()
+            })
         };
+        let clouds = parameters.clouds;
         Rc::new(Self {
             parameters,
-            history: RefCell::new(history),
+            history: history(clouds.partition()),
+            neighbours: history(clouds.neighbour().unwrap_or_default()),
             before: Cell::new(0),
             under_way: Cell::new(0),
             phase: Cell::new(Phase::Setup),
@@ -145,6 +151,6 @@ impl Venue for Shared {
     }
 }
 
-fn now() -> Duration {
+pub(crate) fn now() -> Duration {
     turmoil::sim_elapsed().unwrap_or_default()
 }

@@ -118,6 +118,7 @@ caught! {
     leaving_the_generation: GenerationStays from 1;
     a_client_told_that_nothing_was_sent: LostAsNotSent from 4;
     forgetting_the_last_claim: LastClaimForgotten from 2;
+    forgetting_the_last_claim_of_a_neighbour: NeighboursLastClaimForgotten from 1;
     preferring_those_who_are_behind: PreferThoseBehind from 1;
     covering_what_is_not_flushed: CoverWhatIsNotFlushed from 1;
     naming_another_epoch: OtherEpoch from 1;

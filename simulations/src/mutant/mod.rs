@@ -24,6 +24,7 @@ use crate::invariants::{
 };
 use crate::parameters::Parameters;
 use crate::report::Report;
+use crate::run::NEXT_DOOR;
 use crate::seed::Seed;
 
 macro_rules! mutants {
@@ -144,6 +145,8 @@ mutants! {
     LostAsNotSent, "lost-as-not-sent", from_history::CLIENT;
     /// Of several resources that are claimed the last is forgotten.
     LastClaimForgotten, "last-claim-forgotten", from_history::ANSWERS_FOLLOW;
+    /// The same, of a neighbour's claims only.
+    NeighboursLastClaimForgotten, "neighbours-last-claim-forgotten", from_history::ANSWERS_FOLLOW;
     /// With the commit index an older vote is written.
     OlderVoteReturns, "older-vote-returns", votes_rise::NAME;
     /// A snapshot is installed without the traits of providers.
@@ -218,6 +221,7 @@ impl Mutant {
             Mutant::OneCandidateTooMany | Mutant::ForbiddenTraitIgnored => {
                 "GET /allocation_candidates"
             }
+            Mutant::NeighboursLastClaimForgotten => NEXT_DOOR,
             _ => "",
         }
     }
@@ -243,7 +247,9 @@ impl Mutant {
             Mutant::TokenLessOne => courses::lagging_followers(seed, 2),
             Mutant::PreferThoseBehind => courses::preferred_falls_behind(seed),
             Mutant::AgeBeginsAgain => courses::edge_is_cut_off(seed),
-            Mutant::PartitionForgotten => courses::neighbours(seed),
+            Mutant::PartitionForgotten | Mutant::NeighboursLastClaimForgotten => {
+                courses::neighbours(seed)
+            }
             Mutant::RowsUnproved => courses::rotten_rows(seed),
             Mutant::OlderSnapshotReturns | Mutant::CoverWhatIsNotFlushed => {
                 courses::power_cuts_behind_snapshots(seed)

@@ -9,6 +9,7 @@ use placement_model::{Change, Cluster, Outcome, Refusal, Stamped};
 use placement_raft_store::{Applier, Rules};
 
 use super::Mutant;
+use crate::parameters::Clouds;
 
 type Decide = fn(u64, &Cluster, &Stamped) -> (Outcome, ClusterChanges);
 
@@ -30,6 +31,7 @@ pub(super) fn rules(mutant: Option<Mutant>, node: u64) -> Arc<dyn Applier> {
         Some(Mutant::FirstOfSeveralStays) => first_stays,
         Some(Mutant::GenerationStays) => same_generation,
         Some(Mutant::LastClaimForgotten) => last_forgotten,
+        Some(Mutant::NeighboursLastClaimForgotten) => neighbours_last_forgotten,
         Some(Mutant::ReplyOfTheWriteBefore) => next_write_id,
         _ => return Arc::new(Rules),
     };
@@ -139,6 +141,17 @@ fn last_forgotten(index: u64, cluster: &Cluster, stamped: &Stamped) -> (Outcome,
         }
     }
     Rules.apply(index, cluster, &stamped)
+}
+
+fn neighbours_last_forgotten(
+    index: u64,
+    cluster: &Cluster,
+    stamped: &Stamped,
+) -> (Outcome, ClusterChanges) {
+    match Clouds::First.neighbour() == Some(stamped.partition) {
+        true => last_forgotten(index, cluster, stamped),
+        false => Rules.apply(index, cluster, stamped),
+    }
 }
 
 fn next_write_id(index: u64, cluster: &Cluster, stamped: &Stamped) -> (Outcome, ClusterChanges) {

@@ -14,7 +14,7 @@ use placement_model::Stamped;
 use placement_raft_store::coverage::RarePath;
 use turmoil::Sim;
 
-use crate::client::work;
+use crate::client::{work, work_next_door};
 use crate::faults::{Fault, Happened, Kinds, Links, Planned};
 use crate::history::History;
 use crate::host::Host;
@@ -118,6 +118,11 @@ impl World {
             sim.client(name.clone(), work(number, shared.clone(), mutant));
             clients.push(name);
         }
+        for number in 0..parameters.neighbours() {
+            let name = format!("neighbour{number}");
+            sim.client(name.clone(), work_next_door(number, shared.clone()));
+            clients.push(name);
+        }
         let [desk, deputy] = Desk::two(parameters.nodes);
         sim.client("operator", desk.clone().work());
         if parameters.two_operators {
@@ -213,7 +218,7 @@ impl World {
         self.begins("all is mended, each client has to get writes through");
         let settled = self.sim.elapsed() + self.shared.parameters.settling();
         self.shared.phase.set(Phase::Recovery);
-        let clients = self.shared.parameters.clients;
+        let clients = self.shared.parameters.clients + self.shared.parameters.neighbours();
         let content = |world: &Self| world.shared.content.get() == clients;
         let unheard = "not every client got its writes through after the fault phase";
         self.course.recovery = self.steps(recovery, unheard, content)?;
@@ -235,10 +240,15 @@ impl World {
         self.shared.phase.set(Phase::Answered);
         let stopped = |world: &Self| world.shared.content.get() == 2 * clients;
         self.steps(recovery, "not every request was answered", stopped)?;
-        let partition = self.shared.parameters.clouds.partition();
-        let names = &self.shared.names;
-        let questions = witness::every_question(&self.ledger.lock().log, partition, names);
-        let scan = self.shared.parameters.scan_max(questions.len());
+        let clouds = self.shared.parameters.clouds;
+        let questions = [Some(clouds.partition()), clouds.neighbour()].map(|cloud| {
+            let (log, names) = (&self.ledger.lock().log, &self.shared.names);
+            cloud.map_or(Vec::new(), |cloud| {
+                witness::every_question(log, cloud, names)
+            })
+        });
+        let count = questions.iter().map(Vec::len).sum();
+        let scan = self.shared.parameters.scan_max(count);
         *self.shared.questions.borrow_mut() = questions;
         self.begins("every node is asked everything");
         self.shared.phase.set(Phase::Scan);

@@ -1,5 +1,6 @@
 //! Full disks: nodes refuse writes, say why, and lose nothing.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -7,7 +8,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use http::StatusCode;
-use placement_client::{Claim, Client};
+use placement_client::{Claim, Client, Error};
 use placement_tests::cluster::Cluster;
 use placement_tests::host::{self, claim};
 use placement_tests::skip::skipped;
@@ -132,9 +133,9 @@ async fn disks_that_are_full_on_all_nodes_at_once_lose_nothing_and_need_no_more_
         skipped("full disks under a cluster", "no small disk can be mounted");
         return;
     };
-    let mut acknowledged = Vec::new();
+    let mut acknowledged = BTreeSet::new();
     for _ in 0..50 {
-        acknowledged.push(claim(&client, host).await.unwrap());
+        acknowledged.insert(claim(&client, host).await.unwrap());
     }
 
     for id in cluster.ids() {
@@ -143,13 +144,16 @@ async fn disks_that_are_full_on_all_nodes_at_once_lose_nothing_and_need_no_more_
     // Their logs' files may have some room left; it ends soon.
     let hasty = cluster.client().with_patience(Duration::from_secs(1));
     let asked = Instant::now();
-    let mut refused = 0;
-    while refused < 5 {
+    let (mut refused, mut unknown) = (BTreeSet::new(), BTreeSet::new());
+    while refused.len() + unknown.len() < 5 {
         write_much(&hasty, host).await;
-        match claim(&hasty, host).await {
-            Ok(consumer) => acknowledged.push(consumer),
-            Err(_) => refused += 1,
-        }
+        let consumer = Uuid::new_v4();
+        let one = Claim::by("project", "user").and(host, &[("VCPU", 1)]);
+        match hasty.put_allocations(consumer, &one).await {
+            Ok(()) => acknowledged.insert(consumer),
+            Err(Error::OutcomeUnknown { .. }) => unknown.insert(consumer),
+            Err(_) => refused.insert(consumer),
+        };
         assert!(asked.elapsed() < Duration::from_secs(60), "it goes on");
     }
 
@@ -161,13 +165,15 @@ async fn disks_that_are_full_on_all_nodes_at_once_lose_nothing_and_need_no_more_
         cluster.start_node(id).unwrap();
     }
     cluster.wait_healthy().await.unwrap();
-    acknowledged.push(claim(&client, host).await.unwrap());
+    acknowledged.insert(claim(&client, host).await.unwrap());
     let seen = client.provider_allocations(host).await.unwrap();
-    for consumer in acknowledged {
-        assert!(
-            seen.allocations.contains_key(&consumer),
-            "{consumer} is lost"
-        );
+    let is_there = |consumer: &&Uuid| seen.allocations.contains_key(*consumer);
+    assert_eq!(acknowledged.iter().find(|one| !is_there(one)), None, "lost");
+    // What was refused was not committed. Whether what is unknown was, only reading tells: it was once at most.
+    assert_eq!(refused.iter().find(is_there), None, "refused, and there");
+    for consumer in unknown.iter().filter(is_there) {
+        let written = client.allocations(*consumer).await.unwrap();
+        assert_eq!(written.consumer_generation, Some(1), "{written:?}");
     }
     cluster.assert_equal_states().await;
 }

@@ -7,9 +7,9 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use placement_client::NewProvider;
+use placement_client::{Claim, Client, Error, NewProvider};
 use placement_tests::cluster::Cluster;
-use placement_tests::host::create;
+use placement_tests::host;
 use placement_tests::{shim, skip::skipped};
 use uuid::Uuid;
 
@@ -93,13 +93,32 @@ fn core_limits(pid: u32) -> Vec<u64> {
         .collect()
 }
 
+/// How often a consumer was written.
+async fn generation(client: &Client, consumer: Uuid) -> u64 {
+    let seen = client.allocations(consumer).await.unwrap();
+    seen.consumer_generation.unwrap_or(0)
+}
+
+/// Writes a consumer whose generation counts how often it was written, and is checked. False if the outcome is unknown.
+async fn next_step(client: &Client, host: Uuid, consumer: Uuid, step: u64) -> bool {
+    let mut claim = Claim::by("project", "user").and(host, &[("VCPU", step)]);
+    claim.consumer_generation = (step > 1).then_some(step - 1);
+    match client.put_allocations(consumer, &claim).await {
+        Ok(()) => true,
+        Err(Error::OutcomeUnknown { .. }) => false,
+        Err(error) => panic!("step {step}: {error}"),
+    }
+}
+
 async fn hang(variable: &str) {
     let config = "[disk]\nhung_after_ms = 12000\n[cluster]\nwait_ms = 2000\n";
     let Some((mut cluster, gates)) = behind_shims(config, variable).await else {
         return;
     };
     let client = cluster.client().with_patience(Duration::from_secs(60));
-    create(&client, "before").await;
+    let host = host::with_processors(&client).await;
+    let own = Uuid::new_v4();
+    assert!(next_step(&client, host, own, 1).await);
 
     let leader = cluster.leader().await.unwrap();
     let gate = &gates[usize::try_from(leader - 1).unwrap()];
@@ -107,15 +126,21 @@ async fn hang(variable: &str) {
     assert!(limits.iter().all(|limit| *limit <= 1), "{limits:?}");
     fs::write(gate, "").unwrap();
     let hangs = Instant::now();
-    // A write that comes back at all was committed by the others.
-    let during = NewProvider::named("during").uuid(Uuid::new_v4());
-    client
-        .repeating_unknown()
-        .create_provider(&during)
-        .await
-        .unwrap();
+    // A write that is acknowledged was committed by the others.
+    let is_known = next_step(&client, host, own, 2).await;
     let next = cluster.leader_other_than(Some(leader)).await.unwrap();
     assert_ne!(next, leader);
+    // What is unknown is read and not repeated. Under the next leader the outcome is final.
+    let mut step = generation(&client, own).await;
+    assert!(
+        step == 2 || (!is_known && step == 1),
+        "it was written {step} times"
+    );
+    // The disk of that leader is well: the outcome of each write is known.
+    for _ in 0..5 {
+        step += 1;
+        assert!(next_step(&cluster.client_of(next), host, own, step).await);
+    }
     assert!(
         cluster.runs(leader),
         "another leads before the process has ended"
@@ -140,7 +165,7 @@ async fn hang(variable: &str) {
     fs::remove_file(gate).unwrap();
     cluster.start_node(leader).unwrap();
     cluster.wait_healthy().await.unwrap();
-    assert!(cluster.has_provider("during").await);
+    assert_eq!(generation(&client, own).await, step);
     cluster.assert_equal_states().await;
 }
 

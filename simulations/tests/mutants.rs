@@ -105,6 +105,7 @@ caught! {
     stamping_by_the_clock: StampByTheClock from 4;
     leading_without_a_quorum: LeadWithoutQuorum from 4;
     reading_before_the_first_entry: ReadBeforeTheFirstEntry from 7;
+    ruling_before_all_is_applied: RuleBeforeApplying from 2;
     reading_a_forwarded_write_wrongly: MisreadWrite from 1;
     a_local_read_served_as_linearizable: LocalReadAsLinearizable from 1;
     a_session_read_turned_away: TokenNotWaitedFor from 2;

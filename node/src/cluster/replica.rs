@@ -271,7 +271,7 @@ impl Replica {
         let applied_term = applied.map(|id| id.committed_leader_id().term);
         self.raft_metrics(|metrics| {
             metrics.state == ServerState::Leader
-                && applied_term == Some(metrics.current_term)
+                && (applied_term == Some(metrics.current_term) || mutant!("rule-before-applying"))
                 && metrics.membership_config.voter_ids().eq([self.me])
         })
     }

@@ -142,6 +142,28 @@ pub(super) fn two_leaders_are_heard(seed: Seed) -> (Parameters, Vec<Planned>) {
     (parameters, faults)
 }
 
+/// There is one voter, whose syncs are slow, and its power fails again and again. How far its log is committed it notes with a
+/// later entry only, so that it has to commit and apply the end of its log when it starts. Clients pause for so long that some
+/// first ask while it does.
+pub(super) fn only_voter(seed: Seed) -> (Parameters, Vec<Planned>) {
+    let parameters = Parameters {
+        nodes: 1,
+        latency_max: Duration::from_millis(5),
+        sync_min: Duration::from_millis(20),
+        sync_max: Duration::from_millis(80),
+        clients: 12,
+        writes_percent: 50,
+        pause_max: Duration::from_millis(200),
+        wait: Duration::from_secs(5),
+        fault_phase: Duration::from_secs(9),
+        faults_from_the_start: false,
+        minority_stays_down: false,
+        ..several(seed)
+    };
+    let faults = again_and_again(Fault::PowerCut(1), 900, 50, 9);
+    (parameters, faults)
+}
+
 /// Messages of leaders are lost, but those to them arrive: what they acknowledge then, no other node knows to be committed.
 pub(super) fn leaders_fall_mute(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {

@@ -107,6 +107,8 @@ mutants! {
     CountEveryVote, "count-every-vote", from_history::LINEARIZABLE;
     /// A new leader answers reads before it has committed an entry of its own.
     ReadBeforeTheFirstEntry, "read-before-the-first-entry", from_history::LINEARIZABLE;
+    /// The only voter answers reads before it has applied the end of its log.
+    RuleBeforeApplying, "rule-before-applying", from_history::LINEARIZABLE;
     /// A state counts as fresh as of the leader's answer.
     FreshAsOfTheAnswer, "fresh-as-of-the-answer", staleness::NAME;
     /// Votes are given whatever the candidate's log lacks.
@@ -236,6 +238,7 @@ impl Mutant {
             Mutant::ReadBeforeTheFirstEntry => courses::leaders_fall_mute(seed),
             Mutant::VoteForAnyLog | Mutant::HeartbeatAgrees => courses::truncations(seed),
             Mutant::JoinTheRound | Mutant::FreshAsOfTheAnswer => courses::slow_links(seed),
+            Mutant::RuleBeforeApplying => courses::only_voter(seed),
             Mutant::LostAsNotSent => courses::careful_client(seed),
             Mutant::DropTruncations => courses::long_tails(seed),
             Mutant::CountLearners => courses::learners(seed),

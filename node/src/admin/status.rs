@@ -33,7 +33,9 @@ pub(super) async fn full_status(admin: &Admin) -> NodeStatus {
         settings,
         routing_problem: (running.as_ref())
             .and_then(|running| routing_problem(admin, &running.replica.views.current().cluster)),
-        last_backup: running.as_ref().and_then(|running| running.kept.numbers().last),
+        last_backup: running
+            .as_ref()
+            .and_then(|running| running.kept.numbers().last),
         backup_problem: running.and_then(|running| running.kept.problem()),
         disk_used_bytes: Some(space.used_bytes),
         disk_free_bytes: space.free_bytes,

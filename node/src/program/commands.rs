@@ -290,9 +290,9 @@ pub(super) enum PolicyTask {
         /// Rules to check; none: all
         rule: Vec<String>,
         #[command(flatten)]
-        caller: Caller,
-        #[command(flatten)]
         given: Given,
+        #[command(flatten)]
+        caller: Caller,
     },
     /// Prints the rules in the policy files that say what holds without them
     ListRedundant(Given),

@@ -84,7 +84,7 @@ impl CallingService {
     }
 }
 
-/// The names in `X-Roles` or `X-CallingService-Roles`.
+/// The names in `X-Roles` or `X-Service-Roles`.
 pub(super) fn roles(given: &str) -> Vec<String> {
     let names = given.split(',').map(str::trim);
     let names = names.filter(|name| !name.is_empty());

@@ -49,7 +49,7 @@ pub(super) fn identify(
         Some("Confirmed") => CallingService::in_headers(headers),
         Some(_) => {
             return Err(ApiError::unauthenticated(
-                "The proxy has not confirmed the service that calls (X-CallingService-Identity-Status).",
+                "The proxy has not confirmed the service that calls (X-Service-Identity-Status).",
             ));
         }
     };

@@ -1,6 +1,6 @@
 //! Backups in a store that speaks S3: copied there, kept there, fetched back, and restored.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -12,10 +12,12 @@ use placement_client::NewProvider;
 use placement_tests::backups::{check, printed, refusal, restored};
 use placement_tests::binaries;
 use placement_tests::cluster::Cluster;
-use placement_tests::host::create;
+use placement_tests::host::{self, claim, create};
 use placement_tests::s3::{Mood, SECRET, Store, spoil};
 use placement_tests::wait::{until, until_ok};
 use tempfile::TempDir;
+
+use crate::join::{ctl_in_time, wait_for};
 
 /// A cluster whose nodes make backups and copy them to a store.
 struct Drill {
@@ -76,6 +78,15 @@ impl Drill {
             let is_late = started.elapsed() > Duration::from_secs(150);
             assert!(!is_late, "{:?}", status.backup_problem);
             tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    /// Kills the first three nodes, and starts them again.
+    async fn crash(&mut self) {
+        (1..=3).for_each(|id| self.cluster.kill_9(id));
+        (1..=3).for_each(|id| self.cluster.start_node(id).unwrap());
+        for id in 1..=3 {
+            self.cluster.wait_ready(id).await.unwrap();
         }
     }
 
@@ -188,6 +199,107 @@ async fn a_cluster_is_restored_from_copies_that_were_made_under_load() {
     for id in drill.cluster.ids() {
         assert!(!drill.cluster.log(id, 10_000).contains(SECRET));
     }
+}
+
+/// Crashes, a partition, tokens that are open and used, a retired number, a node in the place of another: then all machines are
+/// lost, and the directories of their backups too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_with_a_past_is_restored_from_the_store_on_new_machines() {
+    let mut drill = Drill::start(3, "every_s = 3600").await;
+    let client = drill.cluster.client();
+    let south = client.clone().below("/south");
+    let host = host::with_processors(&client).await;
+    until_ok("a partition", async || {
+        (drill.cluster.create_partition("south", &[], &["/south"])).await
+    })
+    .await;
+    let (mut claims, mut of_south) = (Vec::new(), Vec::new());
+    let mut write = async || {
+        for _ in 0..5 {
+            claims.push(until_ok("a claim", async || claim(&client, host).await).await);
+            of_south.push(create(&south, &format!("s{}", of_south.len())).await);
+        }
+    };
+    write().await;
+
+    // Node 4 comes and goes, and its number is retired.
+    drill.cluster.add_place();
+    drill.cluster.admit(4).await.unwrap();
+    let used = fs::read_to_string(drill.cluster.token_file(4)).unwrap();
+    drill.cluster.start_node(4).unwrap();
+    drill.cluster.wait_ready(4).await.unwrap();
+    ctl_in_time(&drill.cluster, &["members", "remove", "4", "--yes"]).await;
+    drill.cluster.kill_9(4);
+    drill.crash().await;
+    write().await;
+
+    // Node 5 takes the place of node 2, which has lost its disk.
+    drill.cluster.kill_9(2);
+    fs::remove_dir_all(drill.cluster.data_dir(2)).unwrap();
+    let replacing = ctl_in_time(&drill.cluster, &["replace", "node-2"]).await;
+    drill.cluster.give_token(2, &replacing).unwrap();
+    drill.cluster.start_node(2).unwrap();
+    wait_for(&drill.cluster, "node 5 in the place of node 2", |members| {
+        members.iter().map(|one| one.id).eq([1, 3, 5])
+    })
+    .await;
+    let open = ctl_in_time(&drill.cluster, &["join-token", "create"]).await;
+    drill.crash().await;
+    write().await;
+
+    let place = drill.place(3).await;
+    let local = drill.backups.path().join(&place);
+    let mut there = BTreeMap::new();
+    let digest = until_ok("the last write in the store", async || {
+        let digest = drill.cluster.admin_of(3).status().await.unwrap().digest;
+        there = drill.all_is_there(3).await;
+        let kept = printed(&check(&local)).remove("digest");
+        (digest == kept)
+            .then_some(digest.clone())
+            .ok_or((digest, kept))
+    });
+    let digest = digest.await.unwrap();
+    let logs = there.keys().filter(|name| name.starts_with("log-"));
+    assert!(logs.count() >= 2, "the log in several files: {there:?}");
+    for id in 1..=3 {
+        drill.cluster.kill_9(id);
+        fs::remove_dir_all(drill.cluster.data_dir(id)).unwrap();
+    }
+    fs::remove_dir_all(local.parent().unwrap()).unwrap();
+
+    let target = drill.cluster.directory().join("fetched");
+    let to = target.to_str().unwrap();
+    let fetched = printed(&drill.fetch(&["--from", &place, "--to", to]));
+    assert_eq!(fetched["digest"], digest);
+    // Its second node has a number that was retired.
+    let (mut restored, _) = restored(&target, &[]).await;
+    restored.assert_equal_states().await;
+    for id in restored.ids() {
+        let client = restored.client_of(id);
+        let seen = client.provider_allocations(host).await.unwrap();
+        let lost: Vec<_> = (claims.iter())
+            .filter(|claim| !seen.allocations.contains_key(*claim))
+            .collect();
+        assert!(lost.is_empty(), "node {id} has lost {lost:?}");
+        let seen = client.below("/south").providers(&[]).await.unwrap();
+        let seen: BTreeSet<_> = seen.iter().map(|provider| provider.uuid).collect();
+        assert_eq!(seen, of_south.iter().copied().collect());
+        create(&restored.client_of(id), &format!("written by node {id}")).await;
+    }
+
+    for (id, token) in (4..).zip([used, replacing, open]) {
+        restored.add_place();
+        restored.give_token(id, &token).unwrap();
+        restored.start_node(id).unwrap();
+        let refused = "no node is awaited with this token";
+        restored.until_logged(&[id], refused).await;
+        restored.kill_9(id);
+    }
+    // No number is given twice.
+    restored.add_place();
+    restored.admit(7).await.unwrap();
+    restored.start_node(7).unwrap();
+    restored.wait_ready(7).await.unwrap();
 }
 
 #[tokio::test]

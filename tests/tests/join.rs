@@ -22,7 +22,7 @@ fn ctl(cluster: &Cluster, arguments: &[&str]) -> Result<String, String> {
 }
 
 /// Runs it until it succeeds: a cluster that has just been formed knows no tokens for a moment.
-async fn ctl_in_time(cluster: &Cluster, arguments: &[&str]) -> String {
+pub(crate) async fn ctl_in_time(cluster: &Cluster, arguments: &[&str]) -> String {
     until_ok("placementctl", async || ctl(cluster, arguments)).await
 }
 
@@ -37,7 +37,7 @@ async fn members(cluster: &Cluster) -> Vec<Member> {
 }
 
 /// Waits until the members are so.
-async fn wait_for(cluster: &Cluster, what: &str, is_so: impl Fn(&[Member]) -> bool) {
+pub(crate) async fn wait_for(cluster: &Cluster, what: &str, is_so: impl Fn(&[Member]) -> bool) {
     until_ok(what, async || {
         let found = members(cluster).await;
         if is_so(&found) { Ok(()) } else { Err(found) }

@@ -62,7 +62,7 @@ impl<'a> AnswerWriter<'a> {
             chunks,
             first: true,
             version,
-            classes: classes.map(|name| key(name)).collect(),
+            classes: classes.map(key).collect(),
             suffixes: outline.suffixes().map(key).collect(),
             amounts: Vec::new(),
             summaries,

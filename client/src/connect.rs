@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -23,7 +24,9 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use tower_service::Service;
 
 use crate::endpoint::socket;
-use crate::transport::BoxFuture;
+
+/// A future on the heap.
+pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// Whom a client takes for a node over https, and what it shows of itself.
 #[derive(Debug, Clone, Default)]

@@ -1,8 +1,6 @@
 //! How bytes get to a node. A simulation replaces this with its own network.
 
 use std::error::Error as _;
-use std::future::Future;
-use std::pin::Pin;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,10 +9,7 @@ use http_body_util::{BodyExt, Full};
 use hyper_util::client::legacy::Client as HyperClient;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
-use crate::connect::{Connector, Trust};
-
-/// A future on the heap.
-pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+use crate::connect::{BoxFuture, Connector, Trust};
 
 /// Why no answer came. The difference decides whether a write may be repeated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

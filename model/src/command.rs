@@ -5,7 +5,6 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::apply::Decide;
 use crate::level::Level;
 use crate::state::change::Replaced;
 pub use crate::types::WriteId;
@@ -31,6 +30,47 @@ pub struct Stamped {
     pub routes: u32,
 }
 
+/// Hands the names of all commands to a macro.
+macro_rules! each_command {
+    ($of:ident) => {
+        $of! {
+            SyncStandards,
+            CreateProvider,
+            UpdateProvider,
+            DeleteProvider,
+            ReplaceInventories,
+            CreateInventory,
+            UpdateInventory,
+            DeleteInventory,
+            DeleteInventories,
+            ReplaceProviderTraits,
+            DeleteProviderTraits,
+            ReplaceProviderAggregates,
+            EnsureTrait,
+            DeleteTrait,
+            CreateResourceClass,
+            EnsureResourceClass,
+            RenameResourceClass,
+            DeleteResourceClass,
+            ReplaceAllocations,
+            DeleteAllocations,
+            Reshape,
+            RetireNode,
+            RaiseLevel,
+            IssueJoinToken,
+            RevokeJoinToken,
+            RedeemJoinToken,
+            SetReplacement,
+            CreatePartition,
+            DeletePartition,
+            RoutePartition,
+            #[cfg(feature = "rehearsal")]
+            Rehearse,
+        }
+    };
+}
+pub(crate) use each_command;
+
 macro_rules! commands {
     ($($(#[$only:meta])* $name:ident,)*) => {
         /// One change that somebody asks for. Written to the log as a map from the variant's name to its
@@ -48,51 +88,11 @@ macro_rules! commands {
                     $($(#[$only])* Self::$name(_) => stringify!($name),)*
                 }
             }
-
-            /// What decides it.
-            pub(crate) fn decider(&self) -> &dyn Decide {
-                match self {
-                    $($(#[$only])* Self::$name(command) => command,)*
-                }
-            }
         }
     };
 }
 
-commands! {
-    SyncStandards,
-    CreateProvider,
-    UpdateProvider,
-    DeleteProvider,
-    ReplaceInventories,
-    CreateInventory,
-    UpdateInventory,
-    DeleteInventory,
-    DeleteInventories,
-    ReplaceProviderTraits,
-    DeleteProviderTraits,
-    ReplaceProviderAggregates,
-    EnsureTrait,
-    DeleteTrait,
-    CreateResourceClass,
-    EnsureResourceClass,
-    RenameResourceClass,
-    DeleteResourceClass,
-    ReplaceAllocations,
-    DeleteAllocations,
-    Reshape,
-    RetireNode,
-    RaiseLevel,
-    IssueJoinToken,
-    RevokeJoinToken,
-    RedeemJoinToken,
-    SetReplacement,
-    CreatePartition,
-    DeletePartition,
-    RoutePartition,
-    #[cfg(feature = "rehearsal")]
-    Rehearse,
-}
+each_command!(commands);
 
 impl Command {
     /// Whether the state may need more room after it than before. What only takes away is carried out

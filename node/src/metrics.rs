@@ -6,14 +6,7 @@ mod exposition;
 mod http;
 mod process;
 
-use std::sync::Arc;
-
-use prometheus_client::registry::Registry;
-
-use self::collector::Scrape;
-pub(crate) use self::collector::Sources;
-use self::http::HttpMetrics;
-use crate::disk_space::DiskSpace;
+pub(crate) use self::collector::{Metrics, Sources};
 use placement_api::settings::settings;
 
 settings! {
@@ -26,32 +19,6 @@ settings! {
 
 /// That of Prometheus' text format.
 pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
-
-/// All numbers of one node.
-pub(crate) struct Metrics {
-    sources: Sources,
-    pub(crate) http: HttpMetrics,
-}
-
-impl Metrics {
-    pub(crate) fn new(sources: Sources) -> Self {
-        Self {
-            sources,
-            http: HttpMetrics::new(),
-        }
-    }
-
-    /// The numbers now, with the room of the data directory as it was just found.
-    pub(crate) fn encode(self: &Arc<Self>, space: DiskSpace) -> String {
-        let mut registry = Registry::default();
-        let metrics = self.clone();
-        registry.register_collector(Box::new(Scrape { metrics, space }));
-        let mut text = String::new();
-        prometheus_client::encoding::text::encode(&mut text, &registry)
-            .expect("writing to a string does not fail");
-        exposition::from_openmetrics(&text)
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -14,6 +14,9 @@ use crate::regions::Regions;
 use crate::seed::Seed;
 use crate::workload::Choices;
 
+/// Complaints about what the neighbour's clients saw say so.
+pub(crate) const NEXT_DOOR: &str = "in the partition of the neighbour";
+
 /// Elections that may fail in a row.
 const ELECTIONS: u32 = 10;
 /// Requests of the first client until the fault phase may begin.

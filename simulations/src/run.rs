@@ -13,7 +13,7 @@ use crate::invariants::{no_503_without_a_fault, staleness};
 use crate::ledger::SharedLedger;
 use crate::mutant::Mutant;
 use crate::operation::{Level, Operation};
-use crate::parameters::{Clouds, Parameters};
+use crate::parameters::{Clouds, NEXT_DOOR, Parameters};
 use crate::report::{Counts, Reads, Report, seen_at};
 use crate::shared::Shared;
 use crate::witness::Finding;
@@ -134,9 +134,6 @@ fn judge(
         rare: coverage::end(),
     }
 }
-
-/// Complaints about what the neighbour's clients saw say so.
-pub(crate) const NEXT_DOOR: &str = "in the partition of the neighbour";
 
 /// What is wrong with a history, judged by itself.
 fn wrong_with(history: &History, log: &BTreeMap<u64, Stamped>) -> Vec<String> {

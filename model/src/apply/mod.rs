@@ -18,7 +18,7 @@ mod reshape;
 mod resource_classes;
 mod traits;
 
-use crate::command::{Command, Stamped};
+use crate::command::{Command, Stamped, each_command};
 use crate::outcome::{Outcome, Refusal, Reply};
 use crate::state::change::Changes;
 use crate::state::{Seen, State};
@@ -95,13 +95,25 @@ fn ensure(holds: bool, refusal: impl FnOnce() -> Refusal) -> Result<(), Refusal>
     }
 }
 
+macro_rules! decider {
+    ($($(#[$only:meta])* $name:ident,)*) => {
+        /// What decides a command.
+        fn decider(command: &Command) -> &dyn Decide {
+            match command {
+                $($(#[$only])* Command::$name(command) => command,)*
+            }
+        }
+    };
+}
+each_command!(decider);
+
 fn decide(state: &State, at: Timestamp, command: &Command) -> (Outcome, Changes) {
     let decision = match command {
         #[cfg(feature = "rehearsal")]
         Command::CreateProvider(command) if state.level() >= crate::Level::REHEARSED => {
             rehearse::create_provider(command, state, at)
         }
-        command => command.decider().decide(state, at),
+        command => decider(command).decide(state, at),
     };
     match decision {
         Ok((reply, changes)) => (Outcome::Done(reply), changes),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::State;
 use super::change::{Change, ConsumerRow, ProviderId, ProviderRow, TraitId};
 use super::digest::Digest;
-use super::providers::NodePlace;
+use super::tree::NodePlace;
 use super::tree::{Node, Stock, Tree, TreeNumber};
 use crate::mutant;
 use crate::types::ConsumerUuid;

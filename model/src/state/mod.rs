@@ -28,7 +28,7 @@ use imbl::OrdMap;
 pub use digest::Digest;
 pub use loading::Dangling;
 pub(crate) use loading::Loading;
-pub use providers::NodePlace;
+pub use tree::NodePlace;
 
 use change::{
     Change, Counters, JoinRow, NameRow, PartitionRow, ProviderId, ResourceClassId, SessionRow,

@@ -6,18 +6,9 @@ use imbl::OrdMap;
 
 use super::change::{ProviderId, ProviderRow};
 use super::dense::dense;
-use super::tree::{Node, Tree, TreeNumber};
+use super::tree::{Node, NodePlace, Tree, TreeNumber};
 use crate::mutant;
 use crate::types::{ProviderName, ProviderUuid};
-
-/// Where a provider is: its tree, and its index in [`Tree::nodes`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct NodePlace {
-    /// The tree.
-    pub tree: TreeNumber,
-    /// The index of the node.
-    pub node: u32,
-}
 
 /// All trees; the rest follows from them.
 #[derive(Debug, Clone, Default, PartialEq)]

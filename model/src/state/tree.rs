@@ -6,10 +6,18 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::NodePlace;
 use super::change::{InventoryRow, ProviderId, ProviderRow, ResourceClassId, TraitId};
 use crate::mutant;
 use crate::types::{AggregateUuid, Generation, Inventory, ProviderName, ProviderUuid, Timestamp};
+
+/// Where a provider is: its tree, and its index in [`Tree::nodes`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NodePlace {
+    /// The tree.
+    pub tree: TreeNumber,
+    /// The index of the node.
+    pub node: u32,
+}
 
 /// Which tree: the id of its root, so that every node of the cluster numbers trees alike, however
 /// it came by its state.

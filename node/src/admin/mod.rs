@@ -59,7 +59,7 @@ use serde_json::json;
 
 use crate::cluster::leadership::preference::step_aside;
 use crate::cluster::members::membership::MembershipChange;
-use crate::cluster::start::bootstrap::Bootstrap;
+use crate::cluster::start::Bootstrap;
 use crate::cluster::{Refused, Running};
 use crate::disk_space::DiskSpace;
 use crate::health::HealthChecks;

@@ -8,7 +8,7 @@ use placement_wire::{MeasuredRoundTrip, Member, MemberRole, NodeRole, NodeStatus
 use super::Admin;
 use super::partitions::covers;
 use crate::cluster::leadership::round_trips::too_long;
-use crate::cluster::start::bootstrap::Bootstrap;
+use crate::cluster::start::Bootstrap;
 use crate::disk_space::DiskSpace;
 use crate::partitions::PartitionSection;
 use crate::topology::ms;

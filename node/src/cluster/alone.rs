@@ -12,7 +12,7 @@ use super::replica::Replica;
 use super::running::Running;
 use super::settings::Settings;
 use super::slot::Slot;
-use super::start::bootstrap::{Addresses, Bootstrap};
+use super::start::{Addresses, Bootstrap};
 use crate::env::Env;
 use crate::rpc::peers::Peers;
 use crate::tasks::Tasks;

@@ -47,6 +47,7 @@
 
 #[cfg(test)]
 mod alone;
+pub(crate) mod backlog;
 pub(crate) mod doors;
 mod error;
 mod freshness;
@@ -64,13 +65,14 @@ pub(crate) mod standards;
 pub(crate) mod start;
 mod upkeep;
 pub(crate) mod write;
+mod write_ids;
 
 pub use error::{Refused, StartError};
-pub(crate) use read::index::ReadMetrics;
+pub(crate) use running::ReadMetrics;
 pub(crate) use running::Running;
 pub use settings::{
     BackupSection, ClusterSection, DiskSection, InitialMember, NodeSection, RaftSection,
 };
 pub(crate) use settings::{ByTls, Settings};
-pub use start::bootstrap::Addresses;
+pub use start::Addresses;
 pub use start::joining::settle_number;

@@ -29,7 +29,7 @@ use super::leadership::preference;
 use super::members::membership::{ChangeReply, DEADLINE, Membership, MembershipChange};
 use super::read::index;
 use super::running::Running;
-use super::start::bootstrap::Bootstrap;
+use super::start::Bootstrap;
 use super::upkeep::snapshot_intake::Intake;
 use crate::rpc::channel::Lane;
 use crate::rpc::denied::Denied;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use placement_model::Command;
@@ -10,21 +10,20 @@ use placement_model::command::SyncStandards;
 use placement_raft_store::{Drafts, SnapshotDir, StoreMetrics, runtime};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::sync::OnceCell;
 use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::{OnceCell, oneshot};
 use tokio::time::Instant;
 
+use super::backlog::{Backlog, Permit};
 use super::error::Refused;
+use super::freshness::Moment;
 use super::internal_actions::ActionLog;
 use super::kept_backups::Kept;
-use super::read::index::{ReadMetrics, Waiting};
 use super::replica::Replica;
-use super::write::backlog::Backlog;
-use super::write::ids::WriteIds;
-use super::write::proposals::Proposal;
+use super::write_ids::WriteIds;
 use crate::disk_space::{self, Room};
 use crate::rpc::channel::Lane;
-use crate::rpc::message::Method;
+use crate::rpc::message::{Method, WriteCall, WriteReply};
 use crate::rpc::peers::Peers;
 use crate::rpc::snapshots::Sending;
 use placement_api::doors::Unavailable;
@@ -32,6 +31,50 @@ use placement_api::world::Clock;
 
 /// How long another node may take to answer.
 const CALL: Duration = Duration::from_secs(1);
+
+/// A write that this node is to propose as the leader.
+pub(crate) struct Proposal {
+    pub(super) call: WriteCall,
+    /// What the call says.
+    pub(super) command: Command,
+    /// When its client waits no more.
+    pub(super) deadline: Instant,
+    /// Held until it is answered.
+    pub(super) permit: Permit,
+    pub(super) answer: oneshot::Sender<Result<(), WriteReply>>,
+}
+
+/// Rounds of asking the leader how far reads must be.
+#[derive(Debug, Default)]
+pub(crate) struct ReadMetrics {
+    pub(crate) rounds: AtomicU64,
+    pub(crate) reads: AtomicU64,
+    pub(crate) failures: AtomicU64,
+    pub(crate) micros: AtomicU64,
+}
+
+impl ReadMetrics {
+    /// One round served this many reads.
+    pub(super) fn round(&self, reads: usize, took: Duration) {
+        self.rounds.fetch_add(1, Ordering::Relaxed);
+        self.reads.fetch_add(reads as u64, Ordering::Relaxed);
+        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        self.micros.fetch_add(micros, Ordering::Relaxed);
+    }
+}
+
+/// A read that waits for a round.
+pub(crate) struct Waiting {
+    pub(super) answer: oneshot::Sender<Result<ReadPoint, String>>,
+    pub(super) deadline: Instant,
+}
+
+/// A state at `index` has all that was acknowledged before `asked`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ReadPoint {
+    pub(super) asked: Moment,
+    pub(super) index: u64,
+}
 
 /// What a running member is made of.
 pub(crate) struct Running {

@@ -16,9 +16,11 @@ use prometheus_client::encoding::{
 };
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::exemplar::Exemplar;
+use prometheus_client::registry::Registry;
 
 use super::catalog::{self, Metric};
-use super::{Metrics, process};
+use super::http::HttpMetrics;
+use super::{exposition, process};
 use crate::cluster::leadership::round_trips;
 use crate::cluster::replica::Replica;
 use crate::cluster::slot::Slot;
@@ -41,6 +43,32 @@ pub(crate) struct Sources {
     pub(crate) keystone: Option<Arc<Keystone>>,
     pub(crate) certificates: Vec<(&'static str, Arc<Certificates>)>,
     pub(crate) site: Site,
+}
+
+/// All numbers of one node.
+pub(crate) struct Metrics {
+    sources: Sources,
+    pub(crate) http: HttpMetrics,
+}
+
+impl Metrics {
+    pub(crate) fn new(sources: Sources) -> Self {
+        Self {
+            sources,
+            http: HttpMetrics::new(),
+        }
+    }
+
+    /// The numbers now, with the room of the data directory as it was just found.
+    pub(crate) fn encode(self: &Arc<Self>, space: DiskSpace) -> String {
+        let mut registry = Registry::default();
+        let metrics = self.clone();
+        registry.register_collector(Box::new(Scrape { metrics, space }));
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &registry)
+            .expect("writing to a string does not fail");
+        exposition::from_openmetrics(&text)
+    }
 }
 
 /// One answer to `/metrics`.

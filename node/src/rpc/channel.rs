@@ -26,7 +26,6 @@ use super::frame::{Frame, Kind, UNWELCOMED_BYTES_MAX};
 use super::joiner::Joiner;
 use super::message::{self, Failure, Hello, Method, VERSIONS, Welcome};
 use super::packing::{Sent, pack};
-use super::peers::decode;
 use super::round_trips::RoundTrips;
 use super::wire_io::{Outbox, outbox, read_frame, read_some, write_frame, write_frames};
 use crate::tasks::Tasks;
@@ -520,6 +519,11 @@ impl Reader {
             let _ = waiter.send(answer);
         }
     }
+}
+
+/// Reads the answer to a call.
+pub(crate) fn decode<A: DeserializeOwned>(answer: &[u8]) -> Result<A, CallError> {
+    wire::decode(answer).map_err(|error| CallError::Failed(format!("an answer that is {error}")))
 }
 
 #[cfg(test)]

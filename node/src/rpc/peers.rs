@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use placement_model::Level;
-use placement_raft_store::wire;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
@@ -305,11 +304,6 @@ impl Peers {
         }
         Ok(channel)
     }
-}
-
-/// Reads the answer to a call.
-pub(crate) fn decode<A: DeserializeOwned>(answer: &[u8]) -> Result<A, CallError> {
-    wire::decode(answer).map_err(|error| CallError::Failed(format!("an answer that is {error}")))
 }
 
 #[cfg(test)]

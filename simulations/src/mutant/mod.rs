@@ -22,9 +22,9 @@ use crate::invariants::{
     one_start_per_leader, own_vote, refusals_change_nothing, restored_is_another, staleness,
     stamps_rise, usages_are_sums, votes_are_kept, votes_rise, well_formed_trees,
 };
+use crate::parameters::NEXT_DOOR;
 use crate::parameters::Parameters;
 use crate::report::Report;
-use crate::run::NEXT_DOOR;
 use crate::seed::Seed;
 
 macro_rules! mutants {

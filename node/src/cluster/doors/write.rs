@@ -9,8 +9,8 @@ use placement_raft_store::coverage::RarePath;
 use tokio::time::Instant;
 use tracing::Instrument;
 
+use crate::cluster::backlog::Backlog;
 use crate::cluster::slot::Slot;
-use crate::cluster::write::backlog::Backlog;
 use placement_api::doors::{Unavailable, WriteDoor, Written};
 
 /// The door for writes of one node: for commands of the whole cluster, and below

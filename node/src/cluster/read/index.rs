@@ -12,7 +12,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -27,9 +27,8 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::quorum::{self, Point};
-use crate::cluster::freshness::Moment;
 use crate::cluster::replica::{Leader, REMOVED, Replica};
-use crate::cluster::running::Running;
+use crate::cluster::running::{ReadPoint, Running, Waiting};
 use crate::rpc::channel::{CallError, Lane};
 use crate::rpc::message::{Method, ReadIndexReply, ReadPointReply};
 use placement_api::doors::Unavailable;
@@ -68,38 +67,6 @@ impl Running {
         self.replica.freshness.confirm(asked);
         Ok(())
     }
-}
-
-/// Rounds of asking the leader how far reads must be.
-#[derive(Debug, Default)]
-pub(crate) struct ReadMetrics {
-    pub(crate) rounds: AtomicU64,
-    pub(crate) reads: AtomicU64,
-    pub(crate) failures: AtomicU64,
-    pub(crate) micros: AtomicU64,
-}
-
-impl ReadMetrics {
-    /// One round served this many reads.
-    fn round(&self, reads: usize, took: Duration) {
-        self.rounds.fetch_add(1, Ordering::Relaxed);
-        self.reads.fetch_add(reads as u64, Ordering::Relaxed);
-        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-        self.micros.fetch_add(micros, Ordering::Relaxed);
-    }
-}
-
-/// A read that waits for a round.
-pub(crate) struct Waiting {
-    answer: oneshot::Sender<Result<ReadPoint, String>>,
-    deadline: Instant,
-}
-
-/// A state at `index` has all that was acknowledged before `asked`.
-#[derive(Debug, Clone, Copy)]
-struct ReadPoint {
-    asked: Moment,
-    index: u64,
 }
 
 impl Running {

@@ -14,24 +14,17 @@ use futures::future::{join, join_all};
 use placement_model::mutant;
 use placement_raft_store::coverage::RarePath;
 use placement_raft_store::{Identity, Member, OpenError, runtime};
-use tokio::sync::Mutex;
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
+use super::Bootstrap;
 use super::member::start;
 use crate::cluster::error::StartError;
-use crate::cluster::internal_actions::ActionLog;
 use crate::cluster::members::membership::invite;
-use crate::cluster::read::index::ReadMetrics;
 use crate::cluster::replica::older_copy;
 use crate::cluster::running::Running;
-use crate::cluster::settings::Settings;
-use crate::cluster::slot::Slot;
-use crate::env::Env;
 use crate::rpc::denied::Denied;
 use crate::rpc::message::{Introduction, Invitation, Method};
-use crate::rpc::peers::Peers;
-use crate::tasks::Tasks;
 
 const PAUSE: Duration = Duration::from_millis(200);
 const CALL: Duration = Duration::from_secs(2);
@@ -40,31 +33,6 @@ const CHECK_MIN: Duration = Duration::from_millis(500);
 /// Heartbeats for which it waits: one is answered before the next is due, and to connect, to say hello and to ask takes
 /// three times as long.
 const CHECK_HEARTBEATS: u32 = 4;
-
-/// Where others reach a node.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Addresses {
-    /// The REST API.
-    pub api: String,
-    /// The other nodes.
-    pub peer: String,
-    /// Operators.
-    pub admin: String,
-}
-
-/// Takes this node from an empty directory into a cluster.
-pub(crate) struct Bootstrap {
-    pub(crate) env: Env,
-    pub(crate) config: Arc<Settings>,
-    pub(crate) addresses: Addresses,
-    pub(crate) slot: Arc<Slot>,
-    pub(crate) peers: Arc<Peers>,
-    pub(crate) read_metrics: Arc<ReadMetrics>,
-    pub(crate) actions: Arc<dyn ActionLog>,
-    pub(crate) tasks: Tasks,
-    /// Held while the slot is filled, so that it is filled once.
-    pub(crate) joining: Mutex<()>,
-}
 
 impl Bootstrap {
     /// Whether this node takes part in a cluster that has been formed.

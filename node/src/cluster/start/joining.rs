@@ -9,7 +9,7 @@ use std::time::Duration;
 use placement_raft_store::{identity, join_nonce, runtime};
 use tokio::time::sleep;
 
-use super::bootstrap::Bootstrap;
+use super::Bootstrap;
 use super::self_description;
 use crate::cluster::error::{Refused, StartError};
 use crate::cluster::members::join_tokens::JoinToken;

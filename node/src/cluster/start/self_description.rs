@@ -8,7 +8,7 @@ use futures::future::join_all;
 use placement_raft_store::Member;
 use tokio::time::sleep;
 
-use super::bootstrap::Bootstrap;
+use super::Bootstrap;
 use crate::cluster::error::Refused;
 use crate::cluster::members::membership::{ChangeReply, MembershipChange};
 use crate::cluster::running::Running;

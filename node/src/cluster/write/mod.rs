@@ -1,7 +1,5 @@
 //! The way of a write: its id, its way to the leader, its proposal there.
 
-pub(crate) mod backlog;
-pub(crate) mod ids;
 pub(crate) mod own_past;
 pub(crate) mod path;
 pub(crate) mod proposals;

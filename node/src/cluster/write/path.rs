@@ -17,9 +17,8 @@ use tracing::Instrument;
 
 use crate::cluster::replica::{Leader, REMOVED};
 use crate::cluster::running::Running;
-use crate::rpc::channel::{Channel, Lane};
+use crate::rpc::channel::{Channel, Lane, decode};
 use crate::rpc::message::{Method, WriteCall, WriteReply};
-use crate::rpc::peers::decode;
 use crate::rpc::raft::upload;
 use placement_api::doors::Unavailable;
 

@@ -16,8 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
 use tracing::Instrument;
 
-use super::backlog::Permit;
-use crate::cluster::running::Running;
+use crate::cluster::running::{Proposal, Running};
 use crate::rpc::message::{WriteCall, WriteReply};
 use crate::tasks::Tasks;
 
@@ -29,18 +28,6 @@ const BATCH_MAX: usize = 512;
 const SETTLE: Duration = Duration::from_secs(1);
 /// What is said of a leader that does not know them.
 const UNSETTLED: &str = "the leader has not applied yet what the leaders before it wrote";
-
-/// A write that this node is to propose as the leader.
-pub(crate) struct Proposal {
-    call: WriteCall,
-    /// What the call says.
-    command: Command,
-    /// When its client waits no more.
-    deadline: Instant,
-    /// Held until it is answered.
-    permit: Permit,
-    answer: oneshot::Sender<Result<(), WriteReply>>,
-}
 
 impl Running {
     /// Has a write committed, unless its time is over before its turn.

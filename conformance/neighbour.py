@@ -18,9 +18,9 @@ PATIENCE_S = 60
 
 def create_partition(data_dir):
     """Makes the suite's partition, once all nodes have found that they know what that is."""
-    door = httpx.HTTPTransport(uds=f'{data_dir}/admin.sock')
+    socket = httpx.HTTPTransport(uds=f'{data_dir}/admin.sock')
     deadline = time.monotonic() + PATIENCE_S
-    with httpx.Client(transport=door, timeout=PATIENCE_S) as operator:
+    with httpx.Client(transport=socket, timeout=PATIENCE_S) as operator:
         while True:
             answer = operator.put('http://node/v1/partitions/default',
                                   json={'hosts': [DEFAULT_HOST]})

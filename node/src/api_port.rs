@@ -112,7 +112,7 @@ impl Shared {
                 _ => {}
             }
         } else if is_of_default {
-            // The doors wait until this node knows more, and look then.
+            // The backend waits until this node knows more, and looks then.
             return Ok(self.default.clone());
         }
         Err(Unsure {

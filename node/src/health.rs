@@ -20,7 +20,7 @@ use crate::cluster::standards::LACKING;
 use crate::cluster::{Running, Settings};
 use crate::disk_space;
 use crate::tasks::Tasks;
-use placement_api::doors::Readiness;
+use placement_api::backend::Readiness;
 
 /// How long a leader may be missing, and how long the question to it may take.
 const PATIENCE: Duration = Duration::from_secs(1);

@@ -17,10 +17,10 @@ use self::listeners::Listeners;
 use self::servers::Servers;
 use crate::admin::{Admin, Recording, node_status};
 use crate::api_port::ApiPort;
+use crate::cluster::backend::partition::PartitionBackend;
+use crate::cluster::backend::read::Reads;
+use crate::cluster::backend::write::Writes;
 use crate::cluster::backlog::Backlog;
-use crate::cluster::doors::partition::PartitionDoor;
-use crate::cluster::doors::read::Reads;
-use crate::cluster::doors::write::Writes;
 use crate::cluster::leadership::preference::{self, step_aside};
 use crate::cluster::slot::Slot;
 use crate::cluster::start::Bootstrap;
@@ -36,7 +36,7 @@ use crate::serve::Drain;
 use crate::tasks::Tasks;
 use crate::tls::{Certificates, Link, Secured};
 use placement_api::audit::Audit;
-use placement_api::doors::{ReadDoor, WriteDoor};
+use placement_api::backend::{ReadBackend, WriteBackend};
 use placement_api::http::{Api, ApiSettings, AuthStrategy, Policy, PolicyError};
 use placement_api::keystone::Keystone;
 use placement_api::world::{self, Offload};
@@ -65,7 +65,7 @@ pub struct Node {
     config: Arc<Config>,
     bootstrap: Arc<Bootstrap>,
     write: Arc<Writes>,
-    read: Arc<dyn ReadDoor>,
+    read: Arc<dyn ReadBackend>,
     checks: HealthChecks,
     drain: Drain,
     /// That of the default partition, then those of partitions that have one of their own.
@@ -287,19 +287,19 @@ impl Node {
         &self.bootstrap.addresses
     }
 
-    /// The door for writes of the default partition, and for commands of the whole cluster.
-    pub fn write_door(&self) -> Arc<dyn WriteDoor> {
-        self.write_door_of(PartitionName::default())
+    /// Writes of the default partition, and for commands of the whole cluster.
+    pub fn write_backend(&self) -> Arc<dyn WriteBackend> {
+        self.write_backend_of(PartitionName::default())
     }
 
-    /// The door for writes of a partition that is not the default one.
-    pub fn write_door_of(&self, partition: PartitionName) -> Arc<dyn WriteDoor> {
+    /// Writes of a partition that is not the default one.
+    pub fn write_backend_of(&self, partition: PartitionName) -> Arc<dyn WriteBackend> {
         let (read, write) = (self.read.clone(), self.write.clone());
-        Arc::new(PartitionDoor::new(partition, None, read, write))
+        Arc::new(PartitionBackend::new(partition, None, read, write))
     }
 
-    /// The door for reads.
-    pub fn read_door(&self) -> Arc<dyn ReadDoor> {
+    /// Reads of the default partition.
+    pub fn read_backend(&self) -> Arc<dyn ReadBackend> {
         self.read.clone()
     }
 

@@ -1,4 +1,4 @@
-//! The APIs of partitions. Each partition has doors, a policy and limits of its own, and shares with the others what the
+//! The APIs of partitions. Each partition has a backend, a policy and limits of its own, and shares with the others what the
 //! process has once. They are made as requests come: which partitions there are, and which requests are theirs, is in
 //! the state of the cluster, and changes.
 
@@ -14,9 +14,9 @@ use placement_model::types::PartitionName;
 pub use self::settings::PartitionSection;
 pub(crate) use self::settings::own_policies;
 use crate::cluster::StartError;
-use crate::cluster::doors::partition::PartitionDoor;
-use crate::cluster::doors::write::Writes;
-use placement_api::doors::ReadDoor;
+use crate::cluster::backend::partition::PartitionBackend;
+use crate::cluster::backend::write::Writes;
+use placement_api::backend::ReadBackend;
 use placement_api::http::{Api, Callers, Policy, PolicyError, PolicySettings, Service};
 
 /// A policy that is read and read again.
@@ -26,7 +26,7 @@ pub(crate) type NamedPolicy = (String, Arc<Policy>);
 pub(crate) struct Partitions {
     /// That of the default partition.
     default: Service,
-    read: Arc<dyn ReadDoor>,
+    read: Arc<dyn ReadBackend>,
     write: Arc<Writes>,
     sections: Vec<PartitionSection>,
     policies: Vec<NamedPolicy>,
@@ -40,7 +40,7 @@ impl Partitions {
     pub(crate) fn open(
         sections: &[PartitionSection],
         api: Api,
-        read: Arc<dyn ReadDoor>,
+        read: Arc<dyn ReadBackend>,
         write: Arc<Writes>,
     ) -> Result<Self, StartError> {
         let mut policies = Vec::new();
@@ -95,11 +95,12 @@ impl Partitions {
                 policy = own.clone();
             }
         }
-        let door = PartitionDoor::new(name.clone(), by, self.read.clone(), self.write.clone());
-        let door = Arc::new(door);
+        let backend =
+            PartitionBackend::new(name.clone(), by, self.read.clone(), self.write.clone());
+        let backend = Arc::new(backend);
         let api = Api {
-            read: door.clone(),
-            write: door,
+            read: backend.clone(),
+            write: backend,
             policy,
             settings,
             ..default.clone()

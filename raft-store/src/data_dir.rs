@@ -129,7 +129,7 @@ pub(crate) fn claim(dir: &Path) -> Result<DirLock> {
     let names = names.map_err(|error| OpenError::io("list", dir, error))?;
     let may_be_there = [LOCK, JOIN_NONCE, RESTORING, "lost+found"];
     match names.iter().all(|one| {
-        // What a node that was killed leaves of its door for operators holds nothing.
+        // The socket for operators that a killed node leaves behind holds nothing.
         may_be_there.iter().any(|name| one.file_name() == *name)
             || one.file_type().is_ok_and(|kind| kind.is_socket())
     }) {

@@ -241,7 +241,7 @@ fn from_halves(high: u64, low: u64) -> Uuid {
     uuid::Builder::from_random_bytes(Uuid::from_u64_pair(high, low).into_bytes()).into_uuid()
 }
 
-/// Addresses of the other doors follow once the cluster runs: the leader asks for them.
+/// Addresses of the other listeners follow once the cluster runs: the leader asks for them.
 fn membership(members: &BTreeMap<u64, String>) -> Membership {
     let voters: BTreeSet<u64> = members.keys().copied().collect();
     let mut nodes: BTreeMap<u64, Member> = BTreeMap::new();

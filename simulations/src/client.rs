@@ -9,7 +9,7 @@ use rand::rngs::SmallRng;
 use crate::history::Answer;
 use crate::library::Library;
 use crate::mutant::Mutant;
-use crate::neighbour::NextDoor;
+use crate::neighbour::NeighbourVenue;
 use crate::operation::{Operation, Token};
 use crate::parameters::OurClient;
 use crate::shared::{Phase, Shared};
@@ -58,11 +58,11 @@ impl Venue for Seat {
 ///
 /// # Errors
 /// None; the signature is turmoil's.
-pub async fn work_next_door(number: usize, shared: Rc<Shared>) -> turmoil::Result {
+pub async fn work_in_the_neighbour(number: usize, shared: Rc<Shared>) -> turmoil::Result {
     let parameters = &shared.parameters;
     // What it chooses is not what a client of the run with this number does.
     let stream = parameters.clients + 1 + number;
-    let (seat, pause) = (NextDoor(shared.clone()), parameters.pause_max);
+    let (seat, pause) = (NeighbourVenue(shared.clone()), parameters.pause_max);
     let mut client = Client::new(stream, seat, &parameters.choices(), pause);
     if number == 0 {
         client.set_up(parameters.total).await;

@@ -1,6 +1,6 @@
 //! Another cloud in the same cluster: in some runs further clients write to another partition, over the same names and
 //! UUIDs. It is the second partition; or it is the default one, and the clients of the run are in the second. The
-//! neighbour's clients have a listener of their own ([`NextDoor`]), and a witness of their own judges what they see by a
+//! neighbour's clients have a listener of their own ([`NeighbourVenue`]), and a witness of their own judges what they see by a
 //! model that holds nothing else.
 //!
 //! Beside them each node now and then makes a third partition, writes to it, and deletes it; and where the clients of the run
@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use placement_api::doors::{Unavailable, WriteDoor};
+use placement_api::backend::{Unavailable, WriteBackend};
 use placement_model::command::{
     CapacityRule, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate, CreatePartition,
     CreateProvider, DeleteAllocations, DeletePartition, DeleteProvider, EnsureTrait,
@@ -55,9 +55,9 @@ pub(crate) fn second(listen: String) -> PartitionSection {
 }
 
 /// Where the clients of the neighbour ask.
-pub(crate) struct NextDoor(pub(crate) Rc<Shared>);
+pub(crate) struct NeighbourVenue(pub(crate) Rc<Shared>);
 
-impl Venue for NextDoor {
+impl Venue for NeighbourVenue {
     fn names(&self) -> &Names {
         self.0.names()
     }
@@ -84,8 +84,8 @@ impl Venue for NextDoor {
 /// What changes the partitions at one node.
 pub(crate) struct Neighbour {
     /// For what concerns the whole cluster.
-    default: Arc<dyn WriteDoor>,
-    third: Arc<dyn WriteDoor>,
+    default: Arc<dyn WriteBackend>,
+    third: Arc<dyn WriteBackend>,
     random: SmallRng,
     names: Names,
     clouds: Clouds,
@@ -96,8 +96,8 @@ pub(crate) struct Neighbour {
 impl Neighbour {
     pub(crate) fn new(parameters: &Parameters, node: &Node, random: SmallRng) -> Self {
         Self {
-            default: node.write_door(),
-            third: node.write_door_of(name(THIRD)),
+            default: node.write_backend(),
+            third: node.write_backend_of(name(THIRD)),
             random,
             names: Names::new(&parameters.choices()),
             clouds: parameters.clouds,

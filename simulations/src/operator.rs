@@ -1,4 +1,4 @@
-//! The one who changes the cluster while it runs: through the door for operators, as `placementctl` does.
+//! The one who changes the cluster while it runs: through the operators' listener, as `placementctl` does.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -15,7 +15,7 @@ use crate::seed::Seed;
 use crate::workload::Choices;
 
 /// Complaints about what the neighbour's clients saw say so.
-pub(crate) const NEXT_DOOR: &str = "in the partition of the neighbour";
+pub(crate) const IN_THE_NEIGHBOUR: &str = "in the partition of the neighbour";
 
 /// Elections that may fail in a row.
 const ELECTIONS: u32 = 10;

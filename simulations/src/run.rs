@@ -13,7 +13,7 @@ use crate::invariants::{no_503_without_a_fault, staleness};
 use crate::ledger::SharedLedger;
 use crate::mutant::Mutant;
 use crate::operation::{Level, Operation};
-use crate::parameters::{Clouds, NEXT_DOOR, Parameters};
+use crate::parameters::{Clouds, IN_THE_NEIGHBOUR, Parameters};
 use crate::report::{Counts, Reads, Report, seen_at};
 use crate::shared::Shared;
 use crate::witness::Finding;
@@ -89,7 +89,7 @@ fn judge(
         let wrong = wrong_with(neighbours, &ledger.log).into_iter();
         let refused = no_503_without_a_fault::check(neighbours, course.healthy_since);
         let all = wrong.chain(refused);
-        violations.extend(all.map(|wrong| format!("{wrong}\n    {NEXT_DOOR}")));
+        violations.extend(all.map(|wrong| format!("{wrong}\n    {IN_THE_NEIGHBOUR}")));
     }
     violations.extend(ledger.violations.iter().cloned());
     violations.extend(finding.violations.iter().cloned());

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use futures::future::join_all;
 use placement_witness::client::read_all;
 
-use crate::neighbour::NextDoor;
+use crate::neighbour::NeighbourVenue;
 use crate::shared::{Phase, Shared};
 
 /// Waits for its time, reads everything from all nodes at once, and says that the run is over.
@@ -19,11 +19,11 @@ pub async fn scan(shared: Rc<Shared>) -> turmoil::Result {
         shared.nodes.borrow().clone(),
         shared.questions.borrow().clone(),
     );
-    let ([own, neighbours], next_door) = (questions, NextDoor(shared.clone()));
+    let ([own, neighbours], neighbour) = (questions, NeighbourVenue(shared.clone()));
     let scanner = shared.parameters.clients;
     let reads = (nodes.into_iter()).map(async |node| {
         read_all(&*shared, scanner, node, &own).await;
-        read_all(&next_door, scanner, node, &neighbours).await;
+        read_all(&neighbour, scanner, node, &neighbours).await;
     });
     join_all(reads).await;
     shared.phase.set(Phase::Done);

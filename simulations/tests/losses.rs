@@ -31,7 +31,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Longer than any election and than any node waits for a leader.
 const SETTLED: Duration = Duration::from_secs(5);
 
-/// A question to one door of a node, and what came of it.
+/// A question to one listener of a node, and what came of it.
 struct Question {
     number: u64,
     node: u64,

@@ -64,7 +64,7 @@ impl Cluster {
     /// A healthy cluster of which nothing is spoken to without TLS; `config` is the rest of its configuration.
     pub async fn start_secured(nodes: u64, config: &str) -> anyhow::Result<Self> {
         let required =
-            ["api", "peer", "admin"].map(|door| format!("[{door}]\ntls = \"require\"\n"));
+            ["api", "peer", "admin"].map(|listener| format!("[{listener}]\ntls = \"require\"\n"));
         let mut cluster = Self::prepare(nodes, &format!("{config}{}", required.concat()))?;
         let authority = cluster.authority()?;
         authority.operator("test")?;

@@ -237,7 +237,7 @@ async fn refused_and_unauthenticated_requests_are_recorded() {
     for (field, expected) in [
         ("kind", json!("audit")),
         ("node", json!(1)),
-        ("door", json!("api")),
+        ("listener", json!("api")),
         ("global_request_id", json!(theirs)),
         ("user", json!("admin")),
         ("project", json!("admin")),
@@ -304,7 +304,7 @@ async fn operators_actions_are_recorded() {
         ("DELETE", "/v1/drain", "committed"),
         ("DELETE", "/v1/members/{id}", "refused"),
     ] {
-        let expected = json!({ "door": "admin", "method": method, "route": route });
+        let expected = json!({ "listener": "admin", "method": method, "route": route });
         let record = one_like(&of_first, &expected);
         assert_eq!(record["outcome"], outcome, "{record}");
         assert_eq!(record["client"], "127.0.0.1");

@@ -159,7 +159,7 @@ async fn a_new_cluster_begins_with_a_backup_that_was_taken_under_load() {
     let words = String::from_utf8_lossy(&response.body).into_owned();
     assert!(words.contains("belongs to another history"), "{words}");
 
-    // It is a cluster like any other: it takes writes from all nodes, loses one, and knows its doors.
+    // It is a cluster like any other: it takes writes from all nodes, loses one, and knows its listeners.
     for (client, name) in restored.clients().into_iter().zip(["n1", "n2", "n3"]) {
         create(&client, name).await;
     }

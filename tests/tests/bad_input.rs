@@ -54,7 +54,7 @@ async fn what_is_not_even_http_ends_the_connection_and_nothing_else() {
             );
         }
         let answer = answer(&cluster.place(1).peer(), garbage);
-        assert_eq!(answer, "", "other nodes' door answers {sent:?}");
+        assert_eq!(answer, "", "the peer listener answers {sent:?}");
     }
     assert!(cluster.runs(1));
     let response = cluster

@@ -14,14 +14,14 @@ use placement_tests::wait::until_ok;
 type Families = BTreeMap<String, (String, BTreeSet<String>)>;
 
 /// Where a node takes what operators ask.
-fn operators_door(cluster: &Cluster, id: u64) -> Client {
+fn operators_listener(cluster: &Cluster, id: u64) -> Client {
     let socket = cluster.data_dir(id).join("admin.sock");
     Client::new([format!("unix:{}", socket.display())]).unwrap()
 }
 
 /// The numbers of a node, as Prometheus asks for them.
 async fn scrape(cluster: &Cluster, id: u64) -> String {
-    let client = operators_door(cluster, id);
+    let client = operators_listener(cluster, id);
     let accept =
         "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.4,*/*;q=0.1";
     let request = ApiRequest::get("/metrics").header("accept", accept);

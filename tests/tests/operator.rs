@@ -116,9 +116,9 @@ async fn a_removal_that_leaves_no_spare_is_asked_about_and_the_removed_node_know
             cluster.stop_node(gone).await.unwrap();
             cluster.start_node(gone).unwrap();
         }
-        let door = cluster.admin_of(gone);
+        let admin = cluster.admin_of(gone);
         until("the removal", async || {
-            door.status().await.unwrap().role == NodeRole::Removed
+            admin.status().await.unwrap().role == NodeRole::Removed
         })
         .await;
         let readyz = cluster

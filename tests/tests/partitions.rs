@@ -448,7 +448,7 @@ async fn a_cloud_has_a_policy_limits_a_listener_and_audit_records_of_its_own() {
         .collect();
     let of = |partition: Option<&str>, method: &str| {
         let is_one = |record: &&Value| {
-            record["door"] == "api"
+            record["listener"] == "api"
                 && record["partition"].as_str() == partition
                 && record["method"] == method
         };

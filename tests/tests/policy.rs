@@ -170,7 +170,7 @@ impl Story {
 }
 
 #[tokio::test]
-async fn files_are_followed_but_never_to_a_wider_door_by_accident() {
+async fn files_are_followed_but_never_widen_access_by_accident() {
     let open = "placement:traits:list: '@'\nplacement:resource_classes:list: '!'\n";
     let mut story = Story::begin(open, "placement:traits:list: '!'\n").await;
     assert_eq!(story.asks("/traits").await, 403, "the later file counts");

@@ -1,4 +1,4 @@
-//! Who may speak with a node is settled by certificates, on each of its doors.
+//! Who may speak with a node is settled by certificates, on each of its listeners.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -211,7 +211,7 @@ async fn operators_are_known_by_their_certificates() {
     };
     assert!(!said(&eve).status.success());
 
-    // The clients' door takes no plain word for anything either, and leads no one to a plain one.
+    // The clients' listener takes no plain word for anything either, and leads no one to a plain one.
     let provider = ApiRequest::post("/resource_providers").json(&NewProvider::named("host"));
     let made = cluster.client().request_once(provider).await.unwrap();
     let location = made.headers["location"].to_str().unwrap();
@@ -240,7 +240,7 @@ async fn only_the_user_of_a_node_may_open_its_socket() {
     assert!(taken.status.success(), "{taken:?}");
 }
 
-/// As a node is by default. What no one can tell of its other doors is not asked for again and again.
+/// As a node is by default. What no one can tell of its other listeners is not asked for again and again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_without_a_port_for_operators_are_at_rest() {
     let mut cluster = Cluster::prepare(3, "").unwrap();
@@ -321,7 +321,7 @@ async fn an_action_through_another_node_is_recorded_by_both() {
 const TRY_ALL: &str = r#"
 import socket, ssl, sys
 ca, certificate, key, api, admin = sys.argv[1:]
-for door, address in ("api", api), ("admin", admin):
+for listener, address in ("api", api), ("admin", admin):
     host, port = address.rsplit(":", 1)
     for name in "TLSv1", "TLSv1_1", "TLSv1_2", "TLSv1_3":
         for offered in ["h2", "http/1.1"], ["http/1.1"]:
@@ -335,9 +335,9 @@ for door, address in ("api", api), ("admin", admin):
             try:
                 with socket.create_connection((host, port)) as plain:
                     with tls.wrap_socket(plain, server_hostname="localhost") as secured:
-                        print(door, name, len(offered), secured.selected_alpn_protocol())
+                        print(listener, name, len(offered), secured.selected_alpn_protocol())
             except ssl.SSLError as refused:
-                print(door, name, len(offered), "refused" if "ALERT" in str(refused) else refused)
+                print(listener, name, len(offered), "refused" if "ALERT" in str(refused) else refused)
 "#;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -350,17 +350,17 @@ async fn tls_is_1_3_or_1_2_and_clients_may_speak_http_2() {
     tried.args([trust.ca_file.unwrap(), certificate, key]);
     tried.args([cluster.place(1).api(), cluster.place(1).admin()]);
     let found = python::run(&mut tried).unwrap();
-    let expected = ["api", "admin"].iter().flat_map(|door| {
+    let expected = ["api", "admin"].iter().flat_map(|listener| {
         ["TLSv1", "TLSv1_1", "TLSv1_2", "TLSv1_3"]
             .iter()
             .flat_map(move |version| {
                 [2, 1].map(|offered| {
-                    let agreed = match (*door, *version, offered) {
+                    let agreed = match (*listener, *version, offered) {
                         (_, "TLSv1" | "TLSv1_1", _) => "refused",
                         ("api", _, 2) => "h2",
                         _ => "http/1.1",
                     };
-                    format!("{door} {version} {offered} {agreed}")
+                    format!("{listener} {version} {offered} {agreed}")
                 })
             })
     });

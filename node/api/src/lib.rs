@@ -1,12 +1,12 @@
 //! The REST edge: the OpenStack Placement API over HTTP, and what it needs.
 //!
-//! It knows the model, and the cluster by the traits of [`doors`]: one for writes, one for reads. It knows neither
+//! It knows the model, and the cluster by the traits of [`backend`]: one for writes, one for reads. It knows neither
 //! openraft nor RocksDB.
 
 pub mod access;
 pub mod audit;
+pub mod backend;
 pub mod contain;
-pub mod doors;
 pub mod http;
 mod identity;
 pub mod keystone;

@@ -32,7 +32,7 @@
 mod backup;
 mod check;
 mod join_tokens;
-mod network_door;
+mod network_listener;
 mod partitions;
 mod relay;
 mod settings;
@@ -66,8 +66,8 @@ use crate::health::HealthChecks;
 use crate::metrics::{self, Metrics};
 use crate::partitions::PartitionSection;
 pub(crate) use backup::{backup_report, rfc3339};
-pub(crate) use network_door::{NetworkDoor, enter};
-use placement_api::doors::{ReadDoor, WriteDoor};
+pub(crate) use network_listener::{NetworkListener, enter};
+use placement_api::backend::{ReadBackend, WriteBackend};
 use placement_api::http::{NOTHING_COMMITTED, Policy};
 pub(crate) use relay::Inner;
 pub use settings::AdminSection;
@@ -86,8 +86,8 @@ pub(crate) struct Admin {
     /// Held while a backup is taken, which keeps a state that has passed: one at a time.
     pub(crate) backups: Arc<tokio::sync::Mutex<()>>,
     /// Of the default partition, as commands for the whole cluster are.
-    pub(crate) write: Arc<dyn WriteDoor>,
-    pub(crate) read: Arc<dyn ReadDoor>,
+    pub(crate) write: Arc<dyn WriteBackend>,
+    pub(crate) read: Arc<dyn ReadBackend>,
     /// `[[partitions]]`.
     pub(crate) sections: Arc<[PartitionSection]>,
     /// The settings that are to be the same on all nodes.

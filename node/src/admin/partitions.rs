@@ -14,7 +14,7 @@ use serde::Deserialize;
 use super::{Admin, Answer, Failed, Forced, detailed, done, failed, read};
 use crate::cluster::Refused;
 use crate::partitions::PartitionSection;
-use placement_api::doors::{Consistency, Unavailable};
+use placement_api::backend::{Consistency, Unavailable};
 
 /// A partition as operators see it: its name, its state, its routes and the asked node's table of it.
 fn described(

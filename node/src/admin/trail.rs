@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::failed;
 use crate::cluster::internal_actions::{ActionLog, InternalAction};
 use crate::tls::Shown;
-use placement_api::audit::{Asked, Audit, Caller, Door, Outcome, Record, Whence};
+use placement_api::audit::{Asked, Audit, Caller, Listener, Outcome, Record, Whence};
 use placement_api::world::UuidSource;
 
 /// It changes nothing, and hands out the state of the cluster: it is recorded.
@@ -31,7 +31,7 @@ impl Recording {
         Record {
             time: self.audit.now(),
             node: self.audit.node(),
-            door: Door::Admin,
+            listener: Listener::Admin,
             request_id: format!("req-{}", self.ids.uuid().as_hyphenated()),
             global_request_id: None,
             caller: user.map(|name| Caller {

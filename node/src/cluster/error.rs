@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::permissions::Exposed;
 use crate::tls::NotSecured;
-use placement_api::doors::Unavailable;
+use placement_api::backend::Unavailable;
 use placement_api::settings::Invalid;
 
 /// Why a node does not start.

@@ -1,7 +1,7 @@
 //! This node as a member of its cluster, from the ground up: what it knows (`replica`), the ways of writes and
 //! reads (`write`, `read`), a running member (`running`, found in its `slot`), who leads (`leadership`), who
 //! belongs to it (`members`), what keeps it fit (`upkeep`), how it starts (`start`), and what the REST API and the
-//! other nodes reach of it (`doors`, `peer_service`).
+//! other nodes reach of it (`backend`, `peer_service`).
 //!
 //! # Background tasks
 //!
@@ -47,8 +47,8 @@
 
 #[cfg(test)]
 mod alone;
+pub(crate) mod backend;
 pub(crate) mod backlog;
-pub(crate) mod doors;
 mod error;
 mod freshness;
 pub(crate) mod internal_actions;

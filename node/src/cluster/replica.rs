@@ -19,7 +19,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::freshness::Freshness;
 use super::settings::Settings;
-use placement_api::doors::{PlacementIndex, Position, Unavailable, View};
+use placement_api::backend::{PlacementIndex, Position, Unavailable, View};
 use placement_api::world::Clock;
 
 /// What a removed node reports.

@@ -26,7 +26,7 @@ use crate::rpc::channel::Lane;
 use crate::rpc::message::{Method, WriteCall, WriteReply};
 use crate::rpc::peers::Peers;
 use crate::rpc::snapshots::Sending;
-use placement_api::doors::Unavailable;
+use placement_api::backend::Unavailable;
 use placement_api::world::Clock;
 
 /// How long another node may take to answer.

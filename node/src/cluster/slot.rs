@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::error::Refused;
 use super::running::Running;
-use placement_api::doors::{Position, Unavailable};
+use placement_api::backend::{Position, Unavailable};
 
 /// Whether this node is about to go.
 #[derive(Debug, Default)]

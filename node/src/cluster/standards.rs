@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use tokio::time::{Instant, timeout_at};
 
 use super::running::Running;
-use placement_api::doors::Unavailable;
+use placement_api::backend::Unavailable;
 
 /// Why a node whose state lacks names is not ready.
 pub(crate) const LACKING: &str = "this node's state does not have all the standard resource \

@@ -83,7 +83,7 @@ catalog! {
         "1 while audit records cannot be written";
     AUDIT_SYNC_DURATION = "placement_audit_sync_duration" Histogram SECONDS []
         "Time to sync audit records, for which writes wait";
-    CERTIFICATE_END = "placement_certificate_end_timestamp" Gauge SECONDS ["door"]
+    CERTIFICATE_END = "placement_certificate_end_timestamp" Gauge SECONDS ["listener"]
         "When the certificate of a listener (api, peer, admin) or its authority ends, since 1970";
     DISK_USED = "placement_disk_used" Gauge BYTES []
         "Files in the data directory";

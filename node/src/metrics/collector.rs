@@ -210,9 +210,9 @@ impl Out<'_> {
         audit
             .sync
             .encode(self.begin(&catalog::AUDIT_SYNC_DURATION)?)?;
-        let ends = (sources.certificates.iter()).filter_map(|(door, shown)| {
+        let ends = (sources.certificates.iter()).filter_map(|(listener, shown)| {
             let end = shown.end()?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
-            Some((*door, end.as_secs()))
+            Some((*listener, end.as_secs()))
         });
         self.put_each(&catalog::CERTIFICATE_END, ends)?;
         self.put(&catalog::DISK_USED, space.used_bytes)?;

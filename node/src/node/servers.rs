@@ -10,7 +10,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::Semaphore;
 
 use super::listeners::Listeners;
-use crate::admin::{Admin, Inner, NetworkDoor, Recording, enter, recorded};
+use crate::admin::{Admin, Inner, NetworkListener, Recording, enter, recorded};
 use crate::api_port::ApiPort;
 use crate::cluster::peer_service::PeerService;
 use crate::config::Config;
@@ -61,9 +61,10 @@ impl Servers {
         }
         if let Some(listener) = listeners.admin {
             let addresses = [&*self.config.admin.listen, &*listeners.addresses.admin];
-            let door = NetworkDoor::new(matches!(gates.admin, Gate::Tls { .. }), &addresses);
+            let listener =
+                NetworkListener::new(matches!(gates.admin, Gate::Tls { .. }), &addresses);
             let router = orders
-                .layer(from_fn_with_state(door, enter))
+                .layer(from_fn_with_state(listener, enter))
                 .merge(health.clone());
             self.serve_operators(listener, gates.admin, router, &health);
         }

@@ -129,12 +129,12 @@ pub(crate) struct Welcome {
     pub(crate) region: String,
 }
 
-/// What an operator asks of one node at the door of another: a request without a body.
+/// What an operator asks of one node at the listener of another: a request without a body.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Order {
     /// Its method.
     pub(crate) method: String,
-    /// Its path, as at the door of the node that is meant.
+    /// Its path, as at the listener of the node that is meant.
     pub(crate) path: String,
     /// Whom the operator's certificate names, if one was shown.
     pub(crate) operator: Option<String>,

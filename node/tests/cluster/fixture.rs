@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use placement_api::doors::{Consistency, Unavailable, View, Written};
+use placement_api::backend::{Consistency, Unavailable, View, Written};
 use placement_api::settings::Text;
 use placement_model::command::{Command, CreateProvider};
 use placement_model::types::ProviderUuid;
@@ -101,7 +101,7 @@ impl Machine {
 
     pub(crate) async fn submit(&self, command: Command) -> Result<Written, Unavailable> {
         self.node()
-            .write_door()
+            .write_backend()
             .submit(command, format!("req-{}", self.id()))
             .await
     }
@@ -118,7 +118,7 @@ impl Machine {
     }
 
     pub(crate) async fn view(&self, consistency: Consistency) -> Result<View, Unavailable> {
-        self.node().read_door().view(consistency).await
+        self.node().read_backend().view(consistency).await
     }
 
     /// Whether this node sees a provider, linearizably.

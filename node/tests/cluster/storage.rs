@@ -1,4 +1,4 @@
-use placement_api::doors::{Consistency, Unavailable};
+use placement_api::backend::{Consistency, Unavailable};
 
 use placement_model::Level;
 use placement_raft_store::wire::{self, RecordVersion, WireLogId, WireVote};

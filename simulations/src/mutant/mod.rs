@@ -22,7 +22,7 @@ use crate::invariants::{
     one_start_per_leader, own_vote, refusals_change_nothing, restored_is_another, staleness,
     stamps_rise, usages_are_sums, votes_are_kept, votes_rise, well_formed_trees,
 };
-use crate::parameters::NEXT_DOOR;
+use crate::parameters::IN_THE_NEIGHBOUR;
 use crate::parameters::Parameters;
 use crate::report::Report;
 use crate::seed::Seed;
@@ -223,7 +223,7 @@ impl Mutant {
             Mutant::OneCandidateTooMany | Mutant::ForbiddenTraitIgnored => {
                 "GET /allocation_candidates"
             }
-            Mutant::NeighboursLastClaimForgotten => NEXT_DOOR,
+            Mutant::NeighboursLastClaimForgotten => IN_THE_NEIGHBOUR,
             _ => "",
         }
     }

@@ -14,7 +14,7 @@ use placement_model::Stamped;
 use placement_raft_store::coverage::RarePath;
 use turmoil::Sim;
 
-use crate::client::{work, work_next_door};
+use crate::client::{work, work_in_the_neighbour};
 use crate::faults::{Fault, Happened, Kinds, Links, Planned};
 use crate::history::History;
 use crate::host::Host;
@@ -120,7 +120,7 @@ impl World {
         }
         for number in 0..parameters.neighbours() {
             let name = format!("neighbour{number}");
-            sim.client(name.clone(), work_next_door(number, shared.clone()));
+            sim.client(name.clone(), work_in_the_neighbour(number, shared.clone()));
             clients.push(name);
         }
         let [desk, deputy] = Desk::two(parameters.nodes);

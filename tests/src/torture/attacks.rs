@@ -202,8 +202,13 @@ fn again(
 }
 
 /// Many connections to the leader that say this and then a byte a second.
-fn silent(target: Target, until: Instant, door: fn(&NodePlace) -> String, said: &[u8]) -> Running {
-    let address = door(target.leader());
+fn silent(
+    target: Target,
+    until: Instant,
+    address: fn(&NodePlace) -> String,
+    said: &[u8],
+) -> Running {
+    let address = address(target.leader());
     let said = said.to_vec();
     Box::pin(async move {
         let mut attackers = JoinSet::new();

@@ -15,6 +15,6 @@ mod writer;
 
 pub use queue::Numbers;
 pub(crate) use record::LogPosition;
-pub use record::{Asked, Caller, Door, Outcome, Record, Whence};
+pub use record::{Asked, Caller, Listener, Outcome, Record, Whence};
 pub use settings::{AuditMode, AuditSection, Target};
 pub use trail::Audit;

@@ -15,10 +15,10 @@ const ROLES_MAX: usize = 32;
 /// Longest note of what an operator asked for.
 const DETAIL_MAX_BYTES: usize = 1024;
 
-/// The door that a request came by.
+/// The listener that a request came in by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Door {
+pub enum Listener {
     /// The REST API.
     Api,
     /// The operators' socket or listener.
@@ -184,7 +184,7 @@ pub struct Record {
     /// The node that was asked.
     pub node: u64,
     /// Where the request came in.
-    pub door: Door,
+    pub listener: Listener,
     /// `req-` and a UUID.
     pub request_id: String,
     /// The caller's own.
@@ -260,7 +260,7 @@ pub(super) mod tests {
         Record {
             time: SystemTime::UNIX_EPOCH + Duration::from_micros(1_767_225_600_250_000),
             node: 2,
-            door: Door::Api,
+            listener: Listener::Api,
             request_id: "req-5b1f5d06-6b1c-4b84-9d93-0a8a2b9ff0b1".to_owned(),
             global_request_id: Some("req-8a1f5d06-6b1c-4b84-9d93-0a8a2b9ff0b1".to_owned()),
             caller: Some(Caller::from(&caller)),
@@ -312,7 +312,7 @@ pub(super) mod tests {
             "kind": "audit",
             "time": "2026-01-01T00:00:00.25Z",
             "node": 2,
-            "door": "api",
+            "listener": "api",
             "request_id": "req-5b1f5d06-6b1c-4b84-9d93-0a8a2b9ff0b1",
             "global_request_id": "req-8a1f5d06-6b1c-4b84-9d93-0a8a2b9ff0b1",
             "user": "alice",

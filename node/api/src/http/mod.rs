@@ -1,4 +1,4 @@
-//! The OpenStack Placement REST API, microversions 1.0 to 1.39, over the two doors.
+//! The OpenStack Placement REST API, microversions 1.0 to 1.39, over the traits of `backend.rs`.
 //!
 //! A request comes in through `edge`, which checks all that does not depend on what is asked, and
 //! finds its operation on the page of all `routes`. Each noun has a file with its handlers in

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use placement_api::audit::{Audit, AuditSection, Target};
-use placement_api::doors::Unavailable;
+use placement_api::backend::Unavailable;
 use placement_api::http::ApiSettings;
 use placement_api::world::RealWorld;
 use serde_json::{Value, json};

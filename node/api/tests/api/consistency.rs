@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use placement_api::doors::Unavailable;
+use placement_api::backend::Unavailable;
 use serde_json::json;
 
 use crate::cloud::Cloud;

@@ -1,4 +1,4 @@
-//! The REST API, noun by noun, over doors that open onto a state in memory.
+//! The REST API, noun by noun, over a state in memory.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,11 +1,11 @@
-//! The doors over a state in memory: the model's own apply and commit, no Raft, no disk.
+//! The backend over a state in memory: the model's own apply and commit, no Raft, no disk.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures::future::{BoxFuture, FutureExt, pending, ready};
-use placement_api::doors::{
-    Consistency, PlacementIndex, Position, ReadDoor, Readiness, Unavailable, View, WriteDoor,
+use placement_api::backend::{
+    Consistency, PlacementIndex, Position, ReadBackend, Readiness, Unavailable, View, WriteBackend,
     Written,
 };
 use placement_model::types::{PartitionId, Timestamp};
@@ -22,7 +22,7 @@ pub(crate) struct Memory {
 struct Inner {
     state: State,
     index: u64,
-    /// What the doors answer instead, while somebody wants to see how that looks.
+    /// What it answers instead, while somebody wants to see how that looks.
     down: Option<Unavailable>,
     /// Whether nothing is ever answered.
     hangs: bool,
@@ -43,8 +43,8 @@ impl Memory {
         memory
     }
 
-    /// Makes both doors answer this, or work again.
-    #[allow(dead_code, reason = "not every test takes the doors away")]
+    /// Makes reads and writes answer this, or work again.
+    #[allow(dead_code, reason = "not every test makes it unavailable")]
     pub(crate) fn set_down(&self, down: Option<Unavailable>) {
         self.inner.lock().unwrap().down = down;
     }
@@ -107,7 +107,7 @@ impl Inner {
     }
 }
 
-impl WriteDoor for Memory {
+impl WriteBackend for Memory {
     fn submit(
         &self,
         command: Command,
@@ -131,7 +131,7 @@ impl Readiness for Memory {
     }
 }
 
-impl ReadDoor for Memory {
+impl ReadBackend for Memory {
     fn view(&self, consistency: Consistency) -> BoxFuture<'_, Result<View, Unavailable>> {
         let inner = self.inner.lock().unwrap();
         if inner.hangs {

@@ -31,7 +31,7 @@ use crate::cluster::replica::{Leader, REMOVED, Replica};
 use crate::cluster::running::{ReadPoint, Running, Waiting};
 use crate::rpc::channel::{CallError, Lane};
 use crate::rpc::message::{Method, ReadIndexReply, ReadPointReply};
-use placement_api::doors::Unavailable;
+use placement_api::backend::Unavailable;
 
 /// How long to wait before the same leader is asked again.
 const PAUSE: Duration = Duration::from_millis(50);

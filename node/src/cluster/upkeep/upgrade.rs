@@ -16,7 +16,7 @@ use placement_model::{Command, Level};
 use tokio::time::{Instant, sleep};
 
 use crate::cluster::running::Running;
-use placement_api::doors::Unavailable;
+use placement_api::backend::Unavailable;
 
 /// How often the leader looks whether the level can be raised.
 const EVERY: Duration = Duration::from_secs(1);

@@ -12,7 +12,7 @@ use placement_model::mutant;
 use tokio::time::{Instant, sleep};
 
 use crate::cluster::running::Running;
-use placement_api::doors::Unavailable;
+use placement_api::backend::Unavailable;
 
 /// How often it is tried to look, as long as there is no leader.
 const EVERY: Duration = Duration::from_secs(1);

@@ -20,7 +20,7 @@ use crate::cluster::running::Running;
 use crate::rpc::channel::{Channel, Lane, decode};
 use crate::rpc::message::{Method, WriteCall, WriteReply};
 use crate::rpc::raft::upload;
-use placement_api::doors::Unavailable;
+use placement_api::backend::Unavailable;
 
 /// How long to wait before the same leader is asked again.
 const PAUSE: Duration = Duration::from_millis(50);

@@ -16,7 +16,7 @@ use http::HeaderMap;
 use http::header::{HeaderName, HeaderValue};
 
 use super::headers;
-use crate::doors::{Consistency, PlacementIndex, Position};
+use crate::backend::{Consistency, PlacementIndex, Position};
 use crate::http::errors::ApiError;
 
 const CONSISTENCY: HeaderName = HeaderName::from_static("placement-consistency");

@@ -13,7 +13,7 @@ use super::headers;
 use super::request_context::Notes;
 use super::state::Api;
 use crate::access::{Line, Peer};
-use crate::audit::{Asked, Caller, Door, Outcome, Record, Whence};
+use crate::audit::{Asked, Caller, Listener, Outcome, Record, Whence};
 use crate::http::errors::ApiError;
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::spelling;
@@ -118,7 +118,7 @@ impl<'a> Progress<'a> {
         Record {
             time: self.api.audit.now(),
             node: self.api.audit.node(),
-            door: Door::Api,
+            listener: Listener::Api,
             request_id: self.request_id.clone(),
             global_request_id: self.global_request_id.clone(),
             caller: self.identity.as_ref().map(Caller::from),

@@ -14,7 +14,7 @@ use super::consistency;
 use super::settings::Carried;
 use super::state::Server;
 use crate::audit;
-use crate::doors::{Consistency, PlacementIndex, Position, Unavailable, View};
+use crate::backend::{Consistency, PlacementIndex, Position, Unavailable, View};
 use crate::http::errors::{ApiError, Varies, WriteKind, not_found, refused};
 use crate::http::wire::json::Json;
 use crate::http::wire::microversion::Microversion;
@@ -196,8 +196,8 @@ impl RequestContext {
             }
             (notes.written, notes.position) = (Some(audit::Outcome::Unknown), None);
         }
-        let write_door = &self.server.api.write;
-        let submitted = write_door.submit(command, self.request_id.clone());
+        let write_backend = &self.server.api.write;
+        let submitted = write_backend.submit(command, self.request_id.clone());
         let written = submitted.await.inspect_err(|unavailable| {
             if !matches!(unavailable, Unavailable::OutcomeUnknown { .. }) {
                 self.notes.lock().written = None;

@@ -8,7 +8,7 @@ use http::HeaderMap;
 use http::header::{COOKIE, HeaderValue, SET_COOKIE};
 
 use super::consistency::parse_token;
-use crate::doors::PlacementIndex;
+use crate::backend::PlacementIndex;
 
 const NAME: &str = "placement-session";
 

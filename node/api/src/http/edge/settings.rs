@@ -12,7 +12,7 @@ use placement_model::query::candidates::GenerationStrategy;
 use serde::{Deserialize, Serialize};
 
 use super::public_address::{PathPrefix, PublicAddress, PublicUrl};
-use crate::doors::Consistency;
+use crate::backend::Consistency;
 use crate::http::errors::ApiError;
 use crate::keystone::KeystoneSection;
 use crate::settings::{Invalid, Text, is_loopback, settings};

@@ -7,7 +7,7 @@ use super::callers::Callers;
 use super::policy::Policy;
 use super::settings::ApiSettings;
 use crate::audit::Audit;
-use crate::doors::{ReadDoor, Readiness, WriteDoor};
+use crate::backend::{ReadBackend, Readiness, WriteBackend};
 use crate::keystone::Keystone;
 use crate::world::{Clock, Offload, UuidSource};
 
@@ -15,9 +15,9 @@ use crate::world::{Clock, Offload, UuidSource};
 #[derive(Clone)]
 pub struct Api {
     /// Where writes go.
-    pub write: Arc<dyn WriteDoor>,
+    pub write: Arc<dyn WriteBackend>,
     /// Where reads come from.
-    pub read: Arc<dyn ReadDoor>,
+    pub read: Arc<dyn ReadBackend>,
     /// Wall clock and monotonic time.
     pub clock: Arc<dyn Clock>,
     /// UUIDs of providers that are created without one, and of requests.
@@ -38,7 +38,7 @@ pub struct Api {
 
 /// What all requests share.
 pub(crate) struct Server {
-    /// The doors, the outside world, the settings.
+    /// The backend, the outside world, the settings.
     pub(crate) api: Api,
     /// How much each caller may ask.
     pub(crate) callers: Arc<Callers>,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::StatusCode;
 
 use super::code;
-use crate::doors::Unavailable;
+use crate::backend::Unavailable;
 
 /// When to repeat a request that only came at a bad moment.
 const SOON: Duration = Duration::from_secs(1);

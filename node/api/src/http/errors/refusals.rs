@@ -204,7 +204,7 @@ pub(crate) fn refused(write: WriteKind<'_>, refusal: Refusal) -> ApiError {
             ApiError::unavailable(code::NO_PARTITION, message, 1)
         }
         // The request is routed again when the client sends it again.
-        Refusal::RoutesChanged(_) => crate::doors::Unavailable::Rerouted.into(),
+        Refusal::RoutesChanged(_) => crate::backend::Unavailable::Rerouted.into(),
         // Operators' own: no request of the API comes to them.
         Refusal::PartitionNotFound(_)
         | Refusal::PartitionExists(_)

@@ -18,7 +18,7 @@ use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 
 use self::writer::AnswerWriter;
-use crate::doors::SharedState;
+use crate::backend::SharedState;
 use crate::http::edge::admission::Held;
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;

@@ -16,7 +16,7 @@ use placement_model::types::{
 use serde::Serialize;
 
 use super::{invalid_json, listed};
-use crate::doors::SharedState;
+use crate::backend::SharedState;
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
 use crate::http::edge::settings::Carried;

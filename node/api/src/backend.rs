@@ -1,4 +1,4 @@
-//! The two doors between the REST API and the replicated state. Handlers know nothing else of the
+//! The two traits between the REST API and the replicated state. Handlers know nothing else of the
 //! cluster: neither openraft nor RocksDB.
 
 use std::ops::Deref;
@@ -230,8 +230,8 @@ impl Unavailable {
     }
 }
 
-/// The door for writes.
-pub trait WriteDoor: Send + Sync {
+/// What commits commands.
+pub trait WriteBackend: Send + Sync {
     /// Whether this node has more writes to answer than it can while their clients wait; one more would
     /// only be turned away.
     ///
@@ -252,8 +252,8 @@ pub trait WriteDoor: Send + Sync {
     ) -> BoxFuture<'_, Result<Written, Unavailable>>;
 }
 
-/// The door for reads.
-pub trait ReadDoor: Send + Sync {
+/// What gives states to read.
+pub trait ReadBackend: Send + Sync {
     /// A state of this node that keeps the promise. Waits for it up to the configured time.
     fn view(&self, consistency: Consistency) -> BoxFuture<'_, Result<View, Unavailable>>;
 

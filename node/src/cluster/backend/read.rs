@@ -1,4 +1,4 @@
-//! The door for reads. What each consistency promises, and how the promise is kept:
+//! Reads. What each consistency promises, and how the promise is kept:
 //!
 //! * linearizable: the read index ([`crate::cluster::read::index`]), then this node waits until it has applied
 //!   as far.
@@ -19,9 +19,11 @@ use tokio::time::Instant;
 
 use crate::cluster::replica::Replica;
 use crate::cluster::slot::Slot;
-use placement_api::doors::{Consistency, PlacementIndex, Position, ReadDoor, Unavailable, View};
+use placement_api::backend::{
+    Consistency, PlacementIndex, Position, ReadBackend, Unavailable, View,
+};
 
-/// The door for reads of one node.
+/// Reads of one node.
 pub(crate) struct Reads(pub(crate) Arc<Slot>);
 
 impl Reads {
@@ -53,7 +55,7 @@ impl Reads {
     }
 }
 
-impl ReadDoor for Reads {
+impl ReadBackend for Reads {
     fn view(&self, consistency: Consistency) -> BoxFuture<'_, Result<View, Unavailable>> {
         Box::pin(self.promise(consistency))
     }

@@ -16,13 +16,13 @@ use crate::tls::Shown;
 
 /// How operators come in over the network.
 #[derive(Clone)]
-pub(crate) struct NetworkDoor {
+pub(crate) struct NetworkListener {
     is_tls: bool,
     /// The names, but for addresses, under which it is reached.
     names: Arc<[String]>,
 }
 
-impl NetworkDoor {
+impl NetworkListener {
     /// `addresses` are those listened on and advertised, `host:port`.
     pub(crate) fn new(is_tls: bool, addresses: &[&str]) -> Self {
         let host = |address: &&str| {
@@ -85,11 +85,11 @@ impl NetworkDoor {
 
 /// Lets requests through that may give orders.
 pub(crate) async fn enter(
-    State(door): State<NetworkDoor>,
+    State(listener): State<NetworkListener>,
     request: Request<Body>,
     next: Next,
 ) -> Answer {
-    door.admit(&request)?;
+    listener.admit(&request)?;
     Ok(next.run(request).await)
 }
 
@@ -106,8 +106,8 @@ mod tests {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let door = NetworkDoor::new(false, &["10.0.0.1:18780", "ctl1.example:18780"]);
-        status(door.admit(&request.body(()).unwrap()))
+        let listener = NetworkListener::new(false, &["10.0.0.1:18780", "ctl1.example:18780"]);
+        status(listener.admit(&request.body(()).unwrap()))
     }
 
     #[test]
@@ -149,8 +149,8 @@ mod tests {
 
     #[test]
     fn over_tls_a_client_without_an_operators_certificate_is_refused() {
-        let door = NetworkDoor::new(true, &[]);
-        let refused = status(door.admit(&Request::new(())));
+        let listener = NetworkListener::new(true, &[]);
+        let refused = status(listener.admit(&Request::new(())));
         assert_eq!(refused, Some(StatusCode::FORBIDDEN));
     }
 }

@@ -1,4 +1,4 @@
-//! The two doors of one partition: who comes through them sees nothing else of the cluster.
+//! Reads and writes of one partition, which reach nothing else of the cluster.
 //!
 //! A partition is known by its name until a state says which one that is. A write carries the id of the
 //! partition that this node knows by the name, and how often its routes had changed by then. If the partition is
@@ -14,25 +14,25 @@ use placement_model::{Command, Outcome};
 use tracing::Instrument;
 
 use super::write::Writes;
-use placement_api::doors::{
-    Consistency, Position, ReadDoor, Unavailable, View, WriteDoor, Written,
+use placement_api::backend::{
+    Consistency, Position, ReadBackend, Unavailable, View, WriteBackend, Written,
 };
 
-/// The doors of one partition of a node.
-pub(crate) struct PartitionDoor {
+/// One partition as its API sees it.
+pub(crate) struct PartitionBackend {
     name: PartitionName,
     /// Why requests come to it; `None`: they come by a listener of its own, or from this process.
     by: Option<RoutedBy>,
-    read: Arc<dyn ReadDoor>,
+    read: Arc<dyn ReadBackend>,
     write: Arc<Writes>,
 }
 
-impl PartitionDoor {
+impl PartitionBackend {
     /// `read` and `write` are those of the node.
     pub(crate) fn new(
         name: PartitionName,
         by: Option<RoutedBy>,
-        read: Arc<dyn ReadDoor>,
+        read: Arc<dyn ReadBackend>,
         write: Arc<Writes>,
     ) -> Self {
         Self {
@@ -74,7 +74,7 @@ impl PartitionDoor {
     }
 }
 
-impl ReadDoor for PartitionDoor {
+impl ReadBackend for PartitionBackend {
     fn view(&self, consistency: Consistency) -> BoxFuture<'_, Result<View, Unavailable>> {
         Box::pin(self.seen(consistency))
     }
@@ -84,7 +84,7 @@ impl ReadDoor for PartitionDoor {
     }
 }
 
-impl WriteDoor for PartitionDoor {
+impl WriteBackend for PartitionBackend {
     fn has_room(&self) -> Result<(), Unavailable> {
         self.write.has_room()
     }

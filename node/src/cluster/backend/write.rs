@@ -1,4 +1,4 @@
-//! The door for writes: commits a command, and shows the state of this node that contains it.
+//! Writes: commits a command, and shows the state of this node that contains it.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use tracing::Instrument;
 
 use crate::cluster::backlog::Backlog;
 use crate::cluster::slot::Slot;
-use placement_api::doors::{Unavailable, WriteDoor, Written};
+use placement_api::backend::{Unavailable, WriteBackend, Written};
 
-/// The door for writes of one node: for commands of the whole cluster, and below
-/// [`PartitionDoor`](super::partition::PartitionDoor) for those of each partition.
+/// Writes of one node: for commands of the whole cluster, and below
+/// [`PartitionBackend`](super::partition::PartitionBackend) for those of each partition.
 pub(crate) struct Writes {
     slot: Arc<Slot>,
     backlog: Backlog,
@@ -61,7 +61,7 @@ fn busy(reason: String) -> Unavailable {
     Unavailable::Busy { reason }
 }
 
-impl WriteDoor for Writes {
+impl WriteBackend for Writes {
     fn has_room(&self) -> Result<(), Unavailable> {
         self.backlog.permit(0).map(drop).map_err(busy)
     }

@@ -1,0 +1,5 @@
+//! The traits of `backend.rs`: for commands and reads of the whole cluster, and of one partition.
+
+pub(crate) mod partition;
+pub(crate) mod read;
+pub(crate) mod write;

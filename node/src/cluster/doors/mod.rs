@@ -1,5 +1,0 @@
-//! The traits of `doors.rs`: for commands and reads of the whole cluster, and of one partition.
-
-pub(crate) mod partition;
-pub(crate) mod read;
-pub(crate) mod write;

@@ -157,18 +157,19 @@ fn quoted(cell: &str) -> Vec<String> {
     words.map(str::to_owned).collect()
 }
 
-/// The rows of the table: the calls, and the tests that fail without them, as file and name.
+/// The rows of the table: the calls, and the tests that fail without them, as file and name. A row without a test
+/// has the one that the text before the table names.
 fn in_table() -> (Calls, Vec<(String, String)>) {
     let text = fs::read_to_string(root().join("raft-store/DESIGN.md")).unwrap();
     let chapter = text.split("\n## ").find(|one| one.starts_with("Syncs\n"));
-    let rows = chapter
-        .unwrap()
-        .lines()
-        .filter(|line| line.starts_with("| `"));
+    let chapter = chapter.unwrap();
+    let (before, _) = chapter.split_once("\n| ").unwrap();
+    let usual_test = &quoted(before)[..2];
+    let rows = chapter.lines().filter(|line| line.starts_with("| `"));
     let (mut calls, mut tests) = (Calls::new(), Vec::new());
     for row in rows {
-        let cells: Vec<&str> = row.trim_matches('|').split(" | ").collect();
-        let [place, _, test] = cells[..] else {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let ["", place, _, test, ""] = cells[..] else {
             panic!("not three cells: {row}");
         };
         let place = quoted(place);
@@ -177,7 +178,10 @@ fn in_table() -> (Calls, Vec<(String, String)>) {
         };
         let place = (file.clone(), function.clone(), call.clone());
         *calls.entry(place).or_default() += 1;
-        let test = quoted(test);
+        let test = match test {
+            "" => usual_test.to_vec(),
+            test => quoted(test),
+        };
         let [file, name] = &test[..] else {
             panic!("not a file and a test: {row}");
         };

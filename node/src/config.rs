@@ -46,7 +46,7 @@ settings! {
         initial_members: Vec<Text<InitialMember>> = Vec::new(),
         /// The cluster of this node, a UUID as `placementctl status` shows it; to be set once the cluster
         /// is formed. A node with it forms and joins no other cluster: with an empty data directory
-        /// (a volume that is not mounted) it waits and logs so. Unset: any cluster.
+        /// (a volume that is not mounted) it waits and logs that. Unset: any cluster.
         cluster_id: Option<Text<Uuid>> = None,
     }
     with {

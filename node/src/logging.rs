@@ -21,8 +21,8 @@ settings! {
     LogSection {
         /// `human` or `json`.
         format: LogFormat = LogFormat::Human,
-        /// What is logged, e.g. `info`, `debug` or `info,placement_node=debug`. By default openraft
-        /// keeps quiet, as it repeats what this node says of its peers and of leadership.
+        /// What is logged, e.g. `info`, `debug` or `info,placement_node=debug`. By default openraft logs
+        /// errors only, as it repeats what this node logs about peers and leadership.
         level: String = "info,openraft=error".to_owned(),
     }
 }

@@ -12,8 +12,8 @@ settings! {
         listen: String = String::new(),
         /// The address that operators reach, `host:port`; empty: the one listened on.
         advertise: String = String::new(),
-        /// `require`: operators show a certificate, over TLS, with `[tls]`. `off`: every client is obeyed, so that
-        /// `listen` has to be on loopback.
+        /// `require`: operators authenticate with a certificate, over TLS, with `[tls]`. `off`: every client is obeyed, so
+        /// `listen` must be on loopback.
         tls: AdminTls = AdminTls::Off,
     }
     fixed {

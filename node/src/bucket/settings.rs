@@ -10,7 +10,7 @@ settings! {
     /// is a setting.
     BackupS3Section {
         /// Bucket of a store that speaks S3 (Ceph's RGW, MinIO, AWS), into which what is in `[backup] directory`
-        /// is copied, or `BUCKET/PATH`; each cluster and node has a path of its own below it. The bucket has to
+        /// is copied, or `BUCKET/PATH`; each cluster and node has a path of its own below it. The bucket must
         /// exist. Empty: nothing is copied.
         bucket: String = String::new(),
         /// URL of the store, e.g. `https://rgw.example:7480`. Empty: AWS, in `region`. With `http:` everyone on the
@@ -18,8 +18,8 @@ settings! {
         endpoint: String = String::new(),
         /// Region that requests are signed for; the store says which, and most say this one.
         region: String = "us-east-1".to_owned(),
-        /// PEM file with the certificates of those who may vouch for the store; unset: those that this
-        /// machine trusts.
+        /// PEM file with the authorities of the store's certificate; unset: those that this machine
+        /// trusts.
         ca_file: Option<PathBuf> = None,
         /// File with `aws_access_key_id = …` and `aws_secret_access_key = …`, as AWS's tools have it; unset: the
         /// credentials are those of the environment.

@@ -129,7 +129,7 @@ settings! {
         /// an upgrade is tried. What the cluster has reached already is not affected.
         level_max: u64 = 0,
         /// Nodes of a cluster that this node is to join while its data directory is empty: their addresses for other
-        /// nodes, `host:port`. Names are resolved again each time. Once it belongs to a cluster, this counts for nothing.
+        /// nodes, `host:port`. Names are resolved again each time. Ignored once this node belongs to a cluster.
         join: Vec<String> = Vec::new(),
         /// File with the token for that, which `placementctl join-token create` has shown.
         join_token_file: Option<PathBuf> = None,
@@ -299,10 +299,9 @@ settings! {
     /// Room on the disk.
     DiskSection {
         /// Room below which a disk counts as nearly full, in bytes. While those of a majority are, writes
-        /// that need room are answered 507, and what takes away is carried out. 0: never.
+        /// that need room are answered 507, and deletions are carried out. 0: never.
         min_free_bytes: u64 = 256 * 1024 * 1024,
-        /// How long one call to the disk may take before the process ends, so that the others are not
-        /// kept waiting by a node that is neither well nor gone, in milliseconds. After a tenth of it a
+        /// How long one call to the disk may take before the process ends, in milliseconds. After a tenth of it a
         /// leader steps down. 0: without a bound.
         hung_after_ms: u64 = 30_000,
     }

@@ -26,7 +26,7 @@ pub(super) enum Task {
     /// Prints what a configuration can hold
     #[command(subcommand)]
     Config(ConfigTask),
-    /// Reads a backup, whole, and says what it holds; exits with 1 if it is no good
+    /// Verifies a whole backup and prints what it holds; exits with 1 if it is invalid
     CheckBackup {
         #[arg(
             value_name = "PATH",
@@ -36,23 +36,23 @@ pub(super) enum Task {
         file: PathBuf,
     },
     #[command(
-        about = "Fetches what a node has copied into the bucket of [backup_s3], and checks it; without --from it \
-            tells what is there"
+        about = "Fetches what a node has copied into the bucket of [backup_s3], and verifies it; without --from it \
+            lists the copies"
     )]
     FetchBackup(FetchBackup),
-    /// Makes the data directory of a member of a new cluster, which begins with a backup; to be run for each of
+    /// Makes the data directory of a member of a new cluster, which begins with a backup; run it for each of
     /// initial_members, before any of them is started
     Restore(Restore),
-    /// Makes an entry of the log blank that no node can apply; to be run on all nodes while all of them are stopped
+    /// Makes an entry of the log blank that no node can apply; run it on all nodes while all are stopped
     SkipEntry(SkipEntry),
-    /// Looks at a data directory while its node is stopped, and writes nothing: whose it is, vote, log, state,
-    /// snapshots; exits with 1 if something in it is wrong
+    /// Prints what is in the data directory of a stopped node, and writes nothing: identity, vote, log, state,
+    /// snapshots; exits with 1 if something is wrong
     Inspect(Inspect),
-    /// Tells of the rules who may do what, as oslo.policy's tools do; needs no node
+    /// Checks and prints the policy rules, as oslo.policy's tools do; needs no node
     #[command(subcommand)]
     Policy(PolicyTask),
-    /// After a majority was lost for ever: makes this node the only one of a new cluster, with everything in its log;
-    /// to be run on the stopped node that has the most. Without the flag it only tells what would be kept and lost
+    /// After the permanent loss of a majority: makes this node the only one of a new cluster, with everything in its log;
+    /// run it on the stopped node that has the most. Without the flag it only prints what would be kept and lost
     Recover(Recover),
 }
 
@@ -98,16 +98,16 @@ fn check(given: &Given) -> anyhow::Result<()> {
 
 #[derive(Subcommand)]
 pub(super) enum ConfigTask {
-    /// Prints a file with all settings as they are by default, each behind #
+    /// Prints a file with all settings and their defaults, commented out
     Sample,
 }
 
 #[derive(Args)]
 pub(super) struct FetchBackup {
-    /// Whose backups, as it tells without this flag
+    /// The cluster and node, as listed without this flag
     #[arg(long, value_name = "CLUSTER_ID/node-N", requires = "to")]
     from: Option<String>,
-    /// Where they go: a directory that is empty or new; `restore` takes it
+    /// The directory to write to, empty or new; `restore` reads it
     #[arg(long, value_name = "DIRECTORY", requires = "from")]
     to: Option<PathBuf>,
     #[command(flatten)]
@@ -125,14 +125,13 @@ impl FetchBackup {
 pub(super) struct Restore {
     #[arg(long, value_name = "PATH", help = FROM)]
     from: PathBuf,
-    /// The moment that is restored, such as 2026-11-22T10:00:00Z, from a directory; otherwise the last one that is
-    /// there
+    /// The moment to restore, such as 2026-11-22T10:00:00Z, from a directory; default: the last one
     #[arg(long, value_name = "TIME", value_parser = moment)]
     until: Option<Timestamp>,
-    /// The last entry of the log that is restored, from a directory; see `inspect kept-log`
+    /// The last entry of the log to restore, from a directory; see `inspect kept-log`
     #[arg(long, value_name = "N", conflicts_with = "until")]
     until_index: Option<u64>,
-    /// The new cluster, as it was named when its first member was restored
+    /// The id of the new cluster, as the restore of its first member printed it
     #[arg(long = "as", value_name = "CLUSTER_ID")]
     cluster: Option<Uuid>,
     #[command(flatten)]
@@ -174,13 +173,13 @@ fn moment(text: &str) -> Result<Timestamp, String> {
 
 #[derive(Args)]
 pub(super) struct SkipEntry {
-    /// The entry, as the log of a node names it that ended
+    /// The index of the entry, as in the log of a node that ended
     #[arg(long, value_name = "N")]
     index: u64,
     /// Its term
     #[arg(long, value_name = "N")]
     term: u64,
-    /// A write is lost, and it has to be done on all nodes
+    /// Confirms that a write is lost, and that all nodes do the same
     #[arg(long)]
     i_understand: bool,
     #[command(flatten)]
@@ -285,7 +284,7 @@ impl Inspect {
 
 #[derive(Subcommand)]
 pub(super) enum PolicyTask {
-    /// Says of each rule whether a caller passes it; exits with 1 if one that was named is not passed
+    /// Prints for each rule whether a caller passes it; exits with 1 if a named rule is not passed
     Check {
         /// Rules to check; none: all
         rule: Vec<String>,
@@ -294,9 +293,9 @@ pub(super) enum PolicyTask {
         #[command(flatten)]
         caller: Caller,
     },
-    /// Prints the rules in the policy files that say what holds without them
+    /// Prints the rules in the policy files that equal the defaults
     ListRedundant(Given),
-    /// Prints a policy file with all rules as they are by default, each behind #
+    /// Prints a policy file with all rules and their defaults, commented out
     Sample(Given),
 }
 
@@ -321,7 +320,7 @@ pub(super) struct Caller {
     /// Roles of the service that comes with its token
     #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
     service_roles: Vec<String>,
-    /// The project that it asks about; otherwise its own
+    /// The project of the target; default: the caller's own
     #[arg(long, value_name = "ID")]
     target_project: Option<String>,
 }
@@ -372,7 +371,7 @@ impl PolicyTask {
 
 #[derive(Args)]
 pub(super) struct Recover {
-    /// Does it. If a majority of the others runs, there are two clusters
+    /// Carries it out. If a majority of the others still runs, there are two clusters
     #[arg(long)]
     yes_the_others_are_gone_for_ever: bool,
     #[command(flatten)]

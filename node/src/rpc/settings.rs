@@ -10,9 +10,9 @@ settings! {
         listen: String = "127.0.0.1:18779".to_owned(),
         /// The address that the other nodes reach, `host:port`; empty: the one listened on.
         advertise: String = String::new(),
-        /// Whether nodes speak with each other by TLS, with `[tls]`. `off`; `allow`: those that begin so, while
-        /// this node itself connects plainly; `prefer`: this node connects so, and takes both; `require`: always.
-        /// Change it on a running cluster step by step, on all nodes each.
+        /// Whether nodes use TLS between each other, with `[tls]`. `off`; `allow`: accept TLS, and connect without;
+        /// `prefer`: connect with TLS, and accept both; `require`: always.
+        /// On a running cluster take one step at a time, on all nodes.
         tls: PeerTls = PeerTls::Off,
     }
     fixed {

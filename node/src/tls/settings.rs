@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 use placement_api::settings::{Invalid, settings};
 
 settings! {
-    /// What this node and the others of its cluster know each other by. `placementctl tls` makes it.
+    /// Certificates by which the nodes of a cluster identify each other. `placementctl tls` makes them.
     TlsSection {
-        /// PEM file with the authorities of this cluster: they vouch for its nodes and operators alone. These three files are read again when they change.
+        /// PEM file with the authorities of this cluster, which serve its nodes and operators only. These three files are read again when they change.
         ca_file: Option<PathBuf> = None,
         /// PEM file with this node's certificate, for `node-ID.placement.internal` and `peer.placement.internal`,
-        /// and behind it what leads to an authority.
+        /// followed by intermediate certificates.
         cert_file: Option<PathBuf> = None,
-        /// PEM file with the key of it.
+        /// PEM file with its key.
         key_file: Option<PathBuf> = None,
     }
 }

@@ -8,13 +8,13 @@ use crate::named::{Named, number};
 
 #[derive(Subcommand)]
 pub(crate) enum JoinTokenAction {
-    /// Makes a token with which one node joins the cluster, once, and shows it. The cluster keeps only a hash of it.
+    /// Makes a token with which one node joins the cluster, once, and shows it. The cluster keeps only its hash.
     Create(CreateToken),
-    /// Lists the tokens that were made lately, and what became of them.
+    /// Lists recent tokens and their state.
     List,
     /// Revokes a token that no node has used.
     Revoke {
-        /// The number that the token was made for: what stands before its dash.
+        /// The number of the token, before its dash.
         #[arg(value_name = "NUMBER")]
         id: u64,
     },
@@ -22,10 +22,10 @@ pub(crate) enum JoinTokenAction {
 
 #[derive(Args)]
 pub(crate) struct CreateToken {
-    /// How long it is good, in seconds.
+    /// How long it is valid, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
     ttl: u64,
-    /// The member in whose place the node comes, by its number or its name.
+    /// The member that the node replaces, by its number or its name.
     #[arg(long, value_name = "NODE")]
     replace: Option<Named>,
     /// Replaces that member although it still answers.
@@ -35,10 +35,10 @@ pub(crate) struct CreateToken {
 
 #[derive(Args)]
 pub(crate) struct ReplaceNode {
-    /// The member that goes, by its number or its name.
+    /// The member to replace, by its number or its name.
     #[arg(value_name = "NODE")]
     node: Named,
-    /// How long the node that comes may take to come, in seconds.
+    /// How long the new node may take to join, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
     ttl: u64,
     /// Replaces the member although it still answers.

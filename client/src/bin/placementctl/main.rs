@@ -61,7 +61,7 @@ struct Command {
     )]
     cert: Option<PathBuf>,
 
-    /// PEM file with the key of it.
+    /// PEM file with its key.
     #[arg(
         long,
         global = true,
@@ -107,46 +107,45 @@ enum Action {
     /// Changes the membership.
     #[command(subcommand)]
     Members(MembersAction),
-    /// Tokens with which nodes join the cluster without being given a number by hand.
+    /// Join tokens, with which nodes join the cluster.
     #[command(subcommand)]
     JoinToken(JoinTokenAction),
-    /// Has a node come back that has lost its data, under its own name and a new number: makes a join token for it, and
-    /// says what to run on its machine. The leader does the rest.
+    /// Replaces a node that has lost its data by one with its name and a new number: makes a join token, and
+    /// prints what to run on its machine. The leader does the rest.
     Replace(ReplaceNode),
-    /// Lists, makes and deletes partitions: clouds of their own in one cluster.
+    /// Lists, creates, routes and deletes partitions: separate clouds in one cluster.
     Partitions {
         #[command(subcommand)]
         action: Option<PartitionsAction>,
     },
     /// Hands leadership over, to a voter of the leader's choice if none is named.
     TransferLeader {
-        /// The node that shall lead. It must answer the leader and have caught up.
+        /// The node to lead. It must answer the leader and have caught up.
         #[arg(long, value_name = "NODE")]
         to: Option<Named>,
     },
-    /// Has a node get out of the way before it is stopped: its `/readyz` says 503, so that balancers look
-    /// elsewhere, and another node leads. It goes on answering requests.
+    /// Prepares a node for a stop: its `/readyz` is 503, so that balancers use other nodes, and another node
+    /// leads. It still answers requests.
     Drain(drain::Which),
-    /// Takes `drain` back.
+    /// Reverts `drain`.
     Undrain(drain::Which),
-    /// Has each member recount its state, one after the other, and compares the states of all.
+    /// Recounts the state of each member, one after the other, and compares all states.
     #[command(
         after_help = "Exits with 0 if all members are sound, with 1 if something is wrong, and with 2 if \
-                      nothing is wrong but a member could not be checked. What is only noticed changes \
-                      nothing. A member takes as much memory again as its state for a moment."
+                      nothing is wrong but a member could not be checked. Notices do not change \
+                      it. A member needs as much memory again as its state for a moment."
     )]
     Check,
-    /// Compacts the log of the node at the first endpoint that answers: its state is written down,
-    /// and the log entries that it covers are dropped. This is not a backup: nothing can be
-    /// restored from it.
+    /// Compacts the log of the node at the first endpoint that answers: flushes its state and drops the log
+    /// entries that it covers. This is not a backup.
     Compact,
-    /// Makes the authority of a cluster and its certificates, for those who have none of their own.
+    /// Makes the certificate authority of a cluster, and certificates.
     #[command(subcommand)]
     Tls(TlsAction),
-    /// Takes a backup of the running cluster, of everything that was acknowledged before.
+    /// Takes a backup of the running cluster, with everything that was acknowledged before.
     #[command(
-        after_help = "A new cluster is made of it with `placementd restore`. Exits with 1 if the \
-                            file cannot be written, and with 2 if no node sends a backup, whole; \
+        after_help = "`placementd restore` makes a new cluster of it. Exits with 1 if the \
+                            file cannot be written, and with 2 if no node sends a whole backup; \
                             then there is no file."
     )]
     Backup {

@@ -12,13 +12,13 @@ use crate::survey::{Survey, survey};
 
 #[derive(Subcommand)]
 pub(crate) enum MembersAction {
-    /// Makes a learner that has caught up a voter.
+    /// Makes a caught-up learner a voter.
     Promote(Change),
-    /// Makes a voter a learner, which goes on serving reads and counts for no majority.
+    /// Makes a voter a learner, which serves reads and counts for no majority.
     Demote(Change),
-    /// Removes a node. Its id must never be used again.
+    /// Removes a node. Its number is never used again.
     Remove {
-        /// Does not ask, although the cluster survives no loss afterwards.
+        /// Does not ask if the cluster survives no loss afterwards.
         #[arg(long)]
         yes: bool,
         #[command(flatten)]
@@ -31,7 +31,7 @@ pub(crate) struct Change {
     /// The node, by its number or its name.
     #[arg(value_name = "NODE")]
     node: Named,
-    /// Although a loss is not survived then that `[cluster] survive` names.
+    /// Even if the cluster then does not survive the loss that `[cluster] survive` names.
     #[arg(long)]
     force: bool,
 }

@@ -7,24 +7,24 @@ use crate::table::{site, table};
 
 #[derive(Subcommand)]
 pub(crate) enum PartitionsAction {
-    /// Lists the partitions: how much is in each, and which requests are its own.
+    /// Lists the partitions with their sizes and routes.
     List,
-    /// Makes a partition: a cloud of its own, with nothing in it but the standard resource classes and traits.
+    /// Creates a partition: a separate cloud with only the standard resource classes and traits.
     Create {
         /// Its name: up to 64 characters out of a-z, 0-9, -, _ and .
         name: String,
         #[command(flatten)]
         routes: Routes,
     },
-    /// Gives a partition these hosts and prefixes in place of those that it has, on all nodes at once. Without any, no
-    /// request is its own but those to a listener of `[[partitions]]`.
+    /// Replaces the hosts and prefixes of a partition, on all nodes at once. Without any, it gets only
+    /// requests to a listener of `[[partitions]]`.
     Route {
-        /// Its name; default: the one that was there first, which has hosts only.
+        /// Its name. `default` has hosts only.
         name: String,
         #[command(flatten)]
         routes: Routes,
     },
-    /// Deletes a partition with all that is in it.
+    /// Deletes a partition with all its data.
     Delete {
         /// Its name.
         name: String,
@@ -34,13 +34,13 @@ pub(crate) enum PartitionsAction {
     },
 }
 
-/// Which requests are a partition's own.
+/// The requests that a partition gets.
 #[derive(clap::Args)]
 pub(crate) struct Routes {
-    /// A host that its clients ask for, without a port; may be given several times.
+    /// A host name of its clients' requests, without a port; may be repeated.
     #[arg(long = "host", value_name = "HOST")]
     hosts: Vec<String>,
-    /// A path below which its API is, such as /north/placement; may be given several times.
+    /// A path below which its API is served, such as /north/placement; may be repeated.
     #[arg(long = "prefix", value_name = "PATH")]
     prefixes: Vec<String>,
 }

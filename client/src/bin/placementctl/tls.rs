@@ -25,16 +25,16 @@ const AUTHORITY_KEY: &str = "ca-key.pem";
 
 #[derive(Subcommand)]
 pub(crate) enum TlsAction {
-    /// Makes the authority of a cluster: `ca.pem`, which each node and operator is given, and `ca-key.pem`, which
-    /// none is given: its owner can issue a certificate for any node.
+    /// Makes the authority of a cluster: `ca.pem` for each node and operator, and `ca-key.pem`, to be kept off the
+    /// nodes: its owner can issue a certificate for any node.
     Init {
-        /// Where the files are put.
+        /// Directory of the files.
         #[arg(long, value_name = "DIR", default_value = ".")]
         dir: PathBuf,
-        /// How the authority is called.
+        /// Name of the authority.
         #[arg(long, default_value = "placement cluster")]
         name: String,
-        /// How long it counts.
+        /// How long it is valid, in days.
         #[arg(long, default_value_t = 3650)]
         days: u32,
     },
@@ -73,10 +73,10 @@ pub(crate) enum Whose {
 
 #[derive(Args)]
 pub(crate) struct From {
-    /// Where the authority's files are, and the new ones are put.
+    /// Directory of the authority, and of the new files.
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
-    /// How long the certificate counts.
+    /// How long the certificate is valid, in days.
     #[arg(long, default_value_t = 365)]
     days: u32,
 }

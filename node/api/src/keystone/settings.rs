@@ -18,7 +18,7 @@ settings! {
         password: Secret = Secret::default(),
         /// The domain of the user.
         user_domain_name: String = "Default".to_owned(),
-        /// The project in which the user may ask about tokens.
+        /// The project in which the user may validate tokens.
         project_name: String = "service".to_owned(),
         /// The domain of the project.
         project_domain_name: String = "Default".to_owned(),
@@ -26,23 +26,22 @@ settings! {
         application_credential_id: String = String::new(),
         /// Its secret. Not a flag.
         application_credential_secret: Secret = Secret::default(),
-        /// Where clients get tokens, as 401 tells them; empty: `auth_url`.
+        /// Where clients get tokens, for the header of a 401; empty: `auth_url`.
         www_authenticate_uri: String = String::new(),
-        /// PEM file with the certificates of those who may vouch for Keystone; unset: those that this machine
+        /// PEM file with the authorities of Keystone's certificate; unset: those that this machine
         /// trusts.
         cafile: Option<PathBuf> = None,
-        /// Which of Keystone's endpoints in the catalog is asked about tokens: `internal`, `public` or `admin`.
-        /// If there is none, `auth_url` is asked.
+        /// Which of Keystone's endpoints in the catalog validates tokens: `internal`, `public` or `admin`.
+        /// Without one, `auth_url` is used.
         interface: Interface = Interface::Internal,
         /// Of which region; empty: of any.
         region_name: String = String::new(),
-        /// Roles with which a service may come (`X-Service-Token`) with a user's token that has expired by then.
+        /// Roles with which a service (`X-Service-Token`) may use a user's token that has expired.
         service_token_roles: Vec<String> = vec!["service".to_owned()],
         /// Whether a service token without any of these roles is refused.
         service_token_roles_required: bool = true,
-        /// How long Keystone's answer about a token counts, in seconds; never beyond the token's end. A token that is
-        /// revoked may be used for so long. That Keystone does not know a token counts for 5 s at most. 0: each request is
-        /// asked about.
+        /// How long a valid token is cached, in seconds; never beyond its end. A revoked token may be used for so
+        /// long. An invalid token is cached for 5 s at most. 0: Keystone validates each request.
         token_cache_time_s: u64 = 300,
     }
 }

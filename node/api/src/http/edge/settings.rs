@@ -33,26 +33,26 @@ settings! {
         /// URL with which `Location` begins, such as `https://cloud.example/placement`, where all clients
         /// use one address; its path begins all links. Unset: what the request says.
         public_url: Option<Text<PublicUrl>> = None,
-        /// Whether `Forwarded` and `X-Forwarded-Proto`, `-Host`, `-Prefix` and `-For` are believed.
+        /// Whether `Forwarded` and `X-Forwarded-Proto`, `-Host`, `-Prefix` and `-For` are trusted.
         /// Only behind a proxy that replaces what clients send in them.
         trust_proxy_headers: bool = false,
         /// Most connections at once; over further ones only health checks are answered, all else is answered
         /// 503. One address, or one /64 network of IPv6, may have a quarter of them, and all of them where
         /// `trust_proxy_headers` is set, as all clients then connect from the proxy's.
         max_connections: usize = 4096,
-        /// How long a stopping node answers as before while `/readyz` says 503 already, so that balancers send
+        /// How long a stopping node answers requests while `/readyz` is 503, so that balancers send
         /// it nothing more, in milliseconds: two or three of their checks. A node that was drained with
         /// `placementctl drain` does not wait.
         drain_notice_ms: u64 = 5_000,
-        /// Whether clients connect by https. `off`; `allow`: those that begin so; `require`: all.
+        /// Whether clients use TLS. `off`; `allow`: accept both; `require`: always.
         tls: ApiTls = ApiTls::Off,
-        /// PEM file with the certificate that clients are shown, and behind it what leads to its authority; unset:
+        /// PEM file with the certificate of the API, followed by intermediate certificates; unset:
         /// that of `[tls]`. It and its key are read again when they change.
         tls_cert_file: Option<PathBuf> = None,
-        /// PEM file with the key of it.
+        /// PEM file with its key.
         tls_key_file: Option<PathBuf> = None,
-        /// PEM file with the authorities that vouch for the proxies in front; unset: no client shows a certificate.
-        /// A client that shows one of theirs is believed with `[auth] strategy = "proxy"`.
+        /// PEM file with the authorities of the proxies' certificates; unset: no client is asked for one.
+        /// With `[auth] strategy = "proxy"` a client with such a certificate is trusted.
         tls_client_ca_file: Option<PathBuf> = None,
     }
 }
@@ -168,8 +168,8 @@ impl Default for ApiSettings {
 }
 
 settings! {
-    /// The most that one caller may ask. What is over one of them is answered 429 with `Retry-After` and its name; 0: no
-    /// bound. All of it holds for each node by itself.
+    /// Rate limits of one caller. Requests above one of them are answered 429 with `Retry-After` and its name; 0: no
+    /// bound. Each node counts for itself.
     CallersSection {
         /// Most requests a second of one user; so many may come at once, and 2048 of them be answered at once. All
         /// of Nova is one user.
@@ -286,15 +286,15 @@ impl RequestLimits {
 }
 
 settings! {
-    /// Who callers are.
+    /// Authentication of callers.
     AuthSection {
-        /// How callers are identified: `keystone` asks Keystone whose their tokens are, `proxy` believes the
-        /// proxy in front, and `noauth2` believes every caller.
+        /// How callers are identified: `keystone` validates their tokens with Keystone, `proxy` trusts the
+        /// proxy in front, and `noauth2` trusts every caller.
         strategy: Strategy = Strategy::Noauth2,
         /// Whether `noauth2` may be used on an address that other machines reach: every client that reaches it is
         /// admin.
         noauth2_beyond_loopback: bool = false,
-        /// Addresses and networks of the proxies whose headers `proxy` believes, e.g. `10.0.0.5,10.1.0.0/16`.
+        /// Addresses and networks of the proxies whose headers `proxy` trusts, e.g. `10.0.0.5,10.1.0.0/16`.
         proxy_addresses: Vec<Text<Network>> = Vec::new(),
     }
 }
@@ -397,7 +397,7 @@ impl AuthSection {
 }
 
 settings! {
-    /// Who may do what.
+    /// Authorization.
     PolicySettings {
         /// Rules in oslo.policy's YAML syntax that override the defaults; re-read when it changes. Unset: no
         /// file is looked for. One that is named and cannot be used is refused.
@@ -405,7 +405,7 @@ settings! {
         /// Directories with more such files. Those of each are read in the order of their names, and what is
         /// read later overrides what was read before.
         policy_dirs: Vec<PathBuf> = Vec::new(),
-        /// Whether the new defaults alone count; otherwise the rules of before 2023 (any admin) count too.
+        /// Whether only the new defaults apply; otherwise the rules of before 2023 (any admin) apply too.
         enforce_new_defaults: bool = true,
         /// Whether system-scoped tokens are refused.
         enforce_scope: bool = true,

@@ -61,10 +61,10 @@ impl Servers {
         }
         if let Some(listener) = listeners.admin {
             let addresses = [&*self.config.admin.listen, &*listeners.addresses.admin];
-            let listener =
+            let authorizes =
                 NetworkListener::new(matches!(gates.admin, Gate::Tls { .. }), &addresses);
             let router = orders
-                .layer(from_fn_with_state(listener, enter))
+                .layer(from_fn_with_state(authorizes, enter))
                 .merge(health.clone());
             self.serve_operators(listener, gates.admin, router, &health);
         }

@@ -1,4 +1,4 @@
-//! The API's port: the REST API, counted, and beside it what needs no token. Each partition has an API of its own. A
+//! The API's port: the REST API, counted, and next to it what needs no token. Each partition has an API of its own. A
 //! request goes to one of them by the routes in the state of the cluster, or by the listener that it came by; a request
 //! that is no partition's is refused.
 
@@ -55,8 +55,8 @@ struct Shared {
 /// What the clients of one partition see that come by one route.
 struct Face {
     api: Service,
-    /// At the root for balancers, and below the API's prefix for clients.
-    beside: Router,
+    /// What needs no token: at the root for balancers, and below the API's prefix for clients.
+    open: Router,
     prefix: PathPrefix,
     /// Counts the requests of a partition that is not the default one.
     requests: Option<Counter>,
@@ -65,23 +65,23 @@ struct Face {
 impl Face {
     fn new(api: Service, checks: HealthChecks, requests: Option<Counter>) -> Arc<Self> {
         let public = api.public();
-        let beside = (checks.router())
+        let open = (checks.router())
             .merge(placement_api::http::openapi(&public.configured()))
             .route_layer(from_fn(access::logged));
         let prefix = public.prefix.clone();
-        let beside = match prefix.is_root() {
-            true => beside,
-            false => beside.clone().nest(prefix.as_str(), beside),
+        let open = match prefix.is_root() {
+            true => open,
+            false => open.clone().nest(prefix.as_str(), open),
         };
         Arc::new(Self {
             api,
-            beside,
+            open,
             prefix,
             requests,
         })
     }
 
-    fn is_beside(&self, path: &str) -> bool {
+    fn is_open(&self, path: &str) -> bool {
         let path = path.strip_prefix(self.prefix.as_str()).unwrap_or(path);
         [LIVEZ, READYZ, OPENAPI].contains(&path)
     }
@@ -99,7 +99,7 @@ impl Shared {
         let path = percent_decode_str(request.uri().path()).decode_utf8_lossy();
         let public = self.default.api.public();
         // Balancers ask these of a node, by whichever address.
-        if path == "/" || self.default.is_beside(&path) {
+        if path == "/" || self.default.is_open(&path) {
             return Ok(self.default.clone());
         }
         let is_of_default = is_of_default(&public.prefix, &path);
@@ -161,7 +161,7 @@ impl Shared {
     }
 }
 
-/// What a request is routed by, where this node's state does not say whose it is.
+/// What a request is routed by, where this node's state has no partition for it.
 struct Unsure {
     path: String,
     host: Option<String>,
@@ -230,7 +230,7 @@ impl ApiPort {
         }
     }
 
-    /// What answers clients for whom there is no connection left.
+    /// Answers clients beyond the limits of connections.
     pub(crate) fn full(&self) -> Self {
         Self {
             full: true,
@@ -238,7 +238,7 @@ impl ApiPort {
         }
     }
 
-    /// What answers on a partition's own listener.
+    /// Answers on a partition's own listener.
     pub(crate) fn only(&self, name: &PartitionName) -> Self {
         Self {
             only: Some(self.shared.face(name, None)),
@@ -269,8 +269,8 @@ impl Answers for ApiPort {
                 return response;
             }
         };
-        if face.is_beside(request.uri().path()) {
-            return face.beside.clone().answer(request, peer).await;
+        if face.is_open(request.uri().path()) {
+            return face.open.clone().answer(request, peer).await;
         }
         let peer = Some(Peer(peer));
         if self.full {

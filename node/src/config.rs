@@ -8,7 +8,6 @@ mod shared;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use uuid::Uuid;
 
@@ -120,10 +119,8 @@ impl Config {
             data_dir: self.data_dir.clone(),
             initial_members: self.initial_members.clone(),
             cluster_id: self.cluster_id(),
-            requires_tls: cluster::ByTls {
-                api: self.api.tls == ApiTls::Require,
-                admin: self.admin.tls == AdminTls::Require,
-            },
+            api_requires_tls: self.api.tls == ApiTls::Require,
+            admin_requires_tls: self.admin.tls == AdminTls::Require,
             node: self.node.clone(),
             cluster: self.cluster.clone(),
             disk: self.disk.clone(),
@@ -177,11 +174,6 @@ impl Config {
                 }
             },
         })
-    }
-
-    /// How long a request waits for the cluster.
-    pub fn wait(&self) -> Duration {
-        Duration::from_millis(self.cluster.wait_ms)
     }
 
     /// The cluster that this node is bound to, if it is.
@@ -256,7 +248,7 @@ impl Config {
         }
         if self.cluster.joins() {
             let message =
-                "cannot stand beside initial_members: a node forms a cluster or joins one";
+                "cannot be set together with initial_members: a node forms a cluster or joins one";
             return Err(Invalid::new("cluster.join", message));
         }
         if !ids.contains(&self.node_id) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::sync::Semaphore;
 
-/// What a node needs beside its clients' connections: files of the disk, the other nodes, operators,
+/// What a node needs besides its clients' connections: files of the disk, the other nodes, operators,
 /// and clients that are turned away.
 const OTHERS: usize = 1024;
 

@@ -22,13 +22,13 @@ impl DiskSpace {
     pub(crate) async fn of(dir: PathBuf) -> Self {
         runtime::blocking(move || Self {
             used_bytes: used(&dir),
-            free_bytes: free(&dir),
+            free_bytes: free_now(&dir),
         })
         .await
     }
 }
 
-/// Whether there is room for what a store writes beside its log. What fills the disk would take from the log
+/// Whether there is room for what a store writes besides its log. What fills the disk would take from the log
 /// what it needs.
 #[derive(Debug, Clone)]
 pub(crate) struct Room {
@@ -53,9 +53,8 @@ impl Room {
     /// # Errors
     /// Of the kind [`io::ErrorKind::StorageFull`].
     pub(crate) async fn check(&self, bytes: u64) -> io::Result<()> {
-        let dir = self.dir.clone();
         let needed = bytes + self.store.read().state.memtable_bytes + RESERVE_BYTES;
-        match runtime::blocking(move || free(&dir)).await {
+        match free(&self.dir).await {
             Some(free) if free < needed => Err(io::Error::new(
                 io::ErrorKind::StorageFull,
                 format!("it needs about {needed} bytes, and the disk has {free} left"),
@@ -78,8 +77,14 @@ fn used(dir: &Path) -> u64 {
     sizes.sum()
 }
 
-/// What is free on the disk of a directory, in bytes; `None` if the system does not say.
-pub(crate) fn free(dir: &Path) -> Option<u64> {
+/// What is free on the disk of a directory, in bytes; `None` if the system does not report it.
+pub(crate) async fn free(dir: &Path) -> Option<u64> {
+    let dir = dir.to_owned();
+    runtime::blocking(move || free_now(&dir)).await
+}
+
+/// The same, for a thread that may wait for the disk.
+pub(crate) fn free_now(dir: &Path) -> Option<u64> {
     // Before a node joins a cluster, the directory is not made yet, but its parent is.
     let existing = dir.ancestors().find(|path| path.exists())?;
     let found = rustix::fs::statvfs(existing).ok()?;
@@ -95,7 +100,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let data = dir.path().join("data");
         assert_eq!(used(&data), 0);
-        assert!(free(&data).is_some());
+        assert!(free_now(&data).is_some());
         std::fs::create_dir_all(data.join("log")).unwrap();
         std::fs::write(data.join("log/1"), [0; 100]).unwrap();
         std::fs::write(data.join("2"), [0; 11]).unwrap();

@@ -10,7 +10,6 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use placement_raft_store::runtime;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -136,8 +135,7 @@ impl HealthChecks {
         if min == 0 {
             return String::new();
         }
-        let dir = self.config.data_dir.clone();
-        match runtime::blocking(move || disk_space::free(&dir)).await {
+        match disk_space::free(&self.config.data_dir).await {
             Some(free) if free < min => format!(
                 "the disk is nearly full: {free} bytes are free, [disk] min_free_bytes is {min}\n"
             ),
@@ -147,7 +145,7 @@ impl HealthChecks {
     }
 }
 
-/// Why no one can tell this node how far it should be, as far as it knows. One that answers all the same does not
+/// Why no leader confirms how far this node should be, as far as it knows. A node that answers all the same does not
 /// wait for a leader again and again.
 async fn without_leader(replica: &Replica, may_be_alone: bool) -> Option<String> {
     if may_be_alone && replica.freshness.is_cut_off() {

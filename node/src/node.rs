@@ -133,8 +133,9 @@ impl Node {
             audit: opened.audit.clone(),
             ids: env.ids.clone(),
         };
+        let own = Arc::new(config.for_cluster());
         let bootstrap = Arc::new(Bootstrap {
-            slot: Arc::new(Slot::new(config.node_id, config.wait())),
+            slot: Arc::new(Slot::new(config.node_id, own.wait())),
             peers: peers(&config, opened.secured.link, &tasks),
             addresses: listeners.addresses.clone(),
             read_metrics: Arc::default(),
@@ -142,10 +143,10 @@ impl Node {
             tasks: tasks.clone(),
             joining: tokio::sync::Mutex::new(()),
             env,
-            config: Arc::new(config.for_cluster()),
+            config: own.clone(),
         });
-        let (env, own, slot) = (&bootstrap.env, &bootstrap.config, &bootstrap.slot);
-        let write = Writes::new(slot.clone(), Backlog::new("this node", own));
+        let (env, slot) = (&bootstrap.env, &bootstrap.slot);
+        let write = Writes::new(slot.clone(), Backlog::new("this node", &own));
         let write = Arc::new(write);
         let read = Arc::new(Reads(slot.clone()));
         let checks = HealthChecks {
@@ -181,7 +182,7 @@ impl Node {
             audit: opened.audit.numbers(),
             keystone: opened.keystone,
             certificates: opened.secured.certificates.clone(),
-            site: own.site(),
+            site: own.node.site(),
         }));
         let drain = Drain::default();
         let servers = Servers {
@@ -243,7 +244,7 @@ impl Node {
         self.tasks.spawn(self.bootstrap.clone().form());
         self.tasks.spawn(joining::join(self.bootstrap.clone()));
         self.tasks
-            .spawn(self_description::tell(self.bootstrap.clone()));
+            .spawn(self_description::report(self.bootstrap.clone()));
         let preference = &config.cluster.leader_preference;
         if !preference.is_empty() {
             let follows = preference::follow(slot.clone(), preference.clone());
@@ -294,8 +295,12 @@ impl Node {
 
     /// Writes of a partition that is not the default one.
     pub fn write_backend_of(&self, partition: PartitionName) -> Arc<dyn WriteBackend> {
-        let (read, write) = (self.read.clone(), self.write.clone());
-        Arc::new(PartitionBackend::new(partition, None, read, write))
+        Arc::new(PartitionBackend {
+            name: partition,
+            by: None,
+            read: self.read.clone(),
+            write: self.write.clone(),
+        })
     }
 
     /// Reads of the default partition.
@@ -392,11 +397,11 @@ fn peers(config: &Config, link: Link, tasks: &Tasks) -> Arc<Peers> {
     let peers = Peers::new(
         link,
         config.node_id,
+        config.node.region.clone(),
         Duration::from_millis(config.peer.connect_ms),
         Duration::from_millis(config.peer.silence_ms),
         tasks.clone(),
     );
-    let peers = peers.of_region(config.node.region.clone());
     peers.agree_to(config.cluster.level_max());
     Arc::new(peers)
 }

@@ -36,19 +36,19 @@ pub(crate) fn leave_no_core() {
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// Logs panics, and ends the process after one that is no request's. The standard hook writes to
-/// standard error itself and would wait there. What a panic says may hold a client's text, so it is a
+/// standard error itself and would wait there. The message of a panic may hold a client's text, so it is a
 /// field, which is escaped.
 pub(crate) fn end_the_process() {
     std::panic::set_hook(Box::new(|panic| {
-        let said = panic.payload_as_str().unwrap_or("no message");
+        let reason = panic.payload_as_str().unwrap_or("no message");
         let place = panic.location().map(ToString::to_string);
         if contain::is_contained() {
-            tracing::error!(said, place, "a request panicked; this is a bug");
+            tracing::error!(reason, place, "a request panicked; this is a bug");
             return;
         }
         let backtrace = std::backtrace::Backtrace::force_capture().to_string();
         tracing::error!(
-            said,
+            reason,
             place,
             backtrace,
             "panicked; this is a bug, and the process ends"
@@ -126,13 +126,13 @@ mod tests {
     fn panic_outside_of_requests_ends_the_process_with_a_reason() {
         let output = child("panics::tests::a_watcher_that_panics");
         assert!(!output.status.success());
-        let (said, went) = (
+        let (logged, printed) = (
             String::from_utf8_lossy(&output.stderr),
             String::from_utf8_lossy(&output.stdout),
         );
-        assert!(said.contains("the watcher is gone"), "{said}");
-        assert!(said.contains("the process ends"), "{said}");
-        assert!(!went.contains("and life goes on"), "{went}");
+        assert!(logged.contains("the watcher is gone"), "{logged}");
+        assert!(logged.contains("the process ends"), "{logged}");
+        assert!(!printed.contains("and life goes on"), "{printed}");
     }
 
     #[test]
@@ -145,20 +145,20 @@ mod tests {
         let words = way_around(id.into());
         assert!(words.starts_with("entry T5-N2.123 of the log"), "{words}");
         let (_, command) = words.split_once("placementd ").unwrap();
-        let said: Vec<_> = command.split(' ').collect();
+        let command: Vec<_> = command.split(' ').collect();
         let expected = "skip-entry --config FILE --index 123 --term 5 --i-understand";
-        assert_eq!(said.join(" "), expected);
+        assert_eq!(command.join(" "), expected);
     }
 
     #[test]
     fn panic_in_a_request_ends_only_that() {
         let output = child("panics::tests::a_request_that_panics");
-        let (said, went) = (
+        let (logged, printed) = (
             String::from_utf8_lossy(&output.stderr),
             String::from_utf8_lossy(&output.stdout),
         );
-        assert!(output.status.success(), "{said}{went}");
-        assert!(said.contains("this request is gone"), "{said}");
-        assert!(went.contains("and life goes on"), "{went}");
+        assert!(output.status.success(), "{logged}{printed}");
+        assert!(logged.contains("this request is gone"), "{logged}");
+        assert!(printed.contains("and life goes on"), "{printed}");
     }
 }

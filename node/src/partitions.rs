@@ -95,9 +95,12 @@ impl Partitions {
                 policy = own.clone();
             }
         }
-        let backend =
-            PartitionBackend::new(name.clone(), by, self.read.clone(), self.write.clone());
-        let backend = Arc::new(backend);
+        let backend = Arc::new(PartitionBackend {
+            name: name.clone(),
+            by,
+            read: self.read.clone(),
+            write: self.write.clone(),
+        });
         let api = Api {
             read: backend.clone(),
             write: backend,

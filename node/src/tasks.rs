@@ -78,7 +78,7 @@ impl Tasks {
         }
     }
 
-    /// Spawns a task without which this node is of no use, named by what it does. If it ends before the
+    /// Spawns a vital task, named by what it does. If it ends before the
     /// group is stopped, callers learn that.
     pub(crate) fn spawn_vital<F>(&self, name: &'static str, future: F)
     where

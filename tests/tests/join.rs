@@ -201,7 +201,7 @@ async fn write(client: Client, host: Uuid, stop: Arc<AtomicBool>) -> BTreeSet<Uu
 async fn a_voter_that_lost_its_disk_is_replaced_under_its_name_and_no_write_is_lost() {
     let mut cluster = Cluster::start(3).await.unwrap();
     let refused = ctl(&cluster, &["replace", "node-2"]);
-    assert!(refused.unwrap_err().contains("node 2 is heard"));
+    assert!(refused.unwrap_err().contains("node 2 is reachable"));
 
     let stop = Arc::new(AtomicBool::new(false));
     let client = cluster.client_in_order([1, 3]);

@@ -83,7 +83,7 @@ async fn leadership_goes_only_to_a_node_that_is_heard_and_the_answer_says_who_le
     let (code, _, said) = ctl(&cluster, &["transfer-leader", "--to", &dead.to_string()]);
     assert_eq!(code, 1, "{said}");
     assert!(
-        said.contains(&format!("nothing has been heard from node {dead} lately"))
+        said.contains(&format!("node {dead} has not answered lately"))
             && said.contains(&format!("node {leader} goes on leading")),
         "{said}"
     );

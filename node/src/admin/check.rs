@@ -10,10 +10,10 @@ use placement_wire::{CheckReport, Finding};
 use crate::cluster::replica::Replica;
 use placement_api::world::{Offload, compute};
 
-/// How many of the latest digests are reported, beside that of the state that was looked at.
+/// How many of the latest digests are reported, besides that of the state that was looked at.
 const DIGESTS: usize = 64;
 
-/// Looks at the state as it is now, beside the threads that serve. `None` if that panicked.
+/// Looks at the current state, on none of the threads that serve. `None` if that panicked.
 pub(super) async fn report(replica: &Replica, offload: &dyn Offload) -> Option<CheckReport> {
     let applied = replica.views.current();
     let checkpoints = replica.views.checkpoints().clone();

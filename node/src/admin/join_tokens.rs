@@ -57,29 +57,25 @@ fn now(admin: &Admin) -> i64 {
 }
 
 pub(super) async fn create(State(admin): State<Admin>, body: Bytes) -> Answer {
-    let NewJoinToken {
-        ttl_s,
-        replaces,
-        though_heard,
-    } = read_or_default(&body)?;
+    let new: NewJoinToken = read_or_default(&body)?;
+    let (ttl_s, though_heard) = (new.ttl_s, new.though_heard);
     if !(1..=TTL_MAX_S).contains(&ttl_s) {
         let detail = format!("ttl_s is not from 1 to {TTL_MAX_S}");
         return Err(failed(StatusCode::BAD_REQUEST, detail));
     }
-    let heard = if though_heard {
-        ", though that is heard"
-    } else {
-        ""
+    let reachable = match though_heard {
+        true => ", though that is reachable",
+        false => "",
     };
-    let asked = match replaces {
+    let asked = match new.replaces {
         None => format!("a token for a node that is to join, for {ttl_s} s"),
         Some(old) => format!(
-            "a token for a node that comes in the place of node {old}{heard}, for {ttl_s} s"
+            "a token for a node that comes in the place of node {old}{reachable}, for {ttl_s} s"
         ),
     };
     let ids = &admin.bootstrap.env.ids;
     let fresh = [ids.uuid(), ids.uuid()];
-    let replaces = replaces.map(|old| (old, though_heard));
+    let replaces = new.replaces.map(|old| (old, though_heard));
     let made = admin.bootstrap.slot.issue_token(fresh, ttl_s, replaces);
     let answer = made.await.map(|(token, issued)| {
         let made = JoinToken {

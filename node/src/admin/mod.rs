@@ -111,7 +111,7 @@ struct Transfer {
     to: Option<u64>,
 }
 
-/// Whether a change is wanted although something speaks against it: what is to be survived, or what is in use.
+/// Whether a change is to be made against `[cluster] survive`, or to something that is in use.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Forced {
@@ -219,7 +219,7 @@ impl From<Refused> for Failed {
         let status = match &refused {
             Refused::NotFound(_) => StatusCode::NOT_FOUND,
             Refused::Conflict(_) => StatusCode::CONFLICT,
-            Refused::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Refused::NotLeader | Refused::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
             Refused::NothingCommitted(reason) => {
                 // By the code clients know that they may ask again.
                 let status = StatusCode::SERVICE_UNAVAILABLE;

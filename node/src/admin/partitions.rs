@@ -92,7 +92,7 @@ pub(super) fn covers(route: &Route, prefix: &PathPrefix) -> bool {
 /// All partitions of the cluster, and those that this node serves and the cluster does not have.
 pub(super) async fn list(State(admin): State<Admin>) -> Answer {
     let running = admin.running()?;
-    // What others have just made is listed, if a leader can say so; else what this node knows.
+    // Partitions that were just made are listed, if a leader answers; else those that this node knows.
     let _ = admin.read.view(Consistency::Linearizable).await;
     let current = running.replica.views.current();
     let sections = &admin.sections;

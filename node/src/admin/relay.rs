@@ -18,7 +18,7 @@ use tower::ServiceExt;
 use super::trail::{Recording, Relayed, recorded};
 use super::{Admin, Answer, failed, no_such_route, of_one_node};
 use crate::cluster::peer_service::Operated;
-use crate::rpc::channel::{CallError, Lane};
+use crate::rpc::channel::CallError;
 use crate::rpc::message::{self, Order, OrderReply};
 use crate::tls::{OWNER_MAX, Shown};
 
@@ -30,7 +30,7 @@ const ANSWER_BYTES_MAX: usize = 1024 * 1024;
 pub(crate) struct Inner(Router);
 
 impl Inner {
-    /// With records of its own, beside those of the node where the operator is.
+    /// With records of its own, in addition to those of the node where the operator is.
     pub(crate) fn new(admin: Admin, recording: Recording) -> Arc<Self> {
         let recorded = from_fn_with_state(recording, recorded);
         Arc::new(Self(admin.of_one_node().layer(recorded)))
@@ -94,7 +94,7 @@ pub(super) async fn relay(
         path,
         operator: (request.extensions().get::<Shown>()).and_then(Shown::owner),
     };
-    let reply = order((id, &*member.peer), &admin, &asked, DEADLINE).await;
+    let reply = order(id, &member.peer, &admin, &asked, DEADLINE).await;
     let OrderReply { status, body } = reply.map_err(|away| {
         let detail = format!("node {id} gave no answer: {away}");
         failed(StatusCode::SERVICE_UNAVAILABLE, detail)
@@ -107,12 +107,13 @@ pub(super) async fn relay(
 
 /// Has another node carry out an order.
 pub(super) async fn order(
-    to: (u64, &str),
+    to: u64,
+    address: &str,
     admin: &Admin,
     order: &Order,
     deadline: Duration,
 ) -> Result<OrderReply, CallError> {
     let peers = &admin.bootstrap.peers;
     let method = message::Method::Operate;
-    peers.call(to, Lane::Forward, method, order, deadline).await
+    peers.call(to, address, method, order, deadline).await
 }

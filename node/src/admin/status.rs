@@ -1,4 +1,4 @@
-//! What a node says of itself to operators.
+//! The status of a node, for operators.
 
 use openraft::ServerState;
 use placement_model::Cluster;
@@ -8,6 +8,7 @@ use placement_wire::{MeasuredRoundTrip, Member, MemberRole, NodeRole, NodeStatus
 use super::Admin;
 use super::partitions::covers;
 use crate::cluster::leadership::round_trips::too_long;
+use crate::cluster::replica::index;
 use crate::cluster::start::Bootstrap;
 use crate::disk_space::DiskSpace;
 use crate::partitions::PartitionSection;
@@ -43,7 +44,7 @@ pub(super) async fn full_status(admin: &Admin) -> NodeStatus {
     }
 }
 
-/// What of a configuration does not fit the partitions that there are.
+/// A setting that does not fit the partitions of the cluster, if there is one.
 fn routing_problem(admin: &Admin, cluster: &Cluster) -> Option<String> {
     let prefix = &admin.prefix;
     let covering = cluster.partitions().find_map(|(_, row, _)| {
@@ -82,15 +83,17 @@ pub(crate) fn node_status(bootstrap: &Bootstrap) -> NodeStatus {
     let raft = replica.raft_status();
     let applied = replica.views.current();
     let failure = replica.failure();
-    let matched = |id: u64| match raft.matched.as_ref()? {
-        _ if id == replica.me => raft.last_log,
-        matched => *matched.get(&id)?,
+    let matched = |id: u64| match raft.replication.as_ref()? {
+        _ if id == replica.me => raft.last_log_index,
+        matched => index(*matched.get(&id)?),
     };
-    let members = (raft.members.iter())
+    let voters = replica.voters();
+    let membership = raft.membership_config.membership();
+    let members = (membership.nodes())
         .map(|(id, member)| Member {
             id: *id,
             name: member.name_of(*id).to_string(),
-            role: match raft.voters.contains(id) {
+            role: match voters.contains(id) {
                 true => MemberRole::Voter,
                 false => MemberRole::Learner,
             },
@@ -114,13 +117,13 @@ pub(crate) fn node_status(bootstrap: &Bootstrap) -> NodeStatus {
             ServerState::Learner => NodeRole::Learner,
             ServerState::Shutdown => NodeRole::Shutdown,
         },
-        term: raft.term,
-        leader: raft.leader,
-        last_log: raft.last_log,
-        committed: raft.committed,
+        term: raft.current_term,
+        leader: replica.leader_id(),
+        last_log: raft.last_log_index,
+        committed: index(raft.local_committed),
         applied: applied.index(),
-        snapshot: raft.snapshot,
-        purged: raft.purged,
+        snapshot: index(raft.snapshot),
+        purged: index(raft.purged),
         storage_failure: failure.map(|words| words.to_string()),
         digest: Some(applied.digest().to_string()),
         level: Some(applied.cluster.level().0),

@@ -32,7 +32,7 @@ async fn of(admin: &Admin, replica: &Replica) -> Topology {
     };
     let asked = members.iter().filter(|(id, _)| **id != me);
     let asked = asked.map(|(id, member)| async move {
-        let answered = relay::order((*id, &*member.peer), admin, order, PROBE).await;
+        let answered = relay::order(*id, &member.peer, admin, order, PROBE).await;
         let status: NodeStatus = serde_json::from_slice(&answered.ok()?.body.0).ok()?;
         Some((*id, status.round_trips))
     });
@@ -54,7 +54,7 @@ async fn of(admin: &Admin, replica: &Replica) -> Topology {
             node,
             site: *member.site,
             is_voter: voters.contains(&node),
-            is_heard: answers.iter().any(|(id, _)| *id == node),
+            is_reachable: answers.iter().any(|(id, _)| *id == node),
         })
         .collect();
     let leader = replica.leader().map(|leader| leader.id);

@@ -10,13 +10,7 @@ const MESSAGE_CHARS: usize = 200;
 /// Why something could not be done with a bucket.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(crate) struct BucketError(pub(super) String);
-
-impl BucketError {
-    pub(crate) fn new(words: impl Into<String>) -> Self {
-        Self(words.into())
-    }
-}
+pub(crate) struct BucketError(pub(crate) String);
 
 impl From<object_store::Error> for BucketError {
     fn from(error: object_store::Error) -> Self {

@@ -44,7 +44,7 @@ pub enum StartError {
         purpose: &'static str,
         /// Where.
         address: String,
-        /// What the system says.
+        /// The system's error.
         error: std::io::Error,
     },
     /// Raft could not be started on what the disk holds.
@@ -60,7 +60,7 @@ pub enum StartError {
     },
 }
 
-/// Why an operator's request was not carried out.
+/// Why a change of the cluster was not carried out, as its leader or an operator learns it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum Refused {
     /// There is no such node.
@@ -69,6 +69,9 @@ pub enum Refused {
     /// The cluster is not in a state in which this can be done.
     #[error("{0}")]
     Conflict(String),
+    /// This node does not lead: ask another.
+    #[error("this node does not lead")]
+    NotLeader,
     /// No leader could be asked, or the leader changed in the meantime.
     #[error("{0}")]
     Unavailable(String),

@@ -48,7 +48,7 @@ impl Alone {
         let (config, env, tasks) = (Arc::new(config), Env::production(), Tasks::here());
         let link = Link::new(env.net.clone(), None);
         let patience = Duration::from_secs(1);
-        let peers = Peers::new(link, 1, patience, patience, tasks.clone());
+        let peers = Peers::new(link, 1, String::new(), patience, patience, tasks.clone());
         let addresses = Addresses {
             api: "127.0.0.1:1".to_owned(),
             peer: "127.0.0.1:2".to_owned(),

@@ -42,7 +42,7 @@ impl Freshness {
         }
     }
 
-    /// The leader said, in answer to a question asked at `asked`, how far it was; and this node has
+    /// The leader has answered a question of the moment `asked` with its commit index; and this node has
     /// applied as far since.
     pub(crate) fn confirm(&self, asked: Moment) {
         let mut complete_at = self.complete_at.lock();
@@ -50,7 +50,7 @@ impl Freshness {
         self.is_cut_off.store(false, Ordering::Relaxed);
     }
 
-    /// No one could tell how far this node should be.
+    /// No one could answer how far this node should be.
     pub(crate) fn cut_off(&self) {
         self.is_cut_off.store(true, Ordering::Relaxed);
     }

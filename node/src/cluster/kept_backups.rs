@@ -83,7 +83,7 @@ impl Kept {
         self.standing.lock().numbers
     }
 
-    /// Whether the last good backup is older than it should be, or there should be one and is none.
+    /// Whether the last good backup is older than it should be, or is missing.
     pub(crate) fn is_overdue(&self) -> bool {
         let standing = self.standing.lock();
         standing.schedule.as_ref().is_some_and(Schedule::is_overdue)

@@ -19,7 +19,7 @@
 //! | `node.rs` | `probe` | every second | asks the leader how far this node should be, if no read did | |
 //! | `start/bootstrap.rs` | `form` | every 200 ms until formed | forms the cluster of the initial members | |
 //! | `start/joining.rs` | `join` | every 1 to 10 s until joined | asks to be let in with a token | |
-//! | `start/self_description.rs` | `tell` | every 1 to 64 s | has the cluster know this node's name, site and addresses | |
+//! | `start/self_description.rs` | `report` | every 1 to 64 s | has the cluster know this node's name, site and addresses | |
 //! | `upkeep/snapshot_intake.rs` | `clean` | every minute | drops snapshots that came in part | |
 //! | `leadership/preference.rs` | `follow`, with `[cluster] leader_preference` | every second | as the leader, hands over to a better site | |
 //! | `write/proposals.rs` | `Proposer::run` | on each batch of writes | as the leader, stamps and proposes | yes |
@@ -45,11 +45,11 @@
 //! | `upkeep/backups.rs` | `keep_log`, with `[backup] directory` | every second | keeps the log since the last backup | |
 //! | `upkeep/mirror.rs` | `run`, with `[backup_s3]` (HTTP's runtime) | every 10 s | copies backups and log to the bucket | |
 
-#[cfg(test)]
-mod alone;
 pub(crate) mod backend;
 pub(crate) mod backlog;
 mod error;
+#[cfg(test)]
+mod fixtures;
 mod freshness;
 pub(crate) mod internal_actions;
 mod kept_backups;
@@ -70,9 +70,9 @@ mod write_ids;
 pub use error::{Refused, StartError};
 pub(crate) use running::ReadMetrics;
 pub(crate) use running::Running;
+pub(crate) use settings::Settings;
 pub use settings::{
     BackupSection, ClusterSection, DiskSection, InitialMember, NodeSection, RaftSection,
 };
-pub(crate) use settings::{ByTls, Settings};
 pub use start::Addresses;
 pub use start::joining::settle_number;

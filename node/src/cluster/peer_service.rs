@@ -9,11 +9,9 @@ use futures::future::BoxFuture;
 use futures::{StreamExt, stream};
 use openraft::errors::Fatal;
 use openraft::raft::{
-    AppendEntriesRequest, StreamAppendError, StreamAppendResult, TransferLeaderError,
-    TransferLeaderRequest, VoteRequest,
+    AppendEntriesRequest, StreamAppendError, StreamAppendResult, TransferLeaderRequest, VoteRequest,
 };
 use parking_lot::Mutex;
-use placement_model::Level;
 use placement_model::mutant;
 use placement_model::types::Timestamp;
 use placement_raft_store::wire::{self, RecordVersion, WireError, WireLogId};
@@ -26,16 +24,15 @@ use tokio::time::{Instant, sleep};
 use super::error::Refused;
 use super::internal_actions::InternalAction;
 use super::leadership::preference;
-use super::members::membership::{ChangeReply, DEADLINE, Membership, MembershipChange};
+use super::members::membership::{DEADLINE, Membership, MembershipChange};
 use super::read::index;
 use super::running::Running;
 use super::start::Bootstrap;
 use super::upkeep::snapshot_intake::Intake;
-use crate::rpc::channel::Lane;
 use crate::rpc::denied::Denied;
 use crate::rpc::message::{
-    AppendReply, Hello, Invitation, JoinCall, Method, Order, OrderReply, TransferCall,
-    TransferReply, VoteCall, VoteReply, WriteCall, WriteReply,
+    AppendReply, Hello, JoinCall, Method, Order, OrderReply, TransferCall, VoteCall, VoteReply,
+    Welcome, WriteCall, WriteReply,
 };
 use crate::rpc::server::{Caller, Handler, Reply, StreamedAppend};
 use placement_api::world::micros;
@@ -80,115 +77,53 @@ impl PeerService {
         self.bootstrap.slot.get().ok_or(Denied::NoCluster)
     }
 
-    async fn answer(
-        &self,
-        caller: Caller,
-        method: Method,
-        body: &[u8],
-    ) -> Result<Option<Vec<u8>>, Denied> {
-        let records = caller.records();
-        match method {
-            Method::Append => Err(Denied::Misused("appends come as a stream")),
-            Method::Vote | Method::PreVote => reply(records, self.vote(method, read(body)?).await?),
-            Method::TransferLeader => reply(records, self.transfer(read(body)?).await?),
-            Method::Snapshot => {
-                let running = self.running()?;
-                let taken = self.intake.take(&running, caller.node, read(body)?);
-                reply(records, taken.await?)
-            }
-            Method::Write => match self.write(caller.node, read(body)?).await? {
-                Ok(()) => Ok(None),
-                Err(answer) => reply(records, answer),
-            },
-            Method::ReadIndex => reply(records, index::confirm(&self.running()?.replica).await),
-            Method::Admin => {
-                let change: MembershipChange = read(body)?;
-                if matches!(&change, MembershipChange::Describe { id, .. } if *id != caller.node) {
-                    return Err(Denied::Misused("a node says itself what it is"));
-                }
-                reply(records, Membership(&*self.running()?).change(change).await)
-            }
-            Method::Checkpoint => {
-                let digest = (self.running()?.replica.views.checkpoints()).at(read(body)?);
-                reply(records, digest.map(|digest| digest.to_string()))
-            }
-            Method::IsShort => reply(records, self.running()?.is_short_of_room().await),
-            Method::MayLead => {
-                let running = self.running()?;
-                let reason = preference::why_not(&self.bootstrap.slot, &running);
-                reply(records, reason.await)
-            }
-            Method::HeldVote => {
-                let held = index::held_vote(&self.running()?.replica).await;
-                reply(records, held.ok_or(Denied::GivenUp)?)
-            }
-            Method::ReadPoint => reply(records, index::point(&self.running()?.replica).await),
-            Method::LastStart => reply(records, self.running()?.replica.last_start(read(body)?)),
-            Method::Operate => {
-                let order: Order = read(body)?;
-                reply(records, self.operated.carry_out(caller.node, order).await)
-            }
-            Method::Join => reply(records, self.join(caller, read(body)?).await?),
-            Method::Probe => reply(records, self.bootstrap.introduction()),
-            Method::Invite => {
-                let invitation: Invitation = read(body)?;
-                self.bootstrap.accept(invitation).await?;
-                reply(records, ())
-            }
-        }
-    }
-
     /// Lets a node in that has a token, or passes its call on to who can.
-    async fn join(&self, caller: Caller, call: JoinCall) -> Result<ChangeReply, Denied> {
+    async fn join(&self, from: u64, call: JoinCall) -> Result<Result<(), Refused>, Denied> {
         let running = self.running()?;
         let replica = &running.replica;
-        let is_direct = caller.node == call.node;
-        if !is_direct && !replica.is_member(caller.node) {
+        let is_direct = from == call.node;
+        if !is_direct && !replica.is_member(from) {
             return Err(Denied::Misused("a node asks for itself to be let in"));
         }
         if let Err(refused) = Membership::must_be_well_formed(&call) {
-            return Ok(ChangeReply::Refused(refused));
+            return Ok(Err(refused));
         }
         let turns = match Membership(&running).knows_token(&call) {
             true => &self.joining,
             false => &self.guessing,
         };
         let Ok(_turn) = turns.try_lock() else {
-            let words = "another node is being let in: ask again";
-            return Ok(ChangeReply::Refused(Refused::Unavailable(words.to_owned())));
+            let reason = "another node is being let in: ask again";
+            return Ok(Err(Refused::Unavailable(reason.to_owned())));
         };
         if !replica.leads() {
             let Some(leader) = replica.leader().filter(|_| is_direct) else {
-                return Ok(ChangeReply::NotLeader);
+                return Ok(Err(Refused::NotLeader));
             };
-            let to = (leader.id, leader.address.as_str());
             let peers = &self.bootstrap.peers;
-            let passed_on = peers.call(to, Lane::Forward, Method::Join, &call, DEADLINE);
+            let passed_on = peers.call(leader.id, &leader.address, Method::Join, &call, DEADLINE);
             return Ok(passed_on.await.unwrap_or_else(|error| {
-                ChangeReply::Refused(Refused::Unavailable(format!("the leader: {error}")))
+                Err(Refused::Unavailable(format!("the leader: {error}")))
             }));
         }
-        let (id, told) = (call.node, call.told.clone());
+        let (id, member) = (call.node, call.member.clone());
         let done = Membership(&running).let_in(call).await;
         running.actions.record(InternalAction {
             actor: format!("node {id}"),
             path: format!("/v1/join-tokens/{id}/redeem"),
             detail: match &done {
-                Ok(()) => format!("let in as learner, {told}"),
-                Err(refused) => format!("not let in, {told}: {refused}"),
+                Ok(()) => format!("let in as learner, {member}"),
+                Err(refused) => format!("not let in, {member}: {refused}"),
             },
             done: done.is_ok(),
         });
-        Ok(match done {
-            Ok(()) => ChangeReply::Done,
-            Err(refused) => {
-                tracing::warn!(node = id, %refused, "a node is not let in");
-                if matches!(refused, Refused::NotFound(_)) {
-                    sleep(GUESS).await;
-                }
-                ChangeReply::Refused(refused)
+        if let Err(refused) = &done {
+            tracing::warn!(node = id, %refused, "a node is not let in");
+            if matches!(refused, Refused::NotFound(_)) {
+                sleep(GUESS).await;
             }
-        })
+        }
+        Ok(done)
     }
 
     async fn vote(&self, method: Method, call: VoteCall) -> Result<VoteReply, Denied> {
@@ -215,31 +150,13 @@ impl PeerService {
         })
     }
 
-    async fn transfer(&self, call: TransferCall) -> Result<TransferReply, Denied> {
+    async fn transfer(&self, call: TransferCall) -> Result<(), Denied> {
         let request =
             TransferLeaderRequest::new(Vote::from(call.from), call.to, call.last.map(LogId::from));
-        let answer = self
-            .running()?
-            .replica
-            .raft
-            .handle_transfer_leader(request)
-            .await
-            .map_err(Denied::stopped)?;
-        Ok(match answer {
-            Ok(()) => TransferReply::Accepted,
-            Err(TransferLeaderError::VoteChanged { expected, actual }) => {
-                TransferReply::VoteChanged {
-                    expected: (&expected).into(),
-                    actual: (&actual).into(),
-                }
-            }
-            Err(TransferLeaderError::LogNotFlushed { expected, actual }) => {
-                TransferReply::LogNotFlushed {
-                    expected: expected.as_ref().map(WireLogId::from),
-                    actual: actual.as_ref().map(WireLogId::from),
-                }
-            }
-        })
+        let running = self.running()?;
+        let answer = running.replica.raft.handle_transfer_leader(request).await;
+        let answer = answer.map_err(Denied::stopped)?;
+        answer.map_err(|error| Denied::Refused(error.to_string()))
     }
 
     async fn write(&self, from: u64, call: WriteCall) -> Result<Result<(), WriteReply>, Denied> {
@@ -249,9 +166,8 @@ impl PeerService {
             return Ok(Err(WriteReply::NotLeader));
         }
         if !replica.is_member(from) || call.write_id.origin != from {
-            return Ok(Err(WriteReply::Rejected {
-                reason: format!("node {from} is no member of the cluster"),
-            }));
+            let reason = format!("node {from} is no member of the cluster");
+            return Ok(Err(WriteReply::Rejected(reason)));
         }
         let deadline = Instant::now() + Duration::from_millis(call.patience_ms.into());
         Ok(running.propose(call, deadline).await)
@@ -273,52 +189,48 @@ impl PeerService {
         removal.map_or(Ok(()), |index| Err(Denied::Removed { node, index }))
     }
 
-    /// A member whose version is older than what the cluster has agreed on is rejected.
+    /// A caller is refused that belongs to another cluster or to none, or was removed, or whose version is older than
+    /// what the cluster has agreed on.
     fn greet_member(&self, hello: &Hello) -> Result<(), Denied> {
-        self.must_not_be_removed(hello.from)?;
-        let level = (self.bootstrap.slot.get()).map_or(Level::FIRST, |node| node.replica.level());
-        if hello.level < level {
-            return Err(Denied::Stranger(format!(
-                "node {} agrees to feature levels up to {}, and the cluster is at {level}: start \
-                 it with the version that the others run",
-                hello.from, hello.level
-            )));
-        }
-        self.bootstrap.peers.note_level(hello.from, hello.level);
-        Ok(())
+        let (slot, peers) = (&self.bootstrap.slot, &self.bootstrap.peers);
+        let (me, from) = (self.bootstrap.config.node_id, hello.from);
+        let reason = match (peers.cluster(), hello.cluster) {
+            (Some(mine), Some(theirs)) if mine == theirs => {
+                self.must_not_be_removed(from)?;
+                if let Some(here) = slot.get() {
+                    (here.replica.must_agree(from, hello.level)).map_err(Denied::Refused)?;
+                }
+                peers.note_level(from, hello.level);
+                return Ok(());
+            }
+            // This cluster's id is not disclosed.
+            (Some(_), Some(theirs)) => {
+                format!("node {me} belongs to another cluster than node {from}, whose is {theirs}")
+            }
+            (None, _) => format!("node {me} does not belong to a cluster yet"),
+            (_, None) => format!("node {from} does not belong to a cluster yet"),
+        };
+        Err(Denied::Refused(reason))
     }
 }
 
 impl Handler for PeerService {
-    fn region(&self) -> &str {
-        self.bootstrap.peers.region()
-    }
-
-    fn greet(&self, hello: &Hello) -> Result<(), Denied> {
-        let me = self.node();
+    fn greet(&self, hello: &Hello, version: u16) -> Result<Welcome, Denied> {
+        let (me, peers) = (self.bootstrap.config.node_id, &self.bootstrap.peers);
         if let Some(to) = hello.to.filter(|to| *to != me) {
-            return Err(Denied::Stranger(format!(
+            return Err(Denied::Refused(format!(
                 "this is node {me}, not node {to}: check the addresses of both"
             )));
         }
-        if hello.introduction {
-            return Ok(());
+        if !hello.introduction {
+            self.greet_member(hello)?;
         }
-        match (self.bootstrap.peers.cluster(), hello.cluster) {
-            (Some(mine), Some(theirs)) if mine == theirs => self.greet_member(hello),
-            // This cluster's id is not disclosed.
-            (Some(_), Some(theirs)) => Err(Denied::Stranger(format!(
-                "node {me} belongs to another cluster than node {}, whose is {theirs}",
-                hello.from
-            ))),
-            (None, _) => Err(Denied::Stranger(format!(
-                "node {me} does not belong to a cluster yet"
-            ))),
-            (_, None) => Err(Denied::Stranger(format!(
-                "node {} does not belong to a cluster yet",
-                hello.from
-            ))),
-        }
+        Ok(Welcome {
+            version,
+            node: me,
+            level: peers.level(),
+            region: peers.region.clone(),
+        })
     }
 
     fn admits(&self, from: u64, method: Method) -> Result<(), Denied> {
@@ -332,16 +244,8 @@ impl Handler for PeerService {
         }
     }
 
-    fn node(&self) -> u64 {
-        self.bootstrap.config.node_id
-    }
-
     fn clock(&self) -> Timestamp {
         micros(self.bootstrap.env.clock.now())
-    }
-
-    fn level(&self) -> Level {
-        self.bootstrap.peers.level()
     }
 
     fn call(
@@ -350,7 +254,60 @@ impl Handler for PeerService {
         method: Method,
         body: Bytes,
     ) -> BoxFuture<'_, Result<Option<Vec<u8>>, Denied>> {
-        Box::pin(async move { self.answer(caller, method, &body).await })
+        Box::pin(async move {
+            let body: &[u8] = &body;
+            let records = caller.records;
+            match method {
+                Method::Append => Err(Denied::Misused("appends come as a stream")),
+                Method::Vote | Method::PreVote => {
+                    reply(records, self.vote(method, read(body)?).await?)
+                }
+                Method::TransferLeader => reply(records, self.transfer(read(body)?).await?),
+                Method::Snapshot => {
+                    let running = self.running()?;
+                    let taken = self.intake.take(&running, caller.node, read(body)?);
+                    reply(records, taken.await?)
+                }
+                Method::Write => match self.write(caller.node, read(body)?).await? {
+                    Ok(()) => Ok(None),
+                    Err(answer) => reply(records, answer),
+                },
+                Method::ReadIndex => reply(records, index::confirm(&self.running()?.replica).await),
+                Method::Admin => {
+                    let change: MembershipChange = read(body)?;
+                    if matches!(&change, MembershipChange::Describe { id, .. } if *id != caller.node)
+                    {
+                        return Err(Denied::Misused("a node describes itself only"));
+                    }
+                    reply(records, Membership(&*self.running()?).change(change).await)
+                }
+                Method::Checkpoint => {
+                    let digest = (self.running()?.replica.views.checkpoints()).at(read(body)?);
+                    reply(records, digest.map(|digest| digest.to_string()))
+                }
+                Method::IsShort => reply(records, self.running()?.is_short_of_room().await),
+                Method::MayLead => {
+                    let running = self.running()?;
+                    let reason = preference::why_not(&self.bootstrap.slot, &running);
+                    reply(records, reason.await)
+                }
+                Method::HeldVote => {
+                    let held = index::held_vote(&self.running()?.replica).await;
+                    reply(records, held.ok_or(Denied::GivenUp)?)
+                }
+                Method::ReadPoint => reply(records, index::point(&self.running()?.replica).await),
+                Method::LastStart => {
+                    reply(records, self.running()?.replica.last_start(read(body)?))
+                }
+                Method::Operate => {
+                    let order: Order = read(body)?;
+                    reply(records, self.operated.carry_out(caller.node, order).await)
+                }
+                Method::Join => reply(records, self.join(caller.node, read(body)?).await?),
+                Method::Probe => reply(records, self.bootstrap.introduction()),
+                Method::Invite => reply(records, self.bootstrap.accept(read(body)?).await?),
+            }
+        })
     }
 
     fn outgrown(&self, by: u64, error: &WireError) {
@@ -460,11 +417,12 @@ fn answer_append(reply: Reply, result: Result<StreamAppendResult<TypeConfig>, Fa
 
 #[cfg(test)]
 mod tests {
+    use placement_model::Level;
     use placement_raft_store::Member;
     use uuid::Uuid;
 
     use super::*;
-    use crate::cluster::alone::Alone;
+    use crate::cluster::fixtures::Alone;
     use crate::cluster::replica::Replica;
 
     struct NoOperators;
@@ -515,7 +473,7 @@ mod tests {
         };
         set_members(&[1, 2, 3]).await;
         for node in [1, 2, 3] {
-            service.greet(&hello(&alone, node)).unwrap();
+            service.greet(&hello(&alone, node), 1).unwrap();
             service.admits(node, Method::Admin).unwrap();
         }
         // This node may lag behind: what is unknown to it may be a new member, and even lead.
@@ -551,12 +509,12 @@ mod tests {
                 "{method:?}"
             );
         }
-        let refused = service.greet(&hello(&alone, 3)).unwrap_err();
+        let refused = service.greet(&hello(&alone, 3), 1).unwrap_err();
         assert!(
             refused.to_string().starts_with("node 3 was removed"),
             "{refused}"
         );
-        service.greet(&hello(&alone, 2)).unwrap();
+        service.greet(&hello(&alone, 2), 1).unwrap();
         alone.stop().await;
     }
 
@@ -575,16 +533,13 @@ mod tests {
                 node,
                 token: token.to_owned(),
                 nonce: Uuid::from_u128(9),
-                told: Member {
+                member: Member {
                     peer: "127.0.0.1:2".to_owned(),
                     ..Member::default()
                 },
             };
-            let caller = Caller { node, protocol: 1 };
-            match service.join(caller, call).await.unwrap() {
-                ChangeReply::Refused(refused) => refused.to_string(),
-                reply => panic!("{reply:?}"),
-            }
+            let joined = service.join(node, call).await.unwrap();
+            joined.unwrap_err().to_string()
         };
         let begun = Instant::now();
         // It has no form of a token, and need not be looked up.

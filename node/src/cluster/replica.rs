@@ -36,7 +36,7 @@ pub(super) fn older_copy(start: u64, last: u64) -> String {
     )
 }
 
-/// This node's copy of the replicated state, and what Raft knows beside it.
+/// This node's copy of the replicated state, and what Raft knows besides.
 pub(crate) struct Replica {
     pub(crate) me: u64,
     pub(crate) identity: Identity,
@@ -53,7 +53,7 @@ pub(crate) struct Replica {
     pub(crate) replacements: AtomicU64,
     /// How often this node, as the leader, stopped sending entries to a member that lacked too many.
     pub(crate) given_up_streams: AtomicU64,
-    /// The others have said that this node was removed.
+    /// The others have reported that this node was removed.
     removed: AtomicBool,
     /// As the leader: whether the disks of a majority have room.
     room: AtomicBool,
@@ -66,28 +66,13 @@ pub(crate) struct Leader {
     pub(crate) address: String,
 }
 
-/// The numbers of Raft at one moment. Indexes are log indexes.
-pub(crate) struct RaftStatus {
-    pub(crate) state: ServerState,
-    pub(crate) term: u64,
-    pub(crate) leader: Option<u64>,
-    pub(crate) last_log: Option<u64>,
-    pub(crate) committed: Option<u64>,
-    pub(crate) snapshot: Option<u64>,
-    pub(crate) purged: Option<u64>,
-    /// As the leader: the last entry that each member is known to have on disk.
-    pub(crate) matched: Option<BTreeMap<u64, Option<u64>>>,
-    pub(crate) voters: BTreeSet<u64>,
-    pub(crate) members: BTreeMap<u64, Member>,
-}
-
 /// Changes of leadership and membership.
 pub(crate) struct LeadershipChanges {
     receiver: WatchReceiverOf<TypeConfig, RaftServerMetrics<TypeConfig>>,
 }
 
 impl LeadershipChanges {
-    /// Waits for the next change; for ever once Raft has stopped.
+    /// Waits for the next change; forever once Raft has stopped.
     pub(crate) async fn next(&mut self) {
         if self.receiver.changed().await.is_err() {
             std::future::pending().await
@@ -95,9 +80,14 @@ impl LeadershipChanges {
     }
 }
 
+/// That of an entry, if there is one.
+pub(crate) fn index(id: Option<LogId>) -> Option<u64> {
+    id.map(|id| id.index())
+}
+
 /// The index of the entry that has set a membership.
 fn membership_index(stored: &StoredMembership) -> u64 {
-    stored.log_id().map_or(0, |id| id.index())
+    index(*stored.log_id()).unwrap_or(0)
 }
 
 impl Replica {
@@ -136,30 +126,8 @@ impl Replica {
     }
 
     /// What operators and monitors see of Raft.
-    pub(crate) fn raft_status(&self) -> RaftStatus {
-        let index = |id: Option<LogId>| id.map(|id| id.index());
-        let leader = self.leader_id();
-        self.raft_metrics(|metrics| {
-            let membership = metrics.membership_config.membership();
-            RaftStatus {
-                state: metrics.state,
-                term: metrics.current_term,
-                leader,
-                last_log: metrics.last_log_index,
-                committed: index(metrics.local_committed),
-                snapshot: index(metrics.snapshot),
-                purged: index(metrics.purged),
-                matched: metrics.replication.as_ref().map(|replication| {
-                    let matched = |(id, matched): (&u64, &Option<LogId>)| (*id, index(*matched));
-                    replication.iter().map(matched).collect()
-                }),
-                voters: membership.voter_ids().collect(),
-                members: membership
-                    .nodes()
-                    .map(|(id, member)| (*id, member.clone()))
-                    .collect(),
-            }
-        })
+    pub(crate) fn raft_status(&self) -> RaftMetrics<TypeConfig> {
+        self.raft_metrics(Clone::clone)
     }
 
     /// The vote that this node has made durable, and whether it believes that it leads.
@@ -247,6 +215,18 @@ impl Replica {
         self.views.current().cluster.level()
     }
 
+    /// Whether a node with this highest feature level can take part; if not, why.
+    pub(super) fn must_agree(&self, id: u64, highest: Level) -> Result<(), String> {
+        let level = self.level();
+        if level <= highest {
+            return Ok(());
+        }
+        Err(format!(
+            "node {id} agrees to feature levels up to {highest}, and the cluster is at {level}: start it with the \
+             version that the others run"
+        ))
+    }
+
     /// Whether a command may be proposed, which is so from its feature level on; if not, why.
     pub(super) fn permits(&self, command: &Command) -> Result<(), String> {
         let (level, needed) = (self.level(), command.level());
@@ -318,7 +298,7 @@ impl Replica {
         self.server_metrics(|metrics| metrics.membership_config.clone())
     }
 
-    /// Whether the others have said that this node was removed.
+    /// Whether the others have reported that this node was removed.
     pub(crate) fn is_removed(&self) -> bool {
         self.removed.load(Ordering::Relaxed)
     }
@@ -328,7 +308,7 @@ impl Replica {
     pub(crate) fn removal_of(&self, id: u64) -> Option<u64> {
         let applied = self.views.current();
         let is_member = applied.membership.membership().get_node(&id).is_some();
-        // Only members write, and a removed one's number is closed: who is neither may be new.
+        // Only members write, and a removed one's number is closed: a node that is neither may be new.
         let was_member = applied.cluster.session(id).is_some();
         (was_member && !is_member).then(|| membership_index(&applied.membership))
     }
@@ -379,12 +359,8 @@ impl Replica {
     pub(super) fn lag(&self, id: u64) -> Option<u64> {
         self.raft_metrics(|metrics| {
             let matched = (*metrics.replication.as_ref()?.get(&id)?)?;
-            Some(
-                metrics
-                    .last_log_index
-                    .unwrap_or(0)
-                    .saturating_sub(matched.index()),
-            )
+            let last = metrics.last_log_index.unwrap_or(0);
+            Some(last.saturating_sub(matched.index()))
         })
     }
 
@@ -395,19 +371,15 @@ impl Replica {
     }
 
     /// As the leader: whether a node answered lately.
-    pub(super) fn is_heard(&self, id: u64) -> bool {
+    pub(super) fn is_reachable(&self, id: u64) -> bool {
         if id == self.me {
             return true;
         }
         let lately = Duration::from_millis(2 * self.config.raft.election_max_ms);
         self.raft_metrics(|metrics| {
-            let heard = metrics
-                .heartbeat
-                .as_ref()
-                .and_then(|all| all.get(&id))
-                .cloned()
-                .flatten();
-            heard.is_some_and(|at| openraft::Instant::elapsed(&*at) < lately)
+            let answers = metrics.heartbeat.as_ref();
+            let last = answers.and_then(|all| *all.get(&id)?);
+            last.is_some_and(|at| openraft::Instant::elapsed(&*at) < lately)
         })
     }
 
@@ -416,7 +388,7 @@ impl Replica {
     pub(super) fn may_take_over(&self, id: u64) -> bool {
         id != self.me
             && self.voters().contains(&id)
-            && self.is_heard(id)
+            && self.is_reachable(id)
             && (self.has_caught_up(id) || mutant!("prefer-those-behind"))
     }
 
@@ -431,10 +403,9 @@ impl Replica {
 
     /// How many entries that a quorum has are not applied here yet.
     pub(crate) fn apply_lag(&self) -> u64 {
-        let committed = self.raft_metrics(|metrics| metrics.cluster_committed);
-        committed
-            .map_or(0, |id| id.index())
-            .saturating_sub(self.views.applied_index().unwrap_or(0))
+        let committed = self.raft_metrics(|metrics| index(metrics.cluster_committed));
+        let applied = self.views.applied_index();
+        committed.unwrap_or(0).saturating_sub(applied.unwrap_or(0))
     }
 
     /// An index of this cluster's history.

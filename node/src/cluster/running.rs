@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use placement_model::Command;
 use placement_model::command::SyncStandards;
-use placement_raft_store::{Drafts, SnapshotDir, StoreMetrics, runtime};
+use placement_raft_store::{Drafts, SnapshotDir, StoreMetrics};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc::UnboundedSender;
@@ -22,7 +22,6 @@ use super::kept_backups::Kept;
 use super::replica::Replica;
 use super::write_ids::WriteIds;
 use crate::disk_space::{self, Room};
-use crate::rpc::channel::Lane;
 use crate::rpc::message::{Method, WriteCall, WriteReply};
 use crate::rpc::peers::Peers;
 use crate::rpc::snapshots::Sending;
@@ -35,7 +34,7 @@ const CALL: Duration = Duration::from_secs(1);
 /// A write that this node is to propose as the leader.
 pub(crate) struct Proposal {
     pub(super) call: WriteCall,
-    /// What the call says.
+    /// That of the call.
     pub(super) command: Command,
     /// When its client waits no more.
     pub(super) deadline: Instant,
@@ -108,7 +107,7 @@ pub(crate) struct Running {
 
 impl Running {
     /// What other nodes have written can be read only by a newer binary: this node cannot follow
-    /// the log any more, and says so rather than have the others try for ever.
+    /// the log any more, and reports that rather than have the others try forever.
     pub(super) fn outgrown(&self, by: u64, error: impl std::fmt::Display) {
         self.replica.health.report(&format!(
             "node {by} sends what this one cannot read ({error}): start a binary here that is at \
@@ -134,13 +133,12 @@ impl Running {
         if config.disk.min_free_bytes == 0 {
             return false;
         }
-        let dir = config.data_dir.clone();
-        let free = runtime::blocking(move || disk_space::free(&dir)).await;
-        // A system that does not say has no limit that could be held.
+        let free = disk_space::free(&config.data_dir).await;
+        // A system that does not report it has no limit that could be held.
         free.is_some_and(|free| free < config.disk.min_free_bytes)
     }
 
-    /// Asks members one after the other; what those say that answer.
+    /// Asks members one after the other. Gives the answers of those that are reached.
     pub(super) async fn ask<A: DeserializeOwned>(
         &self,
         nodes: impl IntoIterator<Item = u64>,
@@ -153,8 +151,7 @@ impl Running {
             let Some(member) = members.get(&id) else {
                 continue;
             };
-            let to = (id, member.peer.as_str());
-            let call = (self.peers).call(to, Lane::Control, method, question, CALL);
+            let call = (self.peers).call(id, &member.peer, method, question, CALL);
             if let Ok(answer) = call.await {
                 answers.insert(id, answer);
             }

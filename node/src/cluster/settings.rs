@@ -21,8 +21,10 @@ pub(crate) struct Settings {
     pub(crate) data_dir: PathBuf,
     pub(crate) initial_members: Vec<Text<InitialMember>>,
     pub(crate) cluster_id: Option<Uuid>,
-    /// Whether clients and operators have to connect by TLS.
-    pub(crate) requires_tls: ByTls,
+    /// Whether clients have to connect by TLS.
+    pub(crate) api_requires_tls: bool,
+    /// Whether operators have to.
+    pub(crate) admin_requires_tls: bool,
     pub(crate) node: NodeSection,
     pub(crate) cluster: ClusterSection,
     pub(crate) disk: DiskSection,
@@ -31,22 +33,10 @@ pub(crate) struct Settings {
     pub(crate) raft: RaftSection,
 }
 
-/// Which listeners require TLS.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct ByTls {
-    pub(crate) api: bool,
-    pub(crate) admin: bool,
-}
-
 impl Settings {
     /// How long a request waits for the cluster.
     pub(crate) fn wait(&self) -> Duration {
         Duration::from_millis(self.cluster.wait_ms)
-    }
-
-    /// Where this node stands.
-    pub(crate) fn site(&self) -> Site {
-        self.node.site()
     }
 }
 

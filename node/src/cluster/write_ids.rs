@@ -20,11 +20,11 @@ struct Open {
     sequences: BTreeSet<u64>,
 }
 
-/// A write that is being answered. Dropping it says that the write is answered, one way or the other, and will
+/// A write that is being answered. Once it is dropped, the write is answered, one way or the other, and will
 /// never be sent again.
 #[derive(Debug)]
 pub(crate) struct OpenWrite {
-    id: WriteId,
+    pub(crate) id: WriteId,
     ids: Arc<WriteIds>,
 }
 
@@ -56,12 +56,6 @@ impl WriteIds {
     }
 }
 
-impl OpenWrite {
-    pub(crate) fn id(&self) -> WriteId {
-        self.id
-    }
-}
-
 impl Drop for OpenWrite {
     fn drop(&mut self) {
         let mut open = self.ids.open.lock();
@@ -78,12 +72,12 @@ mod tests {
         let ids = Arc::new(WriteIds::new(1, 1));
         let first = ids.issue();
         let second = ids.issue();
-        assert_eq!(second.id().answered_below, 0);
+        assert_eq!(second.id.answered_below, 0);
         drop(second);
-        assert_eq!(ids.issue().id().answered_below, 0);
+        assert_eq!(ids.issue().id.answered_below, 0);
         drop(first);
         let later = ids.issue();
-        assert_eq!(later.id().sequence, 3);
-        assert_eq!(later.id().answered_below, 3);
+        assert_eq!(later.id.sequence, 3);
+        assert_eq!(later.id.answered_below, 3);
     }
 }

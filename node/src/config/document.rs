@@ -15,7 +15,7 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().map(str::trim)
 }
 
-/// A file with each setting, commented out, as it is by default.
+/// A file with each setting and its default, commented out.
 pub(crate) fn sample() -> String {
     let mut text = String::new();
     for table in tables() {
@@ -135,7 +135,7 @@ mod tests {
         std::fs::write(file.path(), sample()).unwrap();
         let (config, _) = Config::read(Some(file.path()), [], []).unwrap();
         assert_eq!(config, Config::default());
-        // Each line may be taken as it is, but for those of a partition, which is none of the default.
+        // Each line can be used unchanged, but for those of a partition that is not the default one.
         let sample_text = sample();
         let (tables_of_one, _) = sample_text.split_once("\n# [[partitions]]").unwrap();
         std::fs::write(file.path(), tables_of_one.replace("\n# ", "\n")).unwrap();

@@ -62,7 +62,7 @@ impl Config {
             let mut named = settings.iter();
             match named.find(|setting| setting.variable() == variable) {
                 Some(setting) => put(&mut table, setting, &variable, setting.parse(&text))?,
-                // Not an error: platforms put variables of their own beside ours.
+                // Not an error: platforms put variables of their own next to ours.
                 None => warnings.push(format!(
                     "the environment variable {variable} names no setting{}",
                     suggestion(&variable, settings.iter().map(Setting::variable))

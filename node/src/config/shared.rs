@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Config, value};
+use super::{Config, PartitionSection, value};
 use placement_api::settings::Kind;
 
 /// Sections all of whose settings are such.
@@ -53,25 +53,20 @@ impl Config {
             }
         }
         for partition in &self.partitions {
+            let PartitionSection { name, .. } = partition;
+            let mut share = |key: &str, value: Option<String>| {
+                if let Some(value) = value.filter(|value| !value.is_empty()) {
+                    shared.insert(format!("partitions.{name}.{key}"), value);
+                }
+            };
+            let text = |number: u64| number.to_string();
             let port = partition.listen.rsplit_once(':');
-            let region = Some(partition.region.clone()).filter(|region| !region.is_empty());
-            let in_flight = Some(partition.in_flight).filter(|most| *most > 0);
-            let values = [
-                ("listen", port.map(|(_, port)| format!("port {port}"))),
-                ("region", region),
-                ("in_flight", in_flight.map(|most| most.to_string())),
-                (
-                    "user_per_s",
-                    partition.user_per_s.map(|rate| rate.to_string()),
-                ),
-                (
-                    "address_per_s",
-                    partition.address_per_s.map(|rate| rate.to_string()),
-                ),
-            ];
-            shared.extend(values.into_iter().filter_map(|(key, value)| {
-                Some((format!("partitions.{}.{key}", partition.name), value?))
-            }));
+            share("listen", port.map(|(_, port)| format!("port {port}")));
+            share("region", Some(partition.region.clone()));
+            share("user_per_s", partition.user_per_s.map(text));
+            share("address_per_s", partition.address_per_s.map(text));
+            let in_flight = partition.in_flight;
+            share("in_flight", (in_flight > 0).then(|| in_flight.to_string()));
         }
         shared
     }

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use openraft::ServerState;
 use parking_lot::Mutex;
-use placement_raft_store::{DatabaseNumbers, Site, StoreNumbers};
+use placement_raft_store::{DatabaseNumbers, LogId, Site, StoreNumbers};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{
     DescriptorEncoder, EncodeCounterValue, EncodeGaugeValue, EncodeLabelValue, EncodeMetric,
@@ -22,7 +22,7 @@ use super::catalog::{self, Metric};
 use super::http::HttpMetrics;
 use super::{exposition, process};
 use crate::cluster::leadership::round_trips;
-use crate::cluster::replica::Replica;
+use crate::cluster::replica::{Replica, index};
 use crate::cluster::slot::Slot;
 use crate::cluster::{ReadMetrics, Running};
 use crate::disk_space::DiskSpace;
@@ -145,6 +145,11 @@ impl Out<'_> {
         values.try_for_each(|(metric, value)| self.put(metric, value))
     }
 
+    /// One that is counted where it happens.
+    fn put_counted(&mut self, metric: &Metric, counted: &impl EncodeMetric) -> Result<(), Error> {
+        counted.encode(self.begin(metric)?)
+    }
+
     /// One series for each value of the metric's label.
     fn put_each<L, V>(
         &mut self,
@@ -177,10 +182,8 @@ impl Out<'_> {
                 ("name", sources.name().as_str()),
             ])?
             .encode_gauge(&1u64)?;
-        http.requests
-            .encode(self.begin(&catalog::HTTP_REQUEST_DURATION)?)?;
-        http.connections
-            .encode(self.begin(&catalog::HTTP_CONNECTIONS)?)?;
+        self.put_counted(&catalog::HTTP_REQUEST_DURATION, &http.requests)?;
+        self.put_counted(&catalog::HTTP_CONNECTIONS, &http.connections)?;
         self.put_each(&catalog::PARTITION_REQUESTS, http.by_partition())?;
         let reads = &sources.reads;
         let seconds = now(&reads.micros) as f64 / 1e6;
@@ -207,9 +210,7 @@ impl Out<'_> {
                 audit.failed.load(Ordering::Relaxed).into(),
             ),
         ])?;
-        audit
-            .sync
-            .encode(self.begin(&catalog::AUDIT_SYNC_DURATION)?)?;
+        self.put_counted(&catalog::AUDIT_SYNC_DURATION, &audit.sync)?;
         let ends = (sources.certificates.iter()).filter_map(|(listener, shown)| {
             let end = shown.end()?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
             Some((*listener, end.as_secs()))
@@ -262,18 +263,19 @@ impl Out<'_> {
         let raft = replica.raft_status();
         let applied = replica.views.applied_index();
         let known = |index: Option<u64>| index.unwrap_or(0);
+        let (last, committed) = (known(raft.last_log_index), index(raft.local_committed));
         let leads = raft.state == ServerState::Leader;
         let failed = replica.failure().is_some();
         self.put_all([
             (&catalog::FEATURE_LEVEL, u64::from(replica.level().0)),
-            (&catalog::RAFT_TERM, raft.term),
+            (&catalog::RAFT_TERM, raft.current_term),
             (&catalog::RAFT_LEADS, u64::from(leads)),
-            (&catalog::RAFT_LEADER, known(raft.leader)),
-            (&catalog::RAFT_LAST_LOG_INDEX, known(raft.last_log)),
-            (&catalog::RAFT_COMMITTED_INDEX, known(raft.committed)),
+            (&catalog::RAFT_LEADER, known(replica.leader_id())),
+            (&catalog::RAFT_LAST_LOG_INDEX, last),
+            (&catalog::RAFT_COMMITTED_INDEX, known(committed)),
             (&catalog::RAFT_APPLIED_INDEX, known(applied)),
-            (&catalog::RAFT_SNAPSHOT_INDEX, known(raft.snapshot)),
-            (&catalog::RAFT_PURGED_INDEX, known(raft.purged)),
+            (&catalog::RAFT_SNAPSHOT_INDEX, known(index(raft.snapshot))),
+            (&catalog::RAFT_PURGED_INDEX, known(index(raft.purged))),
             (&catalog::STORAGE_FAILED, u64::from(failed)),
             (&catalog::REPLACEMENTS, now(&replica.replacements)),
             (&catalog::GIVEN_UP_STREAMS, now(&replica.given_up_streams)),
@@ -282,13 +284,11 @@ impl Out<'_> {
         if let Some(staleness) = replica.freshness.staleness() {
             self.put(&catalog::STALENESS, staleness.as_secs_f64())?;
         }
-        let Some(matched) = &raft.matched else {
+        let Some(matched) = &raft.replication else {
             return Ok(());
         };
-        let last = known(raft.last_log);
-        let lags = matched
-            .iter()
-            .map(|(node, matched)| (*node, last.saturating_sub(known(*matched))));
+        let lag = |matched: &Option<LogId>| last.saturating_sub(known(index(*matched)));
+        let lags = matched.iter().map(|(node, matched)| (*node, lag(matched)));
         self.put_each(&catalog::RAFT_FOLLOWER_LAG, lags)
     }
 
@@ -309,10 +309,8 @@ impl Out<'_> {
             (&catalog::LOG_ENTRIES_SYNCED, numbers.synced_entries),
             (&catalog::LOG_ENTRIES_APPLIED, numbers.applied_entries),
         ])?;
-        numbers
-            .sync
-            .encode(self.begin(&catalog::LOG_SYNC_DURATION)?)?;
-        numbers.apply.encode(self.begin(&catalog::APPLY_DURATION)?)
+        self.put_counted(&catalog::LOG_SYNC_DURATION, &numbers.sync)?;
+        self.put_counted(&catalog::APPLY_DURATION, &numbers.apply)
     }
 
     fn model(&mut self, replica: &Replica) -> Result<(), Error> {

@@ -26,7 +26,7 @@ pub(crate) struct HttpMetrics {
     pub(super) requests: Family<HttpLabels, Histogram, fn() -> Histogram>,
     /// Open connections of the REST API.
     pub(crate) connections: Gauge,
-    /// Of the partitions beside the default one.
+    /// Of the partitions other than the default one.
     by_partition: Mutex<BTreeMap<String, Counter>>,
 }
 

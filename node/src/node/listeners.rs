@@ -34,24 +34,13 @@ impl Listeners {
         let (api, api_address) = listen(env, requests, "the REST API", &config.api.listen).await?;
         let (peer, peer_address) = listen(env, tasks, "other nodes", &config.peer.listen).await?;
         let socket = socket(config, requests).await?;
-        let (mut admin, mut admin_address) = (None, String::new());
-        if !config.admin.listen.is_empty() {
-            let bound = listen(env, requests, "operators", &config.admin.listen).await?;
-            (admin, admin_address) = (Some(bound.0), bound.1);
-        }
-        let mut metrics = None;
-        if !config.metrics.listen.is_empty() {
-            metrics = Some(
-                listen(env, requests, "monitors", &config.metrics.listen)
-                    .await?
-                    .0,
-            );
-        }
+        let (admin, admin_address) =
+            listen_if_set(env, requests, "operators", &config.admin.listen).await?;
+        let (metrics, _) = listen_if_set(env, requests, "monitors", &config.metrics.listen).await?;
         let mut partitions = Vec::new();
         for section in &config.partitions {
-            if !section.listen.is_empty() {
-                let (listener, address) =
-                    listen(env, requests, "a partition", &section.listen).await?;
+            let bound = listen_if_set(env, requests, "a partition", &section.listen).await?;
+            if let (Some(listener), address) = bound {
                 tracing::info!(partition = section.name, api = address, "listening");
                 partitions.push((section.name()?, listener));
             }
@@ -106,6 +95,19 @@ async fn listen(
     let port = listener.local_addr().map_err(failed)?.port();
     let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
     Ok((listener, format!("{host}:{port}")))
+}
+
+async fn listen_if_set(
+    env: &Env,
+    tasks: &Tasks,
+    purpose: &'static str,
+    address: &str,
+) -> Result<(Option<Box<dyn Listener>>, String), StartError> {
+    if address.is_empty() {
+        return Ok((None, String::new()));
+    }
+    let (listener, address) = listen(env, tasks, purpose, address).await?;
+    Ok((Some(listener), address))
 }
 
 fn advertised(configured: &str, bound: String) -> String {

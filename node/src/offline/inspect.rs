@@ -118,11 +118,10 @@ fn words(found: &Inspection) -> String {
     for problem in &found.problems {
         lines.push(("wrong", format!("{}: {}", problem.part, problem.words)));
     }
-    let mut text = String::new();
-    for (name, value) in lines {
-        text += &format!("{name:<12} {value}\n");
-    }
-    text
+    let lines = lines.into_iter();
+    lines
+        .map(|(name, value)| format!("{name:<12} {value}\n"))
+        .collect()
 }
 
 fn place(id: Option<WireLogId>) -> String {

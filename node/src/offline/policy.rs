@@ -48,7 +48,7 @@ pub(crate) fn redundant(policy: &Policy) -> String {
         .collect()
 }
 
-/// A policy file with all rules, each as it is by default, behind `#`.
+/// A policy file with the default of each rule, behind `#`.
 pub(crate) fn sample(enforce_new_defaults: bool) -> String {
     let guarded = guarded();
     let mut text = String::new();

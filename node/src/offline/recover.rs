@@ -1,4 +1,4 @@
-//! `placementd recover`: one node goes on alone after a majority was lost for ever.
+//! `placementd recover`: one node goes on alone after a majority was lost forever.
 
 use anyhow::bail;
 use placement_raft_store::{Identity, LogId, Plan, StoreOptions, plan_recovery, recover};
@@ -49,12 +49,12 @@ fn words(plan: &Plan) -> String {
     if open > 0 {
         text += &format!(
             "Kept as well: {open} more entries, up to {}. They may be committed or not; by this they \
-             are, even if a client was told that its write failed.\n",
+             are, even if a client was answered that its write failed.\n",
             place(last)
         );
     }
     text += &format!(
-        "Lost: whatever the other nodes have beyond {}, even if a client was told that it was carried \
+        "Lost: whatever the other nodes have beyond {}, even if a client was answered that it was carried \
          out. Of the nodes that are left, recover the one whose `last` has the highest term, and among \
          those the highest index (`placementd inspect` on each of them).\n\
          Must be true: the nodes {others:?} are gone for ever, or enough of them that the others are \

@@ -47,7 +47,7 @@ impl PartitionSection {
         }
     }
 
-    /// What is different for it of what the API is given.
+    /// The API's settings for this partition.
     pub(crate) fn settings(&self, default: &ApiSettings, by: Option<&RoutedBy>) -> ApiSettings {
         let mut settings = default.clone();
         settings.public = match by {

@@ -1,4 +1,4 @@
-//! The commands of `placementd` beside running a node. Their doc comments are its `--help`.
+//! The commands of `placementd` other than running a node. Their doc comments are its `--help`.
 
 use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
@@ -191,7 +191,7 @@ impl SkipEntry {
         let config = self.given.load()?;
         if !self.i_understand {
             anyhow::bail!(
-                "nothing is skipped. The write in entry {} would not be carried out, even if a client was told \
+                "nothing is skipped. The write in entry {} would not be carried out, even if a client was answered \
                  that it was. It has to be skipped on all nodes before any of them is started again: one that \
                  still has it comes to another state than the others. Say --i-understand if that is what you \
                  want",

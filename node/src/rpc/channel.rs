@@ -74,19 +74,6 @@ impl CallError {
     }
 }
 
-/// What a connection is for: bulk may not hold up what is urgent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Lane {
-    /// Votes, heartbeats, read indexes.
-    Control,
-    /// Log entries.
-    Log,
-    /// Writes and operators' requests on their way to the leader.
-    Forward,
-    /// Snapshots.
-    Snapshot,
-}
-
 /// What is measured on a connection.
 #[derive(Default)]
 pub(crate) struct Extras {
@@ -101,8 +88,8 @@ pub(crate) struct Extras {
 /// An open connection. Clones are the same connection.
 #[derive(Clone)]
 pub(crate) struct Channel {
-    /// The version of the protocol, as settled with the other side.
-    protocol: u16,
+    /// The version of the records that are sent.
+    records: RecordVersion,
     outbox: Arc<Outbox>,
     calls: Arc<Mutex<Calls>>,
 }
@@ -161,7 +148,7 @@ impl Calls {
 
     /// Whether a frame is still to be sent. A write that was given up while it waited is not: where the
     /// path is too thin for all, it is for those who still wait.
-    fn wants(&self, frame: &Frame) -> bool {
+    fn is_needed(&self, frame: &Frame) -> bool {
         let is_write = frame.kind == Kind::Request && frame.body.first() == Some(&WRITE);
         !is_write || self.waiting.contains_key(&frame.call)
     }
@@ -180,7 +167,7 @@ pub(crate) struct Answer {
     id: u64,
     answer: oneshot::Receiver<Result<Bytes, CallError>>,
     calls: Arc<Mutex<Calls>>,
-    /// Where to say that the call is given up, if that is of use.
+    /// Where the other side learns that the call is given up, if it can make use of that.
     gives_up: Option<Arc<Outbox>>,
 }
 
@@ -232,7 +219,7 @@ impl Channel {
         let (writing, sent) = (calls.clone(), extras.sent.clone());
         tasks.spawn(async move {
             let prepare = |frame: Frame| {
-                if !writing.lock().wants(&frame) {
+                if !writing.lock().is_needed(&frame) {
                     return None;
                 }
                 let plain = frame.body.len();
@@ -258,7 +245,7 @@ impl Channel {
         };
         tasks.spawn(reader.run());
         let channel = Self {
-            protocol: welcome.version,
+            records: message::records(welcome.version),
             outbox,
             calls,
         };
@@ -267,7 +254,7 @@ impl Channel {
 
     /// The version of the records that are sent on this connection.
     pub(crate) fn records(&self) -> RecordVersion {
-        message::records(self.protocol)
+        self.records
     }
 
     /// Whether new calls make no sense any more.
@@ -426,7 +413,7 @@ async fn introduce(stream: &mut BoxStream, hello: &Hello) -> Result<Welcome, Cal
     }
 }
 
-/// What a [`Failure`] says, as one of this kind if it does not say more.
+/// A [`Failure`] as an error: of this kind, unless it names another one.
 fn failure(body: &[u8], kind: fn(String) -> CallError) -> CallError {
     match wire::decode::<Failure>(body) {
         Ok(failure) if failure.removed => CallError::Removed(failure.message),

@@ -12,9 +12,9 @@ pub(crate) enum Denied {
     /// It is no member of a cluster yet.
     #[error("this node does not belong to a cluster")]
     NoCluster,
-    /// This node does not speak with the caller.
+    /// This node does not speak with the caller, or cannot do what it asks.
     #[error("{0}")]
-    Stranger(String),
+    Refused(String),
     /// The caller was removed from this cluster.
     #[error(
         "node {node} was removed from this cluster: the membership at index {index} is without it"
@@ -41,9 +41,6 @@ pub(crate) enum Denied {
     /// The snapshot that comes in cannot be taken.
     #[error("the snapshot cannot be taken: {0}")]
     Snapshot(String),
-    /// This node cannot join the cluster.
-    #[error("{0}")]
-    Join(String),
     /// The call was dropped before it was answered: this node is stopping.
     #[error("the call was given up")]
     GivenUp,

@@ -8,7 +8,6 @@ use super::frame::{FRAME_BYTES_MAX, Frame, INTRODUCTION_BYTES_MAX, Kind, invalid
 use super::packing::unpack;
 
 /// Puts messages together that come in pieces, and unpacks them.
-#[derive(Default)]
 pub(crate) struct Joiner {
     begun: Option<(u64, BytesMut)>,
     /// Messages are short and come whole: it is not known whether the other side is a member.
@@ -19,8 +18,8 @@ impl Joiner {
     /// For a connection that is an introduction, or one of a member.
     pub(crate) fn new(is_introduction: bool) -> Self {
         Self {
+            begun: None,
             is_introduction,
-            ..Self::default()
         }
     }
 
@@ -94,7 +93,7 @@ mod tests {
     use super::*;
 
     fn joined(frames: impl IntoIterator<Item = Frame>) -> io::Result<Vec<Frame>> {
-        let mut joiner = Joiner::default();
+        let mut joiner = Joiner::new(false);
         let mut messages = Vec::new();
         for frame in frames {
             messages.extend(joiner.take(frame)?);

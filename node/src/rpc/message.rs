@@ -37,6 +37,19 @@ pub(crate) fn piece_bytes(is_introduction: bool) -> usize {
     }
 }
 
+/// What a connection is for: bulk may not hold up what is urgent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Lane {
+    /// Votes, heartbeats, read indexes.
+    Control,
+    /// Log entries.
+    Log,
+    /// Writes and operators' requests on their way to the leader.
+    Forward,
+    /// Snapshots.
+    Snapshot,
+}
+
 /// What can be called. Numbers are never reused; they go on from 1 without a gap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[repr(u8)]
@@ -57,7 +70,7 @@ pub(crate) enum Method {
     ReadIndex = 7,
     /// An operator's request for the leader.
     Admin = 8,
-    /// Who are you?
+    /// Introduce yourself.
     Probe = 9,
     /// Join this cluster.
     Invite = 10,
@@ -80,6 +93,16 @@ pub(crate) enum Method {
 }
 
 impl Method {
+    /// The connection that its calls take. Heartbeats are appends on that for what is urgent.
+    pub(crate) fn lane(self) -> Lane {
+        match self {
+            Self::Append => Lane::Log,
+            Self::Snapshot => Lane::Snapshot,
+            Self::Write | Self::Admin | Self::Operate | Self::Join => Lane::Forward,
+            _ => Lane::Control,
+        }
+    }
+
     /// Whether it has this node, or the cluster, do what an operator wants. Raft's own calls and questions are taken
     /// from nodes that this one does not know yet, too: it may lag behind in the membership.
     pub(crate) fn is_order(self) -> bool {
@@ -95,7 +118,7 @@ impl Method {
     }
 }
 
-/// The first thing a caller says. It and its answer have named fields, as no version is settled yet.
+/// The first message of a caller. It and its answer have named fields, as no version is settled yet.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Hello {
     /// Oldest protocol version it speaks.
@@ -106,9 +129,9 @@ pub(crate) struct Hello {
     pub(crate) cluster: Option<Uuid>,
     /// Who it is.
     pub(crate) from: u64,
-    /// Whom it believes to call; `None` if it only knows an address.
+    /// The node that it means to call; `None` if it only knows an address.
     pub(crate) to: Option<u64>,
-    /// It only wants to get to know the other: the clusters may differ.
+    /// It only asks who the other is: the clusters may differ.
     pub(crate) introduction: bool,
     /// The highest feature level to which it agrees.
     pub(crate) level: Level,
@@ -238,10 +261,7 @@ impl Append {
 
     /// Reads the entries.
     pub(crate) fn into_request(self) -> Result<AppendEntriesRequest<TypeConfig>, WireError> {
-        let Self {
-            head,
-            entries: mut body,
-        } = self;
+        let (head, mut body) = (self.head, self.entries);
         let mut entries = Vec::with_capacity((head.entries as usize).min(4096));
         for _ in 0..head.entries {
             let entry: WireEntry = wire::decode(&take(&mut body)?)?;
@@ -275,7 +295,7 @@ pub(crate) enum AppendReply {
     Flushed(Option<WireLogId>),
     /// The entry before the first one is not what this log has.
     Conflict(WireLogId),
-    /// Another node leads, or wants to.
+    /// Another node leads, or is a candidate.
     HigherVote(WireVote),
 }
 
@@ -304,57 +324,30 @@ pub(crate) struct TransferCall {
     pub(crate) last: Option<WireLogId>,
 }
 
-/// The answer to a transfer: why not, as text.
+/// A part of a snapshot. The first one has no data and asks where to begin: the receiver may hold a part from an
+/// earlier transfer. The last one has no data either, and is at the end: install it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) enum TransferReply {
-    /// An election follows, if this node is the one meant.
-    Accepted,
-    /// The vote has changed since.
-    VoteChanged {
-        expected: WireVote,
-        actual: WireVote,
-    },
-    /// The log is not as far on disk.
-    LogNotFlushed {
-        expected: Option<WireLogId>,
-        actual: Option<WireLogId>,
-    },
-}
-
-/// Sending a snapshot: its head, its bytes, its end.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) enum SnapshotCall {
-    /// A snapshot follows. The transfer is named by the sender. The receiver may hold a part of this
-    /// snapshot from a transfer before.
-    Begin {
-        transfer: u64,
-        vote: WireVote,
-        meta: WireSnapshotMeta,
-        bytes: u64,
-    },
-    /// The bytes from `offset` on.
-    Chunk {
-        transfer: u64,
-        offset: u64,
-        data: Blob,
-    },
-    /// All was sent: install it.
-    Finish { transfer: u64 },
+pub(crate) struct SnapshotCall {
+    pub(crate) vote: WireVote,
+    pub(crate) meta: WireSnapshotMeta,
+    /// Of the whole snapshot.
+    pub(crate) bytes: u64,
+    /// Where the data belongs.
+    pub(crate) offset: u64,
+    pub(crate) data: Blob,
 }
 
 /// The answer to a part of a snapshot.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum SnapshotReply {
-    /// Go on.
-    Continue,
+    /// Go on at this byte: what is before it has arrived.
+    From { offset: u64 },
     /// Installed, or refused by a higher vote; the vote now.
     Done(WireVote),
-    /// It arrived whole, but is damaged or another cluster's; nothing was changed.
-    Refused { reason: String },
-    /// Go on at this byte: what is before it arrived by an earlier transfer.
-    From { offset: u64 },
-    /// This node cannot take it for now: it has no room, or its storage has failed.
-    NotNow { reason: String },
+    /// It arrived whole, but is damaged or another cluster's; nothing was changed. Why, as text.
+    Refused(String),
+    /// This node cannot take it for now: it has no room, or its storage has failed. Why, as text.
+    NotNow(String),
 }
 
 /// A write on its way to the leader.
@@ -372,46 +365,31 @@ pub(crate) struct WriteCall {
     pub(crate) destination: Destination,
 }
 
-/// Why a write is not known to be committed. One that is committed has no answer: the node that has sent it
-/// sees it in the log.
+/// Why a write is not known to be committed, mostly with the reason as text. One that is committed has no answer: the
+/// node that has sent it sees it in the log.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum WriteReply {
     /// Not done, and it never will be by this call.
     NotLeader,
     /// It may or may not be committed.
-    Unknown { reason: String },
+    Unknown(String),
     /// Not done, and it never will be by this call, since the node that was asked cannot.
-    Rejected { reason: String },
+    Rejected(String),
     /// Not done: the disks have no room for it.
-    NoSpace { reason: String },
+    NoSpace(String),
     /// Not done: too many writes wait already.
-    Busy { reason: String },
+    Busy(String),
     /// Not done, and no leader of this cluster will: its record has more bytes than it takes.
     TooLarge { bytes: u64, bytes_max: u64 },
 }
 
-/// How far a read must be.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) enum ReadIndexReply {
-    /// This node was the leader when asked; all that was acknowledged before is up to here.
-    At { index: u64 },
-    /// Ask another.
-    NotLeader,
-    /// No quorum confirmed the leader.
-    Unconfirmed { reason: String },
-}
-
-/// How far a leader has committed. Whether it led still, the node that asks finds out from the voters.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) enum ReadPointReply {
-    /// It leads by this vote, as far as it knows. A quorum of each of these sets of voters has to show it.
-    Leading {
-        vote: WireVote,
-        index: u64,
-        voters: Vec<BTreeSet<u64>>,
-    },
-    /// It does not lead, or has committed nothing of its own yet.
-    Unknown,
+/// How far a read must be: a leader has committed as far as `index`, if a quorum of each of these sets of voters shows
+/// the vote by which it leads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct CommitPoint {
+    pub(crate) vote: WireVote,
+    pub(crate) index: u64,
+    pub(crate) voters: Vec<BTreeSet<u64>>,
 }
 
 /// Who a node is.
@@ -433,17 +411,6 @@ pub(crate) struct Introduction {
     pub(crate) level: Level,
 }
 
-/// An invitation of a node that has no data yet.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Invitation {
-    /// The cluster.
-    pub(crate) cluster: Uuid,
-    /// Which of its histories.
-    pub(crate) epoch: u64,
-    /// The node that is meant.
-    pub(crate) node: u64,
-}
-
 /// A node that has no data asks to be let in.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct JoinCall {
@@ -451,16 +418,16 @@ pub(crate) struct JoinCall {
     pub(crate) node: u64,
     /// What shows that it may.
     pub(crate) token: String,
-    /// What tells it from others with the same token.
+    /// Distinguishes it from others with the same token.
     pub(crate) nonce: Uuid,
-    /// What it says of itself.
-    pub(crate) told: Member,
+    /// Its own description.
+    pub(crate) member: Member,
 }
 
 /// The token is shown to no one.
 impl std::fmt::Debug for JoinCall {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "JoinCall of node {} ({})", self.node, self.told)
+        write!(f, "JoinCall of node {} ({})", self.node, self.member)
     }
 }
 
@@ -496,6 +463,7 @@ pub(super) mod samples {
 mod tests {
     use std::fmt::Debug;
 
+    use placement_raft_store::Identity;
     use serde::de::DeserializeOwned;
 
     use super::*;
@@ -565,79 +533,54 @@ mod tests {
                 admin: String::new(),
                 level: Level(2),
             }]);
-            check(&[
-                TransferReply::Accepted,
-                TransferReply::VoteChanged {
-                    expected: vote,
-                    actual: vote,
-                },
-                TransferReply::LogNotFlushed {
-                    expected: last,
-                    actual: None,
-                },
-            ]);
             check(&[AppendReply::Flushed(last), AppendReply::Conflict(id)]);
         }
         check(&[samples::welcome()]);
-        check(&[
-            ReadPointReply::Leading {
-                vote,
-                index: 7,
-                voters: vec![BTreeSet::from([1, 2, 3])],
-            },
-            ReadPointReply::Unknown,
-        ]);
+        let point = CommitPoint {
+            vote,
+            index: 7,
+            voters: vec![BTreeSet::from([1, 2, 3])],
+        };
+        check(&[Some(point), None]);
         check(&[Failure {
             message: "why".to_owned(),
             unreadable: true,
             removed: true,
         }]);
         check(&[AppendReply::HigherVote(vote)]);
-        check(&[
-            SnapshotCall::Begin {
-                transfer: 1,
-                vote,
-                meta: WireSnapshotMeta::default(),
-                bytes: 4,
-            },
-            SnapshotCall::Chunk {
-                transfer: 1,
-                offset: 0,
-                data: Blob(Bytes::from_static(&[0, 1, 200, 255])),
-            },
-            SnapshotCall::Finish { transfer: 1 },
-        ]);
+        check(&[SnapshotCall {
+            vote,
+            meta: WireSnapshotMeta::default(),
+            bytes: 4,
+            offset: 0,
+            data: Blob(Bytes::from_static(&[0, 1, 200, 255])),
+        }]);
         let reason = || "why".to_owned();
         check(&[
-            SnapshotReply::Continue,
-            SnapshotReply::Done(vote),
-            SnapshotReply::Refused { reason: reason() },
             SnapshotReply::From { offset: 4 },
-            SnapshotReply::NotNow { reason: reason() },
+            SnapshotReply::Done(vote),
+            SnapshotReply::Refused(reason()),
+            SnapshotReply::NotNow(reason()),
         ]);
         check(&[
             WriteReply::NotLeader,
-            WriteReply::Unknown { reason: reason() },
-            WriteReply::Rejected { reason: reason() },
-            WriteReply::NoSpace { reason: reason() },
-            WriteReply::Busy { reason: reason() },
+            WriteReply::Unknown(reason()),
+            WriteReply::Rejected(reason()),
+            WriteReply::NoSpace(reason()),
+            WriteReply::Busy(reason()),
             WriteReply::TooLarge {
                 bytes: 2,
                 bytes_max: 1,
             },
         ]);
-        check(&[
-            ReadIndexReply::NotLeader,
-            ReadIndexReply::At { index: 1 },
-            ReadIndexReply::Unconfirmed { reason: reason() },
-        ]);
+        check(&[Ok(1), Err(reason())]);
         check(&[JoinCall {
             node: 4,
             token: "secret".to_owned(),
             nonce: Uuid::from_u128(9),
-            told: Member::default(),
+            member: Member::default(),
         }]);
-        check(&[Invitation {
+        check(&[Identity {
             cluster: Uuid::from_u128(7),
             epoch: 1,
             node: 4,

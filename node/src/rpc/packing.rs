@@ -14,9 +14,9 @@ use super::frame::{FRAME_BYTES_MAX, Frame, Kind, invalid, numbered};
 
 /// Shorter bodies hold nothing that repeats.
 const WORTHWHILE_BYTES: usize = 256;
-/// What stands before what is packed: the kind of the message, and how many bytes its body has.
+/// The head of a packed message: the kind of the message, and how many bytes its body has.
 const HEAD: usize = 1 + 4;
-/// A byte of LZ4 stands for so many at most: what claims more is no message, and gets no memory.
+/// A byte of LZ4 stands for so many at most: a message that claims more is invalid, and gets no memory.
 const RATIO_MAX: usize = 255;
 
 /// The message as it goes out where both sides pack: packed if that makes it shorter by an eighth.
@@ -63,9 +63,9 @@ pub(super) fn unpack(mut frame: Frame) -> io::Result<Frame> {
 /// Bytes of the messages to one node.
 #[derive(Debug, Default)]
 pub(crate) struct Sent {
-    /// As they are.
+    /// Before packing.
     plain: AtomicU64,
-    /// As they went out.
+    /// As sent.
     packed: AtomicU64,
 }
 
@@ -76,7 +76,7 @@ impl Sent {
         self.packed.fetch_add(packed as u64, Ordering::Relaxed);
     }
 
-    /// What it came to: as they are, and as they went out.
+    /// Both sums: before packing, and as sent.
     pub(crate) fn bytes(&self) -> (u64, u64) {
         let [plain, packed] = [&self.plain, &self.packed].map(|one| one.load(Ordering::Relaxed));
         (plain, packed)

@@ -13,9 +13,9 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use super::channel::{CallError, Channel, Extras, Lane};
+use super::channel::{CallError, Channel, Extras};
 use super::damage::Damage;
-use super::message::{Hello, Method, VERSIONS};
+use super::message::{Hello, Lane, Method, VERSIONS};
 use super::packing::Traffic;
 use super::round_trips::RoundTrips;
 use crate::tasks::Tasks;
@@ -24,7 +24,7 @@ use crate::tls::Link;
 /// Makes and keeps connections to other nodes.
 pub(crate) struct Peers {
     link: Link,
-    me: u64,
+    pub(super) me: u64,
     cluster: OnceLock<Uuid>,
     connect: Duration,
     silence: Duration,
@@ -46,7 +46,7 @@ pub(crate) struct Peers {
     /// What came in damaged, on connections that either side has made.
     pub(crate) damage: Arc<Damage>,
     /// The region in which this node stands.
-    region: String,
+    pub(crate) region: String,
 }
 
 /// A connection, or the attempt to make it: one for a crowd of callers, which goes on when any of them gives up.
@@ -64,6 +64,7 @@ impl Peers {
     pub(crate) fn new(
         link: Link,
         me: u64,
+        region: String,
         connect: Duration,
         silence: Duration,
         tasks: Tasks,
@@ -83,18 +84,8 @@ impl Peers {
             round_trips: Arc::default(),
             traffic: Traffic::default(),
             damage: Arc::default(),
-            region: String::new(),
+            region,
         }
-    }
-
-    /// The same as a node of a region, which packs what it sends to some.
-    pub(crate) fn of_region(self, region: String) -> Self {
-        Self { region, ..self }
-    }
-
-    /// The region in which this node stands.
-    pub(crate) fn region(&self) -> &str {
-        &self.region
     }
 
     /// From now on this node calls as a member of `cluster`.
@@ -215,13 +206,13 @@ impl Peers {
     /// One typed call to a node of this cluster.
     pub(crate) async fn call<Q: Serialize + Sync, A: DeserializeOwned>(
         self: &Arc<Self>,
-        (to, address): (u64, &str),
-        lane: Lane,
+        to: u64,
+        address: &str,
         method: Method,
         question: &Q,
         deadline: Duration,
     ) -> Result<A, CallError> {
-        let channel = self.channel(to, address, lane).await?;
+        let channel = self.channel(to, address, method.lane()).await?;
         channel.ask(method, question, deadline).await
     }
 
@@ -350,6 +341,7 @@ mod tests {
         let peers = Peers::new(
             Link::new(net.clone(), None),
             1,
+            String::new(),
             PATIENCE,
             PATIENCE,
             tasks.clone(),
@@ -369,7 +361,7 @@ mod tests {
             assert!(matches!(other.await, Err(CallError::NotSent(_))));
         }
         assert!(lost.borrow().contains(&2));
-        // What has failed is tried again, and another address at once.
+        // A failed connection is tried again, and another address at once.
         let again = peers.channel(2, "two:1", Lane::Log).now_or_never();
         let elsewhere = peers.channel(2, "two:2", Lane::Log).now_or_never();
         assert!(again.is_none() && elsewhere.is_none());

@@ -15,8 +15,7 @@ use openraft::errors::{
 use openraft::network::{RPCOption, RPCTypes, RaftNetworkFactory, RaftNetworkV2};
 use openraft::raft::{
     AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, StreamAppendError,
-    StreamAppendResult, TransferLeaderError, TransferLeaderRequest, TransferLeaderResponse,
-    VoteRequest, VoteResponse,
+    StreamAppendResult, TransferLeaderRequest, TransferLeaderResponse, VoteRequest, VoteResponse,
 };
 use placement_raft_store::wire::{self, WireLogId};
 use placement_raft_store::{
@@ -26,11 +25,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::channel::{Answer, CallError, Channel, Lane};
+use super::channel::{Answer, CallError, Channel};
 use super::log_throttle::LogThrottle;
 use super::message::{
-    AppendReply, Method, SnapshotCall, SnapshotReply, TransferCall, TransferReply, VoteCall,
-    VoteReply, encode_append,
+    AppendReply, Lane, Method, SnapshotCall, SnapshotReply, TransferCall, VoteCall, VoteReply,
+    encode_append,
 };
 use super::peers::Peers;
 use super::snapshots::{Sending, Unsent};
@@ -43,7 +42,7 @@ const APPENDS_FAR_MAX: usize = 512;
 const APPENDS_PAUSE: Duration = Duration::from_millis(2);
 /// Bytes of appends from which on no further ones are sent before an answer comes.
 const APPENDS_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// What the slowest link carries that a cluster is run on: 4 Mbit/s.
+/// The rate of the slowest link that a cluster is run on: 4 Mbit/s.
 const SLOWEST_BYTES_PER_S: f64 = 512.0 * 1024.0;
 
 /// How long a message of so many bytes may be on its way over the slowest link that a cluster is run on.
@@ -68,7 +67,6 @@ pub(crate) struct Limits {
 /// Makes [`Network`]s.
 #[derive(Clone)]
 pub(crate) struct Networks {
-    me: u64,
     peers: Arc<Peers>,
     limits: Limits,
     sending: Arc<Sending>,
@@ -92,9 +90,8 @@ impl RaftNetworkFactory<TypeConfig> for Networks {
 }
 
 impl Networks {
-    pub(crate) fn new(me: u64, peers: Arc<Peers>, limits: Limits, sending: Arc<Sending>) -> Self {
+    pub(crate) fn new(peers: Arc<Peers>, limits: Limits, sending: Arc<Sending>) -> Self {
         Self {
-            me,
             peers,
             limits,
             sending,
@@ -147,7 +144,7 @@ impl Network {
             }
             CallError::Timeout(timeout) => RPCError::Timeout(Timeout {
                 action,
-                id: self.shared.me,
+                id: self.shared.peers.me,
                 target: self.target,
                 timeout,
             }),
@@ -159,14 +156,21 @@ impl Network {
 
     async fn call<Q: Serialize + Sync, A: DeserializeOwned>(
         &self,
-        lane: Lane,
         (method, action): (Method, RPCTypes),
         question: &Q,
         deadline: Duration,
     ) -> RpcResult<A> {
-        let to = (self.target, &*self.address());
-        let answer = self.shared.peers.call(to, lane, method, question, deadline);
+        let address = self.address();
+        let answer = (self.shared.peers).call(self.target, &address, method, question, deadline);
         answer.await.map_err(|error| self.error(action, error))
+    }
+
+    /// A connection for calls of one kind.
+    async fn channel(&self, lane: Lane) -> Result<Channel, CallError> {
+        let address = self.address();
+        (self.shared.peers)
+            .channel(self.target, &address, lane)
+            .await
     }
 
     /// One append that is not part of a stream.
@@ -176,11 +180,7 @@ impl Network {
         deadline: Duration,
     ) -> RpcResult<StreamAppendResult<TypeConfig>> {
         let call = async {
-            let channel = self
-                .shared
-                .peers
-                .channel(self.target, &self.address(), self.lane)
-                .await?;
+            let channel = self.channel(self.lane).await?;
             let (body, _) = encode_append(
                 channel.records(),
                 request,
@@ -219,8 +219,7 @@ impl Network {
             transfer: rpc.leadership_transfer,
         };
         let what = (method, RPCTypes::Vote);
-        let asked = self.call(Lane::Control, what, &call, option.soft_ttl());
-        let reply: VoteReply = asked.await?;
+        let reply: VoteReply = self.call(what, &call, option.soft_ttl()).await?;
         Ok(VoteResponse {
             vote: reply.vote.into(),
             vote_granted: reply.granted,
@@ -234,26 +233,15 @@ impl Network {
         snapshot: Snapshot,
     ) -> Result<SnapshotResponse<TypeConfig>, StreamingError<TypeConfig>> {
         // First of all: a snapshot for a node that is away would be written for no one.
-        let address = self.address();
-        let reached = self
-            .shared
-            .peers
-            .channel(self.target, &address, Lane::Snapshot);
-        (reached.await).map_err(|error| self.error(RPCTypes::InstallSnapshot, error))?;
-        let Limits {
-            snapshot_chunk_bytes,
-            snapshot_chunk_deadline,
-            ..
-        } = self.shared.limits;
+        let reached = self.channel(Lane::Snapshot).await;
+        reached.map_err(|error| self.error(RPCTypes::InstallSnapshot, error))?;
+        let limits = self.shared.limits;
         let what = (Method::Snapshot, RPCTypes::InstallSnapshot);
         let call = |call: SnapshotCall| -> BoxFuture<'_, RpcResult<SnapshotReply>> {
-            Box::pin(async move {
-                self.call(Lane::Snapshot, what, &call, snapshot_chunk_deadline)
-                    .await
-            })
+            Box::pin(async move { self.call(what, &call, limits.snapshot_chunk_deadline).await })
         };
-        let sending = &self.shared.sending;
-        let sent = sending.send(self.target, vote, &snapshot, snapshot_chunk_bytes, call);
+        let (sending, bytes) = (&self.shared.sending, limits.snapshot_chunk_bytes);
+        let sent = sending.send(self.target, vote, &snapshot, bytes, call);
         match sent.await {
             Ok(vote) => Ok(SnapshotResponse::new(vote)),
             Err(Unsent::Call(error)) => Err(error.into()),
@@ -306,15 +294,10 @@ impl RaftNetworkV2<TypeConfig> for Network {
             // There and back for TCP, twice for TLS, and once for the hello.
             let way = self.shared.peers.round_trips.to(self.target);
             let greetings = way.map_or(Duration::ZERO, |way| way.mean * 4);
-            let channel = timeout(
-                option.soft_ttl() + greetings,
-                self.shared
-                    .peers
-                    .channel(self.target, &self.address(), self.lane),
-            )
-            .await
-            .unwrap_or_else(|_| Err(CallError::NotSent("cannot connect in time".to_owned())))
-            .map_err(|error| self.error(RPCTypes::AppendEntries, error))?;
+            let connected = timeout(option.soft_ttl() + greetings, self.channel(self.lane))
+                .await
+                .unwrap_or_else(|_| Err(CallError::NotSent("cannot connect in time".to_owned())));
+            let channel = connected.map_err(|error| self.error(RPCTypes::AppendEntries, error))?;
             let appends = Appends {
                 network: self,
                 stream: StreamNumber {
@@ -385,23 +368,9 @@ impl RaftNetworkV2<TypeConfig> for Network {
             last: req.last_log_id().map(WireLogId::from),
         };
         let what = (Method::TransferLeader, RPCTypes::TransferLeader);
-        let asked = self.call(Lane::Control, what, &call, option.soft_ttl());
-        let reply: TransferReply = asked.await?;
-        Ok(match reply {
-            TransferReply::Accepted => Ok(()),
-            TransferReply::VoteChanged { expected, actual } => {
-                Err(TransferLeaderError::VoteChanged {
-                    expected: expected.into(),
-                    actual: actual.into(),
-                })
-            }
-            TransferReply::LogNotFlushed { expected, actual } => {
-                Err(TransferLeaderError::LogNotFlushed {
-                    expected: expected.map(LogId::from),
-                    actual: actual.map(LogId::from),
-                })
-            }
-        })
+        // openraft only logs a refusal, and so it takes it for an error of the call.
+        let accepted: () = self.call(what, &call, option.soft_ttl()).await?;
+        Ok(Ok(accepted))
     }
 }
 

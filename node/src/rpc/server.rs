@@ -11,7 +11,6 @@ use bytes::{Buf, Bytes, BytesMut};
 use futures::future::{AbortHandle, Abortable, BoxFuture};
 use openraft::raft::AppendEntriesRequest;
 use parking_lot::Mutex;
-use placement_model::Level;
 use placement_model::types::Timestamp;
 use placement_raft_store::coverage::RarePath;
 use placement_raft_store::wire::{self, RecordVersion, WireError};
@@ -32,7 +31,7 @@ use crate::tasks::Tasks;
 use crate::tls::{Admitted, Gate, Refused, Shown};
 use placement_api::net::{BoxStream, Listener};
 
-/// How long an unauthenticated peer may take to say hello.
+/// How long an unauthenticated peer may take for its hello.
 const HELLO: Duration = Duration::from_secs(5);
 /// A connection on which nothing arrives for this long is dropped; callers ping more often.
 const IDLE_MAX: Duration = Duration::from_secs(60);
@@ -67,19 +66,15 @@ impl StreamedAppend {
 
     /// Reads it. `None` ends the stream: what cannot be read has been answered.
     pub(crate) async fn read(self) -> Option<(AppendEntriesRequest<TypeConfig>, Reply)> {
-        let Self {
-            append,
-            reply,
-            connection,
-        } = self;
+        let append = self.append;
         let read = match append.entries_bytes() > runtime::limits().read_inline {
             true => runtime::blocking(|| append.into_request()).await,
             false => append.into_request(),
         };
         match read {
-            Ok(request) => Some((request, reply)),
+            Ok(request) => Some((request, self.reply)),
             Err(error) => {
-                connection.unreadable(error, reply);
+                self.connection.unreadable(error, self.reply);
                 None
             }
         }
@@ -126,7 +121,7 @@ impl Connection {
     }
 }
 
-/// Where the answer to one call goes. Dropped unanswered, it says so to the caller.
+/// Where the answer to one call goes. Dropped unanswered, it answers the caller that the call was given up.
 pub(crate) struct Reply {
     /// The version of the records of its connection.
     pub(crate) records: RecordVersion,
@@ -174,30 +169,14 @@ impl Drop for Reply {
 pub(crate) struct Caller {
     /// Its number.
     pub(crate) node: u64,
-    /// The version of the protocol on its connection.
-    pub(crate) protocol: u16,
-}
-
-impl Caller {
     /// The version of the records on its connection.
-    pub(crate) fn records(self) -> RecordVersion {
-        message::records(self.protocol)
-    }
+    pub(crate) records: RecordVersion,
 }
 
 /// What a node does when it is called.
 pub(crate) trait Handler: Send + Sync + 'static {
-    /// Whether a caller is welcome; if not, why, as text.
-    fn greet(&self, hello: &Hello) -> Result<(), Denied>;
-
-    /// This node's number.
-    fn node(&self) -> u64;
-
-    /// The highest feature level to which this node agrees.
-    fn level(&self) -> Level;
-
-    /// The region in which this node stands.
-    fn region(&self) -> &str;
+    /// Welcomes a caller to this version of the protocol.
+    fn greet(&self, hello: &Hello, version: u16) -> Result<Welcome, Denied>;
 
     /// Whether a node that was welcome may call this now; if not, why. A connection may outlive what its node was.
     fn admits(&self, from: u64, method: Method) -> Result<(), Denied>;
@@ -302,15 +281,18 @@ impl Reception {
             return Ok(());
         };
         drop(permit);
-        if met.hello.introduction {
+        let from = met.hello.from;
+        let served = if met.hello.introduction {
             let permit = self.introductions.permit();
             let served = permit.run_until_cancelled(self.serve(met));
             timeout(INTRODUCTION, served).await?
         } else {
             let permit = self.members.permit();
             permit.run_until_cancelled(self.serve(met)).await
-        }
-        .ok_or_else(crowded)?
+        };
+        served
+            .ok_or_else(crowded)?
+            .inspect_err(|error| self.damage.note(from, error))
     }
 
     /// Secures a connection and answers its hello; `None` if it is refused.
@@ -355,15 +337,14 @@ impl Reception {
 
     /// Welcomes a node, with the version that is spoken.
     fn greet(&self, hello: &Hello, shown: Option<Shown>) -> Result<Welcome, Denied> {
-        let node = self.handler.node();
         if shown.is_some_and(|shown| !shown.is_of_node(hello.from)) {
             let reason = format!("the certificate is not that of node {}", hello.from);
-            return Err(Denied::Stranger(reason));
+            return Err(Denied::Refused(reason));
         }
         let version = hello.newest.min(*VERSIONS.end());
         if version < *VERSIONS.start() || version < hello.oldest {
-            return Err(Denied::Stranger(format!(
-                "node {} speaks versions {} to {} of the protocol, node {node} speaks {} to {}: upgrade one \
+            return Err(Denied::Refused(format!(
+                "node {} speaks versions {} to {} of the protocol, this node speaks {} to {}: upgrade one \
                  step at a time",
                 hello.from,
                 hello.oldest,
@@ -372,31 +353,13 @@ impl Reception {
                 VERSIONS.end()
             )));
         }
-        self.handler.greet(hello)?;
-        Ok(Welcome {
-            version,
-            node,
-            level: self.handler.level(),
-            region: self.handler.region().to_owned(),
-        })
+        self.handler.greet(hello, version)
     }
 
     /// Answers the calls of one connection until it ends.
-    async fn serve(&self, met: Met) -> io::Result<()> {
-        let from = met.hello.from;
-        let served = self.serve_calls(met).await;
-        served.inspect_err(|error| self.damage.note(from, error))
-    }
-
-    async fn serve_calls(&self, met: Met) -> io::Result<()> {
-        let Met {
-            stream,
-            mut buffer,
-            hello,
-            version,
-        } = met;
-        let is_introduction = hello.introduction;
-        let (mut read, write) = tokio::io::split(stream);
+    async fn serve(&self, mut met: Met) -> io::Result<()> {
+        let is_introduction = met.hello.introduction;
+        let (mut read, write) = tokio::io::split(met.stream);
         let (outbox, queued) = outbox();
         let piece_bytes = message::piece_bytes(is_introduction);
         let (stopped, written) = (CancellationToken::new(), CancellationToken::new());
@@ -411,8 +374,8 @@ impl Reception {
         let mut calls = Calls {
             connection: Arc::new(Connection {
                 caller: Caller {
-                    node: hello.from,
-                    protocol: version,
+                    node: met.hello.from,
+                    records: message::records(met.version),
                 },
                 is_introduction,
                 handler: self.handler.clone(),
@@ -432,7 +395,7 @@ impl Reception {
         let begun = Instant::now();
         let (mut alive, mut has_called) = (begun, false);
         loop {
-            while let Some(message) = joiner.next(&mut buffer)? {
+            while let Some(message) = joiner.next(&mut met.buffer)? {
                 has_called |= message.kind == Kind::Request;
                 calls.take(message).await?;
             }
@@ -440,14 +403,14 @@ impl Reception {
                 true => HELLO.saturating_sub(begun.elapsed()),
                 false => IDLE_MAX.saturating_sub(alive.elapsed()),
             };
-            let more = end.run_until_cancelled(read_some(&mut read, &mut buffer));
+            let more = end.run_until_cancelled(read_some(&mut read, &mut met.buffer));
             let Some(true) = timeout(patience, more).await?.transpose()? else {
                 break;
             };
             alive = Instant::now();
         }
         drop(calls);
-        // What is answered already still goes out, if the caller reads it.
+        // Answers that are queued still go out, if the caller reads them.
         let _ = timeout(HELLO, all_written.cancelled()).await;
         drop(stop);
         Ok(())
@@ -515,8 +478,8 @@ impl Calls {
         };
         while self.outbox.waiting_bytes() > bytes_max {
             if begun.elapsed() > IDLE_MAX {
-                let words = "the caller does not read its answers";
-                return Err(io::Error::new(io::ErrorKind::TimedOut, words));
+                let reason = "the caller does not read its answers";
+                return Err(io::Error::new(io::ErrorKind::TimedOut, reason));
             }
             sleep(ANSWERS_PAUSE).await;
         }
@@ -524,15 +487,9 @@ impl Calls {
     }
 
     async fn request(&mut self, call: u64, mut body: Bytes) -> io::Result<()> {
-        let Connection {
-            caller,
-            is_introduction,
-            handler,
-            ..
-        } = &*self.connection;
-        let caller = *caller;
+        let (caller, handler) = (self.connection.caller, &self.connection.handler);
         let reply = Reply {
-            records: caller.records(),
+            records: caller.records,
             call,
             outbox: Some(self.outbox.clone()),
         };
@@ -541,7 +498,7 @@ impl Calls {
             reply.send(Err(Denied::UnknownMethod(number)));
             return Ok(());
         };
-        if *is_introduction {
+        if self.connection.is_introduction {
             if !method.is_introduction() {
                 let denied = Denied::Misused("this call is for members of one cluster");
                 reply.send(Err(denied));
@@ -626,7 +583,7 @@ mod tests {
     use placement_api::net::{Net, TokioNet};
 
     const PATIENCE: Duration = Duration::from_secs(10);
-    /// A write of which the caller sees by itself what becomes of it.
+    /// A write whose outcome the caller sees by itself.
     const SEEN: &[u8] = b"seen";
 
     /// A node that takes all entries that it can read, and answers no write.
@@ -647,16 +604,8 @@ mod tests {
     }
 
     impl Handler for Follower {
-        fn region(&self) -> &str {
-            ""
-        }
-
-        fn greet(&self, _: &Hello) -> Result<(), Denied> {
-            Ok(())
-        }
-
-        fn node(&self) -> u64 {
-            2
+        fn greet(&self, _: &Hello, _: u16) -> Result<Welcome, Denied> {
+            Ok(welcome())
         }
 
         fn admits(&self, from: u64, method: Method) -> Result<(), Denied> {
@@ -671,10 +620,6 @@ mod tests {
                 }),
                 false => Ok(()),
             }
-        }
-
-        fn level(&self) -> Level {
-            Level::FIRST
         }
 
         fn clock(&self) -> Timestamp {
@@ -757,7 +702,7 @@ mod tests {
         opened.unwrap().0
     }
 
-    /// What is sent ends the connection, or is answered; nothing panics, which would be seen here.
+    /// Sends these bytes: the connection ends, or they are answered. A panic would fail the test.
     async fn sent(bytes: &[u8], welcomed_first: bool) {
         let tasks = Tasks::here();
         let follower: Arc<Follower> = Arc::default();
@@ -989,7 +934,7 @@ mod tests {
         Channel::open(stream, &hello, PATIENCE, Extras::default(), &tasks)
             .await
             .unwrap();
-        // What an unauthenticated peer sends is short.
+        // An unauthenticated peer may send short frames only.
         let mut peer = TokioNet.connect(&address).await.unwrap();
         let length = (UNWELCOMED_BYTES_MAX as u32 + 1).to_be_bytes();
         peer.write_all(&length).await.unwrap();

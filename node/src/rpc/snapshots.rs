@@ -23,8 +23,8 @@ const KEEPS_WAITING: Duration = Duration::from_secs(30 * 60);
 const AGAIN_MIN: Duration = Duration::from_secs(2);
 const AGAIN_MAX: Duration = Duration::from_secs(60);
 
-/// What this node sends to others. What it has begun to send it goes on sending: no newer snapshot is
-/// built in the meantime, and the log that follows is kept.
+/// The snapshots that this node sends to others. It sends one to its end: in the meantime it builds no newer one, and
+/// keeps the log that follows.
 pub(crate) struct Sending {
     drafts: Drafts,
     room: Room,
@@ -100,47 +100,44 @@ impl Sending {
             bytes = file.length(),
             "a node is sent a snapshot"
         );
-        let transfer = runtime::random_u64();
-        let begin = SnapshotCall::Begin {
-            transfer,
+        let bytes = file.length();
+        let part = |offset, data: Vec<u8>| SnapshotCall {
             vote: (&vote).into(),
             meta: (&snapshot.meta).into(),
-            bytes: file.length(),
+            bytes,
+            offset,
+            data: Blob(data.into()),
         };
-        let mut reply = call(begin).await.map_err(Unsent::Call)?;
-        let mut offset = 0;
+        let mut reply = (call(part(0, Vec::new())).await).map_err(Unsent::Call)?;
+        if matches!(reply, SnapshotReply::From { offset: 1.. }) {
+            RarePath::SnapshotResumed.ran();
+        }
         let mut begun = Instant::now();
         loop {
-            match reply {
-                SnapshotReply::Continue => {}
-                SnapshotReply::From { offset: held } => {
-                    RarePath::SnapshotResumed.ran();
-                    offset = held;
-                }
+            let offset = match reply {
+                SnapshotReply::From { offset } => offset,
                 SnapshotReply::Done(vote) => {
                     self.targets.lock().remove(&to);
                     return Ok(vote.into());
                 }
-                SnapshotReply::NotNow { reason } => return Err(self.put_off(to, reason)),
-                SnapshotReply::Refused { reason } => {
+                SnapshotReply::NotNow(reason) => return Err(self.put_off(to, reason)),
+                SnapshotReply::Refused(reason) => {
                     return Err(self.look_at_own(to, reason).await);
                 }
-            }
-            if offset >= file.length() {
+            };
+            if offset >= bytes {
                 self.installing(to, true);
-                reply = call(SnapshotCall::Finish { transfer })
-                    .await
-                    .map_err(Unsent::Call)?;
+                reply = (call(part(bytes, Vec::new())).await).map_err(Unsent::Call)?;
                 self.installing(to, false);
-                if matches!(reply, SnapshotReply::Continue) {
+                if matches!(reply, SnapshotReply::From { .. }) {
                     return Err(Unsent::Again("it was not installed".to_owned()));
                 }
                 continue;
             }
             self.moved(to);
-            let rest = begun.elapsed();
+            let took = begun.elapsed();
             if offset > 0 {
-                self.rest(begun, rest, chunk_bytes).await;
+                self.rest(begun, took, chunk_bytes).await;
             }
             begun = Instant::now();
             let data = match read(&file, offset, chunk_bytes).await {
@@ -150,15 +147,7 @@ impl Sending {
                     return Err(self.look_at_own(to, reason).await);
                 }
             };
-            let length = data.len() as u64;
-            let data = Blob(data.into());
-            let chunk = SnapshotCall::Chunk {
-                transfer,
-                offset,
-                data,
-            };
-            reply = call(chunk).await.map_err(Unsent::Call)?;
-            offset += length;
+            reply = call(part(offset, data)).await.map_err(Unsent::Call)?;
         }
     }
 
@@ -359,39 +348,47 @@ mod tests {
     }
 
     fn offsets(calls: &[(Instant, SnapshotCall)]) -> Vec<u64> {
-        let offset = |(_, call): &(Instant, SnapshotCall)| match call {
-            SnapshotCall::Chunk { offset, .. } => Some(*offset),
-            _ => None,
-        };
-        calls.iter().filter_map(offset).collect()
+        let calls = calls.iter().map(|(_, call)| call);
+        let with_data = calls.filter(|call| !call.data.0.is_empty());
+        with_data.map(|call| call.offset).collect()
+    }
+
+    fn is_first(call: &SnapshotCall) -> bool {
+        call.offset == 0 && call.data.0.is_empty()
+    }
+
+    fn is_last(call: &SnapshotCall) -> bool {
+        call.offset == call.bytes
     }
 
     fn takes_all(call: &SnapshotCall) -> Option<SnapshotReply> {
-        Some(match call {
-            SnapshotCall::Finish { .. } => SnapshotReply::Done(WireVote {
+        Some(match is_last(call) {
+            true => SnapshotReply::Done(WireVote {
                 term: 1,
                 node: 1,
                 committed: true,
             }),
-            _ => SnapshotReply::Continue,
+            false => SnapshotReply::From {
+                offset: call.offset + call.data.0.len() as u64,
+            },
         })
     }
 
     #[tokio::test(start_paused = true)]
     async fn interrupted_transfer_resumes_where_it_ended() {
         let mut origin = Origin::new(0).await;
-        let until_30 = |call: &SnapshotCall| match call {
-            SnapshotCall::Chunk { offset: 30, .. } => None,
-            call => takes_all(call),
+        let until_30 = |call: &SnapshotCall| match call.offset {
+            30 => None,
+            _ => takes_all(call),
         };
         let (arrived, calls) = origin.send(Duration::ZERO, until_30).await;
         assert!(!arrived);
         assert_eq!(offsets(&calls), [0, 10, 20, 30]);
         assert_eq!(origin.sending.under_way(), Some(TO));
 
-        let from_30 = |call: &SnapshotCall| match call {
-            SnapshotCall::Begin { .. } => Some(SnapshotReply::From { offset: 30 }),
-            call => takes_all(call),
+        let from_30 = |call: &SnapshotCall| match is_first(call) {
+            true => Some(SnapshotReply::From { offset: 30 }),
+            false => takes_all(call),
         };
         let (arrived, calls) = origin.send(Duration::ZERO, from_30).await;
         assert!(arrived);
@@ -404,9 +401,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn stalled_transfer_keeps_nothing_waiting() {
         let mut origin = Origin::new(0).await;
-        let never = |call: &SnapshotCall| match call {
-            SnapshotCall::Chunk { offset: 30, .. } => None,
-            call => takes_all(call),
+        let never = |call: &SnapshotCall| match call.offset {
+            30 => None,
+            _ => takes_all(call),
         };
         origin.send(Duration::ZERO, never).await;
         tokio::time::sleep(STALLED).await;
@@ -426,7 +423,7 @@ mod tests {
         let snapshot = origin.snapshot().await;
         let call = |call: SnapshotCall| {
             async move {
-                if matches!(call, SnapshotCall::Finish { .. }) {
+                if is_last(&call) {
                     tokio::time::sleep(STALLED * 3).await;
                 }
                 takes_all(&call).ok_or(())
@@ -448,10 +445,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn node_without_room_is_asked_less_and_less_often() {
         let mut origin = Origin::new(0).await;
-        let no_room = |_: &SnapshotCall| {
-            let reason = "no room".to_owned();
-            Some(SnapshotReply::NotNow { reason })
-        };
+        let no_room = |_: &SnapshotCall| Some(SnapshotReply::NotNow("no room".to_owned()));
         let mut asked = Vec::new();
         for _ in 0..4 {
             let (arrived, calls) = origin.send(Duration::ZERO, no_room).await;
@@ -471,12 +465,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn refused_snapshot_is_built_again_if_it_is_bad() {
-        let refused = |call: &SnapshotCall| match call {
-            SnapshotCall::Finish { .. } => {
-                let reason = "it is damaged".to_owned();
-                Some(SnapshotReply::Refused { reason })
-            }
-            call => takes_all(call),
+        let refused = |call: &SnapshotCall| match is_last(call) {
+            true => Some(SnapshotReply::Refused("it is damaged".to_owned())),
+            false => takes_all(call),
         };
         let mut origin = Origin::new(0).await;
         let path = origin.file().await.path().to_owned();

@@ -1,4 +1,4 @@
-//! A socket of this machine, for those who may open its file.
+//! A Unix socket, for the processes that may open its file.
 
 use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind};
@@ -11,7 +11,7 @@ use tokio::net::{UnixListener, UnixStream};
 
 use placement_api::net::{BoxStream, Listener};
 
-/// Who comes by a file has no address but this machine's.
+/// A client of the socket has this machine's address.
 const HERE: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0));
 
 /// A socket that this process's user alone may open.

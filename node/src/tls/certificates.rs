@@ -34,7 +34,7 @@ pub(crate) enum Clients {
     May,
 }
 
-/// Certificate files that are of no use.
+/// Certificate files that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {reason}", file.display())]
 pub struct WrongFiles {
@@ -54,7 +54,7 @@ pub(super) struct Ends {
     pub(super) server: Arc<ServerConfig>,
     /// `None` if no authority vouches for the other end.
     pub(super) client: Option<Arc<ClientConfig>>,
-    /// When the first certificate of the chain ends, or the last authority; `None` if none says.
+    /// When the first certificate of the chain ends, or the last authority; `None` if that is not known.
     end: Option<SystemTime>,
 }
 
@@ -159,7 +159,7 @@ impl Certificates {
                 ),
                 Ok(false) => {}
                 Err(error) if last.as_ref() != Some(error) => {
-                    tracing::error!(%error, "changed certificates are of no use; those from before are in use");
+                    tracing::error!(%error, "changed certificates cannot be used; those from before stay in use");
                 }
                 Err(_) => {}
             }

@@ -39,7 +39,7 @@ pub enum NotSecured {
     /// A key can be read by others.
     #[error(transparent)]
     Exposed(#[from] Exposed),
-    /// A file is of no use.
+    /// A file cannot be used.
     #[error(transparent)]
     Files(#[from] WrongFiles),
 }

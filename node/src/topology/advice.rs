@@ -40,31 +40,24 @@ fn list(nodes: impl IntoIterator<Item = u64>) -> String {
     }
 }
 
-/// The list of the members that fit, and the words for one or for many.
-fn fitting<'a>(
-    members: &[Standing],
-    fits: fn(&Standing) -> bool,
-    [one, many]: [[&'a str; 2]; 2],
-) -> Option<(String, [&'a str; 2])> {
+/// The list of the members that fit.
+fn fitting(members: &[Standing], fits: fn(&Standing) -> bool) -> Option<String> {
     let fitting = members.iter().filter(|member| fits(member));
     let nodes: Vec<u64> = fitting.map(|member| member.node).collect();
-    let words = if nodes.len() == 1 { one } else { many };
-    (!nodes.is_empty()).then(|| (list(nodes), words))
+    (!nodes.is_empty()).then(|| list(nodes))
 }
 
 fn silent(members: &[Standing]) -> Option<String> {
-    let words = [["does", "it"], ["do", "them"]];
-    let (nodes, [does, it]) = fitting(members, |member| !member.is_heard, words)?;
+    let nodes = fitting(members, |member| !member.is_reachable)?;
     Some(format!(
-        "{nodes} {does} not answer: bring {it} back, or replace {it}"
+        "no answer from {nodes}: bring back or replace what is lost"
     ))
 }
 
 fn unnamed(members: &[Standing]) -> Option<String> {
-    let words = [["names", "is"], ["name", "are"]];
-    let (nodes, [names, is]) = fitting(members, |member| member.site.region.is_empty(), words)?;
+    let nodes = fitting(members, |member| member.site.region.is_empty())?;
     Some(format!(
-        "{nodes} {names} no region, and {is} taken to fail together: set [node] region there"
+        "no region is named for {nodes}: nodes without one count as failing together; set [node] region there"
     ))
 }
 
@@ -114,12 +107,12 @@ fn other_voters(members: &[Standing]) -> Option<String> {
 
 /// The voters of an odd number that take the fewest changes, no place having half of them.
 fn choose(members: &[Standing], extent: Extent) -> Option<BTreeSet<u64>> {
-    let heard: Vec<&Standing> = members.iter().filter(|member| member.is_heard).collect();
+    let reachable: Vec<&Standing> = members.iter().filter(|one| one.is_reachable).collect();
     let voters: BTreeSet<u64> = voters(members).map(|voter| voter.node).collect();
-    let sizes = (3..=VOTERS_MAX.min(heard.len())).step_by(2);
+    let sizes = (3..=VOTERS_MAX.min(reachable.len())).step_by(2);
     let chosen = sizes.filter_map(|size| {
         // A voter keeps its vote if it can.
-        let mut order = heard.clone();
+        let mut order = reachable.clone();
         order.sort_by_key(|member| (!member.is_voter, member.node));
         let mut at = BTreeMap::<FailureDomain, usize>::new();
         let mut chosen = BTreeSet::new();
@@ -153,8 +146,8 @@ fn lonely(members: &[Standing]) -> Option<String> {
             }),
     )?;
     Some(format!(
-        "one node alone answers in {alone}: without it clients there have to ask far away; a learner \
-         beside it costs no write anything"
+        "one node alone answers in {alone}: without it clients there have to ask far away; a second \
+         node there, as a learner, costs no write anything"
     ))
 }
 
@@ -194,7 +187,7 @@ fn other_leader(
         })
     };
     let now = total(leader)?;
-    let others = voters(members).filter(|voter| voter.is_heard && !voter.site.is_unknown());
+    let others = voters(members).filter(|voter| voter.is_reachable && !voter.site.is_unknown());
     let (best, _, site) = others
         .filter_map(|member| Some((total(member.node)?, member.node, &member.site)))
         .min()?;
@@ -223,20 +216,20 @@ mod tests {
     #[test]
     fn advice_names_nodes_to_promote_and_to_demote() {
         assert_eq!(advised(&["n/*", "s/*", "w/*"]), "");
-        let said = advised(&["n/*", "n/*", "s/*", "w/"]);
+        let advice = advised(&["n/*", "n/*", "s/*", "w/"]);
         assert!(
-            said.contains("region n") && said.contains("promote node 4, then demote node 2"),
-            "{said}"
+            advice.contains("region n") && advice.contains("promote node 4, then demote node 2"),
+            "{advice}"
         );
-        let said = advised(&["n/a*", "n/a*", "n/b*", "n/c"]);
-        assert!(said.contains("zone n/a"), "{said}");
-        assert!(said.contains("any one zone"), "{said}");
+        let advice = advised(&["n/a*", "n/a*", "n/b*", "n/c"]);
+        assert!(advice.contains("zone n/a"), "{advice}");
+        assert!(advice.contains("any one zone"), "{advice}");
     }
 
     #[test]
     fn two_regions_get_the_advice_of_a_third() {
-        let said = advised(&["n/*", "n/*", "s/*", "s/"]);
-        assert!(said.contains("a third region"), "{said}");
+        let advice = advised(&["n/*", "n/*", "s/*", "s/"]);
+        assert!(advice.contains("a third region"), "{advice}");
     }
 
     #[test]
@@ -268,15 +261,15 @@ mod tests {
             trips.note(one, other, Duration::from_millis(ms));
         }
         assert_eq!(other_leader(&members, &trips, 2, &[]), None);
-        let said = other_leader(&members, &trips, 3, &[]).unwrap();
-        assert!(said.contains("leader_preference = [\"s\"]"), "{said}");
+        let advice = other_leader(&members, &trips, 3, &[]).unwrap();
+        assert!(advice.contains("leader_preference = [\"s\"]"), "{advice}");
         // Where regions of clouds are configured, their writes count alone.
         let cloud = |region: &str| (format!("cloud of {region}"), region.to_owned());
         assert_eq!(other_leader(&members, &trips, 3, &[cloud("w")]), None);
-        let said = other_leader(&members, &trips, 3, &[cloud("n")]).unwrap();
-        assert!(said.contains("leader_preference = [\"n\"]"), "{said}");
+        let advice = other_leader(&members, &trips, 3, &[cloud("n")]).unwrap();
+        assert!(advice.contains("leader_preference = [\"n\"]"), "{advice}");
         assert_eq!(homeless(&members, &[cloud("n")]), None);
-        let said = homeless(&members, &[cloud("n"), cloud("x")]).unwrap();
-        assert!(said.contains("cloud of x (x)"), "{said}");
+        let advice = homeless(&members, &[cloud("n"), cloud("x")]).unwrap();
+        assert!(advice.contains("cloud of x (x)"), "{advice}");
     }
 }

@@ -43,23 +43,23 @@ impl RoundTrips {
 
 /// The voters that answer, and how many of them are a majority of all.
 pub(super) struct Voters {
-    heard: BTreeSet<u64>,
+    reachable: BTreeSet<u64>,
     majority: usize,
 }
 
 impl Voters {
     pub(super) fn of(members: &[Standing]) -> Self {
-        let heard = voters(members).filter(|voter| voter.is_heard);
+        let reachable = voters(members).filter(|voter| voter.is_reachable);
         Self {
-            heard: heard.map(|voter| voter.node).collect(),
+            reachable: reachable.map(|voter| voter.node).collect(),
             majority: voters(members).count() / 2 + 1,
         }
     }
 
     /// Of a linearizable read at `node`: it asks the leader and the nearest voters at once.
     pub(super) fn read(&self, trips: &RoundTrips, node: u64, leader: u64) -> Option<Duration> {
-        let others = &self.heard - &BTreeSet::from([node, leader]);
-        let are_there = self.heard.len() - others.len();
+        let others = &self.reachable - &BTreeSet::from([node, leader]);
+        let are_there = self.reachable.len() - others.len();
         let rest = self.majority.saturating_sub(are_there);
         let leader = trips.between(node, leader)?;
         Some(leader.max(trips.nearest(node, &others, rest)?))
@@ -67,7 +67,7 @@ impl Voters {
 
     /// Of a write that `node` is asked for: it goes to the leader, and from there to the nearest voters.
     pub(super) fn write(&self, trips: &RoundTrips, node: u64, leader: u64) -> Option<Duration> {
-        let others = &self.heard - &BTreeSet::from([leader]);
+        let others = &self.reachable - &BTreeSet::from([leader]);
         let commit = trips.nearest(leader, &others, self.majority.saturating_sub(1))?;
         Some(trips.between(node, leader)? + commit)
     }

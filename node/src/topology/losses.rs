@@ -17,7 +17,7 @@ pub(crate) struct Standing {
     pub(crate) site: Site,
     pub(crate) is_voter: bool,
     /// Whether it answers. One that does not is lost already.
-    pub(crate) is_heard: bool,
+    pub(crate) is_reachable: bool,
 }
 
 /// How much is lost at once.
@@ -73,7 +73,7 @@ pub(super) fn voters(members: &[Standing]) -> impl Iterator<Item = &Standing> {
 
 /// Whether a majority of the voters is left without `lost`.
 pub(super) fn has_quorum(members: &[Standing], lost: &BTreeSet<u64>) -> bool {
-    let is_left = |member: &&Standing| member.is_heard && !lost.contains(&member.node);
+    let is_left = |member: &&Standing| member.is_reachable && !lost.contains(&member.node);
     2 * voters(members).filter(is_left).count() > voters(members).count()
 }
 
@@ -84,8 +84,8 @@ pub(super) fn fatal(members: &[Standing], extent: Extent) -> BTreeSet<FailureDom
     ends.map(|(place, _)| place).collect()
 }
 
-/// The places whose loss a change of the members makes fatal, where `before` was as it is asked for; and whatever
-/// such place a removal adds to others, as that is no step on the way there.
+/// The places whose loss a change of the members makes fatal, where `before` survived what was asked for; and each such
+/// place that a removal adds to others, as that is no step on the way there.
 pub(crate) fn made_fatal(
     before: &[Standing],
     after: &[Standing],
@@ -115,7 +115,7 @@ pub(super) mod tests {
                     zone: zone.to_owned(),
                 },
                 is_voter,
-                is_heard: true,
+                is_reachable: true,
             }
         };
         numbered.map(standing).collect()
@@ -160,7 +160,7 @@ pub(super) mod tests {
     fn a_voter_that_does_not_answer_counts_as_lost() {
         let mut members = standings(&["n/*", "s/*", "w/*"]);
         assert!(fatal(&members, Extent::Node).is_empty());
-        members[2].is_heard = false;
+        members[2].is_reachable = false;
         let fatal: Vec<_> = (fatal(&members, Extent::Node).iter())
             .map(ToString::to_string)
             .collect();

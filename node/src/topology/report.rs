@@ -31,8 +31,8 @@ pub(crate) fn topology_of(
     let read = |node| voters.read(trips, node, leader_now?);
     let write = |node| voters.write(trips, node, leader_now?);
     let best = |nodes: &[&Standing], cost: &dyn Fn(u64) -> Option<Duration>| {
-        let heard = nodes.iter().filter(|node| node.is_heard);
-        heard.filter_map(|node| cost(node.node)).min().map(ms)
+        let reachable = nodes.iter().filter(|node| node.is_reachable);
+        reachable.filter_map(|node| cost(node.node)).min().map(ms)
     };
     let sites = nodes_at.iter().map(|(site, nodes)| SiteCosts {
         region: site.region.clone(),
@@ -54,7 +54,7 @@ pub(crate) fn topology_of(
     let losses = (Extent::ALL.into_iter()).flat_map(|extent| places(members, extent));
     let losses = losses.map(|(place, nodes)| {
         let writes = has_quorum(members, &nodes);
-        let is_left = |one: &&Standing| one.is_heard && !nodes.contains(&one.node);
+        let is_left = |one: &&Standing| one.is_reachable && !nodes.contains(&one.node);
         let sites = nodes_at.iter().map(|(site, there)| SiteReads {
             region: site.region.clone(),
             zone: site.zone.clone(),
@@ -76,7 +76,7 @@ pub(crate) fn topology_of(
         region: member.site.region.clone(),
         zone: member.site.zone.clone(),
         votes: member.is_voter,
-        heard: member.is_heard,
+        heard: member.is_reachable,
     };
     let measured = trips.iter().map(|((from, to), took)| RoundTrip {
         from,

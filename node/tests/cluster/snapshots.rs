@@ -167,54 +167,35 @@ async fn a_damaged_snapshot_is_refused_and_written_again_by_its_sender() {
 }
 
 #[derive(Serialize)]
-enum Call {
-    Begin {
-        transfer: u64,
-        vote: WireVote,
-        meta: WireSnapshotMeta,
-        bytes: u64,
-    },
-    Chunk {
-        transfer: u64,
-        offset: u64,
-        data: Blob,
-    },
+struct Call {
+    vote: WireVote,
+    meta: WireSnapshotMeta,
+    bytes: u64,
+    offset: u64,
+    data: Blob,
 }
 
 #[derive(Debug, PartialEq, Deserialize)]
 enum Reply {
-    Continue,
     From { offset: u64 },
-    NotNow { reason: String },
+    NotNow(String),
 }
 
-fn begin(transfer: u64, bytes: u64) -> Call {
-    let vote = WireVote {
-        term: 1,
-        node: 1,
-        committed: true,
-    };
-    let meta = WireSnapshotMeta::default();
-    Call::Begin {
-        transfer,
-        vote,
-        meta,
+/// A part of a snapshot of so many bytes.
+async fn call(stream: &mut TcpStream, bytes: u64, offset: u64, data: &'static [u8]) -> Reply {
+    let call = Call {
+        vote: WireVote {
+            term: 1,
+            node: 1,
+            committed: true,
+        },
+        meta: WireSnapshotMeta::default(),
         bytes,
-    }
-}
-
-fn chunk(transfer: u64, offset: u64, bytes: &'static [u8]) -> Call {
-    let data = Blob(bytes.into());
-    Call::Chunk {
-        transfer,
         offset,
-        data,
-    }
-}
-
-async fn call(stream: &mut TcpStream, call: &Call) -> Reply {
+        data: Blob(data.into()),
+    };
     let mut body = vec![5];
-    body.extend(wire::encode(RecordVersion::FIRST, call));
+    body.extend(wire::encode(RecordVersion::FIRST, &call));
     write_frame(stream, 4, 1, &body).await;
     let answer = read_frame(stream).await;
     let answer = answer.get(9..).unwrap();
@@ -229,32 +210,29 @@ async fn what_has_arrived_of_a_snapshot_stays_and_what_has_no_room_is_not_begun(
     let incoming = || snapshot_files(to).len();
 
     let mut stream = connected(from, to).await;
-    assert_eq!(call(&mut stream, &begin(1, 100)).await, Reply::Continue);
-    assert_eq!(
-        call(&mut stream, &chunk(1, 0, b"12345")).await,
-        Reply::Continue
-    );
+    let begun = call(&mut stream, 100, 0, b"").await;
+    assert_eq!(begun, Reply::From { offset: 0 });
+    let begun = call(&mut stream, 100, 0, b"12345").await;
+    assert_eq!(begun, Reply::From { offset: 5 });
     drop(stream);
 
     let mut stream = connected(from, to).await;
-    let again = call(&mut stream, &begin(2, 100)).await;
+    let again = call(&mut stream, 100, 0, b"").await;
     assert_eq!(again, Reply::From { offset: 5 });
-    assert_eq!(
-        call(&mut stream, &chunk(2, 5, b"678")).await,
-        Reply::Continue
-    );
+    let again = call(&mut stream, 100, 5, b"678").await;
+    assert_eq!(again, Reply::From { offset: 8 });
     assert_eq!(incoming(), 1);
-    let other = call(&mut stream, &begin(3, 101)).await;
+    let other = call(&mut stream, 101, 0, b"").await;
     assert_eq!(
         other,
-        Reply::Continue,
+        Reply::From { offset: 0 },
         "another snapshot begins at its beginning"
     );
     assert_eq!(incoming(), 1);
 
-    let huge = call(&mut stream, &begin(4, 1 << 60)).await;
+    let huge = call(&mut stream, 1 << 60, 0, b"").await;
     assert!(
-        matches!(&huge, Reply::NotNow { reason } if reason.contains("room")),
+        matches!(&huge, Reply::NotNow(reason) if reason.contains("room")),
         "{huge:?}"
     );
     assert_eq!(incoming(), 0);

@@ -20,29 +20,16 @@ use placement_api::backend::{
 
 /// One partition as its API sees it.
 pub(crate) struct PartitionBackend {
-    name: PartitionName,
+    pub(crate) name: PartitionName,
     /// Why requests come to it; `None`: they come by a listener of its own, or from this process.
-    by: Option<RoutedBy>,
-    read: Arc<dyn ReadBackend>,
-    write: Arc<Writes>,
+    pub(crate) by: Option<RoutedBy>,
+    /// That of the node.
+    pub(crate) read: Arc<dyn ReadBackend>,
+    /// That of the node.
+    pub(crate) write: Arc<Writes>,
 }
 
 impl PartitionBackend {
-    /// `read` and `write` are those of the node.
-    pub(crate) fn new(
-        name: PartitionName,
-        by: Option<RoutedBy>,
-        read: Arc<dyn ReadBackend>,
-        write: Arc<Writes>,
-    ) -> Self {
-        Self {
-            name,
-            by,
-            read,
-            write,
-        }
-    }
-
     async fn seen(&self, consistency: Consistency) -> Result<View, Unavailable> {
         let view = self.read.view(consistency).await?.within(&self.name)?;
         match &self.by {

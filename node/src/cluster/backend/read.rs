@@ -4,7 +4,7 @@
 //!   as far.
 //! * session: this node waits until it has applied the client's token.
 //! * bounded: a state that was complete recently enough is answered at once, else as linearizable.
-//! * local: this node's state as it is.
+//! * local: the current state of this node.
 //! * bounded or local: as bounded, but as local while this node is cut off. The first read that finds out waits a
 //!   little longer than an election takes.
 //!

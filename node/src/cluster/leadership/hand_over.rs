@@ -57,9 +57,16 @@ pub(crate) async fn hand_over(
     }
 }
 
+/// The same for a leader that goes on if that fails: the log has the reason.
+pub(crate) async fn try_to_hand_over(replica: &Replica, to: Option<u64>, patience: Duration) {
+    if let Err(reason) = hand_over(replica, to, patience).await {
+        tracing::warn!(reason, "leadership was not handed over");
+    }
+}
+
 /// Why leadership stays here.
 fn unfit(replica: &Replica, to: Option<u64>) -> String {
-    let of = |id: u64| match (replica.is_heard(id), replica.lag(id)) {
+    let of = |id: u64| match (replica.is_reachable(id), replica.lag(id)) {
         (false, _) => format!("node {id} does not answer"),
         (true, None) => format!("it is not known how much of the log node {id} has"),
         (true, Some(lag)) => format!("node {id} lacks {lag} log entries"),

@@ -9,22 +9,20 @@ use placement_raft_store::coverage::RarePath;
 use placement_raft_store::{Member, Site};
 use tokio::time::{Instant, sleep};
 
-use super::hand_over::hand_over;
-use crate::cluster::replica::Replica;
+use super::hand_over::{hand_over, try_to_hand_over};
 use crate::cluster::running::Running;
 use crate::cluster::slot::Slot;
-use crate::rpc::channel::Lane;
 use crate::rpc::message::Method;
 
 /// How often a leader looks.
 const EVERY: Duration = Duration::from_secs(1);
 /// How long another node may take to answer.
 const CALL: Duration = Duration::from_secs(1);
-/// A leader leads for at least so many of the longest elections before it hands over to a better one: its voters
-/// are to be heard, and a node that came back is to stay.
+/// A leader leads for at least so many of the longest elections before it hands over to a better one: it has to reach
+/// its voters, and a node that came back is to stay.
 const SETTLE: u32 = 10;
-/// Leadership that comes back to who has handed it over within so many times what it waited then is a flutter, as of
-/// nodes that prefer different sites; it waits twice as long then.
+/// Leadership that comes back to the node that has handed it over within so many times what that node waited then is a
+/// flutter, for example of nodes that prefer different sites; the node then waits twice as long.
 const FLUTTER: u32 = 4;
 /// The longest it waits.
 const SETTLE_MAX: Duration = Duration::from_mins(10);
@@ -77,7 +75,8 @@ pub(crate) async fn follow(slot: Arc<Slot>, preference: Vec<String>) {
             continue;
         }
         let than = match why_not(&slot, &node).await {
-            None => own_rank(&node.replica, &preference),
+            // By this node's own configuration: the others may not know it yet.
+            None => rank(&preference, &node.replica.config.node.site()),
             // Any other is better.
             Some(_) => usize::MAX,
         };
@@ -91,9 +90,7 @@ pub(crate) async fn follow(slot: Arc<Slot>, preference: Vec<String>) {
         RarePath::BetterSite.ran();
         tracing::info!(to, %site, "another site is preferred: a node there is to lead");
         handed_over = Some(Instant::now());
-        if let Err(reason) = hand_over(&node.replica, Some(to), wait).await {
-            tracing::warn!(reason, "leadership was not handed over");
-        }
+        try_to_hand_over(&node.replica, Some(to), wait).await;
         // If it stays here, it is not tried again at once.
         led = None;
     }
@@ -111,11 +108,6 @@ pub(crate) async fn step_aside(node: &Running, patience: Duration) -> Result<Opt
     Ok(replica.leader().map(|leader| leader.id))
 }
 
-/// By this node's own configuration: the others may not know it yet.
-fn own_rank(replica: &Replica, preference: &[String]) -> usize {
-    rank(preference, &replica.config.site())
-}
-
 /// Of the voters at sites before `than` the best that may lead.
 async fn better(node: &Running, preference: &[String], than: usize) -> Option<(u64, Site)> {
     let replica = &node.replica;
@@ -124,29 +116,22 @@ async fn better(node: &Running, preference: &[String], than: usize) -> Option<(u
         .into_iter()
         .filter(|(id, member)| rank(preference, &member.site) < than && replica.may_take_over(*id));
     let asked = fit.map(|(id, member)| async move {
-        is_willing(node, id, &member)
-            .await
-            .then_some((id, *member.site))
+        let is_willing = is_willing(node, id, &member).await;
+        is_willing.then_some((id, *member.site))
     });
     let willing = join_all(asked).await.into_iter().flatten();
     willing.min_by_key(|(id, site)| (rank(preference, site), *id))
 }
 
 async fn is_willing(node: &Running, id: u64, member: &Member) -> bool {
-    let to = (id, member.peer.as_str());
-    let call =
-        (node.peers).call::<_, Option<String>>(to, Lane::Control, Method::MayLead, &(), CALL);
-    match call.await {
-        Ok(None) => true,
-        Ok(Some(reason)) => {
-            tracing::debug!(node = id, reason, "a preferred node is not to lead");
-            false
-        }
-        Err(error) => {
-            tracing::debug!(node = id, %error, "a preferred node was not asked");
-            false
-        }
-    }
+    let asked = (node.peers).call(id, &member.peer, Method::MayLead, &(), CALL);
+    let reason = match asked.await {
+        Ok(None) => return true,
+        Ok(Some(reason)) => reason,
+        Err(error) => error.to_string(),
+    };
+    tracing::debug!(node = id, reason, "a preferred node is not to lead");
+    false
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use tokio::time::sleep;
 
 use crate::cluster::replica::Replica;
 use crate::cluster::running::Running;
-use crate::rpc::channel::Lane;
+use crate::rpc::message::Lane;
 use crate::rpc::round_trips::RoundTrips;
 use crate::tasks::Tasks;
 
@@ -44,7 +44,7 @@ pub(crate) fn too_long(replica: &Replica, ways: &RoundTrips) -> Option<String> {
 /// Measures for as long as this node runs.
 pub(crate) async fn measure(node: Arc<Running>, tasks: Tasks) {
     let Running { replica, peers, .. } = &*node;
-    let (mut said, mut is_ahead) = (false, false);
+    let (mut has_warned, mut is_ahead) = (false, false);
     loop {
         sleep(EVERY).await;
         let problem = node.clock_problem();
@@ -54,9 +54,9 @@ pub(crate) async fn measure(node: Arc<Running>, tasks: Tasks) {
             _ => {}
         }
         is_ahead = problem.is_some();
-        if !said && let Some(words) = too_long(replica, &peers.round_trips) {
+        if !has_warned && let Some(words) = too_long(replica, &peers.round_trips) {
             tracing::warn!("{words}");
-            said = true;
+            has_warned = true;
         }
         let (members, voters) = (replica.members(), replica.voters());
         (peers.round_trips).keep(|node| members.contains_key(&node));

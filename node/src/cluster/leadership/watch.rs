@@ -35,7 +35,7 @@ pub(crate) async fn follow_members(replica: Arc<Replica>, peers: Arc<Peers>) {
     }
 }
 
-/// When a task has ended that a node cannot be without: this one must not lead, and says why.
+/// When a vital task has ended: this node must not lead, and reports why.
 pub(crate) async fn leave_without(replica: Arc<Replica>, tasks: Tasks) {
     let name = tasks.until_one_ended().await;
     replica.health.report(&format!(

@@ -1,8 +1,8 @@
-//! A voter that is lost for long gives its vote to a learner of its site, if an operator wants that. The leader does it,
-//! for one voter at a time, and only while a majority is heard afterwards.
+//! A learner gets the vote of a voter of its site that is lost for long, if that is configured. The leader does it,
+//! for one voter at a time, and only while a majority is reachable afterwards.
 //!
 //! It is careful rather than quick. A new leader begins to count again. The lost voter stays a member, as a learner, and
-//! does not get its vote back by coming back; so nothing goes to and fro.
+//! does not get its vote back by coming back; so votes do not move back and forth.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,9 +31,9 @@ pub(crate) async fn watch(node: Arc<Running>, after: Duration) {
             continue;
         }
         let voters = node.replica.voters();
-        silent.retain(|voter, _| voters.contains(voter) && !node.replica.is_heard(*voter));
+        silent.retain(|voter, _| voters.contains(voter) && !node.replica.is_reachable(*voter));
         for voter in &voters {
-            if !node.replica.is_heard(*voter) {
+            if !node.replica.is_reachable(*voter) {
                 silent.entry(*voter).or_insert_with(Instant::now);
             }
         }
@@ -46,19 +46,19 @@ pub(crate) async fn watch(node: Arc<Running>, after: Duration) {
         });
         if let Some((lost, by)) = lost {
             begin(&node, lost, by, after).await;
-            // If nothing came of it, it is not tried again at once.
+            // A failed attempt is not repeated at once.
             silent.remove(&lost);
         }
     }
 }
 
-/// The learner that is to have the vote of a lost voter: one that is heard and has caught up, of its zone if there is
+/// The learner that is to have the vote of a lost voter: one that is reachable and has caught up, of its zone if there is
 /// one, else of its region.
 fn deputy(node: &Running, lost: u64) -> Option<u64> {
     let replica = &node.replica;
     let (members, voters) = (replica.members(), replica.voters());
     let site = &members.get(&lost)?.site;
-    let fit = |id: u64| replica.is_heard(id) && replica.has_caught_up(id);
+    let fit = |id: u64| replica.is_reachable(id) && replica.has_caught_up(id);
     let learners = members
         .iter()
         .filter(|(id, _)| !voters.contains(id) && fit(**id));
@@ -73,7 +73,7 @@ fn nearest<'a>(site: &Site, learners: impl Iterator<Item = (&'a u64, &'a Member)
 
 async fn begin(node: &Running, lost: u64, by: u64, after: Duration) {
     let words = format!(
-        "node {lost} has not been heard for {} s: node {by} is to have its vote",
+        "node {lost} has not been reachable for {} s: node {by} is to have its vote",
         after.as_secs()
     );
     tracing::warn!(lost, by, "{words}");

@@ -1,5 +1,5 @@
-//! What nodes say of themselves, as the leader takes it. A node may say anything of itself but for two things: its name
-//! is no other node's, and it is reached where it says.
+//! Nodes' own descriptions, as the leader takes them. A node describes itself as it likes but for two things: its name
+//! is no other node's, and it is reached at its address.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,12 @@ use crate::cluster::error::Refused;
 use crate::cluster::replica::older_copy;
 
 impl Membership<'_> {
-    /// Writes down what a node says of itself. Where the others reach it changes only once it is reached there, and not
+    /// Writes down a node's own description. Where the others reach it changes only once it is reached there, and not
     /// where it was: so no mistake of one configuration costs a voter, and an address that only others know stays.
     pub(crate) async fn describe(
         &self,
         id: u64,
-        mut told: Member,
+        mut own: Member,
         start: Option<u64>,
     ) -> Result<(), Refused> {
         let (unchanged, _) = self.now();
@@ -23,20 +23,20 @@ impl Membership<'_> {
         let Some(known) = members.remove(&id) else {
             return Err(Refused::NotFound(format!("node {id} is not a member")));
         };
-        if told.name.as_str().is_empty() {
-            told.name.clone_from(&known.name);
+        if own.name.as_str().is_empty() {
+            own.name.clone_from(&known.name);
         }
-        must_be_free(&members, id, &told.name_of(id))?;
-        if told.peer != known.peer {
-            told.peer = match self.is_at(&known.peer, id).await {
+        must_be_free(&members, id, &own.name_of(id))?;
+        if own.peer != known.peer {
+            own.peer = match self.is_at(&known.peer, id).await {
                 true => known.peer.clone(),
-                false => self.moved(id, told.peer, start).await?,
+                false => self.moved(id, own.peer, start).await?,
             };
         }
-        if told == known {
+        if own == known {
             return Ok(());
         }
-        self.set_member(unchanged, id, told).await
+        self.set_member(unchanged, id, own).await
     }
 
     /// The new address, if the node is there, and is itself.
@@ -51,7 +51,7 @@ impl Membership<'_> {
         }
         if !self.is_at(&to, id).await {
             return Err(Refused::Conflict(format!(
-                "node {id} says that it is reached at {to}, and it is not"
+                "node {id} gives {to} as its address, and is not reached there"
             )));
         }
         tracing::info!(node = id, address = to, "a node has another address");

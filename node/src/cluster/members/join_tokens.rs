@@ -109,7 +109,7 @@ impl Slot {
         running.carry_out(command, &words).await
     }
 
-    /// All tokens that may still be of use, or were lately.
+    /// All tokens that can still be used, or could be lately.
     pub(crate) async fn tokens(&self) -> Result<Vec<Issued>, Refused> {
         let running = self.member()?;
         running.catch_up().await?;
@@ -131,7 +131,7 @@ impl Membership<'_> {
     /// Whether a call has the form of one of a node that joins.
     ///
     /// # Errors
-    /// What the node that calls is answered: it need not wait for it.
+    /// The answer to the node that calls: it need not wait for it.
     pub(crate) fn must_be_well_formed(call: &JoinCall) -> Result<(), Refused> {
         match JoinToken::is_secret(&call.token) && call.node > 0 {
             true => Ok(()),
@@ -181,29 +181,24 @@ impl Membership<'_> {
         self.0.carry_out(command, words).await
     }
 
-    /// A node that is heard is replaced only if that was said.
+    /// A node that is reachable is replaced only if that was asked for.
     pub(crate) async fn must_be_gone(&self, old: u64, though_heard: bool) -> Result<(), Refused> {
         self.must_be_member(old)?;
-        if though_heard || self.heard(&[old].into()).await.is_empty() {
+        if though_heard || self.reachable(&[old].into()).await.is_empty() {
             return Ok(());
         }
         Err(Refused::Conflict(format!(
-            "node {old} is heard: stop it first, or say that it is to be replaced although it is heard"
+            "node {old} is reachable: stop it first, or ask for its replacement although it is reachable"
         )))
     }
 
     /// Admits a node that has a good token, as a learner. It gets the same answer if it asks again with the same token and
     /// nonce.
     pub(crate) async fn let_in(&self, call: JoinCall) -> Result<(), Refused> {
-        let JoinCall {
-            node: id,
-            token,
-            nonce,
-            mut told,
-        } = call;
         // What another leader has let in may not be applied here yet.
         self.0.catch_up().await?;
-        let (token, nonce) = (hash(token.as_bytes()), hash(nonce.as_bytes()));
+        let (id, mut member) = (call.node, call.member);
+        let (token, nonce) = (hash(call.token.as_bytes()), hash(call.nonce.as_bytes()));
         let row = self.good_row(id, &token)?;
         if row.nonce.is_none() {
             // By the stamps it may be good for longer, if they were ahead when it was issued.
@@ -234,16 +229,16 @@ impl Membership<'_> {
         }
         let members = self.replica().members();
         let replaced = row.replaces.map(|replaced| replaced.node);
-        let name = told.name_of(id);
+        let name = member.name_of(id);
         let has_it = members
             .iter()
             .find(|(other, one)| one.name_of(**other) == name);
         match has_it.map(|(other, _)| *other) {
             // It gets the name once the other one is gone.
-            Some(other) if Some(other) == replaced => told.name = Box::default(),
+            Some(other) if Some(other) == replaced => member.name = Box::default(),
             _ => must_be_free(&members, id, &name)?,
         }
-        self.add(id, told).await
+        self.add(id, member).await
     }
 
     /// The row that a token belongs to. A guess reveals nothing, neither by the text of the answer nor by its time.
@@ -278,7 +273,7 @@ pub(crate) fn seconds(until: Timestamp) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::alone::Alone;
+    use crate::cluster::fixtures::Alone;
 
     #[tokio::test]
     async fn one_of_two_machines_with_the_same_token_is_admitted() {
@@ -292,7 +287,7 @@ mod tests {
                 node: token.node,
                 token: token.secret.clone(),
                 nonce: Uuid::from_u128(nonce),
-                told: placement_raft_store::Member {
+                member: placement_raft_store::Member {
                     peer: "127.0.0.1:2".to_owned(),
                     ..Default::default()
                 },

@@ -16,11 +16,11 @@ use tokio::time::{Instant, sleep};
 
 use crate::cluster::error::Refused;
 use crate::cluster::leadership::hand_over::hand_over;
-use crate::cluster::replica::{REMOVED, Replica};
+use crate::cluster::replica::{Leader, REMOVED, Replica};
 use crate::cluster::running::Running;
 use crate::cluster::slot::Slot;
-use crate::rpc::channel::{CallError, Lane};
-use crate::rpc::message::{Introduction, Invitation, Method};
+use crate::rpc::channel::CallError;
+use crate::rpc::message::{Introduction, Method};
 use crate::rpc::peers::Peers;
 use crate::topology::{Standing, made_fatal};
 
@@ -43,32 +43,21 @@ pub(crate) enum MembershipChange {
     TransferLeader { to: Option<u64> },
     /// Makes a voter a learner, which goes on serving reads.
     Demote { id: u64, force: bool },
-    /// What a node says of itself: what it is called, where it stands and where it is reached. It
-    /// asks for this itself. `start` counts its starts, and is said as long as it does not know
+    /// A node's own description: what it is called, where it stands and where it is reached. The node
+    /// asks for this itself. `start` counts its starts, and is given as long as the node does not know
     /// whether it has forgotten anything.
     Describe {
         id: u64,
-        told: Box<Member>,
+        member: Box<Member>,
         start: Option<u64>,
     },
     /// Has a number given to a node that is to join with the token of this hash.
     IssueToken {
         token: String,
         seconds: u64,
-        /// In whose place it comes, and whether that is so though the other is heard.
+        /// In whose place it comes, and whether that is so although the other is reachable.
         replaces: Option<(u64, bool)>,
     },
-}
-
-/// The leader's answer to an operator.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) enum ChangeReply {
-    /// Done.
-    Done,
-    /// Not done.
-    Refused(Refused),
-    /// Ask another.
-    NotLeader,
 }
 
 impl Slot {
@@ -82,31 +71,26 @@ impl Slot {
         let deadline = Instant::now() + self.wait();
         loop {
             let mut reason = "no leader is known".to_owned();
-            if let Some(leader) = replica.leader() {
-                let reply = if leader.id == replica.me {
+            let done = match replica.leader() {
+                None => Err(Refused::NotLeader),
+                Some(leader) if leader.id == replica.me => {
                     Membership(&running).change(change.clone()).await
-                } else {
-                    let to = (leader.id, leader.address.as_str());
-                    let call =
-                        (running.peers).call(to, Lane::Forward, Method::Admin, &change, DEADLINE);
-                    match call.await {
-                        Ok(reply) => reply,
-                        Err(error) if error.is_without_effect() => {
-                            reason = error.to_string();
-                            ChangeReply::NotLeader
-                        }
-                        Err(error) => ChangeReply::Refused(Refused::Unavailable(format!(
-                            "the leader, node {}, gave no answer ({error}); look at the status \
-                             before trying again",
-                            leader.id
-                        ))),
-                    }
-                };
-                match reply {
-                    ChangeReply::Done => return Ok(()),
-                    ChangeReply::Refused(refused) => return Err(refused),
-                    ChangeReply::NotLeader => {}
                 }
+                Some(Leader { id, address }) => {
+                    let call = (running.peers).call(id, &address, Method::Admin, &change, DEADLINE);
+                    call.await.unwrap_or_else(|error| {
+                        if error.is_without_effect() {
+                            reason = error.to_string();
+                            return Err(Refused::NotLeader);
+                        }
+                        Err(Refused::Unavailable(format!(
+                            "the leader, node {id}, gave no answer ({error}); look at the status before trying again"
+                        )))
+                    })
+                }
+            };
+            if !matches!(done, Err(Refused::NotLeader)) {
+                return done;
             }
             if Instant::now() >= deadline {
                 return Err(Refused::Unavailable(reason));
@@ -116,28 +100,30 @@ impl Slot {
         }
     }
 
-    /// Hands leadership over, and says who leads then.
+    /// Hands leadership over; gives who leads then.
     pub(crate) async fn transfer_leader(&self, to: Option<u64>) -> Result<u64, Refused> {
         let leader = || Some(self.get()?.replica.leader()?.id);
         let before = leader();
         self.change(MembershipChange::TransferLeader { to }).await?;
-        // This node may hear of it later than the one that led.
-        let give_up = Instant::now() + self.wait();
-        loop {
-            match leader() {
-                Some(leader) if to.map_or(Some(leader) != before, |to| to == leader) => {
-                    return Ok(leader);
-                }
-                _ if Instant::now() >= give_up => {
-                    return Err(Refused::Unavailable(
-                        "leadership was handed over, but this node does not hear from the new \
-                         leader: look at the status"
-                            .to_owned(),
-                    ));
-                }
-                _ => sleep(PAUSE).await,
-            }
+        // This node may learn it later than the one that led.
+        let is_new = |leader: &u64| to.map_or(Some(*leader) != before, |to| to == *leader);
+        let found = wait_for(self.wait(), || leader().filter(is_new)).await;
+        found.ok_or_else(|| {
+            let reason = "leadership was handed over, but the new leader does not reach this node: look at the status";
+            Refused::Unavailable(reason.to_owned())
+        })
+    }
+}
+
+/// Looks again and again until something is there, or the time is up.
+async fn wait_for<T>(patience: Duration, look: impl Fn() -> Option<T>) -> Option<T> {
+    let give_up = Instant::now() + patience;
+    loop {
+        let found = look();
+        if found.is_some() || Instant::now() >= give_up {
+            return found;
         }
+        sleep(PAUSE).await;
     }
 }
 
@@ -150,9 +136,9 @@ impl Membership<'_> {
     }
 
     /// Carries out an operator's request, as the leader.
-    pub(crate) async fn change(&self, change: MembershipChange) -> ChangeReply {
+    pub(crate) async fn change(&self, change: MembershipChange) -> Result<(), Refused> {
         if !self.replica().leads() {
-            return ChangeReply::NotLeader;
+            return Err(Refused::NotLeader);
         }
         tracing::info!(?change, "the cluster is to change");
         let done = match change {
@@ -163,8 +149,8 @@ impl Membership<'_> {
                 // The next leader carries it out. A leader without a vote would lead on, as openraft lets every
                 // member; once out, it could not have its own number closed.
                 match self.hand_over_without_vote(force).await {
-                    Ok(()) => return ChangeReply::NotLeader,
-                    Err(refused) => Err(refused),
+                    Ok(()) => return Err(Refused::NotLeader),
+                    refused => refused,
                 }
             }
             MembershipChange::Remove { id, force } => self.remove(id, force).await,
@@ -175,15 +161,13 @@ impl Membership<'_> {
                 seconds,
                 replaces,
             } => self.issue_token(token, seconds, replaces).await,
-            MembershipChange::Describe { id, told, start } => self.describe(id, *told, start).await,
-        };
-        match done {
-            Ok(()) => ChangeReply::Done,
-            Err(refused) => {
-                tracing::warn!(%refused, "the change of the cluster was refused");
-                ChangeReply::Refused(refused)
+            MembershipChange::Describe { id, member, start } => {
+                self.describe(id, *member, start).await
             }
-        }
+        };
+        done.inspect_err(
+            |refused| tracing::warn!(%refused, "the change of the cluster was refused"),
+        )
     }
 
     pub(crate) async fn add(&self, id: u64, member: Member) -> Result<(), Refused> {
@@ -218,23 +202,15 @@ impl Membership<'_> {
                 "node {id} belongs to another cluster: start it with an empty data directory"
             )));
         }
-        let level = self.replica().level();
-        if found.level < level {
-            return Err(Refused::Conflict(format!(
-                "node {id} agrees to feature levels up to {}, and the cluster is at {level}: start \
-                 it with the version that the others run",
-                found.level
-            )));
-        }
+        (self.replica().must_agree(id, found.level)).map_err(Refused::Conflict)?;
         if found.formed {
             return Err(Refused::Conflict(format!(
                 "node {id} has data of this cluster already: start it under a new number with an \
                  empty data directory"
             )));
         }
-        invite(&self.0.peers, &self.replica().identity, id, &member.peer)
-            .await
-            .map_err(unreachable)?;
+        let invited = invite(&self.0.peers, self.replica().identity, id, &member.peer);
+        invited.await.map_err(unreachable)?;
         let (now, voters) = self.now();
         let mut members = self.replica().members();
         members.insert(id, member);
@@ -276,7 +252,7 @@ impl Membership<'_> {
                 Some(lag) => {
                     format!("node {id} still lacks {lag} log entries: wait until it has caught up")
                 }
-                None => format!("nothing was heard from node {id} yet"),
+                None => format!("node {id} has not answered yet"),
             })
         })?;
         let (now, mut voters) = self.now();
@@ -292,16 +268,9 @@ impl Membership<'_> {
     /// # Errors
     /// How many entries it still lacks when `patience` is over, if that is known.
     async fn caught_up(&self, id: u64, patience: Duration) -> Result<(), Option<u64>> {
-        let give_up = Instant::now() + patience;
-        loop {
-            if self.replica().has_caught_up(id) {
-                return Ok(());
-            }
-            if Instant::now() >= give_up {
-                return Err(self.replica().lag(id));
-            }
-            sleep(PAUSE).await;
-        }
+        let replica = self.replica();
+        let done = wait_for(patience, || replica.has_caught_up(id).then_some(())).await;
+        done.ok_or_else(|| replica.lag(id))
     }
 
     async fn demote(&self, id: u64, force: bool) -> Result<(), Refused> {
@@ -361,17 +330,17 @@ impl Membership<'_> {
             )));
         }
         self.must_survive(left, force)?;
-        self.must_be_heard(left).await
+        self.must_be_reachable(left).await
     }
 
-    /// Whether a majority of these voters is heard.
-    pub(crate) async fn must_be_heard(&self, left: &BTreeSet<u64>) -> Result<(), Refused> {
-        let heard = self.heard(left).await;
-        if heard.len() > left.len() / 2 {
+    /// Whether a majority of these voters is reachable.
+    pub(crate) async fn must_be_reachable(&self, left: &BTreeSet<u64>) -> Result<(), Refused> {
+        let reachable = self.reachable(left).await;
+        if reachable.len() > left.len() / 2 {
             return Ok(());
         }
         Err(Refused::Conflict(format!(
-            "of the voters {left:?} that would be left only {heard:?} are heard, which is no \
+            "of the voters {left:?} that would be left only {reachable:?} are reachable, which is no \
              majority: bring the others back first"
         )))
     }
@@ -390,7 +359,7 @@ impl Membership<'_> {
         Err(Refused::Conflict(format!(
             "with the voters {voters:?} the loss of {first} would stop the cluster, and by [cluster] \
              survive the loss of any {extent} is to be survived. `placementctl topology` shows who \
-             stands where; change the others first, or say --force where this is a step on the way"
+             stands where; change the others first, or use --force where this is a step on the way"
         )))
     }
 
@@ -400,23 +369,18 @@ impl Membership<'_> {
             node,
             site: *member.site,
             is_voter: voters.contains(&node),
-            is_heard: true,
+            is_reachable: true,
         };
         self.replica().members().into_iter().map(standing).collect()
     }
 
-    /// As the leader: which of the voters are heard. A leader that is new waits a moment for them.
-    pub(crate) async fn heard(&self, voters: &BTreeSet<u64>) -> Vec<u64> {
-        let give_up =
-            Instant::now() + Duration::from_millis(self.replica().config.raft.election_max_ms);
-        loop {
-            let is_heard = |voter: &u64| self.replica().is_heard(*voter);
-            let heard: Vec<u64> = voters.iter().copied().filter(is_heard).collect();
-            if heard.len() > voters.len() / 2 || Instant::now() >= give_up {
-                return heard;
-            }
-            sleep(PAUSE).await;
-        }
+    /// As the leader: which of the voters are reachable. A leader that is new waits a moment for them.
+    pub(crate) async fn reachable(&self, voters: &BTreeSet<u64>) -> Vec<u64> {
+        let patience = Duration::from_millis(self.replica().config.raft.election_max_ms);
+        let is_reachable = |voter: &u64| self.replica().is_reachable(*voter);
+        let now = || -> Vec<u64> { voters.iter().copied().filter(is_reachable).collect() };
+        let majority = || Some(now()).filter(|found| found.len() > voters.len() / 2);
+        (wait_for(patience, majority).await).unwrap_or_else(now)
     }
 
     /// What a removed node may still send is not carried out, and its number is not given again.
@@ -461,12 +425,12 @@ impl Membership<'_> {
         handed.map_err(Refused::Unavailable)
     }
 
-    /// A node that is not heard, or that lacks much of the log, cannot take over: the cluster
+    /// A node that is not reachable, or that lacks much of the log, cannot take over: the cluster
     /// would take no writes until the attempt is given up.
     async fn must_be_fit_to_lead(&self, id: u64) -> Result<(), Refused> {
-        if self.heard(&BTreeSet::from([id])).await.is_empty() {
+        if self.reachable(&BTreeSet::from([id])).await.is_empty() {
             return Err(Refused::Conflict(format!(
-                "nothing has been heard from node {id} lately: node {} goes on leading",
+                "node {id} has not answered lately: node {} goes on leading",
                 self.replica().me
             )));
         }
@@ -515,7 +479,7 @@ impl Membership<'_> {
         match tokio::time::timeout(DEADLINE / 2, append).await {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(RaftError::APIError(ClientWriteError::ForwardToLeader(_)))) => Err(
-                Refused::Unavailable("the leader has changed meanwhile: try again".to_owned()),
+                Refused::Unavailable("the leader has changed: try again".to_owned()),
             ),
             Ok(Err(RaftError::APIError(
                 error @ (ClientWriteError::ChangeMembershipError(_)
@@ -535,17 +499,13 @@ impl Membership<'_> {
 /// Has a node without data join the cluster of `identity`.
 pub(crate) async fn invite(
     peers: &std::sync::Arc<Peers>,
-    identity: &Identity,
-    id: u64,
+    identity: Identity,
+    node: u64,
     address: &str,
 ) -> Result<(), CallError> {
-    let invitation = Invitation {
-        cluster: identity.cluster,
-        epoch: identity.epoch,
-        node: id,
-    };
+    let invited = Identity { node, ..identity };
     peers
-        .introduce(address, Method::Invite, &invitation, INTRODUCTION)
+        .introduce(address, Method::Invite, &invited, INTRODUCTION)
         .await
 }
 
@@ -557,7 +517,7 @@ mod tests {
     use placement_raft_store::wire::{self, Blob, RecordVersion};
 
     use super::*;
-    use crate::cluster::alone::Alone;
+    use crate::cluster::fixtures::Alone;
     use crate::rpc::message::WriteCall;
 
     fn member(id: u64) -> Member {
@@ -589,7 +549,7 @@ mod tests {
             "{refused:?}"
         );
         let has_2 = |replica: &Replica| replica.is_member(2);
-        alone.becomes("a member beside node 2", has_2).await;
+        alone.becomes("a member with node 2", has_2).await;
         assert!(!alone.running.replica.is_member(3));
         // Decided again, it is made.
         let (now, _) = membership.now();
@@ -614,7 +574,7 @@ mod tests {
             .await
             .unwrap();
         let has_2 = |replica: &Replica| replica.is_member(2);
-        alone.becomes("a member beside node 2", has_2).await;
+        alone.becomes("a member with node 2", has_2).await;
         // It has written, which the cluster remembers.
         let command = Command::RaiseLevel(RaiseLevel { to: Level::NEWEST });
         let written = WriteCall {

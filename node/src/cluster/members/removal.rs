@@ -1,7 +1,7 @@
 //! How a node learns that it was removed from its cluster.
 //!
-//! The others send a removed node nothing any more, so its own log does not tell it. It would wait
-//! for a leader for ever, and say so. Instead it asks the members that it knows.
+//! The others send a removed node nothing any more, so its own log does not show it. It would wait
+//! for a leader forever, and report only that. Instead it asks the members that it knows.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,11 +9,11 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use crate::cluster::replica::Replica;
-use crate::rpc::channel::{CallError, Lane};
-use crate::rpc::message::{Method, ReadIndexReply};
+use crate::rpc::channel::CallError;
+use crate::rpc::message::Method;
 use crate::rpc::peers::Peers;
 
-/// How often a node that hears of no leader asks the others.
+/// How often a node without a leader asks the others.
 const EVERY: Duration = Duration::from_secs(2);
 /// How long one of them may take to answer.
 const CALL: Duration = Duration::from_secs(1);
@@ -24,12 +24,12 @@ async fn ask_whether_removed(replica: &Replica, peers: &Arc<Peers>) {
         if id == replica.me {
             continue;
         }
-        let to = (id, member.peer.as_str());
-        let answer = peers.call(to, Lane::Control, Method::ReadIndex, &(), CALL);
-        match answer.await {
+        let asked = peers.call(id, &member.peer, Method::ReadIndex, &(), CALL);
+        let answer: Result<Result<u64, String>, CallError> = asked.await;
+        match answer {
             Err(CallError::Removed(_)) => return replica.note_removed(true),
-            Ok(ReadIndexReply::At { .. }) => return replica.note_removed(false),
-            Ok(_) | Err(_) => {}
+            Ok(Ok(_)) => return replica.note_removed(false),
+            Ok(Err(_)) | Err(_) => {}
         }
     }
 }

@@ -1,9 +1,9 @@
 //! One member takes the place of another: carried through by the leader, step by step. What is to be done stands in the
 //! replicated state, so the next leader goes on where this one stopped.
 //!
-//! Each step is one change of one vote, and none is taken after which a majority of the voters would not be heard. A
-//! voter that is lost loses its vote first: it adds nothing to a majority that is heard, and one more voter beside it
-//! would make that majority larger. A voter that is heard keeps its vote until the other one has its own.
+//! Each step is one change of one vote, and leaves a majority of the voters reachable. A voter that is lost loses its vote
+//! first: it adds nothing to a reachable majority, and one more voter would make that majority larger. A voter that is
+//! reachable keeps its vote until the other one has its own.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ enum Step {
 
 /// Carries through what was begun, whenever this node leads.
 pub(crate) async fn run(node: Arc<Running>) {
-    let mut said = String::new();
+    let mut logged = String::new();
     loop {
         sleep(EVERY).await;
         if !node.replica.leads() {
@@ -46,11 +46,11 @@ pub(crate) async fn run(node: Arc<Running>) {
             continue;
         };
         match step(&node, by, &replaced).await {
-            Ok(Step::Next) => said.clear(),
-            Ok(Step::Wait(reason)) if said == reason => {}
+            Ok(Step::Next) => logged.clear(),
+            Ok(Step::Wait(reason)) if logged == reason => {}
             Ok(Step::Wait(reason)) => {
                 tracing::info!(by, old = replaced.node, reason, "a replacement waits");
-                said = reason;
+                logged = reason;
             }
             Ok(Step::Over { words, done }) => end(&node, by, &replaced, words, done).await,
             Err(refused) => {
@@ -70,7 +70,7 @@ fn next(node: &Running) -> Option<(u64, Replaced)> {
     let applied = node.replica.views.current();
     let begun = |(by, row): (u64, &JoinRow)| {
         let replaced = row.nonce.as_ref().and(row.replaces.clone())?;
-        // Who comes with a token is a member a little later.
+        // A node that comes with a token is a member a little later.
         let is_there =
             row.token.is_empty() || node.replica.is_member(by) || applied.cluster.is_retired(by);
         is_there.then_some((by, replaced))
@@ -85,21 +85,21 @@ async fn step(node: &Running, by: u64, replaced: &Replaced) -> Result<Step, Refu
         let words = format!("node {by} was removed before it took the place of node {old}");
         return Ok(Step::Over { words, done: false });
     }
-    let is_heard = replica.is_heard(old);
+    let is_reachable = replica.is_reachable(old);
     let (now, voters) = owner.now();
     let (has_vote, is_member) = (voters.contains(&old), replica.is_member(old));
-    if has_vote && is_heard && !replaced.though_heard {
+    if has_vote && is_reachable && !replaced.though_heard {
         if replaced.stays && !voters.contains(&by) {
-            let words = format!("node {old} is heard again, and keeps its vote");
+            let words = format!("node {old} is reachable again, and keeps its vote");
             return Ok(Step::Over { words, done: false });
         }
-        return Ok(Step::Wait(format!("node {old} is heard: stop it")));
+        return Ok(Step::Wait(format!("node {old} is reachable: stop it")));
     }
-    if !replica.is_heard(by) || !replica.has_caught_up(by) {
+    if !replica.is_reachable(by) || !replica.has_caught_up(by) {
         return Ok(Step::Wait(format!("node {by} has not caught up")));
     }
     let needs_vote = replaced.votes && !voters.contains(&by);
-    if needs_vote && (is_heard || !has_vote) {
+    if needs_vote && (is_reachable || !has_vote) {
         tracing::info!(by, old, "a member gets a vote in the place of another");
         // Its vote comes in the place of one that is lost: what is to be survived is not asked about half way.
         owner.promote(by, true).await?;
@@ -108,7 +108,7 @@ async fn step(node: &Running, by: u64, replaced: &Replaced) -> Result<Step, Refu
     if has_vote {
         let mut left: BTreeSet<u64> = voters;
         left.remove(&old);
-        if let Err(refused) = owner.must_be_heard(&left).await {
+        if let Err(refused) = owner.must_be_reachable(&left).await {
             return Ok(Step::Wait(refused.to_string()));
         }
         if old == replica.me {

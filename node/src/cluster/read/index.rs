@@ -1,12 +1,12 @@
 //! The read index (Raft thesis, 6.4): how far a node must have applied the log so that a read misses
 //! nothing that was acknowledged before it was asked for.
 //!
-//! The leader is asked, after the read came in, how far it has committed. Whether it still leads is told by
-//! the votes of a quorum ([`super::quorum`]), for which the other voters are asked at the same time unless the
-//! two are one; where that tells nothing, and where the leader asks itself, by a heartbeat of the leader.
+//! The leader is asked, after the read came in, how far it has committed. The votes of a quorum show whether it still
+//! leads ([`super::quorum`]): the other voters are asked for them at the same time unless the two are a quorum.
+//! Where they do not show it, and where the leader asks itself, a heartbeat of the leader does.
 //! One such round is under way per node; later reads share the next one.
 //!
-//! A node that is the only voter need not ask anybody.
+//! A node that is the only voter asks no one.
 //!
 //! Leases are not used: a restarted follower has forgotten the lease it granted.
 
@@ -26,11 +26,11 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::quorum::{self, Point};
-use crate::cluster::replica::{Leader, REMOVED, Replica};
+use super::quorum;
+use crate::cluster::replica::{Leader, REMOVED, Replica, index};
 use crate::cluster::running::{ReadPoint, Running, Waiting};
-use crate::rpc::channel::{CallError, Lane};
-use crate::rpc::message::{Method, ReadIndexReply, ReadPointReply};
+use crate::rpc::channel::CallError;
+use crate::rpc::message::{CommitPoint, Method};
 use placement_api::backend::Unavailable;
 
 /// How long to wait before the same leader is asked again.
@@ -134,41 +134,28 @@ impl Running {
                 Err(format!("node {} leads no more", leader.id))
             }
         };
-        let reason = match reply {
-            Ok(ReadIndexReply::At { index }) => return Ok(index),
-            Ok(ReadIndexReply::NotLeader) => {
-                format!(
-                    "node {} leads no more, and no other leader is known",
-                    leader.id
-                )
-            }
-            Ok(ReadIndexReply::Unconfirmed { reason }) | Err(reason) => reason,
-        };
-        replica
-            .other_leader(Some(leader.id), Instant::now() + PAUSE)
-            .await;
-        Err(reason)
+        if reply.is_err() {
+            replica
+                .other_leader(Some(leader.id), Instant::now() + PAUSE)
+                .await;
+        }
+        reply
     }
 
-    async fn ask_leader(
-        &self,
-        leader: &Leader,
-        patience: Duration,
-    ) -> Result<ReadIndexReply, String> {
+    async fn ask_leader(&self, leader: &Leader, patience: Duration) -> Result<u64, String> {
         let replica = &self.replica;
         if leader.id == replica.me {
             return timeout(patience, confirm(replica))
                 .await
-                .map_err(|_| "no quorum confirmed in time that this node leads".to_owned());
+                .map_err(|_| "no quorum confirmed in time that this node leads".to_owned())?;
         }
         if let Some(index) = self.ask_voters(leader, patience).await? {
-            return Ok(ReadIndexReply::At { index });
+            return Ok(index);
         }
-        let to = (leader.id, leader.address.as_str());
         self.peers
-            .call(to, Lane::Control, Method::ReadIndex, &(), patience)
+            .call(leader.id, &leader.address, Method::ReadIndex, &(), patience)
             .await
-            .map_err(|error| self.leader_failed(leader, error))
+            .map_err(|error| self.leader_failed(leader, error))?
     }
 
     fn leader_failed(&self, leader: &Leader, error: CallError) -> String {
@@ -193,28 +180,19 @@ impl Running {
         let mut votes: FuturesUnordered<_> = others
             .filter_map(|id| Some((id, members.get_node(&id)?)))
             .map(|(id, member)| async move {
-                let held = self.peers.call::<_, WireVote>(
-                    (id, &member.peer),
-                    Lane::Control,
-                    Method::HeldVote,
-                    &(),
-                    patience,
-                );
+                let held = (self.peers).call(id, &member.peer, Method::HeldVote, &(), patience);
                 (id, held.await.ok())
             })
             .collect();
         let mut shown = BTreeMap::from([(replica.me, held_vote(replica).await)]);
-        let to = (leader.id, leader.address.as_str());
-        let asked = (self.peers).call(to, Lane::Control, Method::ReadPoint, &(), patience);
+        let asked = (self.peers).call(leader.id, &leader.address, Method::ReadPoint, &(), patience);
         let mut asked = std::pin::pin!(asked);
-        let mut point: Option<Point> = None;
+        let mut point: Option<CommitPoint> = None;
         loop {
             if let Some(point) = &point {
                 let same = |(id, vote): (&u64, &Option<WireVote>)| {
-                    vote.is_some_and(|vote| {
-                        point.vote == vote.into() || mutant!("count-every-vote")
-                    })
-                    .then_some(*id)
+                    vote.is_some_and(|vote| point.vote == vote || mutant!("count-every-vote"))
+                        .then_some(*id)
                 };
                 let showed = [leader.id].into_iter().chain(shown.iter().filter_map(same));
                 if point.is_confirmed_by(&showed.collect()) || mutant!("lead-without-quorum") {
@@ -227,13 +205,12 @@ impl Running {
             }
             tokio::select! {
                 biased;
-                reply = &mut asked, if point.is_none() => match reply {
-                    Ok(ReadPointReply::Leading { vote, index, voters }) => {
-                        point = Some(Point { vote: vote.into(), index, voters });
+                reply = &mut asked, if point.is_none() => {
+                    point = reply.map_err(|error| self.leader_failed(leader, error))?;
+                    if point.is_none() {
+                        return Ok(None);
                     }
-                    Ok(ReadPointReply::Unknown) => return Ok(None),
-                    Err(error) => return Err(self.leader_failed(leader, error)),
-                },
+                }
                 Some((id, vote)) = votes.next() => {
                     shown.insert(id, vote);
                 }
@@ -243,7 +220,7 @@ impl Running {
     }
 }
 
-/// Tells those whose time is up why; the others wait for the next round.
+/// Answers those whose time is up with the reason; the others wait for the next round.
 fn expire(waiting: &mut Vec<Waiting>, reason: &str) {
     let now = Instant::now();
     for read in waiting.extract_if(.., |read| read.deadline <= now) {
@@ -257,41 +234,32 @@ pub(crate) async fn held_vote(replica: &Replica) -> Option<WireVote> {
     vote.await.ok()
 }
 
-/// As the leader: how far a read must be that others confirm.
-pub(crate) async fn point(replica: &Replica) -> ReadPointReply {
+/// As the leader: how far a read must be that others confirm. `None`: it does not lead, or has committed nothing of its
+/// own yet.
+pub(crate) async fn point(replica: &Replica) -> Option<CommitPoint> {
     let me = replica.me;
-    let told = (replica.raft).with_raft_state(move |state| quorum::point(state, me));
-    match told.await {
-        Ok(Some(Point {
-            vote,
-            index,
-            voters,
-        })) => ReadPointReply::Leading {
-            vote: (&vote).into(),
-            index,
-            voters,
-        },
-        _ => ReadPointReply::Unknown,
-    }
+    let point = (replica.raft).with_raft_state(move |state| quorum::point(state, me));
+    point.await.ok().flatten()
 }
 
-/// As the leader: how far a read must be that another node, or none, asks for now.
-pub(crate) async fn confirm(replica: &Replica) -> ReadIndexReply {
+/// As the leader: how far a read must be that another node, or none, asks for now. All that was acknowledged before is
+/// up to there.
+///
+/// # Errors
+/// A text: this node does not lead, or no quorum confirmed that it does.
+pub(crate) async fn confirm(replica: &Replica) -> Result<u64, String> {
     if mutant!("lead-without-quorum")
         && replica.leads()
-        && let Some(index) = replica.raft_status().committed
+        && let Some(index) = index(replica.raft_status().local_committed)
     {
-        return ReadIndexReply::At { index };
+        return Ok(index);
     }
     match replica.raft.get_read_log_id(ReadPolicy::ReadIndex).await {
-        Ok((read, _)) => ReadIndexReply::At {
-            index: read.log_id().index(),
-        },
-        Err(RaftError::APIError(LinearizableReadError::ForwardToLeader(_))) => {
-            ReadIndexReply::NotLeader
-        }
-        Err(error) => ReadIndexReply::Unconfirmed {
-            reason: error.to_string(),
-        },
+        Ok((read, _)) => Ok(read.log_id().index()),
+        Err(RaftError::APIError(LinearizableReadError::ForwardToLeader(_))) => Err(format!(
+            "node {} leads no more, and no other leader is known",
+            replica.me
+        )),
+        Err(error) => Err(error.to_string()),
     }
 }

@@ -9,7 +9,7 @@
 //!   that this leader has committed, so that membership is the last one that this leader knows to be
 //!   committed, or one that this leader has appended since. Those who were asked are a quorum of both, and
 //!   so one of them has voted for the newer leader.
-//! * A vote never goes back, and is on disk before the candidate hears of it. So a voter that has voted for a
+//! * A vote never goes back, and is on disk before the candidate receives it. So a voter that has voted for a
 //!   newer leader does not show this leader's vote afterwards, not after a restart either.
 //!
 //! So all that was acknowledged before the read came in was committed by this leader, or by those before
@@ -25,6 +25,8 @@ use openraft::RaftState;
 use placement_model::mutant;
 use placement_raft_store::{LogId, Membership, TypeConfig, Vote};
 
+use crate::rpc::message::CommitPoint;
+
 /// Whether two nodes are a quorum of a membership, and of both while it changes.
 pub(crate) fn are_quorum(membership: &Membership, pair: [u64; 2]) -> bool {
     let pair = BTreeSet::from(pair);
@@ -32,15 +34,7 @@ pub(crate) fn are_quorum(membership: &Membership, pair: [u64; 2]) -> bool {
         .all(|voters| 2 * voters.intersection(&pair).count() > voters.len())
 }
 
-/// How far a read must be, if a quorum of each of these sets of voters shows the vote.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Point {
-    pub(crate) vote: Vote,
-    pub(crate) index: u64,
-    pub(crate) voters: Vec<BTreeSet<u64>>,
-}
-
-impl Point {
+impl CommitPoint {
     /// Whether those are enough that have shown the vote.
     pub(crate) fn is_confirmed_by(&self, showed: &BTreeSet<u64>) -> bool {
         (self.voters.iter()).all(|voters| 2 * voters.intersection(showed).count() > voters.len())
@@ -48,7 +42,7 @@ impl Point {
 }
 
 /// As the leader `me`: how far a read must be, if others confirm it.
-pub(crate) fn point(state: &RaftState<TypeConfig>, me: u64) -> Option<Point> {
+pub(crate) fn point(state: &RaftState<TypeConfig>, me: u64) -> Option<CommitPoint> {
     let (vote, members) = (state.vote_ref(), &state.membership_state);
     let mut committed = *state.local_committed()?;
     if mutant!("read-before-the-first-entry") {
@@ -60,11 +54,16 @@ pub(crate) fn point(state: &RaftState<TypeConfig>, me: u64) -> Option<Point> {
 
 /// What the leader `me` knows when it is asked: its vote, what it has committed, the newest membership that is committed,
 /// and the newest one.
-fn point_of(vote: Vote, committed: LogId, memberships: [&Membership; 2], me: u64) -> Option<Point> {
+fn point_of(
+    vote: Vote,
+    committed: LogId,
+    memberships: [&Membership; 2],
+    me: u64,
+) -> Option<CommitPoint> {
     let leads = vote.is_committed() && vote.leader_id().node_id == me;
     let is_own = committed.committed_leader_id() == vote.leader_id();
-    (leads && is_own).then(|| Point {
-        vote,
+    (leads && is_own).then(|| CommitPoint {
+        vote: (&vote).into(),
         index: committed.index(),
         voters: (memberships.iter())
             .flat_map(|one| one.get_joint_config().iter().cloned())
@@ -97,14 +96,14 @@ mod tests {
     }
 
     /// What it knows with an entry of its own committed.
-    fn leading(vote: Vote, members: &Membership) -> Option<Point> {
+    fn leading(vote: Vote, members: &Membership) -> Option<CommitPoint> {
         point_of(vote, entry(5, LEADER), [members, members], LEADER)
     }
 
-    fn asked(point: &Option<Point>, node: u64, vote: Vote) -> Option<u64> {
+    fn asked(point: &Option<CommitPoint>, node: u64, vote: Vote) -> Option<u64> {
         let point = point.as_ref()?;
         let pair = BTreeSet::from([LEADER, node]);
-        (vote == point.vote && point.is_confirmed_by(&pair)).then_some(point.index)
+        (point.vote == (&vote).into() && point.is_confirmed_by(&pair)).then_some(point.index)
     }
 
     #[test]

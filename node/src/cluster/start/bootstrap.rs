@@ -24,14 +24,14 @@ use crate::cluster::members::membership::invite;
 use crate::cluster::replica::older_copy;
 use crate::cluster::running::Running;
 use crate::rpc::denied::Denied;
-use crate::rpc::message::{Introduction, Invitation, Method};
+use crate::rpc::message::{Introduction, Method};
 
 const PAUSE: Duration = Duration::from_millis(200);
 const CALL: Duration = Duration::from_secs(2);
-/// How long a starting node waits at least for its neighbours to say which cluster theirs is.
+/// How long a starting node waits at least for its neighbours to answer which cluster theirs is.
 const CHECK_MIN: Duration = Duration::from_millis(500);
-/// Heartbeats for which it waits: one is answered before the next is due, and to connect, to say hello and to ask takes
-/// three times as long.
+/// Heartbeats for which it waits: one is answered before the next is due, and a connection, a hello and the question
+/// take three times as long.
 const CHECK_HEARTBEATS: u32 = 4;
 
 impl Bootstrap {
@@ -47,9 +47,9 @@ impl Bootstrap {
             node: self.config.node_id,
             cluster: self.peers.cluster(),
             formed: self.is_formed(),
-            api: url(self.config.requires_tls.api, &self.addresses.api),
+            api: url(self.config.api_requires_tls, &self.addresses.api),
             peer: self.addresses.peer.clone(),
-            admin: match self.config.requires_tls.admin && !self.addresses.admin.is_empty() {
+            admin: match self.config.admin_requires_tls && !self.addresses.admin.is_empty() {
                 true => url(true, &self.addresses.admin),
                 false => self.addresses.admin.clone(),
             },
@@ -57,7 +57,7 @@ impl Bootstrap {
         }
     }
 
-    /// Starts on the data directory as it is found: joins if it belongs to a cluster already.
+    /// Starts on the data directory that is there: joins if it belongs to a cluster already.
     pub(crate) async fn resume(self: &Arc<Self>) -> Result<(), StartError> {
         let dir = self.config.data_dir.clone();
         match runtime::blocking(move || placement_raft_store::identity(&dir)).await? {
@@ -73,16 +73,19 @@ impl Bootstrap {
 
     /// Refuses a data directory of another cluster than the one that this node is bound to.
     fn check_binding(&self, identity: &Identity) -> Result<(), StartError> {
-        match self.config.cluster_id {
-            Some(expected) if expected != identity.cluster => {
-                Err(StartError::Store(OpenError::OtherCluster {
-                    dir: self.config.data_dir.clone(),
-                    found: identity.cluster,
-                    expected,
-                }))
-            }
-            _ => Ok(()),
+        let bound = self.config.cluster_id.unwrap_or(identity.cluster);
+        self.must_be(identity, bound)
+    }
+
+    fn must_be(&self, identity: &Identity, expected: Uuid) -> Result<(), StartError> {
+        if identity.cluster == expected {
+            return Ok(());
         }
+        Err(StartError::Store(OpenError::OtherCluster {
+            dir: self.config.data_dir.clone(),
+            found: identity.cluster,
+            expected,
+        }))
     }
 
     /// Refuses a data directory of another cluster than the one that the configured members form, and
@@ -108,13 +111,7 @@ impl Bootstrap {
             if former.contains(&cluster) {
                 continue;
             }
-            if cluster != identity.cluster {
-                return Err(StartError::Store(OpenError::OtherCluster {
-                    dir: dir.clone(),
-                    found: identity.cluster,
-                    expected: cluster,
-                }));
-            }
+            self.must_be(identity, cluster)?;
             if let Some(last) = last.filter(|last| *last >= start)
                 && !mutant!("reuse-boots" | "older-copy-takes-part")
             {
@@ -148,21 +145,16 @@ impl Bootstrap {
     }
 
     /// Accepts an invitation, if this node has no data or had accepted it before.
-    pub(crate) async fn accept(self: &Arc<Self>, invitation: Invitation) -> Result<(), Denied> {
-        if invitation.node != self.config.node_id {
-            return Err(Denied::Join(format!(
-                "this is node {}, not node {}",
-                self.config.node_id, invitation.node
+    pub(crate) async fn accept(self: &Arc<Self>, invited: Identity) -> Result<(), Denied> {
+        let (me, node) = (self.config.node_id, invited.node);
+        if node != me {
+            return Err(Denied::Refused(format!(
+                "this is node {me}, not node {node}"
             )));
         }
-        let identity = Identity {
-            cluster: invitation.cluster,
-            epoch: invitation.epoch,
-            node: invitation.node,
-        };
-        let denied = |error: StartError| Denied::Join(error.to_string());
-        self.check_binding(&identity).map_err(denied)?;
-        self.create(identity).await.map(drop).map_err(denied)
+        let denied = |error: StartError| Denied::Refused(error.to_string());
+        self.check_binding(&invited).map_err(denied)?;
+        self.create(invited).await.map(drop).map_err(denied)
     }
 
     /// Makes the data directory this node's, and joins.
@@ -220,7 +212,7 @@ impl Bootstrap {
             tracing::error!(reason, "no cluster is formed");
             return;
         }
-        let mut said = String::new();
+        let mut logged = String::new();
         loop {
             if self.is_formed() {
                 return;
@@ -228,9 +220,9 @@ impl Bootstrap {
             match self.try_to_form(&members).await {
                 Ok(()) => return,
                 Err(reason) => {
-                    if said != reason {
+                    if logged != reason {
                         tracing::info!(reason, "the cluster is not formed yet");
-                        said = reason;
+                        logged = reason;
                     }
                 }
             }
@@ -280,7 +272,7 @@ impl Bootstrap {
         let running = created.map_err(|error| error.to_string())?;
         for (id, address) in members {
             if *id != identity.node {
-                invite(&self.peers, &identity, *id, address)
+                invite(&self.peers, identity, *id, address)
                     .await
                     .map_err(|error| format!("node {id} at {address} did not join: {error}"))?;
             }
@@ -340,7 +332,7 @@ impl Bootstrap {
                 // The address of the list is the one that works from here.
                 peer: address.clone(),
                 admin: who.admin,
-                // It says the rest itself, once it can.
+                // It reports the rest itself, once it can.
                 ..Member::default()
             };
             found.insert(*id, member);

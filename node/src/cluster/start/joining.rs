@@ -13,7 +13,6 @@ use super::Bootstrap;
 use super::self_description;
 use crate::cluster::error::{Refused, StartError};
 use crate::cluster::members::join_tokens::JoinToken;
-use crate::cluster::members::membership::ChangeReply;
 use crate::cluster::settings::ClusterSection;
 use crate::permissions::check_secret_file;
 use crate::rpc::message::{JoinCall, Method};
@@ -26,7 +25,7 @@ const REFUSED: Duration = Duration::from_secs(10);
 /// How long the answer may take: the leader looks whether it reaches this node.
 const CALL: Duration = Duration::from_secs(30);
 
-/// Settles which number this node has, where the configuration does not say: that of its data directory, or that of the
+/// Settles which number this node has, where the configuration names none: that of its data directory, or that of the
 /// token with which it joins.
 ///
 /// # Errors
@@ -37,7 +36,7 @@ pub fn settle_number(
     cluster: &ClusterSection,
 ) -> Result<u64, StartError> {
     if let Some(found) = identity(data_dir)? {
-        // Where another number is given, the store says so.
+        // Where another number is given, the store refuses it.
         return Ok(if node_id == 0 { found.node } else { node_id });
     }
     if !cluster.joins() {
@@ -71,19 +70,19 @@ pub(crate) async fn join(bootstrap: Arc<Bootstrap>) {
     if !bootstrap.config.cluster.joins() || bootstrap.is_formed() {
         return;
     }
-    let mut said = String::new();
+    let mut logged = String::new();
     while !bootstrap.is_formed() {
-        let (words, pause) = match ask(&bootstrap).await {
+        let (reason, pause) = match ask(&bootstrap).await {
             Ok(()) => match bootstrap.slot.get() {
                 Some(_) => ("it is let in, and waits for the log".to_owned(), EVERY),
                 None => (LOST.to_owned(), REFUSED),
             },
             Err(unable) => unable,
         };
-        if words != said {
-            tracing::warn!(reason = words, "this node does not belong to a cluster yet");
-            bootstrap.slot.note_outside(&words);
-            said = words;
+        if reason != logged {
+            tracing::warn!(reason, "this node does not belong to a cluster yet");
+            bootstrap.slot.note_outside(&reason);
+            logged = reason;
         }
         sleep(pause).await;
     }
@@ -111,18 +110,19 @@ async fn ask(bootstrap: &Bootstrap) -> Result<(), (String, Duration)> {
         node: bootstrap.config.node_id,
         token: token.secret,
         nonce,
-        told: self_description::own(bootstrap),
+        member: self_description::own(bootstrap),
     };
     let mut reason = "no node of the cluster answers".to_owned();
     for address in &bootstrap.config.cluster.join {
-        let asked =
-            (bootstrap.peers).introduce::<_, ChangeReply>(address, Method::Join, &call, CALL);
-        match asked.await {
-            Ok(ChangeReply::Done) => return Ok(()),
-            // Only this one cannot say, as it was removed, for one: the next one may.
-            Ok(ChangeReply::Refused(Refused::Unavailable(words))) => reason = words,
-            Ok(ChangeReply::Refused(words)) => return Err((words.to_string(), REFUSED)),
-            Ok(ChangeReply::NotLeader) => reason = "the cluster has no leader".to_owned(),
+        match (bootstrap.peers)
+            .introduce(address, Method::Join, &call, CALL)
+            .await
+        {
+            Ok(Ok(())) => return Ok(()),
+            // Only this one cannot tell, for example because it was removed: the next one may.
+            Ok(Err(Refused::Unavailable(why))) => reason = why,
+            Ok(Err(Refused::NotLeader)) => reason = "the cluster has no leader".to_owned(),
+            Ok(Err(refused)) => return Err((refused.to_string(), REFUSED)),
             Err(error) => reason = format!("{address}: {error}"),
         }
     }

@@ -53,12 +53,7 @@ pub(super) async fn start(
         room.clone(),
         config.raft.snapshot_bytes_per_s,
     ));
-    let networks = Networks::new(
-        config.node_id,
-        peers.clone(),
-        limits(config),
-        sending.clone(),
-    );
+    let networks = Networks::new(peers.clone(), limits(config), sending.clone());
     let log_reader = store.log.reader();
     let raft_config = raft_config(config, &identity)?;
     let raft = Raft::new(
@@ -134,7 +129,7 @@ pub(super) async fn start(
         tasks.spawn(backups::keep_log(running.clone(), log_reader));
     }
     if config.backup_s3.is_used() {
-        // Beside HTTP, not beside Raft: what is sent is hashed and encrypted on the way.
+        // On HTTP's threads, not on Raft's: what is sent is hashed and encrypted on the way.
         let copying = mirror::run(running.clone(), env.net.clone());
         tasks.on(env.requests.clone()).spawn(copying);
     }

@@ -1,5 +1,5 @@
-//! What a node says of itself: what it is called, where it stands, and where it is reached. Each says so itself, as its
-//! configuration has it, and the log keeps it for all.
+//! A node's own description: what it is called, where it stands, and where it is reached. Each node reports its own, as
+//! its configuration has it, and the log keeps it for all.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,14 +10,13 @@ use tokio::time::sleep;
 
 use super::Bootstrap;
 use crate::cluster::error::Refused;
-use crate::cluster::members::membership::{ChangeReply, MembershipChange};
+use crate::cluster::members::membership::MembershipChange;
 use crate::cluster::running::Running;
-use crate::rpc::channel::Lane;
 use crate::rpc::message::{Introduction, Method};
 
-/// How often a node looks whether it is known as it is.
+/// How often a node compares its own description with the one that the cluster has.
 const EVERY: Duration = Duration::from_secs(1);
-/// The longest that it waits before it says so again, if the cluster knows better.
+/// The longest that it waits before it reports its own again, if the cluster keeps another one.
 const EVERY_MAX: Duration = Duration::from_secs(64);
 /// How long a node at an address may take to identify itself.
 const PROBE: Duration = Duration::from_secs(2);
@@ -33,17 +32,17 @@ pub(crate) fn own(bootstrap: &Bootstrap) -> Member {
         api,
         peer,
         admin,
-        site: Box::new(bootstrap.config.site()),
+        site: Box::new(bootstrap.config.node.site()),
         // It was checked when it was read.
         name: Box::new(bootstrap.config.node.name.0.clone()),
     }
 }
 
-/// Sees to it that the membership has this node as it is.
-pub(crate) async fn tell(bootstrap: Arc<Bootstrap>) {
+/// Sees to it that the membership has this node's own description.
+pub(crate) async fn report(bootstrap: Arc<Bootstrap>) {
     let own = own(&bootstrap);
     let mut pause = EVERY;
-    let mut said = String::new();
+    let mut logged = String::new();
     loop {
         sleep(pause).await;
         let Some(running) = bootstrap.slot.get() else {
@@ -67,30 +66,30 @@ pub(crate) async fn tell(bootstrap: Arc<Bootstrap>) {
         }
         pause = (pause * 2).min(EVERY_MAX);
         match describe(&bootstrap, &running, wanted).await {
-            Ok(()) => tracing::info!("the cluster knows what this node says of itself"),
+            Ok(()) => tracing::info!("the cluster has this node's own description"),
             Err(Refused::Unavailable(reason)) => {
                 // A leader that does not answer is not waited for longer than for an election.
                 pause = EVERY;
-                tracing::debug!(reason, "the cluster does not know yet what this node is");
+                tracing::debug!(
+                    reason,
+                    "the cluster does not have this node's own description yet"
+                );
             }
             Err(refused) => {
                 let refused = refused.to_string();
-                if said != refused {
-                    tracing::warn!(
-                        refused,
-                        "the cluster does not take what this node says of itself"
-                    );
-                    said = refused;
+                if logged != refused {
+                    tracing::warn!(refused, "the cluster refuses this node's own description");
+                    logged = refused;
                 }
             }
         }
     }
 }
 
-async fn describe(bootstrap: &Bootstrap, running: &Running, told: Member) -> Result<(), Refused> {
+async fn describe(bootstrap: &Bootstrap, running: &Running, own: Member) -> Result<(), Refused> {
     let change = MembershipChange::Describe {
         id: running.replica.me,
-        told: Box::new(told),
+        member: Box::new(own),
         start: running.unsure_of_start(),
     };
     if running.replica.leader().is_some() {
@@ -123,17 +122,10 @@ async fn ask_around(
     places.extend(join_all(named).await.into_iter().flatten());
     places.sort();
     places.dedup();
-    let asked = places
-        .iter()
-        .filter(|(id, _)| *id != me)
-        .map(|(id, address)| {
-            let to = (*id, address.as_str());
-            (bootstrap.peers).call::<_, ChangeReply>(to, Lane::Forward, Method::Admin, change, CALL)
-        });
+    let others = places.iter().filter(|(id, _)| *id != me);
+    let asked = others
+        .map(|(id, address)| (bootstrap.peers).call(*id, address, Method::Admin, change, CALL));
     let mut answers = join_all(asked).await.into_iter().flatten();
-    match answers.find(|answer| !matches!(answer, ChangeReply::NotLeader)) {
-        Some(ChangeReply::Done) => Ok(()),
-        Some(ChangeReply::Refused(refused)) => Err(refused),
-        _ => Err(Refused::Unavailable("no leader is found".to_owned())),
-    }
+    let answer = answers.find(|answer| !matches!(answer, Err(Refused::NotLeader)));
+    answer.unwrap_or_else(|| Err(Refused::Unavailable("no leader is found".to_owned())))
 }

@@ -11,18 +11,18 @@ use std::time::Duration;
 use placement_raft_store::{BackupDir, LogArchive, LogReader, runtime};
 use tokio::time::{sleep, timeout};
 
-use super::retry_after;
+use super::Retries;
 use crate::cluster::kept_backups::{Kept, Part};
 use crate::cluster::running::Running;
 
 /// How often what was committed is added to the log that is kept.
 const LOG_EVERY: Duration = Duration::from_secs(1);
 
-/// Says once what fails, and how long to wait for the next attempt.
+/// A part that fails, for the log, the status and the metrics.
 pub(crate) struct Failing<'a> {
     kept: &'a Kept,
     part: Part,
-    times: u32,
+    retries: Retries,
 }
 
 impl<'a> Failing<'a> {
@@ -30,24 +30,18 @@ impl<'a> Failing<'a> {
         Self {
             kept,
             part,
-            times: 0,
+            retries: Retries::default(),
         }
     }
 
     pub(crate) fn again(&mut self, what: &'static str, error: impl std::fmt::Display) -> Duration {
         self.kept.failed(self.part, what, &error);
-        if self.times == 0 {
-            tracing::error!(%error, "{what}; it is tried again");
-        }
-        self.times += 1;
-        retry_after(self.times - 1)
+        self.retries.after(what, error)
     }
 
     pub(crate) fn is_over(&mut self, what: &'static str) {
         self.kept.is_well(self.part);
-        if std::mem::take(&mut self.times) > 0 {
-            tracing::info!("{what} again");
-        }
+        self.retries.are_over(what);
     }
 }
 
@@ -88,7 +82,7 @@ pub(crate) async fn make(node: Arc<Running>) {
             Ok(index) => {
                 kept.made(clock.now(), index);
                 failing.is_over("backups are made");
-                // Told that it is due, or not: it is now.
+                // Whether or not the next one was called for before its time: it is due now.
                 let _ = timeout(every, kept.is_due()).await;
             }
             Err(error) => {
@@ -99,8 +93,7 @@ pub(crate) async fn make(node: Arc<Running>) {
     }
 }
 
-/// A node that does not hear the others has nothing to keep that is worth it. Gives the entry that the
-/// backup has come to.
+/// A node that does not reach the others has nothing that is worth keeping. Gives the last entry in the backup.
 async fn one(node: &Running, dir: &BackupDir, keep: usize) -> Result<u64, String> {
     (node.catch_up().await).map_err(|error| error.to_string())?;
     let (dir, applied) = (dir.clone(), node.replica.views.current());

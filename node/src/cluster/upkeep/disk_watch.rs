@@ -1,4 +1,4 @@
-//! Notices a disk that hangs, which gives no error: a leader hands its office over, and in the end the
+//! Notices a disk that hangs, which gives no error: a leader hands leadership over, and in the end the
 //! process ends, so that the others need not wait for a node that is neither well nor gone.
 
 use std::sync::{Arc, Weak};
@@ -7,13 +7,13 @@ use std::time::Duration;
 use placement_raft_store::{StoreMetrics, runtime};
 use tokio::time::sleep;
 
-use crate::cluster::leadership::hand_over::hand_over;
+use crate::cluster::leadership::hand_over::try_to_hand_over;
 use crate::cluster::running::Running;
 use crate::panics;
 
 /// How often it is looked.
 const EVERY: Duration = Duration::from_millis(250);
-/// What takes longer is said.
+/// What takes longer is logged.
 const SLOW: Duration = Duration::from_millis(500);
 /// How long another node may take to take over.
 const HAND_OVER: Duration = Duration::from_secs(5);
@@ -23,24 +23,22 @@ pub(crate) async fn watch(node: Arc<Running>) {
     let replica = &node.replica;
     let hung = Duration::from_millis(replica.config.disk.hung_after_ms);
     end_when_hung(Arc::downgrade(&node), node.store_metrics.clone(), hung);
-    let mut said = Duration::ZERO;
+    let mut logged = Duration::ZERO;
     loop {
         sleep(EVERY).await;
         let Some(waits) = node.store_metrics.waits_for_disk() else {
-            said = Duration::ZERO;
+            logged = Duration::ZERO;
             continue;
         };
         let waits_ms = waits.as_millis() as u64;
-        if waits >= SLOW.max(said * 2) {
-            said = waits;
+        if waits >= SLOW.max(logged * 2) {
+            logged = waits;
             tracing::warn!(waits_ms, "a call to the disk does not come back");
         }
         if waits >= hung / 10 && replica.leads() {
             tracing::error!(waits_ms, "the disk hangs: another node is to lead");
-            // Voters that have heard of this one's last entries are asked first.
-            if let Err(reason) = hand_over(replica, None, HAND_OVER.min(hung / 10)).await {
-                tracing::warn!(reason, "leadership was not handed over");
-            }
+            // Voters that have this one's last entries are asked first.
+            try_to_hand_over(replica, None, HAND_OVER.min(hung / 10)).await;
         }
     }
 }

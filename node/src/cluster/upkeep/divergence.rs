@@ -1,9 +1,9 @@
 //! Whether this node's state is that of the others.
 //!
 //! All nodes apply the same log, so after the same entry their states have the same digest. If they do
-//! not (a flipped bit in memory, a bug), nothing else would tell: the node would go on answering,
-//! wrongly. So each node compares with the others, and one that stands against a majority takes no
-//! part any more. Where no majority agrees, it is not known who is right; the log says that there is a
+//! not (a flipped bit in memory, a bug), nothing else would show it: the node would go on answering,
+//! wrongly. So each node compares with the others, and one that differs from a majority is
+//! quarantined. Where no majority agrees, it is not known who is right; the log reports the
 //! difference.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +23,7 @@ const EVERY: Duration = Duration::from_secs(5);
 pub(crate) async fn watch(node: Arc<Running>) {
     let replica = &node.replica;
     let checkpoints = replica.views.checkpoints();
-    let mut said = BTreeSet::new();
+    let mut logged = BTreeSet::new();
     let mut latest = None;
     loop {
         // What was the latest a while ago, the others have by now.
@@ -33,7 +33,7 @@ pub(crate) async fn watch(node: Arc<Running>) {
         {
             let mut others = replica.voters();
             others.remove(&replica.me);
-            // A node that is away and one that has not come so far say nothing.
+            // A node that is away and one that has not come so far do not count.
             let theirs: BTreeMap<u64, Option<String>> =
                 node.ask(others, Method::Checkpoint, &index).await;
             let theirs: BTreeMap<u64, String> = theirs
@@ -41,7 +41,7 @@ pub(crate) async fn watch(node: Arc<Running>) {
                 .filter_map(|(id, digest)| Some((id, digest?)))
                 .collect();
             for (other, _) in theirs.iter().filter(|(_, theirs)| differs(mine, theirs)) {
-                if said.insert(*other) {
+                if logged.insert(*other) {
                     tracing::error!(
                         other,
                         index,

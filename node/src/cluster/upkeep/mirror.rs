@@ -156,8 +156,8 @@ impl Mirror {
         };
         if !is_good {
             bucket.remove(&self.place, name).await?;
-            let words = format!("what the store gives for {name} is not what it was given");
-            return Err(BucketError::new(words));
+            let reason = format!("what the store gives for {name} is not what it was given");
+            return Err(BucketError(reason));
         }
         match grows {
             true => self.log_copied = Some(Instant::now()),

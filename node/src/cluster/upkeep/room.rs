@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use crate::cluster::leadership::hand_over::hand_over;
+use crate::cluster::leadership::hand_over::try_to_hand_over;
 use crate::cluster::running::Running;
 use crate::rpc::message::Method;
 
@@ -27,7 +27,7 @@ pub(crate) async fn watch(node: Arc<Running>) {
             continue;
         }
         let mut others = replica.voters();
-        others.retain(|id| *id != replica.me && replica.is_heard(*id));
+        others.retain(|id| *id != replica.me && replica.is_reachable(*id));
         let others: BTreeMap<u64, bool> = node.ask(others, Method::IsShort, &()).await;
         let mine = node.is_short_of_room().await;
         let voters = replica.voters().len();
@@ -50,9 +50,7 @@ pub(crate) async fn watch(node: Arc<Running>) {
                 to,
                 "this node's disk is nearly full: another node is to lead"
             );
-            if let Err(reason) = hand_over(replica, Some(*to), HAND_OVER).await {
-                tracing::warn!(reason, "leadership was not handed over");
-            }
+            try_to_hand_over(replica, Some(*to), HAND_OVER).await;
         }
     }
 }

@@ -32,124 +32,42 @@ pub(crate) struct Intake {
 }
 
 struct Incoming {
-    head: Head,
+    meta: WireSnapshotMeta,
+    /// Of the whole snapshot.
+    bytes: u64,
     receiver: SnapshotReceiver,
     touched: Instant,
 }
 
-/// The head of a transfer.
-struct Head {
-    transfer: u64,
-    vote: WireVote,
-    meta: WireSnapshotMeta,
-    bytes: u64,
+impl Incoming {
+    fn is_of(&self, call: &SnapshotCall) -> bool {
+        (&self.meta, self.bytes) == (&call.meta, call.bytes)
+    }
 }
 
 impl Intake {
-    /// Carries out one call of the node `from`.
+    /// Takes one part in, from the node `from`.
     pub(crate) async fn take(
         &self,
-        running: &Running,
+        running: &Arc<Running>,
         from: u64,
         call: SnapshotCall,
     ) -> Result<SnapshotReply, Denied> {
-        match call {
-            SnapshotCall::Begin {
-                transfer,
-                vote,
-                meta,
-                bytes,
-            } => {
-                let head = Head {
-                    transfer,
-                    vote,
-                    meta,
-                    bytes,
-                };
-                self.begin(running, from, head).await
-            }
-            SnapshotCall::Chunk {
-                transfer,
-                offset,
-                data,
-            } => {
-                let with = move |incoming: &mut Option<Incoming>| {
-                    let due = one(incoming, transfer)?;
-                    due.touched = Instant::now();
-                    if due.receiver.length() != offset {
-                        return Err(Denied::Snapshot(format!(
-                            "the bytes from {} on are due, not those from {offset}",
-                            due.receiver.length()
-                        )));
-                    }
-                    Ok(match due.receiver.write(&data.0) {
-                        Ok(()) => SnapshotReply::Continue,
-                        Err(error) => {
-                            // What was written of the piece is not known; and its room is needed.
-                            *incoming = None;
-                            not_now(&error)
-                        }
-                    })
-                };
-                self.blocking(with).await
-            }
-            SnapshotCall::Finish { transfer } => {
-                let with = move |incoming: &mut Option<Incoming>| {
-                    incoming.take_if(|one| one.head.transfer == transfer)
-                };
-                let incoming = self.blocking(with).await.ok_or_else(another)?;
-                install(running, from, incoming).await
-            }
-        }
-    }
-
-    async fn begin(
-        &self,
-        running: &Running,
-        from: u64,
-        head: Head,
-    ) -> Result<SnapshotReply, Denied> {
         if let Some(failure) = running.replica.failure() {
             let reason = format!("it is quarantined: {failure}");
-            return Ok(SnapshotReply::NotNow { reason });
+            return Ok(SnapshotReply::NotNow(reason));
         }
-        let snapshots = running.snapshots.clone();
-        let dir = running.replica.config.data_dir.clone();
-        let leave = running.replica.config.disk.min_free_bytes;
+        if call.offset < call.bytes {
+            let node = running.clone();
+            let with = move |incoming: &mut Option<Incoming>| take(incoming, &node, from, call);
+            return self.blocking(with).await;
+        }
+        let vote = call.vote;
         let with = move |incoming: &mut Option<Incoming>| {
-            if let Some(held) = incoming.as_mut()
-                && (&held.head.meta, held.head.bytes) == (&head.meta, head.bytes)
-            {
-                held.head = head;
-                held.touched = Instant::now();
-                let offset = held.receiver.length();
-                tracing::info!(from, offset, "a snapshot goes on coming in");
-                return Ok(SnapshotReply::From { offset });
-            }
-            // The one before is given up first: the disk may not hold both.
-            *incoming = None;
-            // The file, and its rows while those of before are not compacted away.
-            let needed = leave.saturating_add(head.bytes.saturating_mul(2));
-            if leave > 0
-                && let Some(free) = disk_space::free(&dir)
-                && free < needed
-            {
-                let reason = format!("it needs {needed} bytes of room, and has {free}");
-                return Ok(SnapshotReply::NotNow { reason });
-            }
-            let receiver = match snapshots.receive() {
-                Ok(receiver) => receiver,
-                Err(error) => return Ok(not_now(&error)),
-            };
-            tracing::info!(from, bytes = head.bytes, "a snapshot comes in");
-            *incoming = Some(Incoming {
-                head,
-                receiver,
-                touched: Instant::now(),
-            });
-            Ok(SnapshotReply::Continue)
+            incoming.take_if(|one| one.is_of(&call) && one.receiver.length() == one.bytes)
         };
-        self.blocking(with).await
+        let incoming = self.blocking(with).await.ok_or_else(another)?;
+        install(running, from, vote, incoming).await
     }
 
     async fn blocking<T: Send + 'static>(
@@ -174,36 +92,76 @@ impl Intake {
     }
 }
 
-fn one(incoming: &mut Option<Incoming>, transfer: u64) -> Result<&mut Incoming, Denied> {
-    let mine = incoming
-        .as_mut()
-        .filter(|one| one.head.transfer == transfer);
-    mine.ok_or_else(another)
+fn take(
+    incoming: &mut Option<Incoming>,
+    node: &Running,
+    from: u64,
+    call: SnapshotCall,
+) -> Result<SnapshotReply, Denied> {
+    let is_held = incoming.as_ref().is_some_and(|one| one.is_of(&call));
+    if !is_held && call.offset > 0 {
+        return Err(another());
+    }
+    // Another one is given up first: the disk may not hold both.
+    let mut one = match incoming.take().filter(|_| is_held) {
+        Some(held) => held,
+        None => match begin(node, from, &call) {
+            Ok(begun) => begun,
+            Err(reply) => return Ok(reply),
+        },
+    };
+    if one.receiver.length() != call.offset {
+        let offset = one.receiver.length();
+        tracing::info!(from, offset, "a snapshot goes on coming in");
+    } else if let Err(error) = one.receiver.write(&call.data.0) {
+        // It is given up: what was written of the part is not known, and its room is needed.
+        return Ok(not_now(&error));
+    }
+    one.touched = Instant::now();
+    let offset = one.receiver.length();
+    *incoming = Some(one);
+    Ok(SnapshotReply::From { offset })
 }
 
 fn another() -> Denied {
     Denied::Snapshot("another one comes in, or none".to_owned())
 }
 
+/// Makes a file for a snapshot, if there is room for it.
+fn begin(node: &Running, from: u64, call: &SnapshotCall) -> Result<Incoming, SnapshotReply> {
+    let config = &node.replica.config;
+    let leave = config.disk.min_free_bytes;
+    // The file, and its rows while those of before are not compacted away.
+    let needed = leave.saturating_add(call.bytes.saturating_mul(2));
+    if leave > 0
+        && let Some(free) = disk_space::free_now(&config.data_dir)
+        && free < needed
+    {
+        let reason = format!("it needs {needed} bytes of room, and has {free}");
+        return Err(SnapshotReply::NotNow(reason));
+    }
+    let receiver = node.snapshots.receive().map_err(|error| not_now(&error))?;
+    tracing::info!(from, bytes = call.bytes, "a snapshot comes in");
+    Ok(Incoming {
+        meta: call.meta.clone(),
+        bytes: call.bytes,
+        receiver,
+        touched: Instant::now(),
+    })
+}
+
 fn not_now(error: &io::Error) -> SnapshotReply {
-    let reason = format!("it cannot be written there: {error}");
-    SnapshotReply::NotNow { reason }
+    SnapshotReply::NotNow(format!("it cannot be written there: {error}"))
 }
 
 async fn install(
     running: &Running,
     from: u64,
+    vote: WireVote,
     incoming: Incoming,
 ) -> Result<SnapshotReply, Denied> {
-    let Incoming { head, receiver, .. } = incoming;
-    if receiver.length() != head.bytes {
-        return Err(Denied::Snapshot(format!(
-            "it has {} bytes, but {} came in",
-            head.bytes,
-            receiver.length()
-        )));
-    }
-    let meta: SnapshotMeta = head.meta.try_into()?;
+    let Incoming { meta, receiver, .. } = incoming;
+    let meta: SnapshotMeta = meta.try_into()?;
     let snapshots = running.snapshots.clone();
     let verified = runtime::blocking({
         let meta = meta.clone();
@@ -225,7 +183,7 @@ async fn install(
                     "refused a snapshot that came in; it is sent again"
                 );
             }
-            return Ok(SnapshotReply::Refused { reason });
+            return Ok(SnapshotReply::Refused(reason));
         }
     };
     let (raft, snapshots) = (running.replica.raft.clone(), running.snapshots.clone());
@@ -236,8 +194,7 @@ async fn install(
             meta: meta.clone(),
             snapshot: SnapshotData::File(file),
         };
-        let vote = Vote::from(head.vote);
-        let answer = raft.install_full_snapshot(vote, snapshot).await;
+        let answer = (raft.install_full_snapshot(Vote::from(vote), snapshot)).await;
         if answer.is_ok() {
             snapshots.give_up(&meta, &path);
         }
@@ -271,12 +228,8 @@ mod tests {
         };
         let intake = Intake::default();
         *intake.incoming.lock() = Some(Incoming {
-            head: Head {
-                transfer: 1,
-                vote: (&Vote::new_committed(1, 1)).into(),
-                meta: WireSnapshotMeta::default(),
-                bytes: 100,
-            },
+            meta: WireSnapshotMeta::default(),
+            bytes: 100,
             receiver: store.snapshots.receive().unwrap(),
             touched: Instant::now(),
         });

@@ -12,15 +12,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use placement_raft_store::{LogId, TypeConfig};
+use placement_raft_store::TypeConfig;
 use tokio::time::{Instant, sleep};
 
-use super::retry_after;
+use super::Retries;
 use crate::cluster::error::Refused;
+use crate::cluster::replica::index;
 use crate::cluster::running::Running;
-use crate::rpc::channel::Lane;
+use crate::rpc::message::Lane;
 
-/// How long openraft may take to hear of a snapshot that is built.
+/// How long openraft may take to notice a snapshot that is built.
 const DEADLINE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(50);
 /// How often it is looked whether a snapshot is still being sent.
@@ -32,7 +33,7 @@ const ENTRY_BYTES: u64 = 256;
 
 /// Makes the rows durable whenever it is this node's turn, and cuts the log behind them where it is long enough.
 pub(crate) async fn watch(node: Arc<Running>) {
-    let mut failures = 0;
+    let mut retries = Retries::default();
     // The last entry whose rows are durable, though no snapshot covers it.
     let mut flushed = 0;
     loop {
@@ -51,7 +52,7 @@ pub(crate) async fn watch(node: Arc<Running>) {
         while node.sending.under_way().is_some() {
             sleep(SENDING).await;
             if node.sending.under_way().is_none() {
-                // openraft, which hears of it later, then keeps the log that it sends from.
+                // openraft, which notices it later, then keeps the log that it sends from.
                 sleep(SENDING).await;
             }
         }
@@ -62,20 +63,14 @@ pub(crate) async fn watch(node: Arc<Running>) {
         match done {
             Ok(()) => {
                 flushed = applied.unwrap_or_default();
-                if failures > 0 {
-                    tracing::info!("the rows can be made durable again");
-                }
-                failures = 0;
+                retries.are_over("the rows can be made durable");
             }
             Err(error) => {
                 if node.replica.failure().is_some() {
                     return;
                 }
-                if failures == 0 {
-                    tracing::error!(%error, "the rows cannot be made durable; it is tried again, and until then the log grows");
-                }
-                sleep(retry_after(failures)).await;
-                failures += 1;
+                let what = "the rows cannot be made durable, and the log grows";
+                sleep(retries.after(what, error)).await;
             }
         }
     }
@@ -137,8 +132,8 @@ struct Ends {
 
 impl Ends {
     /// The last entry that the log was cut behind, with `log_keep` entries kept before it. A start covers all that it has
-    /// applied without cutting anything, so what is covered does not tell: of a node that restarts often
-    /// nothing would ever be cut.
+    /// applied without cutting anything, so what is covered does not show it: the log of a node that restarts often
+    /// would never be cut.
     fn cut_behind(&self) -> u64 {
         let cut = self.purged.map_or(0, |purged| purged + self.log_keep);
         cut.min(self.covered.unwrap_or_default())
@@ -154,7 +149,6 @@ impl Ends {
 
 impl Running {
     fn ends(&self) -> Ends {
-        let index = |id: Option<LogId>| id.map(|id| id.index());
         (self.replica).raft_metrics(|metrics| Ends {
             covered: index(metrics.snapshot),
             purged: index(metrics.purged),
@@ -174,7 +168,7 @@ impl Running {
         let behind = lags.filter(|(id, lag)| {
             *id != self.replica.me
                 && *lag > raft.snapshot_after + raft.log_keep()
-                && self.replica.is_heard(*id)
+                && self.replica.is_reachable(*id)
         });
         behind.max_by_key(|(_, lag)| *lag)
     }

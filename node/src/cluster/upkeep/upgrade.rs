@@ -1,7 +1,7 @@
 //! What a newer binary brings into the cluster: its standard names, and its feature level.
 //!
 //! The leader writes the names that a state lacks; any other node does so if the leader does not, since the
-//! leader's binary may be older. The leader raises the level, once all members are heard and run a binary that
+//! leader's binary may be older. The leader raises the level, once all members are reachable and run a binary that
 //! knows the next one.
 //!
 //! A member that goes back to an older binary in the moment in which the level is raised is not
@@ -40,13 +40,15 @@ pub(crate) async fn raise_level(node: Arc<Running>) {
     }
 }
 
-/// The highest level that all members agree to; `None` while one of them is not heard.
+/// The highest level that all members agree to; `None` while one of them is not reachable.
 fn common(node: &Running) -> Option<Level> {
     let Running { replica, peers, .. } = node;
     let members = replica.members();
     let levels = members.keys().map(|id| match *id {
         me if me == replica.me => Some(peers.level()),
-        other => peers.level_of(other).filter(|_| replica.is_heard(other)),
+        other => peers
+            .level_of(other)
+            .filter(|_| replica.is_reachable(other)),
     });
     levels.min().flatten()
 }

@@ -17,8 +17,8 @@ use tracing::Instrument;
 
 use crate::cluster::replica::{Leader, REMOVED};
 use crate::cluster::running::Running;
-use crate::rpc::channel::{Channel, Lane, decode};
-use crate::rpc::message::{Method, WriteCall, WriteReply};
+use crate::rpc::channel::{Channel, decode};
+use crate::rpc::message::{Lane, Method, WriteCall, WriteReply};
 use crate::rpc::raft::upload;
 use placement_api::backend::Unavailable;
 
@@ -39,28 +39,22 @@ impl Doubt {
     /// # Errors
     /// None follows.
     fn asks_again(&self, reply: WriteReply) -> Result<String, Unavailable> {
-        Ok(match (reply, self) {
-            (WriteReply::NoSpace { reason }, Self::Clean) => {
-                return Err(Unavailable::NoSpace { reason });
+        let is_clean = matches!(self, Self::Clean);
+        match reply {
+            WriteReply::NoSpace(reason) if is_clean => Err(Unavailable::NoSpace { reason }),
+            WriteReply::Busy(reason) if is_clean => Err(Unavailable::Busy { reason }),
+            WriteReply::TooLarge { bytes, bytes_max } if is_clean => {
+                Err(Unavailable::TooLarge { bytes, bytes_max })
             }
-            (WriteReply::Busy { reason }, Self::Clean) => {
-                return Err(Unavailable::Busy { reason });
-            }
-            (WriteReply::TooLarge { bytes, bytes_max }, Self::Clean) => {
-                return Err(Unavailable::TooLarge { bytes, bytes_max });
-            }
-            (WriteReply::TooLarge { bytes, bytes_max }, Self::Sent(_)) => {
-                format!("the leader takes commands of {bytes_max} bytes, and this one has {bytes}")
-            }
-            (WriteReply::NotLeader, _) => "no leader is known".to_owned(),
-            (
-                WriteReply::NoSpace { reason }
-                | WriteReply::Busy { reason }
-                | WriteReply::Rejected { reason }
-                | WriteReply::Unknown { reason },
-                _,
-            ) => reason,
-        })
+            WriteReply::TooLarge { bytes, bytes_max } => Ok(format!(
+                "the leader takes commands of {bytes_max} bytes, and this one has {bytes}"
+            )),
+            WriteReply::NotLeader => Ok("no leader is known".to_owned()),
+            WriteReply::NoSpace(reason)
+            | WriteReply::Busy(reason)
+            | WriteReply::Rejected(reason)
+            | WriteReply::Unknown(reason) => Ok(reason),
+        }
     }
 
     fn gave_up(self, reason: String) -> Unavailable {
@@ -111,7 +105,7 @@ impl Running {
         // To the leader, and from there to the others.
         let deadline = deadline + 2 * upload(record.len());
         let open = self.ids.issue();
-        let mut write_id = open.id();
+        let mut write_id = open.id;
         if mutant!("answered-before-it-is") {
             write_id.answered_below = write_id.sequence + 1;
         }
@@ -159,7 +153,7 @@ impl Running {
                 Ok(committed) => return Ok(committed),
                 Err(reply) => reply,
             };
-            if let WriteReply::Unknown { reason } = &reply {
+            if let WriteReply::Unknown(reason) = &reply {
                 tracing::info!(
                     request_id = %call.http_request_id,
                     reason,
@@ -170,7 +164,7 @@ impl Running {
                     doubt = Doubt::Sent(reason.clone());
                 }
                 if mutant!("ask-again-as-another") {
-                    call.write_id = self.ids.issue().id();
+                    call.write_id = self.ids.issue().id;
                 }
                 if expected.is_over() || mutant!("ask-again-as-another") {
                     expected = (self.replica.views.expect(&call.write_id))
@@ -213,10 +207,9 @@ impl Running {
         } else {
             format!("node {} was asked, but leads no more", leader.id)
         };
-        Err(if sent.into_inner() {
-            WriteReply::Unknown { reason }
-        } else {
-            WriteReply::Rejected { reason }
+        Err(match sent.into_inner() {
+            true => WriteReply::Unknown(reason),
+            false => WriteReply::Rejected(reason),
         })
     }
 
@@ -243,11 +236,9 @@ impl Running {
                 .channel(leader.id, &leader.address, Lane::Forward)
                 .await?;
             if let Some(wait) = self.crowded(&channel) {
-                return Ok(Err(WriteReply::Busy {
-                    reason: format!(
-                        "the way to the leader is full: a write waits {wait:.1?} on it"
-                    ),
-                }));
+                let reason =
+                    format!("the way to the leader is full: a write waits {wait:.1?} on it");
+                return Ok(Err(WriteReply::Busy(reason)));
             }
             sent.store(true, Ordering::Relaxed);
             let left = deadline.saturating_duration_since(Instant::now());
@@ -264,12 +255,14 @@ impl Running {
             tracing::debug_span!("forward", request_id = %call.http_request_id, leader = leader.id);
         match forward.instrument(span).await {
             Ok(reply) => reply,
-            Err(error) if error.is_without_effect() => Err(WriteReply::Rejected {
-                reason: format!("the leader, node {}, cannot be reached: {error}", leader.id),
-            }),
-            Err(error) => Err(WriteReply::Unknown {
-                reason: format!("the leader, node {}, gave no answer: {error}", leader.id),
-            }),
+            Err(error) if error.is_without_effect() => Err(WriteReply::Rejected(format!(
+                "the leader, node {}, cannot be reached: {error}",
+                leader.id
+            ))),
+            Err(error) => Err(WriteReply::Unknown(format!(
+                "the leader, node {}, gave no answer: {error}",
+                leader.id
+            ))),
         }
     }
 
@@ -283,8 +276,8 @@ impl Running {
 
 /// What this node has seen of a write when it applied the log.
 fn applied(committed: Option<Committed>) -> Result<Committed, WriteReply> {
-    committed.ok_or_else(|| WriteReply::Unknown {
-        reason: "this node was sent a snapshot in place of the log, which may hold the write"
-            .to_owned(),
+    committed.ok_or_else(|| {
+        let reason = "this node was sent a snapshot in place of the log, which may hold the write";
+        WriteReply::Unknown(reason.to_owned())
     })
 }

@@ -26,7 +26,7 @@ const INLINE_BYTES: usize = 64 * 1024;
 const BATCH_MAX: usize = 512;
 /// How long a new leader waits to know the stamps of the leaders before it.
 const SETTLE: Duration = Duration::from_secs(1);
-/// What is said of a leader that does not know them.
+/// Why a leader that does not know them takes no writes.
 const UNSETTLED: &str = "the leader has not applied yet what the leaders before it wrote";
 
 impl Running {
@@ -44,10 +44,10 @@ impl Running {
                 bytes_max: bytes_max as u64,
             });
         }
-        let permit = (self.backlog.permit(bytes)).map_err(|reason| WriteReply::Busy { reason })?;
+        let permit = self.backlog.permit(bytes).map_err(WriteReply::Busy)?;
         let command = self.read_command(&call).await;
-        let command = command.map_err(|reason| WriteReply::Rejected { reason })?;
-        (self.replica.has_room_for(&command)).map_err(|reason| WriteReply::NoSpace { reason })?;
+        let command = command.map_err(WriteReply::Rejected)?;
+        (self.replica.has_room_for(&command)).map_err(WriteReply::NoSpace)?;
         let (answer, proposed) = oneshot::channel();
         let proposal = Proposal {
             call,
@@ -58,9 +58,11 @@ impl Running {
         };
         let stopping = || "this node is stopping".to_owned();
         if self.proposals.send(proposal).is_err() {
-            return Err(WriteReply::Rejected { reason: stopping() });
+            return Err(WriteReply::Rejected(stopping()));
         }
-        proposed.await.unwrap_or_else(|_| Err(unknown(stopping())))
+        proposed
+            .await
+            .unwrap_or_else(|_| Err(WriteReply::Unknown(stopping())))
     }
 
     /// Nothing goes into the log that this node could not read there, or may not decide yet.
@@ -124,7 +126,7 @@ impl Proposer {
     pub(crate) async fn run(mut self, mut queue: mpsc::UnboundedReceiver<Proposal>) {
         let mut batch = Vec::with_capacity(BATCH_MAX);
         while queue.recv_many(&mut batch, BATCH_MAX).await > 0 {
-            // Of a proposal whose caller has given up nothing is lost by not proposing it.
+            // A write whose caller has given up need not be proposed.
             batch.retain(|proposal| !proposal.answer.is_closed());
             let now = Instant::now();
             let late = batch.extract_if(.., |proposal| proposal.deadline <= now);
@@ -176,7 +178,7 @@ impl Proposer {
                 for (answer, _, _) in waiting {
                     let reason = format!("replication has stopped on this node: {fatal}");
                     // The asker may be gone.
-                    let _ = answer.send(Err(WriteReply::Rejected { reason }));
+                    let _ = answer.send(Err(WriteReply::Rejected(reason)));
                 }
                 return;
             }
@@ -189,9 +191,10 @@ impl Proposer {
                     let proposed = match results.next().await {
                         Some(Ok(result)) => committed(result),
                         Some(Err(fatal)) => {
-                            Err(unknown(format!("replication has stopped: {fatal}")))
+                            let reason = format!("replication has stopped: {fatal}");
+                            Err(WriteReply::Unknown(reason))
                         }
-                        None => Err(unknown("replication has stopped".to_owned())),
+                        None => Err(WriteReply::Unknown("replication has stopped".to_owned())),
                     };
                     proposed.map(|index| {
                         permit.answered();
@@ -216,7 +219,7 @@ impl Proposer {
                 metrics.last_log_index,
             )
         });
-        // A node that does not lead is told so when it proposes.
+        // A node that does not lead finds out when it proposes.
         if !leads || term == self.settled {
             return Ok(());
         }
@@ -234,8 +237,7 @@ impl Proposer {
 
 fn reject(batch: impl Iterator<Item = Proposal>, reason: &str) {
     for proposal in batch {
-        let reason = reason.to_owned();
-        let _ = proposal.answer.send(Err(WriteReply::Rejected { reason }));
+        let _ = (proposal.answer).send(Err(WriteReply::Rejected(reason.to_owned())));
     }
 }
 
@@ -243,15 +245,13 @@ fn committed(result: WriteResult<TypeConfig>) -> Result<u64, WriteReply> {
     Err(match result {
         Ok(written) => match written.response {
             Applied::Outcome(_) => return Ok(written.log_id.index()),
-            Applied::NoCommand => unknown("the log holds no command where it should".to_owned()),
+            Applied::NoCommand => {
+                WriteReply::Unknown("the log holds no command where it should".to_owned())
+            }
         },
         Err(ClientWriteError::ForwardToLeader(_)) => WriteReply::NotLeader,
-        Err(error) => unknown(error.to_string()),
+        Err(error) => WriteReply::Unknown(error.to_string()),
     })
-}
-
-fn unknown(reason: String) -> WriteReply {
-    WriteReply::Unknown { reason }
 }
 
 #[cfg(test)]

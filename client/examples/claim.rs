@@ -30,7 +30,7 @@ async fn main() -> anyhow::Result<()> {
             // Another claim was faster: the next candidate.
             Err(error) if error.is_conflict() => println!("{error}"),
             // Perhaps it is claimed: read before the claim is sent again.
-            Err(Error::OutcomeUnknown { reason }) => bail!("look at {consumer}: {reason}"),
+            Err(Error::OutcomeUnknown(reason)) => bail!("look at {consumer}: {reason}"),
             Err(error) => return Err(error.into()),
         }
     }

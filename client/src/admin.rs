@@ -24,22 +24,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use placement_wire::{CheckReport, JoinToken, Member, NodeStatus, Partition, Topology};
-use serde::Deserialize;
 
 use crate::client::Client;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::request::ApiRequest;
-
-#[derive(Deserialize)]
-struct JoinTokens {
-    join_tokens: Vec<JoinToken>,
-}
-
-#[derive(Deserialize)]
-struct Leading<T> {
-    leader: T,
-}
 
 /// The admin listeners of one cluster.
 #[derive(Clone)]
@@ -107,16 +96,14 @@ impl Admin {
         prefixes: &[String],
     ) -> Result<(), Error> {
         let body = serde_json::json!({ "hosts": hosts, "prefixes": prefixes });
-        let path = format!("/v1/partitions/{name}");
-        let request = ApiRequest::put(&path).json(&body);
+        let request = ApiRequest::put(&format!("/v1/partitions/{name}")).json(&body);
         self.client.execute(request).await
     }
 
     /// Deletes a partition with all that is in it; with `force` although consumers hold allocations in it.
     pub async fn delete_partition(&self, name: &str, force: bool) -> Result<(), Error> {
         let path = format!("/v1/partitions/{name}?force={force}");
-        let request = ApiRequest::delete(&path);
-        self.client.execute(request).await
+        self.client.execute(ApiRequest::delete(&path)).await
     }
 
     /// Makes a learner that has caught up a voter. With `force` although a loss that is to be survived
@@ -135,8 +122,7 @@ impl Admin {
     /// Removes a node from the cluster. `force` as in [`Admin::promote_member`].
     pub async fn remove_member(&self, id: u64, force: bool) -> Result<(), Error> {
         let path = format!("/v1/members/{id}?force={force}");
-        let request = ApiRequest::delete(&path);
-        self.client.execute(request).await
+        self.client.execute(ApiRequest::delete(&path)).await
     }
 
     /// Which losses the cluster survives, and what reads and writes cost where, as the node that
@@ -145,16 +131,16 @@ impl Admin {
         self.client.read("/v1/topology").await
     }
 
-    /// Makes a token with which one node joins within `ttl_s` seconds: in the place of another one, if that is named;
-    /// though that is heard, if that is said.
+    /// Makes a token with which one node joins within `ttl_s` seconds: in the place of another one, if that is named,
+    /// and with `though_reachable` even if that one still answers.
     pub async fn create_join_token(
         &self,
         ttl_s: u64,
         replaces: Option<u64>,
-        though_heard: bool,
+        though_reachable: bool,
     ) -> Result<JoinToken, Error> {
         let body = serde_json::json!({
-            "ttl_s": ttl_s, "replaces": replaces, "though_heard": though_heard,
+            "ttl_s": ttl_s, "replaces": replaces, "though_reachable": though_reachable,
         });
         let request = ApiRequest::post("/v1/join-tokens").json(&body);
         self.client.fetch(request).await
@@ -162,8 +148,8 @@ impl Admin {
 
     /// What became of the tokens that were made lately.
     pub async fn join_tokens(&self) -> Result<Vec<JoinToken>, Error> {
-        let listed: JoinTokens = self.client.read("/v1/join-tokens").await?;
-        Ok(listed.join_tokens)
+        let request = ApiRequest::get("/v1/join-tokens");
+        self.client.fetch_member(request, "join_tokens").await
     }
 
     /// Revokes a token that no node has used.
@@ -175,8 +161,7 @@ impl Admin {
     /// Hands leadership to a given voter, or to one that the leader chooses. Returns who leads then.
     pub async fn transfer_leader(&self, to: Option<u64>) -> Result<u64, Error> {
         let request = ApiRequest::post("/v1/leader").json(&serde_json::json!({ "to": to }));
-        let leading: Leading<_> = self.client.fetch(request).await?;
-        Ok(leading.leader)
+        self.client.fetch_member(request, "leader").await
     }
 
     /// Forms a cluster of these nodes (`id` and `host:port` for the other nodes), all of which run
@@ -191,8 +176,7 @@ impl Admin {
     /// who leads then.
     pub async fn drain(&self) -> Result<Option<u64>, Error> {
         let request = ApiRequest::post(&self.path("drain"));
-        let leading: Leading<_> = self.client.fetch(request).await?;
-        Ok(leading.leader)
+        self.client.fetch_member(request, "leader").await
     }
 
     /// Takes [`Admin::drain`] back.

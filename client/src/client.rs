@@ -9,6 +9,7 @@ use http::header::{HeaderName, HeaderValue};
 use http::{Request, StatusCode};
 use http_body_util::Full;
 use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::connect::Trust;
@@ -88,12 +89,12 @@ impl Failure {
     fn error(self, request: &ApiRequest, unknown: bool) -> Error {
         let reason = self.reason;
         match self.retry_after {
-            _ if unknown || self.unknown => Error::OutcomeUnknown { reason },
+            _ if unknown || self.unknown => Error::OutcomeUnknown(reason),
             Some(retry_after) if !request.is_read() => Error::NothingCommitted {
                 reason,
                 retry_after,
             },
-            _ => Error::Unreachable { reason },
+            _ => Error::Unreachable(reason),
         }
     }
 }
@@ -247,6 +248,21 @@ impl Client {
         self.call(request).await?.json()
     }
 
+    /// One member of the answer to a request, read.
+    pub(crate) async fn fetch_member<T: DeserializeOwned>(
+        &self,
+        request: ApiRequest,
+        name: &str,
+    ) -> Result<T, Error> {
+        let what = request.name();
+        let mut answer: Map<String, Value> = self.fetch(request).await?;
+        let member = answer.remove(name).unwrap_or_default();
+        serde_json::from_value(member).map_err(|error| Error::Malformed {
+            what,
+            reason: format!("{name}: {error}"),
+        })
+    }
+
     /// Has a request carried out whose answer says no more.
     pub(crate) async fn execute(&self, request: ApiRequest) -> Result<(), Error> {
         self.call(request).await.map(drop)
@@ -270,16 +286,10 @@ impl Client {
             let reason = format!("no answer within {limit:?}");
             Err(TransportError::Lost(reason))
         });
-        let failed = |error| {
-            let (reason, may_be_done) = match error {
-                TransportError::NotSent(reason) => (reason, false),
-                TransportError::Lost(reason) => (reason, true),
-            };
-            Failure {
-                reason: format!("{}: {reason}", self.shared.endpoints[at]),
-                retry_after: None,
-                unknown: may_be_done && !request.is_read(),
-            }
+        let failed = |error: TransportError| Failure {
+            reason: format!("{}: {error}", self.shared.endpoints[at]),
+            retry_after: None,
+            unknown: matches!(error, TransportError::Lost(_)) && !request.is_read(),
         };
         let (parts, body) = answer.map_err(failed)?.into_parts();
         let response = ApiResponse {
@@ -300,9 +310,8 @@ impl Client {
         *http.uri_mut() = self.shared.endpoints[at].url(&path)?;
         let headers = http.headers_mut();
         let mut set = |name: &'static str, text: &str| {
-            let value = HeaderValue::from_str(text).map_err(|error| Error::BadRequest {
-                reason: format!("`{name}: {text}`: {error}"),
-            })?;
+            let value = HeaderValue::from_str(text)
+                .map_err(|error| Error::BadRequest(format!("`{name}: {text}`: {error}")))?;
             headers.insert(HeaderName::from_static(name), value);
             Ok::<_, Error>(())
         };

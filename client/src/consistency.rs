@@ -71,7 +71,7 @@ impl Consistency {
     }
 }
 
-/// Where an answer stands: what its node said of itself in the headers.
+/// Where an answer stands: what its node reports of itself in the headers.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Position {
     /// `Placement-Index`: the place in the history that the answer shows.

@@ -34,8 +34,8 @@ impl Endpoint {
             .authority(self.authority.clone())
             .path_and_query(path_and_query)
             .build()
-            .map_err(|error| Error::BadRequest {
-                reason: format!("`{path_and_query}` is not a path: {error}"),
+            .map_err(|error| {
+                Error::BadRequest(format!("`{path_and_query}` is not a path: {error}"))
             })
     }
 }

@@ -20,18 +20,12 @@ pub enum Error {
         retry_after: Duration,
     },
     /// The write may or may not be committed. Look before you repeat it.
-    #[error("{reason}; the outcome of the write is unknown")]
-    OutcomeUnknown {
-        /// What happened.
-        reason: String,
-    },
-    /// No node answered a read, or none could be connected to, within the client's patience.
-    /// Nothing was written.
-    #[error("no node answered: {reason}")]
-    Unreachable {
-        /// What the last attempt met.
-        reason: String,
-    },
+    #[error("{0}; the outcome of the write is unknown")]
+    OutcomeUnknown(String),
+    /// No node answered a read, or none could be connected to, within the client's patience. Nothing was written.
+    /// It says what the last attempt met.
+    #[error("no node answered: {0}")]
+    Unreachable(String),
     /// The answer has not the shape that the API promises.
     #[error("the answer to {what} cannot be understood: {reason}")]
     Malformed {
@@ -49,11 +43,8 @@ pub enum Error {
         reason: String,
     },
     /// A request that cannot be expressed in HTTP.
-    #[error("the request cannot be sent: {reason}")]
-    BadRequest {
-        /// What is wrong with it.
-        reason: String,
-    },
+    #[error("the request cannot be sent: {0}")]
+    BadRequest(String),
 }
 
 impl Error {

@@ -33,7 +33,7 @@ pub struct ApiRequest {
 }
 
 impl ApiRequest {
-    /// A request without body. The path is taken as it is, percent-encoding included.
+    /// A request without body. The path is sent unchanged, percent-encoding included.
     pub fn new(method: Method, path: &str) -> Self {
         Self {
             method,
@@ -123,9 +123,7 @@ impl ApiRequest {
 
     pub(crate) fn check(&self) -> Result<(), Error> {
         match &self.problem {
-            Some(reason) => Err(Error::BadRequest {
-                reason: reason.clone(),
-            }),
+            Some(problem) => Err(Error::BadRequest(problem.clone())),
             None => Ok(()),
         }
     }

@@ -138,13 +138,14 @@ impl Config {
         let site = self.node.site();
         let named = [("region", site.region), ("zone", site.zone)];
         let named = named.iter().filter(|(_, name)| !name.is_empty());
+        self.auth.check(&self.api, &self.keystone)?;
         Ok(ApiSettings {
             site: named.map(|(key, name)| format!("; {key}={name}")).collect(),
             users: self.callers.users(),
             addresses: self.callers.addresses(),
             public: self.api.public_address()?,
             reads: self.reads.clone(),
-            auth: self.auth.strategy(&self.api, &self.keystone)?,
+            auth: self.auth.clone(),
             policy: self.policy.clone(),
             cors: self.cors.clone(),
             candidates: self.candidates.clone(),

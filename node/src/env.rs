@@ -36,7 +36,7 @@ pub struct Env {
 impl Env {
     /// The real world, but for a runtime that serves HTTP.
     pub fn production() -> Self {
-        let world = Arc::new(RealWorld::new());
+        let world = Arc::new(RealWorld::default());
         Self {
             net: Arc::new(TokioNet),
             clock: world.clone(),

@@ -88,13 +88,13 @@ struct Opened {
 impl Opened {
     fn open(env: &Env, config: &Config) -> Result<Self, StartError> {
         let settings = config.api_settings()?;
-        let keystone = match settings.auth {
+        let keystone = match settings.auth.strategy {
             AuthStrategy::Keystone => {
                 let (net, clock) = (env.net.clone(), env.clock.clone());
                 Some(Arc::new(Keystone::open(&config.keystone, net, clock)?))
             }
-            AuthStrategy::Proxy { .. } => None,
-            AuthStrategy::NoAuth2 => {
+            AuthStrategy::Proxy => None,
+            AuthStrategy::Noauth2 => {
                 tracing::warn!(
                     "anyone who reaches the REST API is obeyed ([auth] strategy = \"noauth2\")"
                 );

@@ -132,7 +132,7 @@ impl Neighbour {
                     self.third.submit(command, "neighbour".to_owned()).await
                 }
             };
-            if let Err(Unavailable::NoPartition { .. }) = written {
+            if let Err(Unavailable::NoPartition(_)) = written {
                 // It is tried again with the next write.
                 self.makes(THIRD).await;
             }

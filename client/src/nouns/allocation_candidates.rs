@@ -48,7 +48,7 @@ impl CandidateQuery {
 /// The answer: ways to satisfy the request, and the state of the providers they use.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct AllocationCandidates {
-    /// Each can be claimed as it is.
+    /// Each can be claimed unchanged.
     pub allocation_requests: Vec<AllocationRequest>,
     /// By provider.
     pub provider_summaries: BTreeMap<Uuid, ProviderSummary>,
@@ -65,7 +65,7 @@ pub struct AllocationRequest {
 }
 
 impl AllocationRequest {
-    /// Takes the candidate as it is, for a new consumer of this project and user.
+    /// Claims the candidate unchanged, for a new consumer of this project and user.
     pub fn claim(&self, project_id: &str, user_id: &str) -> Claim {
         Claim {
             allocations: self.allocations.clone(),

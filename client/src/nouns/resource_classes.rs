@@ -13,16 +13,11 @@ pub struct ResourceClass {
     pub name: String,
 }
 
-#[derive(Deserialize)]
-struct Listed {
-    resource_classes: Vec<ResourceClass>,
-}
-
 impl Client {
     /// `GET /resource_classes`: every class there is, standard and custom.
     pub async fn resource_classes(&self) -> Result<Vec<ResourceClass>, Error> {
-        let listed: Listed = self.read("/resource_classes").await?;
-        Ok(listed.resource_classes)
+        let request = ApiRequest::get("/resource_classes");
+        self.fetch_member(request, "resource_classes").await
     }
 
     /// `PUT /resource_classes/{name}`: makes a custom class; one that exists is fine.

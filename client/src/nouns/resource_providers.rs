@@ -59,11 +59,6 @@ impl NewProvider {
     }
 }
 
-#[derive(Deserialize)]
-struct Listed {
-    resource_providers: Vec<ResourceProvider>,
-}
-
 impl Client {
     /// `POST /resource_providers`.
     pub async fn create_provider(&self, provider: &NewProvider) -> Result<ResourceProvider, Error> {
@@ -85,8 +80,7 @@ impl Client {
         for (key, value) in filters {
             request = request.query(key, value);
         }
-        let listed: Listed = self.fetch(request).await?;
-        Ok(listed.resource_providers)
+        self.fetch_member(request, "resource_providers").await
     }
 
     /// `DELETE /resource_providers/{uuid}`.

@@ -2,19 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
-
 use crate::client::Client;
 use crate::error::Error;
 use crate::request::ApiRequest;
 
 /// Amounts by resource class.
 pub type Resources = BTreeMap<String, u64>;
-
-#[derive(Deserialize)]
-struct ProjectUsages {
-    usages: BTreeMap<String, Resources>,
-}
 
 impl Client {
     /// `GET /usages`: by consumer type, each with amounts and `consumer_count`.
@@ -27,7 +20,6 @@ impl Client {
         if let Some(user_id) = user_id {
             request = request.query("user_id", user_id);
         }
-        let usages: ProjectUsages = self.fetch(request).await?;
-        Ok(usages.usages)
+        self.fetch_member(request, "usages").await
     }
 }

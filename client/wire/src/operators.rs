@@ -123,7 +123,7 @@ pub struct NodeStatus {
     pub disk_used_bytes: Option<u64>,
     /// Bytes that are free on its disk.
     pub disk_free_bytes: Option<u64>,
-    /// The partitions beside the default one, by name.
+    /// All partitions but the default one, by name.
     pub partitions: Vec<String>,
     /// The membership it knows.
     pub members: Vec<Member>,

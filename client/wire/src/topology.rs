@@ -52,7 +52,7 @@ pub struct MemberStanding {
     /// Whether it has a vote.
     pub votes: bool,
     /// Whether it has answered.
-    pub heard: bool,
+    pub reachable: bool,
 }
 
 /// How long a message and its answer take.

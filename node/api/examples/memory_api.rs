@@ -37,7 +37,7 @@ fn settings() -> ApiSettings {
 }
 
 fn api() -> Service {
-    let (memory, world) = (Arc::new(Memory::new()), Arc::new(RealWorld::new()));
+    let (memory, world) = (Arc::new(Memory::new()), Arc::new(RealWorld::default()));
     let settings = settings();
     Service::new(Api {
         write: memory.clone(),

@@ -58,15 +58,6 @@ pub struct SharedState {
     partition: PartitionId,
 }
 
-impl SharedState {
-    /// The state of another partition at the same moment, and what stands for that; `None` if there is none
-    /// of this name.
-    fn within(self, partition: &PartitionName) -> Option<Self> {
-        let (partition, _) = self.cluster.partition_named(partition.as_str())?;
-        Some(Self { partition, ..self })
-    }
-}
-
 impl Deref for SharedState {
     type Target = State;
 
@@ -96,17 +87,15 @@ pub struct View {
 }
 
 impl View {
-    /// The same moment in another partition.
+    /// The same moment in the partition of this name.
     ///
     /// # Errors
     /// [`Unavailable::NoPartition`].
-    pub fn within(self, partition: &PartitionName) -> Result<Self, Unavailable> {
-        match self.state.within(partition) {
-            Some(state) => Ok(Self { state, ..self }),
-            None => Err(Unavailable::NoPartition {
-                name: partition.clone(),
-            }),
-        }
+    pub fn within(mut self, partition: &PartitionName) -> Result<Self, Unavailable> {
+        let found = self.state.cluster.partition_named(partition.as_str());
+        let missing = || Unavailable::NoPartition(partition.clone());
+        (self.state.partition, _) = found.ok_or_else(missing)?;
+        Ok(self)
     }
 
     /// The partition that it is of, with its routes at that moment.
@@ -140,37 +129,21 @@ pub struct Written {
     pub view: View,
 }
 
-/// No node could answer. Never a conflict.
+/// No node could answer. Never a conflict. Reasons are for a person.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Unavailable {
     /// The write provably never entered the log, or the read was never answered: safe to repeat.
-    #[error("{reason}; nothing was committed")]
-    NothingCommitted {
-        /// What happened, for a person.
-        reason: String,
-        /// When trying again makes sense.
-        retry_after: Duration,
-    },
+    #[error("{0}; nothing was committed")]
+    NothingCommitted(String),
     /// The write may or may not be committed.
-    #[error("{reason}; the outcome of the write is unknown")]
-    OutcomeUnknown {
-        /// What happened, for a person.
-        reason: String,
-        /// When looking again makes sense.
-        retry_after: Duration,
-    },
+    #[error("{0}; the outcome of the write is unknown")]
+    OutcomeUnknown(String),
     /// The disks have no room for what the write adds. Nothing was committed.
-    #[error("{reason}; nothing was committed")]
-    NoSpace {
-        /// What happened, for a person.
-        reason: String,
-    },
+    #[error("{0}; nothing was committed")]
+    NoSpace(String),
     /// The cluster has too many writes to answer already. Nothing was committed.
-    #[error("{reason}; nothing was committed")]
-    Busy {
-        /// What there is before it, for a person.
-        reason: String,
-    },
+    #[error("{0}; nothing was committed")]
+    Busy(String),
     /// The write has a longer record than the cluster takes. Nothing was committed.
     #[error("the request takes {bytes} bytes in the log, and {bytes_max} are the most")]
     TooLarge {
@@ -179,18 +152,12 @@ pub enum Unavailable {
         /// How long it may be.
         bytes_max: u64,
     },
-    /// The `Placement-Min-Index` token is of another epoch: no wait will make it true.
-    #[error("the index token belongs to another history than this cluster's ({epoch})")]
-    ForeignIndex {
-        /// This cluster's epoch.
-        epoch: u64,
-    },
+    /// The `Placement-Min-Index` token is not of this cluster's epoch, which is named: no wait will make it true.
+    #[error("the index token belongs to another history than this cluster's ({0})")]
+    ForeignIndex(u64),
     /// The cluster has no partition of this name. Nothing was committed.
-    #[error("this cluster has no partition {name}")]
-    NoPartition {
-        /// The partition.
-        name: PartitionName,
-    },
+    #[error("this cluster has no partition {0}")]
+    NoPartition(PartitionName),
     /// The routes of the partition have changed, and the request may be another partition's. Nothing was committed.
     #[error(
         "the routes of this cluster's partitions have changed while the request was under way; nothing was committed"
@@ -198,35 +165,26 @@ pub enum Unavailable {
     Rerouted,
 }
 
-/// When a client that was turned away should come again.
-const RETRY_AFTER: Duration = Duration::from_secs(1);
-
 impl Unavailable {
     /// The write never entered the log, or the read was not answered.
     pub fn nothing_committed(reason: impl Into<String>) -> Self {
-        Self::NothingCommitted {
-            reason: reason.into(),
-            retry_after: RETRY_AFTER,
-        }
+        Self::NothingCommitted(reason.into())
     }
 
     /// Why nothing was committed; `None` if the write may be in the log.
     pub fn reason_of_nothing(&self) -> Option<String> {
         match self {
-            Self::OutcomeUnknown { .. } => None,
-            Self::NothingCommitted { reason, .. }
-            | Self::NoSpace { reason }
-            | Self::Busy { reason } => Some(reason.clone()),
+            Self::OutcomeUnknown(_) => None,
+            Self::NothingCommitted(reason) | Self::NoSpace(reason) | Self::Busy(reason) => {
+                Some(reason.clone())
+            }
             other => Some(other.to_string()),
         }
     }
 
     /// The write may be in the log.
     pub fn outcome_unknown(reason: impl Into<String>) -> Self {
-        Self::OutcomeUnknown {
-            reason: reason.into(),
-            retry_after: RETRY_AFTER,
-        }
+        Self::OutcomeUnknown(reason.into())
     }
 }
 

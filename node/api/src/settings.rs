@@ -280,7 +280,10 @@ macro_rules! settings {
 
         impl $name {
             /// The table of this name, with its settings.
-            #[allow(clippy::allow_attributes, unused_mut, reason = "most have no tables")]
+            #[allow(
+                clippy::allow_attributes, unused_mut, unused_variables,
+                reason = "most have no tables, some have no settings"
+            )]
             pub fn tables(name: &'static str) -> Vec<$crate::settings::Table> {
                 let default = Self::default();
                 let mut tables = vec![$crate::settings::Table {

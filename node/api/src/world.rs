@@ -63,18 +63,11 @@ pub struct RealWorld {
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the real world")]
-impl RealWorld {
-    /// The world from now on.
-    pub fn new() -> Self {
+impl Default for RealWorld {
+    fn default() -> Self {
         Self {
             started: std::time::Instant::now(),
         }
-    }
-}
-
-impl Default for RealWorld {
-    fn default() -> Self {
-        Self::new()
     }
 }
 

@@ -26,7 +26,7 @@ struct NewJoinToken {
     replaces: Option<u64>,
     /// Whether that node is replaced although it answers.
     #[serde(default)]
-    though_heard: bool,
+    though_reachable: bool,
 }
 
 fn hour() -> u64 {
@@ -58,12 +58,12 @@ fn now(admin: &Admin) -> i64 {
 
 pub(super) async fn create(State(admin): State<Admin>, body: Bytes) -> Answer {
     let new: NewJoinToken = read_or_default(&body)?;
-    let (ttl_s, though_heard) = (new.ttl_s, new.though_heard);
+    let (ttl_s, though_reachable) = (new.ttl_s, new.though_reachable);
     if !(1..=TTL_MAX_S).contains(&ttl_s) {
         let detail = format!("ttl_s is not from 1 to {TTL_MAX_S}");
         return Err(failed(StatusCode::BAD_REQUEST, detail));
     }
-    let reachable = match though_heard {
+    let reachable = match though_reachable {
         true => ", though that is reachable",
         false => "",
     };
@@ -75,7 +75,7 @@ pub(super) async fn create(State(admin): State<Admin>, body: Bytes) -> Answer {
     };
     let ids = &admin.bootstrap.env.ids;
     let fresh = [ids.uuid(), ids.uuid()];
-    let replaces = new.replaces.map(|old| (old, though_heard));
+    let replaces = new.replaces.map(|old| (old, though_reachable));
     let made = admin.bootstrap.slot.issue_token(fresh, ttl_s, replaces);
     let answer = made.await.map(|(token, issued)| {
         let made = JoinToken {

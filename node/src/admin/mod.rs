@@ -8,7 +8,7 @@
 //! | `POST /v1/members/{id}/demote` | makes a voter a learner |
 //! | `DELETE /v1/members/{id}` | takes a node out |
 //! | `GET /v1/topology` | which losses are survived, and what reads and writes cost where: a [`Topology`](placement_wire::Topology) |
-//! | `POST /v1/join-tokens` with `{"ttl_s": 3600, "replaces": id or null, "though_heard": false}`, or nothing | makes a token with which one node joins, and shows it |
+//! | `POST /v1/join-tokens` with `{"ttl_s": 3600, "replaces": id or null, "though_reachable": false}`, or nothing | makes a token with which one node joins, and shows it |
 //! | `GET /v1/join-tokens` | what became of the tokens |
 //! | `DELETE /v1/join-tokens/{id}` | takes a token back |
 //! | `POST /v1/leader` with `{"to": id or null}` | hands leadership over; gives `{"leader": id}` |

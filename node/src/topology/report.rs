@@ -76,7 +76,7 @@ pub(crate) fn topology_of(
         region: member.site.region.clone(),
         zone: member.site.zone.clone(),
         votes: member.is_voter,
-        heard: member.is_reachable,
+        reachable: member.is_reachable,
     };
     let measured = trips.iter().map(|((from, to), took)| RoundTrip {
         from,

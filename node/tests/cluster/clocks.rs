@@ -22,7 +22,7 @@ impl Clock for Set {
     }
 
     fn monotonic(&self) -> Duration {
-        RealWorld::new().monotonic()
+        RealWorld::default().monotonic()
     }
 }
 

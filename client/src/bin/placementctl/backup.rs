@@ -59,7 +59,7 @@ async fn take_into(
     if target.exists() {
         bail!("{} exists already; nothing was changed", target.display());
     }
-    let draft = Draft::beside(target)?;
+    let draft = Draft::next_to(target)?;
     let mut stream = BackupStream::begin(endpoints, trust, patience).await?;
     let cannot = || format!("cannot write {}", draft.path.display());
     copy(&mut stream, &mut &draft.file)
@@ -105,7 +105,7 @@ struct Draft {
 }
 
 impl Draft {
-    fn beside(target: &Path) -> anyhow::Result<Self> {
+    fn next_to(target: &Path) -> anyhow::Result<Self> {
         let mut name = target.as_os_str().to_owned();
         name.push(".part");
         let path = PathBuf::from(name);

@@ -30,7 +30,7 @@ pub(crate) struct CreateToken {
     replace: Option<Named>,
     /// Replaces that member although it still answers.
     #[arg(long, requires = "replace")]
-    though_heard: bool,
+    though_reachable: bool,
 }
 
 #[derive(Args)]
@@ -43,14 +43,14 @@ pub(crate) struct ReplaceNode {
     ttl: u64,
     /// Replaces the member although it still answers.
     #[arg(long)]
-    though_heard: bool,
+    though_reachable: bool,
 }
 
 pub(crate) async fn run(admin: &Admin, action: JoinTokenAction) -> anyhow::Result<()> {
     match action {
         JoinTokenAction::Create(token) => {
             let replaces = number(token.replace, admin).await?;
-            create(admin, token.ttl, replaces, token.though_heard).await?;
+            create(admin, token.ttl, replaces, token.though_reachable).await?;
         }
         JoinTokenAction::List => {
             for token in admin.join_tokens().await? {
@@ -81,7 +81,7 @@ pub(crate) async fn replace(admin: &Admin, action: ReplaceNode) -> anyhow::Resul
         .filter(|member| member.id != old)
         .map(|member| member.peer)
         .collect();
-    create(admin, action.ttl, Some(old), action.though_heard).await?;
+    create(admin, action.ttl, Some(old), action.though_reachable).await?;
     eprintln!(
         "on the machine of {node}: empty its data directory, take `node_id` and `initial_members` out of its \
          configuration, write the token to a file that only its user can read, and start\n  \
@@ -97,9 +97,9 @@ async fn create(
     admin: &Admin,
     ttl: u64,
     replaces: Option<u64>,
-    though_heard: bool,
+    though_reachable: bool,
 ) -> anyhow::Result<()> {
-    let made = admin.create_join_token(ttl, replaces, though_heard).await?;
+    let made = admin.create_join_token(ttl, replaces, though_reachable).await?;
     eprintln!(
         "a token for one node, which will be node {}; it is shown once and is good until {}",
         made.id,

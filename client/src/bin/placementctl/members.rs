@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use anyhow::bail;
 use clap::{Args, Subcommand};
-use placement_client::{Admin, MemberRole, NodeStatus};
+use placement_client::{Admin, MemberRole};
 
 use crate::named::Named;
-use crate::survey::{Survey, survey};
+use crate::survey::{Health, Survey, survey};
 
 #[derive(Subcommand)]
 pub(crate) enum MembersAction {
@@ -66,7 +66,7 @@ async fn remove(
     timeout: Duration,
 ) -> anyhow::Result<()> {
     let before = survey(admin, timeout).await?;
-    let left = losses_left(&before, id);
+    let left = losses_left(before, id);
     if left == Some(0) && !yes {
         confirm(id)?;
     }
@@ -83,13 +83,11 @@ async fn remove(
 
 /// How many voters may still be lost once `id` is gone; `None` if it has no vote, so that nothing
 /// changes.
-fn losses_left(survey: &Survey, id: u64) -> Option<usize> {
-    let voters = survey.members.iter();
-    let voters = voters.filter(|(member, _)| member.role == MemberRole::Voter);
-    let (gone, left): (Vec<_>, Vec<_>) = voters.partition(|(member, _)| member.id == id);
-    let is_ready = |status: &Option<NodeStatus>| status.as_ref().is_some_and(|status| status.ready);
-    let ready = left.iter().filter(|(_, status)| is_ready(status)).count();
-    (!gone.is_empty()).then(|| ready.saturating_sub(left.len() / 2 + 1))
+fn losses_left(mut survey: Survey, id: u64) -> Option<usize> {
+    let gone = survey.members.extract_if(.., |(member, _)| member.id == id);
+    let gone: Vec<_> = gone.collect();
+    let had_vote = gone.iter().any(|(member, _)| member.role == MemberRole::Voter);
+    had_vote.then(|| Health::of(&survey).can_lose)
 }
 
 /// Asks at the terminal, if there is one.

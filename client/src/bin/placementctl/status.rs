@@ -20,7 +20,7 @@ pub(crate) async fn show(
 ) -> anyhow::Result<ExitCode> {
     let survey = match survey(admin, timeout).await {
         Ok(survey) => survey,
-        Err(error @ (Error::Unreachable { .. } | Error::NothingCommitted { .. })) => {
+        Err(error @ (Error::Unreachable(_) | Error::NothingCommitted { .. })) => {
             eprintln!("placementctl: {error}");
             return Ok(ExitCode::from(NO_QUORUM));
         }
@@ -42,7 +42,7 @@ struct ClusterReport {
     /// The feature level of the cluster.
     level: Option<u32>,
     health: Health,
-    /// The partitions beside the default one.
+    /// All partitions but the default one.
     partitions: Vec<String>,
     members: Vec<MemberReport>,
     /// What an operator is to look at although clients are served; the exit code does not follow it.

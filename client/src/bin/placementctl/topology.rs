@@ -72,9 +72,9 @@ fn clouds(topology: &Topology) -> String {
 fn name(topology: &Topology, node: u64) -> String {
     let member = topology.members.iter().find(|member| member.node == node);
     let votes = member.is_some_and(|member| member.votes);
-    let is_silent = !member.is_some_and(|member| member.heard);
+    let is_unreachable = !member.is_some_and(|member| member.reachable);
     let leads = topology.leader == Some(node);
-    let marks = [(votes, "*"), (leads, " (leads)"), (is_silent, "!")];
+    let marks = [(votes, "*"), (leads, " (leads)"), (is_unreachable, "!")];
     let marks = marks.map(|(is, mark)| if is { mark } else { "" });
     format!("{node}{}", marks.concat())
 }
@@ -188,9 +188,9 @@ mod tests {
             "survive": survive,
             "survives": {"node": true, "zone": false, "region": false},
             "members": [
-                {"node": 1, "region": "n", "zone": "", "votes": true, "heard": true},
-                {"node": 2, "region": "n", "zone": "", "votes": true, "heard": true},
-                {"node": 3, "region": "s", "zone": "a", "votes": true, "heard": false},
+                {"node": 1, "region": "n", "zone": "", "votes": true, "reachable": true},
+                {"node": 2, "region": "n", "zone": "", "votes": true, "reachable": true},
+                {"node": 3, "region": "s", "zone": "a", "votes": true, "reachable": false},
             ],
             "round_trips": [
                 {"from": 1, "to": 2, "ms": 0.5},
@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn the_report_is_a_table() {
-        let said = text(&topology("region"));
+        let output = text(&topology("region"));
         for line in [
             "n     1* (leads) 2*  0.5 ms  0.5 ms",
             "s/a   3*!            -       -",
@@ -241,10 +241,10 @@ mod tests {
             "that of any region is to be survived ([cluster] survive), and is not",
             "advice: add a node",
         ] {
-            assert!(said.contains(line), "{line:?} is not in\n{said}");
+            assert!(output.contains(line), "{line:?} is not in\n{output}");
         }
         // The region goes with the same node, and says as much.
-        assert!(!said.contains("zone s/a"), "{said}");
+        assert!(!output.contains("zone s/a"), "{output}");
     }
 
     #[test]

@@ -118,13 +118,10 @@ impl Queue {
         let has_room = |waiting: usize| (waiting < most).then_some(waiting + 1);
         let room = waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, has_room);
         let record = Box::new(record);
-        if room.is_ok() && self.items.try_send(Item::Record { record, kept }).is_ok() {
-            return;
+        // It fails only once the thread is gone.
+        if room.is_err() || self.items.try_send(Item::Record { record, kept }).is_err() {
+            self.state.numbers.lost.fetch_add(1, Ordering::Relaxed);
         }
-        if room.is_ok() {
-            waiting.fetch_sub(1, Ordering::Relaxed);
-        }
-        self.state.numbers.lost.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(super) fn reopen(&self) {

@@ -125,7 +125,7 @@ impl Whence {
 }
 
 /// What was asked for.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct Asked {
     /// The method, bounded.
     pub method: String,
@@ -158,12 +158,7 @@ impl Asked {
         Self {
             method: bounded(method.as_str(), WORD_MAX_BYTES).into_owned(),
             uri: bounded(uri, URI_MAX_BYTES).into_owned(),
-            route: None,
-            partition: None,
-            operation: None,
-            microversion: None,
-            resources: Vec::new(),
-            detail: None,
+            ..Self::default()
         }
     }
 

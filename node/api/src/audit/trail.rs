@@ -228,7 +228,7 @@ mod tests {
 
     fn audit(disk: &Arc<Disk>, mode: AuditMode) -> Audit {
         let sink = Box::new(OnDisk(disk.clone()));
-        Audit::begin(sink, 1, Arc::new(RealWorld::new()), mode).unwrap()
+        Audit::begin(sink, 1, Arc::new(RealWorld::default()), mode).unwrap()
     }
 
     async fn until(what: impl Fn() -> bool) {

@@ -15,7 +15,6 @@ mod wire;
 
 pub use edge::callers::Callers;
 pub use edge::policy::Target;
-pub use edge::policy::default_rules;
 pub use edge::policy::{Mistake, Policy, PolicyError};
 pub use edge::public_address::{PathPrefix, PublicAddress, PublicUrl};
 pub use edge::service::Served;
@@ -31,6 +30,7 @@ pub use openapi::PATH as OPENAPI;
 pub use openapi::document as description;
 pub use openapi::guarded;
 pub use openapi::router as openapi;
+pub use routes::default_rules;
 pub use service::Service;
 
 pub use crate::identity::{CallingService, Identity};

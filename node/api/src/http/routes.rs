@@ -2,25 +2,28 @@
 //!
 //! The first operation that fits method and version serves the request.
 
-use super::edge::route::{Operation, Route, delete, get, operation, write};
+use super::edge::policy::{Defaults, Policy, PolicyError};
+use super::edge::route::{Needs, Operation, Route, operation};
+use super::edge::settings::PolicySettings;
 use super::nouns::{
     aggregates, allocation_candidates, allocations, inventories, reshaper, resource_classes,
     resource_providers, root, traits, usages,
 };
 
-/// Each path with its operations: what makes one of them, its policy rule, its handler, and what else holds of it
+/// Each path with its operations: the method, what it needs, the policy rule, the handler, and what else holds of it
 /// ([`Operation`]).
 macro_rules! routes {
     ($($path:literal {
-        $($make:ident $(($method:literal))? $rule:literal $noun:ident::$handler:ident $($field:ident: $value:expr),*;)*
+        $($method:literal $needs:ident $rule:literal $noun:ident::$handler:ident $($field:ident: $value:expr),*;)*
     })*) => {
         /// Every route there is.
         pub(super) static ROUTES: &[Route] = &[$(Route {
             path: $path,
             operations: &[$(Operation {
                 $($field: $value,)*
-                ..$make(
-                    $($method,)?
+                ..operation(
+                    $method,
+                    Needs::$needs,
                     concat!("placement:", $rule),
                     |context| Box::pin($noun::$handler(context)),
                 )
@@ -31,81 +34,107 @@ macro_rules! routes {
 
 routes! {
     "" {
-        operation("GET") "" root::show policy: None;
+        "GET" Nothing "" root::show policy: None;
     }
     "/" {
-        operation("GET") "" root::show policy: None;
+        "GET" Nothing "" root::show policy: None;
     }
     "/resource_classes" {
-        get "resource_classes:list" resource_classes::list since: 2, advises: true;
-        write("POST") "resource_classes:create" resource_classes::create since: 2;
+        "GET" Accept "resource_classes:list" resource_classes::list since: 2, advises: true;
+        "POST" Content "resource_classes:create" resource_classes::create since: 2;
     }
     "/resource_classes/{name}" {
-        get "resource_classes:show" resource_classes::show since: 2, advises: true;
-        write("PUT") "resource_classes:update" resource_classes::rename since: 2, until: 6;
-        operation("PUT") "resource_classes:update" resource_classes::ensure since: 7;
-        delete "resource_classes:delete" resource_classes::delete since: 2;
+        "GET" Accept "resource_classes:show" resource_classes::show since: 2, advises: true;
+        "PUT" Content "resource_classes:update" resource_classes::rename since: 2, until: 6;
+        "PUT" Nothing "resource_classes:update" resource_classes::ensure since: 7;
+        "DELETE" Nothing "resource_classes:delete" resource_classes::delete since: 2;
     }
     "/resource_providers" {
-        get "resource_providers:list" resource_providers::list;
-        write("POST") "resource_providers:create" resource_providers::create;
+        "GET" Accept "resource_providers:list" resource_providers::list;
+        "POST" Content "resource_providers:create" resource_providers::create;
     }
     "/resource_providers/{uuid}" {
-        get "resource_providers:show" resource_providers::show;
-        delete "resource_providers:delete" resource_providers::delete;
-        write("PUT") "resource_providers:update" resource_providers::update;
+        "GET" Accept "resource_providers:show" resource_providers::show;
+        "DELETE" Nothing "resource_providers:delete" resource_providers::delete;
+        "PUT" Content "resource_providers:update" resource_providers::update;
     }
     "/resource_providers/{uuid}/inventories" {
-        get "resource_providers:inventories:list" inventories::list;
-        write("POST") "resource_providers:inventories:create" inventories::create;
-        write("PUT") "resource_providers:inventories:update" inventories::replace;
-        delete "resource_providers:inventories:delete" inventories::delete_all since: 5, too_old_is_405: true;
+        "GET" Accept "resource_providers:inventories:list" inventories::list;
+        "POST" Content "resource_providers:inventories:create" inventories::create;
+        "PUT" Content "resource_providers:inventories:update" inventories::replace;
+        "DELETE" Nothing "resource_providers:inventories:delete" inventories::delete_all since: 5, too_old_is_405: true;
     }
     "/resource_providers/{uuid}/inventories/{resource_class}" {
-        get "resource_providers:inventories:show" inventories::show;
-        write("PUT") "resource_providers:inventories:update" inventories::update;
-        delete "resource_providers:inventories:delete" inventories::delete;
+        "GET" Accept "resource_providers:inventories:show" inventories::show;
+        "PUT" Content "resource_providers:inventories:update" inventories::update;
+        "DELETE" Nothing "resource_providers:inventories:delete" inventories::delete;
     }
     "/resource_providers/{uuid}/usages" {
-        get "resource_providers:usages" usages::of_provider;
+        "GET" Accept "resource_providers:usages" usages::of_provider;
     }
     "/resource_providers/{uuid}/aggregates" {
-        get "resource_providers:aggregates:list" aggregates::list since: 1, headers_first: true;
-        write("PUT") "resource_providers:aggregates:update" aggregates::replace since: 1, headers_first: true;
+        "GET" Accept "resource_providers:aggregates:list" aggregates::list since: 1, headers_first: true;
+        "PUT" Content "resource_providers:aggregates:update" aggregates::replace since: 1, headers_first: true;
     }
     "/resource_providers/{uuid}/allocations" {
-        get "resource_providers:allocations:list" allocations::of_provider;
+        "GET" Accept "resource_providers:allocations:list" allocations::of_provider;
     }
     "/resource_providers/{uuid}/traits" {
-        get "resource_providers:traits:list" traits::of_provider since: 6;
-        write("PUT") "resource_providers:traits:update" traits::replace since: 6;
-        delete "resource_providers:traits:delete" traits::delete_all since: 6;
+        "GET" Accept "resource_providers:traits:list" traits::of_provider since: 6;
+        "PUT" Content "resource_providers:traits:update" traits::replace since: 6;
+        "DELETE" Nothing "resource_providers:traits:delete" traits::delete_all since: 6;
     }
     "/allocations" {
-        write("POST") "allocations:manage" allocations::replace_many since: 13;
+        "POST" Content "allocations:manage" allocations::replace_many since: 13;
     }
     "/allocations/{consumer_uuid}" {
-        get "allocations:list" allocations::of_consumer;
-        write("PUT") "allocations:update" allocations::replace;
-        delete "allocations:delete" allocations::delete;
+        "GET" Accept "allocations:list" allocations::of_consumer;
+        "PUT" Content "allocations:update" allocations::replace;
+        "DELETE" Nothing "allocations:delete" allocations::delete;
     }
     "/allocation_candidates" {
-        get "allocation_candidates:list" allocation_candidates::list since: 10, advises: true;
+        "GET" Accept "allocation_candidates:list" allocation_candidates::list since: 10, advises: true;
     }
     "/traits" {
-        get "traits:list" traits::list since: 6, advises: true;
+        "GET" Accept "traits:list" traits::list since: 6, advises: true;
     }
     "/traits/{name}" {
-        operation("GET") "traits:show" traits::show since: 6, advises: true;
-        operation("PUT") "traits:update" traits::ensure since: 6;
-        delete "traits:delete" traits::delete since: 6;
+        "GET" Nothing "traits:show" traits::show since: 6, advises: true;
+        "PUT" Nothing "traits:update" traits::ensure since: 6;
+        "DELETE" Nothing "traits:delete" traits::delete since: 6;
     }
     "/usages" {
-        get "usages" usages::of_project since: 9, policy_on_queried_project: true;
+        "GET" Accept "usages" usages::of_project since: 9, policy_on_queried_project: true;
     }
     "/reshaper" {
-        write("POST") "reshaper:reshape" reshaper::reshape since: 30;
+        "POST" Content "reshaper:reshape" reshaper::reshape since: 30;
     }
+}
+
+/// The default policy, with the rule of each operation.
+fn defaults() -> Defaults {
+    let operations = ROUTES.iter().flat_map(|route| route.operations);
+    Defaults(
+        operations
+            .filter_map(|operation| operation.policy)
+            .collect(),
+    )
+}
+
+impl Policy {
+    /// The defaults, and what the files say otherwise. Rules with mistakes are logged: they allow nothing, or
+    /// guard nothing.
+    ///
+    /// # Errors
+    /// A file or directory that is named and cannot be used. What it was to forbid is unknown then.
+    pub fn read(settings: &PolicySettings) -> Result<Self, PolicyError> {
+        Self::over(defaults(), settings)
+    }
+}
+
+/// How the default of each rule is spelled.
+pub fn default_rules(enforce_new_defaults: bool) -> Vec<(&'static str, String)> {
+    defaults().spelled(enforce_new_defaults).collect()
 }
 
 #[cfg(test)]

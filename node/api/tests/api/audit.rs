@@ -27,7 +27,7 @@ impl Story {
             file: directory.path().join("audit.log"),
             ..AuditSection::default()
         };
-        let world = Arc::new(RealWorld::new());
+        let world = Arc::new(RealWorld::default());
         let audit = Audit::open(&section, 1, world.clone()).unwrap();
         Self {
             cloud: Cloud::audited(audit.clone(), world, ApiSettings::default()),
@@ -95,24 +95,11 @@ async fn each_end_of_a_write_has_its_name() {
     assert_eq!(refused["outcome"], "refused");
     assert!(refused["index"].is_u64(), "the model said so: {refused}");
 
-    let reason = "nobody leads".to_owned();
-    let retry_after = Duration::from_secs(1);
+    let reason = "no leader is known";
     let path = format!("/resource_providers/{}", uuid(1));
     for (down, outcome) in [
-        (
-            Unavailable::NothingCommitted {
-                reason: reason.clone(),
-                retry_after,
-            },
-            "refused",
-        ),
-        (
-            Unavailable::OutcomeUnknown {
-                reason,
-                retry_after,
-            },
-            "unknown",
-        ),
+        (Unavailable::nothing_committed(reason), "refused"),
+        (Unavailable::outcome_unknown(reason), "unknown"),
     ] {
         cloud.memory.set_down(Some(down));
         cloud.delete(&path).expect(503).await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::FutureExt;
-use placement_api::http::{ApiSettings, AuthStrategy, CallerLimits, PublicAddress};
+use placement_api::http::{ApiSettings, CallerLimits, PublicAddress};
 
 use crate::cloud::{Answer, Cloud};
 
@@ -153,9 +153,8 @@ async fn what_nobody_vouches_for_is_not_believed_and_a_proxy_that_checks_callers
     ask("198.51.100.1").await.expect(200);
     told(ask("198.51.100.2").await, "address_per_s");
 
-    limited.auth = AuthStrategy::Proxy {
-        addresses: vec!["192.0.2.0/24".parse().unwrap()],
-    };
+    let proxy = "strategy = 'proxy'\nproxy_addresses = ['192.0.2.0/24']";
+    limited.auth = toml::from_str(proxy).unwrap();
     limited.users.per_s = 2;
     let cloud = Cloud::with(limited);
     for user in ["one", "other"] {

@@ -34,7 +34,7 @@ impl Counting {
 impl Offload for Counting {
     fn run(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()> {
         self.0.fetch_add(1, Ordering::Relaxed);
-        RealWorld::new().run(work)
+        RealWorld::default().run(work)
     }
 }
 
@@ -50,7 +50,7 @@ impl Cloud {
     }
 
     pub(crate) fn with(settings: ApiSettings) -> Self {
-        Self::offloading_to(Arc::new(RealWorld::new()), settings)
+        Self::offloading_to(Arc::new(RealWorld::default()), settings)
     }
 
     pub(crate) fn offloading_to(offload: Arc<dyn Offload>, settings: ApiSettings) -> Self {
@@ -58,7 +58,7 @@ impl Cloud {
     }
 
     pub(crate) fn audited(audit: Audit, offload: Arc<dyn Offload>, settings: ApiSettings) -> Self {
-        let (memory, world) = (Arc::new(Memory::new()), Arc::new(RealWorld::new()));
+        let (memory, world) = (Arc::new(Memory::new()), Arc::new(RealWorld::default()));
         let app = Service::new(Api {
             write: memory.clone(),
             read: memory.clone(),

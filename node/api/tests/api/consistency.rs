@@ -1,7 +1,5 @@
 //! What reads promise, where answers stand, and what is said when no one can be asked.
 
-use std::time::Duration;
-
 use placement_api::backend::Unavailable;
 use serde_json::json;
 
@@ -81,10 +79,8 @@ async fn a_client_chooses_what_a_read_promises() {
 async fn without_a_leader_the_answer_says_whether_anything_was_committed() {
     let cloud = Cloud::new();
     let body = json!({"name": "a"});
-    cloud.memory.set_down(Some(Unavailable::NothingCommitted {
-        reason: "no leader within 5 s".to_owned(),
-        retry_after: Duration::from_millis(1200),
-    }));
+    let down = Unavailable::nothing_committed("no leader within 5 s");
+    cloud.memory.set_down(Some(down));
     let nothing = cloud
         .post("/resource_providers", body.clone())
         .version("1.0")
@@ -93,20 +89,14 @@ async fn without_a_leader_the_answer_says_whether_anything_was_committed() {
     let nothing = nothing
         .refused(503, "nothing was committed")
         .code("placement.unavailable.nothing_committed");
-    assert_eq!(
-        nothing.header("retry-after"),
-        Some("2"),
-        "whole seconds, rounded up"
-    );
+    assert_eq!(nothing.header("retry-after"), Some("1"));
     assert!(nothing.header("placement-index").is_some());
     cloud.get("/traits").expect(503).await;
-    cloud.memory.set_down(Some(Unavailable::OutcomeUnknown {
-        reason: "the connection to the leader broke".to_owned(),
-        retry_after: Duration::from_secs(3),
-    }));
+    let down = Unavailable::outcome_unknown("the connection to the leader broke");
+    cloud.memory.set_down(Some(down));
     let unknown = cloud.post("/resource_providers", body).send().await;
     let unknown = unknown
         .refused(503, "the outcome of the write is unknown")
         .code("placement.unavailable.outcome_unknown");
-    assert_eq!(unknown.header("retry-after"), Some("3"));
+    assert_eq!(unknown.header("retry-after"), Some("1"));
 }

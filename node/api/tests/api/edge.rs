@@ -1,7 +1,5 @@
 //! What happens before a handler: order of the checks, formats, headers.
 
-use std::time::Duration;
-
 use placement_api::backend::Unavailable;
 use serde_json::json;
 
@@ -35,10 +33,7 @@ async fn the_root_tells_the_versions() {
 
 #[tokio::test]
 async fn the_root_of_a_node_that_is_not_ready_sends_balancers_elsewhere() {
-    let down = Unavailable::NothingCommitted {
-        reason: "no leader is known".into(),
-        retry_after: Duration::from_secs(1),
-    };
+    let down = Unavailable::nothing_committed("no leader is known");
     let cloud = Cloud::new();
     cloud.memory.set_down(Some(down.clone()));
     let root = cloud.get("/").token(None).send().await;

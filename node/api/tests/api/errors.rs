@@ -1,6 +1,7 @@
 //! Errors as clients read them: each status's sentence, an empty line, the message on one line.
 //! The sentences are those of OpenStack Placement 16.0.0.
 
+use placement_api::http::ApiSettings;
 use serde_json::{Value, json};
 
 use crate::cloud::{Answer, Ask, Cloud, uuid};
@@ -221,10 +222,9 @@ async fn errors_of_versions_name_the_acceptable_ones() {
 
 #[tokio::test]
 async fn errors_beyond_the_reference_have_the_frame_too() {
-    let cloud = Cloud::with(placement_api::http::ApiSettings {
-        max_body_bytes: 100,
-        ..Default::default()
-    });
+    let mut settings = ApiSettings::default();
+    settings.limits.body_bytes = 100;
+    let cloud = Cloud::with(settings);
     let long = json!({"name": "x".repeat(200)});
     let answer = cloud.post("/resource_providers", long).send().await;
     let detail = answer.expect(413).code("placement.body_too_large").detail();

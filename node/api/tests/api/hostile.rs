@@ -252,10 +252,9 @@ async fn the_body_of_an_unauthorized_request_is_not_awaited() {
 
 #[tokio::test]
 async fn a_body_that_does_not_come_is_given_up() {
-    let cloud = Cloud::with(ApiSettings {
-        body_timeout: Duration::from_millis(50),
-        ..ApiSettings::default()
-    });
+    let mut settings = ApiSettings::default();
+    settings.limits.body_timeout = Duration::from_millis(50);
+    let cloud = Cloud::with(settings);
     let sent =
         (cloud.ask("POST", "/resource_providers")).header("content-type", "application/json");
     let (body, _) = silent_body();
@@ -267,10 +266,9 @@ async fn a_body_that_does_not_come_is_given_up() {
 
 #[tokio::test]
 async fn bodies_and_answers_share_what_memory_there_is() {
-    let cloud = Cloud::with(ApiSettings {
-        in_flight_max_bytes: 100_000,
-        ..ApiSettings::default()
-    });
+    let mut settings = ApiSettings::default();
+    settings.limits.in_flight_bytes = 100_000;
+    let cloud = Cloud::with(settings);
     let named = |length: usize| json!({"name": "x", "uuid": uuid(1), "parent_provider_uuid": "p".repeat(length)});
     let post = |length| cloud.post("/resource_providers", named(length)).send();
     let answer = post(30_000).await.expect(503).code(BUSY);

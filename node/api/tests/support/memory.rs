@@ -140,13 +140,11 @@ impl ReadBackend for Memory {
         let result = match (&inner.down, consistency) {
             (Some(down), _) => Err(down.clone()),
             (None, Consistency::Session(token)) if token.epoch != EPOCH => {
-                Err(Unavailable::ForeignIndex { epoch: EPOCH })
+                Err(Unavailable::ForeignIndex(EPOCH))
             }
             (None, Consistency::Session(token)) if token.index > inner.index => {
-                Err(Unavailable::NothingCommitted {
-                    reason: format!("this node stands at {}", inner.index),
-                    retry_after: Duration::from_millis(1),
-                })
+                let reason = format!("this node stands at {}", inner.index);
+                Err(Unavailable::nothing_committed(reason))
             }
             _ => Ok(inner.view()),
         };

@@ -46,7 +46,7 @@ impl PartitionBackend {
         // As far as this node knows: apply looks whether it is so.
         let view = match self.seen(Consistency::Local).await {
             // This node may be behind the one that made it.
-            Err(Unavailable::NoPartition { .. }) => self.seen(Consistency::Linearizable).await?,
+            Err(Unavailable::NoPartition(_)) => self.seen(Consistency::Linearizable).await?,
             seen => seen?,
         };
         let written = (self.write)

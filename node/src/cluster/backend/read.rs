@@ -72,9 +72,7 @@ async fn reach(
     deadline: Instant,
 ) -> Result<(), Unavailable> {
     if token.epoch != replica.identity.epoch {
-        return Err(Unavailable::ForeignIndex {
-            epoch: replica.identity.epoch,
-        });
+        return Err(Unavailable::ForeignIndex(replica.identity.epoch));
     }
     replica.apply_up_to(token.index, deadline).await
 }

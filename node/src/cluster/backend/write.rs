@@ -58,7 +58,7 @@ impl Writes {
 
 fn busy(reason: String) -> Unavailable {
     RarePath::WriteBusy.ran();
-    Unavailable::Busy { reason }
+    Unavailable::Busy(reason)
 }
 
 impl WriteBackend for Writes {

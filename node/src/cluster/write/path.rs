@@ -41,8 +41,8 @@ impl Doubt {
     fn asks_again(&self, reply: WriteReply) -> Result<String, Unavailable> {
         let is_clean = matches!(self, Self::Clean);
         match reply {
-            WriteReply::NoSpace(reason) if is_clean => Err(Unavailable::NoSpace { reason }),
-            WriteReply::Busy(reason) if is_clean => Err(Unavailable::Busy { reason }),
+            WriteReply::NoSpace(reason) if is_clean => Err(Unavailable::NoSpace(reason)),
+            WriteReply::Busy(reason) if is_clean => Err(Unavailable::Busy(reason)),
             WriteReply::TooLarge { bytes, bytes_max } if is_clean => {
                 Err(Unavailable::TooLarge { bytes, bytes_max })
             }

@@ -1,6 +1,7 @@
 //! The `Accept` header: may we answer JSON, and in which format are errors shown?
 //! Source: RFC 7231, section 5.3.2.
 
+use super::headers::split_outside_quotes;
 use crate::http::errors::Format;
 
 /// What a client accepts.
@@ -62,15 +63,11 @@ impl<'a> Accept<'a> {
 
     /// The weight of the most specific range that covers a media type, the first of several; 0 if none does.
     fn quality(&self, main: &str, sub: &str) -> u16 {
-        let mut best = (0, 0);
-        for range in &self.0 {
-            if let Some(specificity) = range.specificity(main, sub)
-                && specificity > best.0
-            {
-                best = (specificity, range.quality_thousandths);
-            }
-        }
-        best.1
+        // Of several that are as specific, `max_by_key` takes the last.
+        let covering = self.0.iter().rev();
+        let covering = covering.filter_map(|range| Some((range.specificity(main, sub)?, range)));
+        let best = covering.max_by_key(|(specificity, _)| *specificity);
+        best.map_or(0, |(_, range)| range.quality_thousandths)
     }
 }
 
@@ -141,17 +138,6 @@ fn is_token(text: &str) -> bool {
 
 fn is_quoted(text: &str) -> bool {
     text.len() >= 2 && text.starts_with('"') && text.ends_with('"')
-}
-
-fn split_outside_quotes(text: &str, separator: char) -> Vec<&str> {
-    let (mut quoted, mut escaped) = (false, false);
-    text.split(|c| {
-        let is_escaped = escaped;
-        escaped = quoted && c == '\\' && !is_escaped;
-        quoted ^= c == '"' && !is_escaped;
-        c == separator && !quoted
-    })
-    .collect()
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 //! So much is let in at once; what comes beyond it is refused at once, and may come again.
 
 use std::collections::VecDeque;
-use std::iter;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -26,10 +25,10 @@ const FREE_BYTES: usize = 64 * 1024;
 #[derive(Clone)]
 pub(crate) struct Admission {
     /// Searches for candidates: services wait for them.
-    searches: Queue,
+    pub(crate) searches: Queue,
     /// Lists, which are mostly for monitoring: however many are asked for, no search waits behind them, and they
     /// get half of the processors that searches get.
-    lists: Queue,
+    pub(crate) lists: Queue,
     bytes: Arc<Semaphore>,
 }
 
@@ -41,7 +40,7 @@ impl Admission {
         Self {
             searches: Queue::new(concurrency, queue, "candidate searches"),
             lists: Queue::new(concurrency.div_ceil(2), queue, "long lists"),
-            bytes: Arc::new(Semaphore::new(settings.in_flight_max_bytes / UNIT_BYTES)),
+            bytes: Arc::new(Semaphore::new(settings.limits.in_flight_bytes / UNIT_BYTES)),
         }
     }
 
@@ -54,22 +53,6 @@ impl Admission {
         }
     }
 
-    /// Waits for its turn to search, so long at most.
-    ///
-    /// # Errors
-    /// 503 if too many wait already, or if its turn did not come.
-    pub(crate) async fn search(&self, patience: Duration) -> Result<Turn, ApiError> {
-        self.searches.turn(patience).await
-    }
-
-    /// Waits for its turn to make a long list, so long at most.
-    ///
-    /// # Errors
-    /// 503 if too many wait already, or if its turn did not come.
-    pub(crate) async fn list(&self, patience: Duration) -> Result<Turn, ApiError> {
-        self.lists.turn(patience).await
-    }
-
     /// Bytes that a request is about to take; none yet.
     pub(crate) fn bytes(&self) -> Held {
         let nothing = self.bytes.clone().try_acquire_many_owned(0);
@@ -79,7 +62,7 @@ impl Admission {
 
 /// Where work of one kind waits for its turn.
 #[derive(Clone)]
-struct Queue {
+pub(crate) struct Queue {
     running: Arc<Semaphore>,
     /// What runs and what waits.
     places: Arc<Semaphore>,
@@ -96,7 +79,11 @@ impl Queue {
         }
     }
 
-    async fn turn(&self, patience: Duration) -> Result<Turn, ApiError> {
+    /// Waits for a turn, so long at most.
+    ///
+    /// # Errors
+    /// 503 if too many wait already, or if its turn did not come.
+    pub(crate) async fn turn(&self, patience: Duration) -> Result<Turn, ApiError> {
         let busy = || ApiError::busy(&format!("Too many {} are waiting on this node", self.kind));
         let place = self.places.clone().try_acquire_owned();
         let place = place.map_err(|_| busy())?;
@@ -148,11 +135,10 @@ pub(super) struct HeldBody {
 }
 
 impl HeldBody {
-    pub(super) fn new(first: Bytes, more: Vec<Bytes>, held: Held) -> Self {
-        let pieces: VecDeque<Bytes> = iter::once(first).chain(more).collect();
+    pub(super) fn new(pieces: Vec<Bytes>, held: Held) -> Self {
         Self {
             left_bytes: pieces.iter().map(|piece| piece.len() as u64).sum(),
-            pieces,
+            pieces: pieces.into(),
             _held: held,
         }
     }
@@ -184,11 +170,11 @@ impl Body for HeldBody {
 mod tests {
     use super::*;
 
-    fn admission(concurrency: usize, queue: usize, in_flight_max_bytes: usize) -> Admission {
+    fn admission(concurrency: usize, queue: usize, in_flight_bytes: usize) -> Admission {
         let mut settings = ApiSettings::default();
         settings.candidates.concurrency = concurrency;
         settings.candidates.queue = queue;
-        settings.in_flight_max_bytes = in_flight_max_bytes;
+        settings.limits.in_flight_bytes = in_flight_bytes;
         Admission::new(&settings)
     }
 
@@ -196,17 +182,23 @@ mod tests {
     async fn searches_beyond_the_queue_are_refused() {
         let admission = Arc::new(admission(1, 1, 0));
         let patience = Duration::from_millis(50);
-        let first = admission.search(patience).await.ok().unwrap();
-        let (waits, refused_after) = tokio::join!(admission.search(patience), async {
+        let first = admission.searches.turn(patience).await.ok().unwrap();
+        let (waits, refused_after) = tokio::join!(admission.searches.turn(patience), async {
             tokio::task::yield_now().await;
             let begun = tokio::time::Instant::now();
-            assert!(admission.search(Duration::from_secs(60)).await.is_err());
+            assert!(
+                admission
+                    .searches
+                    .turn(Duration::from_secs(60))
+                    .await
+                    .is_err()
+            );
             begun.elapsed()
         });
         assert!(waits.is_err(), "the first one searches on");
         assert!(refused_after < Duration::from_secs(1));
         drop(first);
-        assert!(admission.search(patience).await.is_ok());
+        assert!(admission.searches.turn(patience).await.is_ok());
     }
 
     #[tokio::test]
@@ -214,17 +206,17 @@ mod tests {
         let admission = admission(2, 0, 0);
         let at_once = Duration::ZERO;
         let message = |refused: Result<Turn, ApiError>| refused.err().unwrap().message;
-        let _list = admission.list(at_once).await.ok().unwrap();
-        let refused = message(admission.list(at_once).await);
+        let _list = admission.lists.turn(at_once).await.ok().unwrap();
+        let refused = message(admission.lists.turn(at_once).await);
         assert!(
             refused.starts_with("Too many long lists are waiting"),
             "{refused}"
         );
         let _searches = [
-            admission.search(at_once).await.ok().unwrap(),
-            admission.search(at_once).await.ok().unwrap(),
+            admission.searches.turn(at_once).await.ok().unwrap(),
+            admission.searches.turn(at_once).await.ok().unwrap(),
         ];
-        let refused = message(admission.search(at_once).await);
+        let refused = message(admission.searches.turn(at_once).await);
         assert!(
             refused.starts_with("Too many candidate searches are waiting"),
             "{refused}"

@@ -14,10 +14,8 @@ use crate::http::errors::to_json;
 pub(crate) struct Answer {
     /// 2xx.
     pub(crate) status: StatusCode,
-    /// JSON, or nothing.
-    pub(crate) body: Option<Bytes>,
-    /// The other pieces of a long body.
-    pub(crate) more: Vec<Bytes>,
+    /// JSON in one piece or in several, or nothing.
+    pub(crate) body: Vec<Bytes>,
     /// Path of what was created, below the API's own, for `location`.
     pub(crate) location: Option<String>,
     /// `last-modified` and `cache-control`, from 1.15.
@@ -36,29 +34,15 @@ pub(crate) enum Caching {
 impl Answer {
     /// 200 with a body.
     pub(crate) fn json(body: &impl Serialize) -> Self {
-        Self::bytes(to_json(body))
-    }
-
-    /// 200 with a body that is JSON already.
-    pub(crate) fn bytes(body: Bytes) -> Self {
-        Self {
-            body: Some(body),
-            ..Self::default()
-        }
+        Self::chunks(vec![to_json(body)])
     }
 
     /// 200 with a body that is JSON already, in pieces.
-    pub(crate) fn chunks(mut pieces: Vec<Bytes>) -> Self {
-        let more = pieces.split_off(pieces.len().min(1));
+    pub(crate) fn chunks(body: Vec<Bytes>) -> Self {
         Self {
-            more,
-            ..Self::bytes(pieces.pop().unwrap_or_default())
+            body,
+            ..Self::default()
         }
-    }
-
-    /// The bytes of the body.
-    pub(crate) fn body_bytes(&self) -> usize {
-        self.body.iter().chain(&self.more).map(Bytes::len).sum()
     }
 
     /// 201 without a body.

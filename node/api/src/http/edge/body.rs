@@ -10,7 +10,7 @@ use http_body_util::BodyExt;
 use tokio::time::{Instant, timeout_at};
 
 use super::admission::Held;
-use super::settings::{ApiSettings, BODY_COST};
+use super::settings::{BODY_COST, MIN_BYTES_PER_S, RequestLimits};
 use crate::http::errors::ApiError;
 
 /// How long a client may take however little it sends.
@@ -24,13 +24,13 @@ const GRACE: Duration = Duration::from_secs(10);
 pub(super) async fn read(
     mut body: Body,
     headers: &HeaderMap,
-    settings: &ApiSettings,
+    limits: &RequestLimits,
     held: &mut Held,
 ) -> Result<Bytes, ApiError> {
     if body.is_end_stream() {
         return Ok(Bytes::new());
     }
-    let limit = settings.max_body_bytes;
+    let limit = limits.body_bytes;
     let announced = headers
         .get(CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok()?.parse().ok());
@@ -40,14 +40,15 @@ pub(super) async fn read(
     let begun = Instant::now();
     let mut read = BytesMut::new();
     loop {
-        let earned = Duration::from_secs(read.len() as u64 / settings.min_bytes_per_s);
-        let due = begun + settings.body_timeout.min(GRACE + earned);
+        let earned = Duration::from_secs(read.len() as u64 / MIN_BYTES_PER_S);
+        let due = begun + limits.body_timeout.min(GRACE + earned);
         let frame = timeout_at(due, body.frame()).await;
         match frame.map_err(|_| ApiError::body_too_slow())? {
             None => return Ok(read.freeze()),
             Some(Err(error)) => {
                 tracing::debug!(%error, "a body broke off");
-                return Err(ApiError::body_unreadable());
+                let message = "The body could not be read to its end. Send it again.";
+                return Err(ApiError::bad_request(message));
             }
             Some(Ok(frame)) => {
                 let data = frame.into_data().unwrap_or_default();

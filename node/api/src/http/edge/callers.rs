@@ -12,10 +12,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use indexmap::IndexMap;
-use ipnet::IpNet;
 use parking_lot::Mutex;
 
-use super::settings::{ApiSettings, AuthStrategy, CallerLimits};
+use super::settings::{ApiSettings, AuthSection, CallerLimits};
 use crate::access::{Peer, network};
 use crate::http::errors::ApiError;
 use crate::world::Clock;
@@ -38,22 +37,18 @@ pub struct Callers {
     addresses: Limited<IpAddr>,
     /// All of a partition together.
     whole: Limited<()>,
-    /// Proxies whose clients are behind one address, if they do not say from where they come.
-    proxies: Vec<IpNet>,
+    /// Knows the proxies whose clients are behind one address, if they do not say from where they come.
+    auth: AuthSection,
 }
 
 impl Callers {
     pub(crate) fn new(settings: &ApiSettings, clock: Arc<dyn Clock>) -> Self {
-        let proxies = match &settings.auth {
-            AuthStrategy::Proxy { addresses } => addresses.clone(),
-            _ => Vec::new(),
-        };
         Self {
             clock,
             users: Limited::new(settings.users),
             addresses: Limited::new(settings.addresses),
             whole: Limited::new(settings.whole),
-            proxies,
+            auth: settings.auth.clone(),
         }
     }
 
@@ -88,7 +83,7 @@ impl Callers {
             return Ok(None);
         };
         let address = address.to_canonical();
-        if named.is_none() && self.proxies.iter().any(|proxy| proxy.contains(&address)) {
+        if named.is_none() && self.auth.is_proxy(&address) {
             return Ok(None);
         }
         let admitted = (self.addresses).admit(network(address), self.clock.monotonic());

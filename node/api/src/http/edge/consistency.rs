@@ -36,15 +36,15 @@ const BOUND_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 /// 400 for a level, bound or token that cannot be understood, or a session without a token.
 pub(crate) fn parse(headers: &HeaderMap) -> Result<Option<Consistency>, ApiError> {
     let level = headers::text(headers, CONSISTENCY);
-    let token = match headers::text(headers, MIN_INDEX) {
-        None => None,
-        Some(text) => Some(parse_token(&text).ok_or_else(|| {
+    let token = headers::text(headers, MIN_INDEX).map(|text| {
+        parse_token(&text).ok_or_else(|| {
             ApiError::bad_consistency(format!(
                 "Placement-Min-Index is {text:?}, which is no token; send back a \
                  Placement-Index of an earlier response, as in \"7.1234\""
             ))
-        })?),
-    };
+        })
+    });
+    let token = token.transpose()?;
     let Some(level) = level else {
         return Ok(token.map(Consistency::Session));
     };

@@ -6,7 +6,6 @@ use std::borrow::Cow;
 use http::header::{AsHeaderName, HeaderMap, HeaderName, HeaderValue};
 
 use crate::http::wire::spelling;
-use crate::world::UuidSource;
 
 /// The header in which the id of this request is answered, and in which a caller names the
 /// request of its own that led to this one.
@@ -42,12 +41,19 @@ fn latin1(value: &HeaderValue) -> Cow<'_, str> {
     }
 }
 
-/// A fresh request id.
-pub(crate) fn fresh_request_id(ids: &dyn UuidSource) -> String {
-    format!("req-{}", ids.uuid().as_hyphenated())
+/// The parts between separators. What stands in quotes, with `\` before a quote of its own, is not divided.
+pub(super) fn split_outside_quotes(text: &str, separator: char) -> Vec<&str> {
+    let (mut quoted, mut escaped) = (false, false);
+    text.split(|c| {
+        let is_escaped = escaped;
+        escaped = quoted && c == '\\' && !is_escaped;
+        quoted ^= c == '"' && !is_escaped;
+        c == separator && !quoted
+    })
+    .collect()
 }
 
-/// The caller's id, if it gave a well-formed one; the access log has it beside ours.
+/// The caller's id, if it gave a well-formed one; the access log has both.
 pub(crate) fn callers_request_id(headers: &HeaderMap) -> Option<String> {
     let id = text(headers, REQUEST_ID).filter(|id| {
         id.strip_prefix("req-")

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::body::{Body, HttpBody};
 use http::StatusCode;
 use http::request::Parts;
+use indexmap::IndexSet;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -51,7 +52,7 @@ impl<'a> Progress<'a> {
             parts,
             peer,
             client: api.settings.public.client(&parts.headers),
-            request_id: headers::fresh_request_id(&*api.ids),
+            request_id: format!("req-{}", api.ids.uuid().as_hyphenated()),
             global_request_id: headers::callers_request_id(&parts.headers),
             version: None,
             identity: None,
@@ -102,15 +103,8 @@ impl<'a> Progress<'a> {
     }
 
     fn record(&self, status: Option<StatusCode>) -> Record {
-        let (written, place, named) = {
-            let mut notes = self.notes.lock();
-            (
-                notes.written,
-                notes.position,
-                std::mem::take(&mut notes.named),
-            )
-        };
-        let outcome = written.unwrap_or(match status {
+        let notes = self.notes.lock().clone();
+        let outcome = notes.written.unwrap_or(match status {
             Some(status) if status.is_success() => Outcome::Unchanged,
             Some(_) => Outcome::Refused,
             None => Outcome::Abandoned,
@@ -127,28 +121,23 @@ impl<'a> Progress<'a> {
                 route: self.route.map(str::to_owned),
                 operation: self.operation,
                 microversion: self.version.map(Microversion::text),
-                resources: self.resources(named),
+                resources: self.resources(notes.named),
                 partition: self.api.settings.partition.clone(),
                 ..Asked::new(&self.parts.method, &self.parts.uri)
             },
             outcome,
             status: status.map(|status| status.as_u16()),
             code: self.code,
-            place,
+            place: notes.position,
             ms: self.begun.elapsed().as_micros() as f64 / 1000.0,
         }
     }
 
     /// The UUIDs in the path, and those that its body names.
     fn resources(&self, named: Vec<String>) -> Vec<String> {
-        let is_uuid = |text: &&String| spelling::is_hyphenated_uuid(text);
-        let mut resources: Vec<String> = self.params.iter().filter(is_uuid).cloned().collect();
-        for one in named {
-            if !resources.contains(&one) {
-                resources.push(one);
-            }
-        }
-        resources
+        let in_path = (self.params.iter()).filter(|text| spelling::is_hyphenated_uuid(text));
+        let resources: IndexSet<String> = in_path.cloned().chain(named).collect();
+        resources.into_iter().collect()
     }
 }
 

@@ -14,7 +14,7 @@ use http::request::Parts;
 use http::{HeaderMap, Request};
 pub use placement_model::types::PathPrefix;
 
-use super::headers;
+use super::headers::{self, split_outside_quotes};
 use crate::access::Encrypted;
 
 /// Longest host with its port (a DNS name has at most 253 characters, RFC 1035).
@@ -167,50 +167,38 @@ fn first_listed(headers: &HeaderMap, name: &str) -> Option<String> {
     (!first.is_empty()).then(|| first.to_owned())
 }
 
-/// The pairs of the first element of `Forwarded` (RFC 7239, section 4), names in lower case.
-/// `None` if it is not well-formed.
+/// The pairs of the first element of `Forwarded` (RFC 7239, section 4), names in lower case. Pairs and elements may be
+/// empty. `None` if it is not well-formed.
 fn first_element(text: &str) -> Option<Vec<(String, String)>> {
-    let mut pairs = Vec::new();
-    let mut rest = text.trim_start();
-    loop {
-        // Pairs and elements may be empty.
-        rest = match rest.as_bytes().first() {
-            None => return Some(pairs),
-            Some(b',') if !pairs.is_empty() => return Some(pairs),
-            Some(b',' | b';') => {
-                rest = rest[1..].trim_start();
-                continue;
-            }
-            Some(_) => rest,
-        };
-        let (name, behind) = rest.split_once('=')?;
+    let mut elements = split_outside_quotes(text, ',').into_iter().map(|element| {
+        let pairs = split_outside_quotes(element, ';')
+            .into_iter()
+            .map(str::trim);
+        pairs.filter(|pair| !pair.is_empty()).collect::<Vec<_>>()
+    });
+    let first = elements.find(|pairs| !pairs.is_empty())?;
+    let pairs = first.into_iter().map(|pair| {
+        let (name, value) = pair.split_once('=')?;
         let name = name.trim_end().to_ascii_lowercase();
-        let (value, behind) = forwarded_value(behind)?;
-        rest = behind.trim_start();
-        if !(rest.is_empty() || rest.starts_with([';', ','])) {
-            return None;
-        }
-        pairs.push((name, value));
-    }
+        Some((name, unquoted(value.trim_start())?))
+    });
+    pairs.collect()
 }
 
-/// A token or a quoted string, and the rest of the text.
-fn forwarded_value(text: &str) -> Option<(String, &str)> {
-    let text = text.trim_start();
+/// A token, or what a quoted string stands for.
+fn unquoted(text: &str) -> Option<String> {
     let Some(quoted) = text.strip_prefix('"') else {
-        let end = text.find([';', ',']).unwrap_or(text.len());
-        return Some((text[..end].trim_end().to_owned(), &text[end..]));
+        return (!text.contains('"')).then(|| text.to_owned());
     };
     let mut value = String::new();
-    let mut characters = quoted.char_indices();
-    while let Some((at, character)) = characters.next() {
-        match character {
-            '"' => return Some((value, &quoted[at + 1..])),
-            '\\' => value.push(characters.next()?.1),
+    let mut characters = quoted.chars();
+    loop {
+        match characters.next()? {
+            '"' => return characters.as_str().is_empty().then_some(value),
+            '\\' => value.push(characters.next()?),
             other => value.push(other),
         }
     }
-    None
 }
 
 fn scheme(text: &str) -> Option<&'static str> {

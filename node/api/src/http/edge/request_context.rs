@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::answer::{Answer, Caching};
 use super::consistency;
-use super::settings::Carried;
+use super::settings::RequestLimits;
 use super::state::Server;
 use crate::audit;
 use crate::backend::{Consistency, PlacementIndex, Position, Unavailable, View};
@@ -53,7 +53,7 @@ pub(crate) struct RequestContext {
 }
 
 /// What is found out about a request on its way.
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub(crate) struct Notes {
     /// The state that the answer comes from, once one was read.
     pub(crate) state: Option<Noted>,
@@ -147,7 +147,7 @@ impl RequestContext {
         {
             match self.server.api.read.view(Consistency::Session(seen)).await {
                 // The cluster has another history since: what the client saw is not in it.
-                Ok(_) | Err(Unavailable::ForeignIndex { .. }) => {}
+                Ok(_) | Err(Unavailable::ForeignIndex(_)) => {}
                 Err(unavailable) => return Err(unavailable.into()),
             }
         }
@@ -199,7 +199,7 @@ impl RequestContext {
         let write_backend = &self.server.api.write;
         let submitted = write_backend.submit(command, self.request_id.clone());
         let written = submitted.await.inspect_err(|unavailable| {
-            if !matches!(unavailable, Unavailable::OutcomeUnknown { .. }) {
+            if !matches!(unavailable, Unavailable::OutcomeUnknown(_)) {
                 self.notes.lock().written = None;
             }
         })?;
@@ -255,16 +255,25 @@ impl RequestContext {
     /// 400.
     pub(crate) async fn body(&self) -> Result<Json, ApiError> {
         let schema = schema::body_of(self.method, self.route, self.version);
-        let api = &self.server.api;
-        let values_max = api.settings.limits.json_values;
-        if self.body.len() <= READ_AT_ONCE_MAX_BYTES {
-            return schema::read_body(values_max, &self.body, schema);
-        }
+        let values_max = self.server.api.settings.limits.json_values;
         let body = self.body.clone();
-        let read = world::compute(&*api.offload, move || {
-            schema::read_body(values_max, &body, schema)
-        });
-        read.await.unwrap_or_else(|| Err(ApiError::internal()))
+        let read = move || schema::read_body(values_max, &body, schema);
+        match self.body.len() <= READ_AT_ONCE_MAX_BYTES {
+            true => read(),
+            false => self.compute(read).await,
+        }
+    }
+
+    /// Has something computed where it holds up no other request.
+    ///
+    /// # Errors
+    /// 500 if it panicked, and what `work` returns.
+    pub(crate) async fn compute<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let computed = world::compute(&*self.server.api.offload, work).await;
+        computed.unwrap_or_else(|| Err(ApiError::internal()))
     }
 
     /// Has a long list made in its turn, where it holds up no other request.
@@ -275,21 +284,28 @@ impl RequestContext {
         &self,
         make: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
     ) -> Result<T, ApiError> {
-        let api = &self.server.api;
-        let patience = api.settings.candidates.deadline;
-        let turn = self.server.admission.list(patience).await?;
-        let make = move || {
+        let patience = self.server.api.settings.candidates.deadline;
+        let turn = self.server.admission.lists.turn(patience).await?;
+        self.compute(move || {
             let _turn = turn;
             make()
-        };
-        let made = world::compute(&*api.offload, make).await;
-        made.unwrap_or_else(|| Err(ApiError::internal()))
+        })
+        .await
     }
 
     /// # Errors
-    /// 400 if the request carries more than [`RequestLimits`](super::settings::RequestLimits) allows.
-    pub(crate) fn admit(&self, carried: Carried, count: usize) -> Result<(), ApiError> {
-        self.server.api.settings.limits.admit(carried, count)
+    /// 400 if the request carries more than `most` of the limits allows.
+    pub(crate) fn admit(
+        &self,
+        what: &str,
+        count: usize,
+        most: fn(&RequestLimits) -> usize,
+    ) -> Result<(), ApiError> {
+        let most = most(&self.server.api.settings.limits);
+        if count > most {
+            return Err(ApiError::over_limit(what, most));
+        }
+        Ok(())
     }
 
     /// Reads the body of a write below a provider. A provider that does not exist is reported

@@ -53,6 +53,7 @@ pub(crate) enum Needs {
 
 pub(crate) const fn operation(
     method: &'static str,
+    needs: Needs,
     policy: &'static str,
     run: Handler,
 ) -> Operation {
@@ -60,7 +61,7 @@ pub(crate) const fn operation(
         method,
         since: 0,
         until: u8::MAX,
-        needs: Needs::Nothing,
+        needs,
         headers_first: false,
         too_old_is_405: false,
         policy: Some(policy),
@@ -68,27 +69,6 @@ pub(crate) const fn operation(
         advises: false,
         run,
     }
-}
-
-/// A read with a JSON answer.
-pub(crate) const fn get(policy: &'static str, run: Handler) -> Operation {
-    Operation {
-        needs: Needs::Accept,
-        ..operation("GET", policy, run)
-    }
-}
-
-/// A write with a JSON body.
-pub(crate) const fn write(method: &'static str, policy: &'static str, run: Handler) -> Operation {
-    Operation {
-        needs: Needs::Content,
-        ..operation(method, policy, run)
-    }
-}
-
-/// A removal.
-pub(crate) const fn delete(policy: &'static str, run: Handler) -> Operation {
-    operation("DELETE", policy, run)
 }
 
 /// Routes in which a path can be looked up.

@@ -23,8 +23,8 @@ use std::sync::Arc;
 use axum::body::Body;
 use bytes::Bytes;
 use http::header::{
-    ACCEPT, ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName,
-    HeaderValue, LAST_MODIFIED, LOCATION, RETRY_AFTER, VARY, WWW_AUTHENTICATE,
+    ACCEPT, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue,
+    LAST_MODIFIED, LOCATION, VARY,
 };
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
@@ -43,7 +43,7 @@ use super::state::Server;
 use super::{auth, body, consistency, cors, headers, session_cookie};
 use crate::access::Peer;
 use crate::contain::contain;
-use crate::http::errors::{ApiError, Asked, ErrorKind, Format, Varies, not_found};
+use crate::http::errors::{ApiError, Asked, Format, Varies, not_found};
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::query::Query;
 use crate::http::wire::spelling;
@@ -57,8 +57,6 @@ pub struct Served {
     pub route: Option<&'static str>,
 }
 
-/// Longest answer that is not counted among the bytes in flight.
-const UNCOUNTED_MAX_BYTES: usize = 64 * 1024;
 /// A response has up to so many headers, mostly.
 const USUAL_HEADERS: usize = 16;
 const API_VERSION: HeaderName = HeaderName::from_static("openstack-api-version");
@@ -152,7 +150,10 @@ async fn handle(
         _of_user = server.callers.admit_user(&identity.user_id)?;
     }
     let settings = &server.api.settings;
-    check_uri(parts, settings.limits.uri_bytes)?;
+    let (uri, uri_max) = (parts.uri.path_and_query(), settings.limits.uri_bytes);
+    if uri.is_some_and(|uri| uri.as_str().len() > uri_max) {
+        return Err(ApiError::uri_too_long(uri_max));
+    }
     let version = Microversion::parse(text(API_VERSION).as_deref())?;
     progress.version = Some(version);
     let asked = consistency::parse(&parts.headers)?;
@@ -164,8 +165,8 @@ async fn handle(
     })?;
     let reads = &settings.reads;
     let usual = match operation.advises {
-        true => reads.default.advisory(),
-        false => reads.default.usual(),
+        true => reads.default.advisory,
+        false => reads.default.usual,
     };
     let mut context = RequestContext {
         server: server.clone(),
@@ -191,7 +192,7 @@ async fn handle(
     check_policy(&context, operation, progress.identity.as_ref())?;
     // Only now, so that who may not send it cannot have this node wait for it and keep it.
     let mut held = server.admission.bytes();
-    context.body = body::read(body, &parts.headers, settings, &mut held).await?;
+    context.body = body::read(body, &parts.headers, &settings.limits, &mut held).await?;
     progress.body_unread = false;
     // Before the work is done that a refusal would make vain.
     if !parts.method.is_safe() {
@@ -212,24 +213,17 @@ fn no_such_path(public: &PublicAddress, below_prefix: bool) -> ApiError {
     error
 }
 
-fn check_uri(parts: &Parts, limit_bytes: usize) -> Result<(), ApiError> {
-    let asked = parts.uri.path_and_query();
-    if asked.is_some_and(|asked| asked.as_str().len() > limit_bytes) {
-        return Err(ApiError::uri_too_long(limit_bytes));
-    }
-    Ok(())
-}
-
 /// A body needs a type, even where no body is wanted.
 fn check_length(length: Option<Cow<'_, str>>, has_type: bool) -> Result<(), ApiError> {
     let Some(length) = length.filter(|length| !length.is_empty()) else {
         return Ok(());
     };
-    match spelling::integer(&length) {
-        None => Err(ApiError::content_length_not_integer()),
-        Some(length) if length > 0 && !has_type => Err(ApiError::content_type_required()),
-        Some(_) => Ok(()),
-    }
+    let wrong = match spelling::integer(&length) {
+        None => "content-length header must be an integer",
+        Some(1..) if !has_type => "content-type header required when content-length > 0",
+        Some(_) => return Ok(()),
+    };
+    Err(ApiError::bad_request(wrong).varying(Varies::No))
 }
 
 /// Finds the operation and checks version and headers, in the order in which this route does.
@@ -358,21 +352,12 @@ fn finish(
 /// 503 if there is no memory to keep the answer until its client has taken it. Writes are carried
 /// out by then, so their answers, which are short, are given in any case.
 fn success(server: &Server, parts: &Parts, answer: Answer) -> Result<Response<Body>, ApiError> {
-    let has_body = answer.body.is_some();
-    let bytes_in_all = answer.body_bytes();
-    let body = match answer.body {
-        None => Body::empty(),
-        Some(bytes)
-            if !answer.more.is_empty()
-                || parts.method == Method::GET && bytes.len() > UNCOUNTED_MAX_BYTES =>
-        {
-            let mut held = server.admission.bytes();
-            held.grow_to(bytes_in_all)?;
-            Body::new(HeldBody::new(bytes, answer.more, held))
-        }
-        Some(bytes) => Body::from(bytes),
-    };
-    let mut response = Response::new(body);
+    let has_body = !answer.body.is_empty();
+    let mut held = server.admission.bytes();
+    if parts.method == Method::GET {
+        held.grow_to(answer.body.iter().map(Bytes::len).sum())?;
+    }
+    let mut response = Response::new(Body::new(HeldBody::new(answer.body, held)));
     *response.status_mut() = answer.status;
     let headers = response.headers_mut();
     headers.reserve(USUAL_HEADERS);
@@ -427,15 +412,8 @@ fn failure(
         headers.insert(CONTENT_LENGTH, HeaderValue::from(0));
     }
     headers::put(headers, CONTENT_TYPE, content_type);
-    match &error.kind {
-        ErrorKind::Unauthenticated {
-            challenge: Some(challenge),
-        } => headers::put(headers, WWW_AUTHENTICATE, challenge),
-        ErrorKind::MethodNotAllowed { allow } => headers::put(headers, ALLOW, allow),
-        ErrorKind::RetryLater { after_s } => {
-            headers::put(headers, RETRY_AFTER, &after_s.to_string())
-        }
-        _ => {}
+    if let Some((name, value)) = &error.header {
+        headers::put(headers, name.clone(), value);
     }
     response
 }

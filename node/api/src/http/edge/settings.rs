@@ -13,12 +13,17 @@ use serde::{Deserialize, Serialize};
 
 use super::public_address::{PathPrefix, PublicAddress, PublicUrl};
 use crate::backend::Consistency;
-use crate::http::errors::ApiError;
 use crate::keystone::KeystoneSection;
 use crate::settings::{Invalid, Text, is_loopback, settings};
 
 /// What a byte of a body counts among the bytes in flight: reading it takes that much memory.
 pub(crate) const BODY_COST: usize = 8;
+/// Longest body that is read.
+const BODY_BYTES_MAX: usize = 16 << 20;
+
+/// How fast a client must send a body and take an answer, in bytes a second, after the first ten seconds that it
+/// keeps this node waiting: slower than any link, and a bound for those that hold connections on purpose.
+pub const MIN_BYTES_PER_S: u64 = 1024;
 
 settings! {
     /// The REST API.
@@ -101,7 +106,7 @@ impl ApiSection {
     }
 }
 
-/// Everything that is different for APIs: what an operator chooses, and constants that tests choose smaller.
+/// Everything that is different for APIs.
 #[derive(Debug, Clone)]
 pub struct ApiSettings {
     /// What `Placement-Node` says behind this node's number: where it stands (`[node]`).
@@ -110,26 +115,18 @@ pub struct ApiSettings {
     pub partition: Option<String>,
     /// How much all callers of the partition may ask (`[[partitions]] in_flight`).
     pub whole: CallerLimits,
-    /// Longest request body that is read, in bytes. A body travels between nodes in one message, of 32 MiB.
-    pub max_body_bytes: usize,
     /// The most that one request may carry.
     pub limits: RequestLimits,
     /// How much each user may ask (`[callers]`).
     pub users: CallerLimits,
     /// How much may be asked from each address (`[callers]`).
     pub addresses: CallerLimits,
-    /// How long reading a body may take.
-    pub body_timeout: Duration,
-    /// How fast a body has to come, in bytes a second, after the first ten seconds.
-    pub min_bytes_per_s: u64,
-    /// Most bytes of bodies and answers at once, twice what the longest body takes.
-    pub in_flight_max_bytes: usize,
     /// Where clients reach the API (`[api] prefix`, `public_url`, `trust_proxy_headers`).
     pub public: PublicAddress,
     /// What reads promise when the client does not say.
     pub reads: ReadsSection,
     /// How callers are identified (`[auth]`).
-    pub auth: AuthStrategy,
+    pub auth: AuthSection,
     /// Who may do what (`[policy]`).
     pub policy: PolicySettings,
     /// Which web pages may call the API (`[cors]`).
@@ -138,28 +135,19 @@ pub struct ApiSettings {
     pub candidates: CandidateSettings,
 }
 
-/// How fast a client must send a body and take an answer, in bytes a second, after the first ten seconds that it
-/// keeps this node waiting: slower than any link, and a bound for those that hold connections on purpose.
-pub const MIN_BYTES_PER_S: u64 = 1024;
-
 impl Default for ApiSettings {
     fn default() -> Self {
-        const MAX_BODY_BYTES: usize = 16 << 20;
         let callers = CallersSection::default();
         Self {
             site: String::new(),
             partition: None,
             whole: CallerLimits::of(0, 0),
-            max_body_bytes: MAX_BODY_BYTES,
             limits: RequestLimits::default(),
             users: callers.users(),
             addresses: callers.addresses(),
-            body_timeout: Duration::from_secs(60),
-            min_bytes_per_s: MIN_BYTES_PER_S,
-            in_flight_max_bytes: 2 * BODY_COST * MAX_BODY_BYTES,
             public: PublicAddress::default(),
             reads: ReadsSection::default(),
-            auth: AuthStrategy::NoAuth2,
+            auth: AuthSection::default(),
             policy: PolicySettings::default(),
             cors: CorsSettings::default(),
             candidates: CandidateSettings::default(),
@@ -209,79 +197,38 @@ impl CallerLimits {
     }
 }
 
-/// The most that one request may carry. A command costs every node of the cluster memory and the time in which it
-/// applies no other, so it is bounded before it is made. No client of Placement comes near these: one that does
-/// is broken.
-#[derive(Debug, Clone)]
-pub struct RequestLimits {
-    /// Longest path with its query, in bytes. `http` takes no more than 65,534.
-    pub uri_bytes: usize,
-    /// Parameters in a query.
-    pub query_parameters: usize,
-    /// Groups of a request for allocation candidates.
-    pub request_groups: usize,
-    /// Values of all kinds in a body.
-    pub json_values: usize,
-    /// Inventories, of all providers of a body.
-    pub inventories: usize,
-    /// Traits of a provider.
-    pub traits: usize,
-    /// Aggregates of a provider.
-    pub aggregates: usize,
-    /// Providers that a reshape gives inventories.
-    pub providers: usize,
-    /// Consumers.
-    pub consumers: usize,
-    /// Allocations: a class of a provider for a consumer is one.
-    pub allocations: usize,
-}
-
-impl Default for RequestLimits {
-    fn default() -> Self {
-        Self {
-            uri_bytes: 32 << 10,
-            query_parameters: 1_000,
-            request_groups: 200,
-            json_values: 500_000,
-            inventories: 10_000,
-            traits: 1_000,
-            aggregates: 1_000,
-            providers: 1_000,
-            consumers: 10_000,
-            allocations: 100_000,
-        }
-    }
-}
-
-/// What a request carries many of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Carried {
-    RequestGroups,
-    Inventories,
-    Traits,
-    Aggregates,
-    Providers,
-    Consumers,
-    Allocations,
-}
-
-impl RequestLimits {
-    /// # Errors
-    /// 400 if there is more of it than is allowed.
-    pub(crate) fn admit(&self, carried: Carried, count: usize) -> Result<(), ApiError> {
-        let (key, most) = match carried {
-            Carried::RequestGroups => ("request groups", self.request_groups),
-            Carried::Inventories => ("inventories", self.inventories),
-            Carried::Traits => ("traits", self.traits),
-            Carried::Aggregates => ("aggregates", self.aggregates),
-            Carried::Providers => ("providers", self.providers),
-            Carried::Consumers => ("consumers", self.consumers),
-            Carried::Allocations => ("allocations", self.allocations),
-        };
-        if count > most {
-            return Err(ApiError::over_limit(key, most));
-        }
-        Ok(())
+settings! {
+    /// The most that one request may carry. A command costs every node of the cluster memory and the time in which it
+    /// applies no other, so it is bounded before it is made. No client of Placement comes near these: one that does
+    /// is broken.
+    RequestLimits {}
+    fixed {
+        /// Longest path with its query, in bytes. `http` takes no more than 65,534.
+        uri_bytes: usize = 32 << 10,
+        /// Parameters in a query.
+        query_parameters: usize = 1_000,
+        /// Groups of a request for allocation candidates.
+        request_groups: usize = 200,
+        /// Longest body that is read, in bytes. It travels between nodes in one message, of 32 MiB.
+        body_bytes: usize = BODY_BYTES_MAX,
+        /// How long reading a body may take.
+        body_timeout: Duration = Duration::from_secs(60),
+        /// Bytes of bodies and answers of all requests at once, twice what the longest body takes.
+        in_flight_bytes: usize = 2 * BODY_COST * BODY_BYTES_MAX,
+        /// Values of all kinds in a body.
+        json_values: usize = 500_000,
+        /// Inventories, of all providers of a body.
+        inventories: usize = 10_000,
+        /// Traits of a provider.
+        traits: usize = 1_000,
+        /// Aggregates of a provider.
+        aggregates: usize = 1_000,
+        /// Providers that a reshape gives inventories.
+        providers: usize = 1_000,
+        /// Consumers.
+        consumers: usize = 10_000,
+        /// Allocations: a class of a provider for a consumer is one.
+        allocations: usize = 100_000,
     }
 }
 
@@ -290,7 +237,7 @@ settings! {
     AuthSection {
         /// How callers are identified: `keystone` validates their tokens with Keystone, `proxy` trusts the
         /// proxy in front, and `noauth2` trusts every caller.
-        strategy: Strategy = Strategy::Noauth2,
+        strategy: AuthStrategy = AuthStrategy::Noauth2,
         /// Whether `noauth2` may be used on an address that other machines reach: every client that reaches it is
         /// admin.
         noauth2_beyond_loopback: bool = false,
@@ -302,7 +249,8 @@ settings! {
 /// `[auth] strategy`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Strategy {
+#[expect(missing_docs, reason = "the setting says it")]
+pub enum AuthStrategy {
     Noauth2,
     Proxy,
     Keystone,
@@ -329,37 +277,18 @@ impl fmt::Display for Network {
     }
 }
 
-/// How callers are identified.
-#[derive(Debug, Clone, PartialEq)]
-pub enum AuthStrategy {
-    /// `noauth2`: the token is believed.
-    NoAuth2,
-    /// `proxy`: what the proxy in front says is believed.
-    Proxy {
-        /// Where it comes from (`proxy_addresses`).
-        addresses: Vec<IpNet>,
-    },
-    /// `keystone`: Keystone is asked.
-    Keystone,
-}
-
 impl AuthSection {
-    /// How callers of an API of these settings are identified.
+    /// Whether callers of an API of these settings can be identified.
     ///
     /// # Errors
     /// The settings that the strategy needs are missing or wrong.
-    pub fn strategy(
-        &self,
-        api: &ApiSection,
-        keystone: &KeystoneSection,
-    ) -> Result<AuthStrategy, Invalid> {
+    pub fn check(&self, api: &ApiSection, keystone: &KeystoneSection) -> Result<(), Invalid> {
         match self.strategy {
-            Strategy::Noauth2 => {
+            AuthStrategy::Noauth2 => {
                 self.check_open("auth.strategy", &api.listen)?;
-                self.check_open("auth.strategy", &api.advertise)?;
-                Ok(AuthStrategy::NoAuth2)
+                self.check_open("auth.strategy", &api.advertise)
             }
-            Strategy::Proxy
+            AuthStrategy::Proxy
                 if self.proxy_addresses.is_empty() && api.tls_client_ca_file.is_none() =>
             {
                 Err(Invalid::new(
@@ -367,14 +296,15 @@ impl AuthSection {
                     "or api.tls_client_ca_file is required: how the proxy is known that checks who is calling",
                 ))
             }
-            Strategy::Proxy => Ok(AuthStrategy::Proxy {
-                addresses: (self.proxy_addresses.iter().map(|network| network.0.0)).collect(),
-            }),
-            Strategy::Keystone => {
-                keystone.check()?;
-                Ok(AuthStrategy::Keystone)
-            }
+            AuthStrategy::Proxy => Ok(()),
+            AuthStrategy::Keystone => keystone.check(),
         }
+    }
+
+    /// Whether requests from this address are those of a proxy that identifies callers.
+    pub(crate) fn is_proxy(&self, address: &IpAddr) -> bool {
+        let mut networks = self.proxy_addresses.iter();
+        self.strategy == AuthStrategy::Proxy && networks.any(|one| one.0.0.contains(address))
     }
 
     /// Whether everyone who reaches this address may be believed; `key` is named if not.
@@ -382,7 +312,7 @@ impl AuthSection {
     /// # Errors
     /// Other machines reach it.
     pub fn check_open(&self, key: &str, address: &str) -> Result<(), Invalid> {
-        let is_believing = self.strategy == Strategy::Noauth2 && !self.noauth2_beyond_loopback;
+        let is_believing = self.strategy == AuthStrategy::Noauth2 && !self.noauth2_beyond_loopback;
         if !is_believing || address.is_empty() || is_loopback(address) {
             return Ok(());
         }
@@ -462,44 +392,35 @@ settings! {
     }
 }
 
-/// `[reads] default`.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub enum ReadPromise {
-    /// All reads see what was written before.
-    #[default]
-    Linearizable,
-    /// They see what was written so long ago.
-    Bounded(Duration),
-    /// They see what this node has.
-    Local,
-    /// Those that only advise are bounded.
-    Regional(Duration),
-    /// All are bounded, and local while this node is cut off.
-    Edge(Duration),
+/// `[reads] default`: what reads promise when the client does not say.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ReadPromise {
+    /// Of reads that return a generation, or that a quota is reckoned from.
+    pub(crate) usual: Consistency,
+    /// Of those that only advise: allocation candidates, names of traits and resource classes.
+    pub(crate) advisory: Consistency,
+}
+
+impl From<Consistency> for ReadPromise {
+    /// The same promise for all reads.
+    fn from(promise: Consistency) -> Self {
+        Self {
+            usual: promise,
+            advisory: promise,
+        }
+    }
+}
+
+impl Default for ReadPromise {
+    fn default() -> Self {
+        Consistency::Linearizable.into()
+    }
 }
 
 impl ReadPromise {
-    /// What is promised for reads that return a generation, or that a quota is reckoned from.
-    pub(crate) fn usual(self) -> Consistency {
-        match self {
-            Self::Linearizable | Self::Regional(_) => Consistency::Linearizable,
-            _ => self.advisory(),
-        }
-    }
-
-    /// What is promised for those that only advise: allocation candidates, names of traits and resource classes.
-    pub(crate) fn advisory(self) -> Consistency {
-        match self {
-            Self::Linearizable => Consistency::Linearizable,
-            Self::Bounded(bound) | Self::Regional(bound) => Consistency::Bounded(bound),
-            Self::Local => Consistency::Local,
-            Self::Edge(bound) => Consistency::BoundedOrLocal(bound),
-        }
-    }
-
     /// Whether a node goes on answering while it is cut off.
     pub fn answers_cut_off(self) -> bool {
-        matches!(self, Self::Edge(_))
+        matches!(self.usual, Consistency::BoundedOrLocal(_))
     }
 }
 
@@ -516,25 +437,31 @@ impl FromStr for ReadPromise {
                 (name, Some(bound))
             }
         };
-        match (name, bound) {
-            ("linearizable", None) => Ok(Self::Linearizable),
-            ("local", None) => Ok(Self::Local),
-            ("bounded", Some(bound)) => Ok(Self::Bounded(bound)),
-            ("regional", bound) => Ok(Self::Regional(bound.unwrap_or(Duration::from_millis(250)))),
-            ("edge", bound) => Ok(Self::Edge(bound.unwrap_or(Duration::from_secs(2)))),
-            _ => Err(FORM),
-        }
+        let bound_or = |ms| bound.unwrap_or(Duration::from_millis(ms));
+        Ok(match (name, bound) {
+            ("linearizable", None) => Self::default(),
+            ("local", None) => Consistency::Local.into(),
+            ("bounded", Some(bound)) => Consistency::Bounded(bound).into(),
+            ("regional", _) => Self {
+                usual: Consistency::Linearizable,
+                advisory: Consistency::Bounded(bound_or(250)),
+            },
+            ("edge", _) => Consistency::BoundedOrLocal(bound_or(2_000)).into(),
+            _ => return Err(FORM),
+        })
     }
 }
 
 impl fmt::Display for ReadPromise {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (name, bound) = match self {
-            Self::Linearizable => return f.write_str("linearizable"),
-            Self::Local => return f.write_str("local"),
-            Self::Bounded(bound) => ("bounded", bound),
-            Self::Regional(bound) => ("regional", bound),
-            Self::Edge(bound) => ("edge", bound),
+        let (name, bound) = match self.advisory {
+            Consistency::Linearizable | Consistency::Session(_) => {
+                return f.write_str("linearizable");
+            }
+            Consistency::Local => return f.write_str("local"),
+            Consistency::Bounded(bound) if self.usual == self.advisory => ("bounded", bound),
+            Consistency::Bounded(bound) => ("regional", bound),
+            Consistency::BoundedOrLocal(bound) => ("edge", bound),
         };
         write!(f, "{name};max={}", bound.as_secs_f64())
     }

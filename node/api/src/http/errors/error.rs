@@ -1,15 +1,13 @@
-//! An error as it is answered: its status, its message, and what some statuses carry besides.
+//! An error that is answered: its status, its message, and the header of some statuses.
 
 use std::fmt::Display;
 use std::time::Duration;
 
 use http::StatusCode;
+use http::header::{ALLOW, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE};
 
 use super::code;
 use crate::backend::Unavailable;
-
-/// When to repeat a request that only came at a bad moment.
-const SOON: Duration = Duration::from_secs(1);
 
 /// An error that a client is answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,8 +18,10 @@ pub(crate) struct ApiError {
     pub(crate) message: String,
     /// Whether the response says that it varies with the microversion.
     pub(crate) varies: Varies,
-    /// What it carries besides.
-    pub(crate) kind: ErrorKind,
+    /// The header that its status has: where a token is given, which methods are allowed, when to try again.
+    pub(crate) header: Option<(HeaderName, String)>,
+    /// Of a microversion that is not served: the first and the last one that are.
+    pub(super) versions: Option<(&'static str, &'static str)>,
     /// One of [`code::REFERENCE`] or [`code::OWN`].
     pub(crate) code: &'static str,
 }
@@ -33,40 +33,14 @@ pub(crate) enum Varies {
     No,
 }
 
-/// What some errors carry besides status and message.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum ErrorKind {
-    /// Nothing.
-    Plain,
-    /// 401, whose JSON looks different from all others.
-    Unauthenticated {
-        /// Where a client gets a token, for `www-authenticate`.
-        challenge: Option<String>,
-    },
-    /// 405 with the methods that are possible instead, for `allow`.
-    MethodNotAllowed {
-        /// The methods, joined by commas.
-        allow: String,
-    },
-    /// 406 of a microversion, which names the versions there are.
-    UnacceptableVersion {
-        min: &'static str,
-        max: &'static str,
-    },
-    /// 429 or 503 with the time after which to try again, for `retry-after`.
-    RetryLater {
-        /// In seconds.
-        after_s: u64,
-    },
-}
-
 impl ApiError {
     pub(super) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
         Self {
             status,
             message: message.into(),
             varies: Varies::Yes,
-            kind: ErrorKind::Plain,
+            header: None,
+            versions: None,
             code,
         }
     }
@@ -80,8 +54,9 @@ impl ApiError {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, code, message).retry_after(after_s)
     }
 
-    fn of_kind(self, kind: ErrorKind) -> Self {
-        Self { kind, ..self }
+    fn with_header(self, name: HeaderName, value: String) -> Self {
+        let header = Some((name, value));
+        Self { header, ..self }
     }
 
     pub(crate) fn varying(self, varies: Varies) -> Self {
@@ -89,8 +64,8 @@ impl ApiError {
     }
 
     /// The same error, after which one may try again.
-    pub(super) fn retry_after(self, after_s: u64) -> Self {
-        self.of_kind(ErrorKind::RetryLater { after_s })
+    fn retry_after(self, seconds: u64) -> Self {
+        self.with_header(RETRY_AFTER, seconds.to_string())
     }
 
     /// The same error with this code.
@@ -110,15 +85,13 @@ impl ApiError {
 
     /// 401.
     pub(crate) fn unauthenticated(message: impl Into<String>) -> Self {
-        let error = Self::new(StatusCode::UNAUTHORIZED, code::UNDEFINED, message);
-        let kind = ErrorKind::Unauthenticated { challenge: None };
-        error.varying(Varies::No).of_kind(kind)
+        Self::new(StatusCode::UNAUTHORIZED, code::UNDEFINED, message).varying(Varies::No)
     }
 
     /// The same error, which says where Keystone gives tokens.
     pub(crate) fn challenge(self, www_authenticate_uri: &str) -> Self {
-        let challenge = Some(format!("Keystone uri=\"{www_authenticate_uri}\""));
-        self.of_kind(ErrorKind::Unauthenticated { challenge })
+        let challenge = format!("Keystone uri=\"{www_authenticate_uri}\"");
+        self.with_header(WWW_AUTHENTICATE, challenge)
     }
 
     /// 503: who is calling cannot be found out now.
@@ -136,7 +109,7 @@ impl ApiError {
     /// 405. `allow` is what is possible instead.
     pub(crate) fn method_not_allowed(allow: String) -> Self {
         let error = Self::method_too_new("The method specified is not allowed for this resource.");
-        error.of_kind(ErrorKind::MethodNotAllowed { allow })
+        error.with_header(ALLOW, allow)
     }
 
     /// 405 of a method that this microversion does not have.
@@ -154,17 +127,6 @@ impl ApiError {
     pub(crate) fn unsupported_media_type(given: &str) -> Self {
         let message = format!("The media type {given} is not supported, use application/json");
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, code::UNDEFINED, message)
-    }
-
-    /// 400 of a body without a type.
-    pub(crate) fn content_type_required() -> Self {
-        let message = "content-type header required when content-length > 0";
-        Self::bad_request(message).varying(Varies::No)
-    }
-
-    /// 400 of a content length that is not a number.
-    pub(crate) fn content_length_not_integer() -> Self {
-        Self::bad_request("content-length header must be an integer").varying(Varies::No)
     }
 
     /// 413.
@@ -197,20 +159,17 @@ impl ApiError {
         Self::new(StatusCode::REQUEST_TIMEOUT, code::BODY_TOO_SLOW, message)
     }
 
-    /// 400 of a body that broke off.
-    pub(crate) fn body_unreadable() -> Self {
-        Self::bad_request("The body could not be read to its end. Send it again.")
-    }
-
     /// 406 of a microversion that is not served; `min` and `max` are.
     pub(crate) fn unacceptable_version(
         message: impl Into<String>,
         min: &'static str,
         max: &'static str,
     ) -> Self {
-        let error = Self::new(StatusCode::NOT_ACCEPTABLE, code::UNDEFINED, message);
-        let kind = ErrorKind::UnacceptableVersion { min, max };
-        error.varying(Varies::No).of_kind(kind)
+        Self {
+            versions: Some((min, max)),
+            varies: Varies::No,
+            ..Self::new(StatusCode::NOT_ACCEPTABLE, code::UNDEFINED, message)
+        }
     }
 
     /// 400 of a consistency header.
@@ -239,7 +198,8 @@ impl ApiError {
         let status = StatusCode::TOO_MANY_REQUESTS;
         Self::new(status, code::TOO_MANY_REQUESTS, message)
             .varying(Varies::No)
-            .retry_after(whole_seconds(wait))
+            // Rounded up, and one at least: a client that comes too early waits twice.
+            .retry_after(wait.as_millis().div_ceil(1000).max(1) as u64)
     }
 
     /// 503: no audit record could be kept. Nothing was begun.
@@ -275,49 +235,40 @@ impl From<Unavailable> for ApiError {
     fn from(unavailable: Unavailable) -> Self {
         const SAFE: &str = "It is safe to send the request again.";
         let what = unavailable.to_string();
-        let (code, advice, retry_after) = match unavailable {
-            Unavailable::NothingCommitted { retry_after, .. } => {
-                (code::NOTHING_COMMITTED, SAFE.to_owned(), retry_after)
-            }
-            Unavailable::OutcomeUnknown { retry_after, .. } => {
+        let unanswered = |code, advice: &str, after_s| {
+            Self::unavailable(code, format!("{what}. {advice}"), after_s)
+        };
+        match unavailable {
+            Unavailable::NothingCommitted(_) => unanswered(code::NOTHING_COMMITTED, SAFE, 1),
+            Unavailable::OutcomeUnknown(_) => {
                 let advice = "Read what you wanted to change before you send the request again.";
-                (code::OUTCOME_UNKNOWN, advice.to_owned(), retry_after)
+                unanswered(code::OUTCOME_UNKNOWN, advice, 1)
             }
-            Unavailable::Busy { .. } => (code::BUSY, SAFE.to_owned(), SOON),
-            Unavailable::Rerouted => (code::MISDIRECTED, SAFE.to_owned(), SOON),
-            Unavailable::NoPartition { name } => {
+            Unavailable::Busy(_) => unanswered(code::BUSY, SAFE, 1),
+            Unavailable::Rerouted => unanswered(code::MISDIRECTED, SAFE, 1),
+            Unavailable::NoPartition(name) => {
                 let command = format!("`placementctl partitions create {name}`");
                 let advice = format!("An operator makes it with {command}.");
-                (code::NO_PARTITION, advice, Duration::from_secs(5))
+                unanswered(code::NO_PARTITION, &advice, 5)
             }
-            Unavailable::NoSpace { .. } => {
+            Unavailable::NoSpace(_) => {
                 let status = StatusCode::INSUFFICIENT_STORAGE;
-                return Self::new(status, code::NO_SPACE, format!("{what}."));
+                Self::new(status, code::NO_SPACE, format!("{what}."))
             }
             Unavailable::TooLarge { .. } => {
                 let message = format!("{what}. Send less at once.");
-                return Self::new(StatusCode::PAYLOAD_TOO_LARGE, code::LIMIT_EXCEEDED, message);
+                Self::new(StatusCode::PAYLOAD_TOO_LARGE, code::LIMIT_EXCEEDED, message)
             }
-            Unavailable::ForeignIndex { .. } => {
+            Unavailable::ForeignIndex(_) => {
                 let message = format!("{what}. Forget the token and read without it.");
-                return Self::new(
+                Self::new(
                     StatusCode::PRECONDITION_FAILED,
                     code::FOREIGN_INDEX,
                     message,
-                );
+                )
             }
-        };
-        Self::unavailable(
-            code,
-            format!("{what}. {advice}"),
-            whole_seconds(retry_after),
-        )
+        }
     }
-}
-
-/// Rounded up, and one at least: a client that comes too early waits twice.
-fn whole_seconds(time: Duration) -> u64 {
-    time.as_millis().div_ceil(1000).max(1) as u64
 }
 
 /// Names as messages list them.

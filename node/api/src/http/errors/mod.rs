@@ -11,7 +11,7 @@ mod refusals;
 mod render;
 mod write_kind;
 
-pub(super) use error::{ApiError, ErrorKind, Varies, joined};
+pub(super) use error::{ApiError, Varies, joined};
 pub(super) use frame::Asked;
 pub use misdirected::Misdirected;
 pub(super) use refusals::{provider_without_name, refused};

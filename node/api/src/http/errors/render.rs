@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::code;
-use super::error::{ApiError, ErrorKind};
+use super::error::ApiError;
 use super::frame::{Asked, Frame};
 
 /// Room for most bodies: growing to it by doubling costs as much as writing them.
@@ -31,17 +31,16 @@ pub(crate) enum Format {
 impl ApiError {
     /// The body, and its content type.
     pub(crate) fn render(&self, format: Format, asked: Asked<'_>) -> (Bytes, &'static str) {
+        const JSON: &str = "application/json";
         let frame = Frame::of(self.status, asked);
-        match (format, &self.kind) {
-            (_, ErrorKind::Unauthenticated { challenge: Some(_) }) => {
-                (self.json_like_keystone(), "application/json")
-            }
-            (Format::Json, ErrorKind::Unauthenticated { challenge: None }) => {
-                (self.json_unauthenticated(&frame), "application/json")
-            }
-            (Format::Json, _) => (self.json(&frame, asked), "application/json"),
-            (Format::Html, _) => (self.html(&frame).into(), "text/html; charset=UTF-8"),
-            (Format::Plain, _) => (self.plain(&frame).into(), "text/plain; charset=UTF-8"),
+        let is_401 = self.status == StatusCode::UNAUTHORIZED;
+        match format {
+            // Keystone gives the token.
+            _ if is_401 && self.header.is_some() => (self.json_like_keystone(), JSON),
+            Format::Json if is_401 => (self.json_unauthenticated(&frame), JSON),
+            Format::Json => (self.json(&frame, asked), JSON),
+            Format::Html => (self.html(&frame).into(), "text/html; charset=UTF-8"),
+            Format::Plain => (self.plain(&frame).into(), "text/plain; charset=UTF-8"),
         }
     }
 
@@ -72,10 +71,7 @@ impl ApiError {
             min_version: Option<&'a str>,
         }
         let is_given = asked.since_23 || code::OWN.contains(&self.code);
-        let (min_version, max_version) = match self.kind {
-            ErrorKind::UnacceptableVersion { min, max } => (Some(min), Some(max)),
-            _ => (None, None),
-        };
+        let (min_version, max_version) = self.versions.unzip();
         let error = One {
             status: self.status.as_u16(),
             title: self.title(),

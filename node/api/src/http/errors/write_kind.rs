@@ -34,10 +34,7 @@ pub(crate) enum WriteKind<'a> {
     /// `PUT /resource_classes/{name}` below 1.7.
     RenameResourceClass,
     /// `PUT /allocations/{consumer}`.
-    Allocate {
-        /// The consumer as the path spells it.
-        consumer: &'a str,
-    },
+    Allocate { consumer: &'a str },
     /// `POST /allocations`.
     AllocateMany,
     /// `DELETE /allocations/{consumer}`.

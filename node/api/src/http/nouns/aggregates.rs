@@ -8,7 +8,6 @@ use serde::Serialize;
 use super::{given_generation, written};
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
-use crate::http::edge::settings::Carried;
 use crate::http::errors::{ApiError, Varies, WriteKind};
 use crate::http::wire::json::Json;
 
@@ -44,7 +43,7 @@ pub(crate) async fn replace(context: &RequestContext) -> Result<Answer, ApiError
     let provider = context.provider_or_404()?;
     let body = context.body_below(provider).await?;
     let list = body.get("aggregates").unwrap_or(&body).items();
-    context.admit(Carried::Aggregates, list.len())?;
+    context.admit("aggregates", list.len(), |limits| limits.aggregates)?;
     let given = list.iter().filter_map(Json::text);
     let given: Vec<AggregateUuid> = given.map(AggregateUuid::from).collect();
     let command = Command::ReplaceProviderAggregates(ReplaceProviderAggregates {

@@ -22,11 +22,11 @@ use crate::backend::SharedState;
 use crate::http::edge::admission::Held;
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
-use crate::http::edge::settings::{CandidateSettings, Carried};
+use crate::http::edge::settings::CandidateSettings;
 use crate::http::errors::{ApiError, joined};
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::query::parse_candidates;
-use crate::world::{self, Clock};
+use crate::world::Clock;
 
 /// A search whose answer takes more is made elsewhere, as is one that takes more steps than a watch
 /// is called after: on this kind of machine either is well below a millisecond.
@@ -42,7 +42,9 @@ const CANDIDATE_BYTES: usize = 256;
 pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     let api = &context.server.api;
     let mut request = parse_candidates(context.query()?, context.version)?;
-    context.admit(Carried::RequestGroups, request.groups.len())?;
+    context.admit("request groups", request.groups.len(), |limits| {
+        limits.request_groups
+    })?;
     request.strategy = api.settings.candidates.generation_strategy;
     request.search_max = Some(api.settings.candidates.max).filter(|most| *most > 0);
     let view = context.view().await?;
@@ -69,16 +71,15 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     }
     let spent = api.clock.monotonic().saturating_sub(context.begun);
     let patience = job.settings.deadline.saturating_sub(spent);
-    let turn = admission.search(patience).await?;
-    let search = move || {
+    let turn = admission.searches.turn(patience).await?;
+    let found = context.compute(move || {
         // It searches on for a moment after its client is gone.
         let _turn = turn;
         job.run(&mut memory)
-    };
-    let found = world::compute(&*api.offload, search).await;
+    });
+    let body = found.await;
     drop(waits);
-    let body = found.unwrap_or_else(|| Err(ApiError::internal()))?;
-    Ok(context.modified_now(Answer::chunks(body)))
+    Ok(context.modified_now(Answer::chunks(body?)))
 }
 
 /// One search with all it needs.

@@ -19,7 +19,6 @@ use super::{invalid_json, listed};
 use crate::backend::SharedState;
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
-use crate::http::edge::settings::Carried;
 use crate::http::errors::{ApiError, WriteKind, not_found};
 use crate::http::wire::chunks::{Chunks, put};
 use crate::http::wire::json::Json;
@@ -181,10 +180,10 @@ pub(crate) fn parse_consumers(
 }
 
 fn admit(context: &RequestContext, consumers: &[ConsumerAllocations]) -> Result<(), ApiError> {
-    context.admit(Carried::Consumers, consumers.len())?;
+    context.admit("consumers", consumers.len(), |limits| limits.consumers)?;
     let amounts = consumers.iter().flat_map(|consumer| &consumer.allocations);
     let allocations = amounts.map(|amounts| amounts.resources.len()).sum();
-    context.admit(Carried::Allocations, allocations)
+    context.admit("allocations", allocations, |limits| limits.allocations)
 }
 
 /// One consumer's body, which fits the schema of its version.

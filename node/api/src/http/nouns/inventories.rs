@@ -14,7 +14,6 @@ use serde::Serialize;
 use super::{given_generation, written};
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
-use crate::http::edge::settings::Carried;
 use crate::http::errors::{ApiError, Varies, WriteKind, not_found};
 use crate::http::wire::json::Json;
 use crate::http::wire::microversion::Microversion;
@@ -142,7 +141,9 @@ pub(crate) async fn replace(context: &RequestContext) -> Result<Answer, ApiError
     let body = context.body_below(provider).await?;
     let parsed = parse_set(&body);
     let (generation, inventories) = context.found_below(provider, parsed).await?;
-    context.admit(Carried::Inventories, inventories.len())?;
+    context.admit("inventories", inventories.len(), |limits| {
+        limits.inventories
+    })?;
     let command = Command::ReplaceInventories(ReplaceInventories {
         provider,
         generation,

@@ -7,7 +7,6 @@ use placement_model::types::Given;
 use super::{allocations, inventories};
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
-use crate::http::edge::settings::Carried;
 use crate::http::errors::{ApiError, WriteKind};
 
 /// `POST /reshaper`.
@@ -22,9 +21,9 @@ pub(crate) async fn reshape(context: &RequestContext) -> Result<Answer, ApiError
         })
     });
     let inventories = inventories.collect::<Result<Vec<_>, ApiError>>()?;
-    context.admit(Carried::Providers, inventories.len())?;
+    context.admit("providers", inventories.len(), |limits| limits.providers)?;
     let sets = inventories.iter().map(|set| set.inventories.len());
-    context.admit(Carried::Inventories, sets.sum())?;
+    context.admit("inventories", sets.sum(), |limits| limits.inventories)?;
     let allocations = allocations::parse_consumers(context, body.at("allocations"))?;
     let command = Command::Reshape(Reshape {
         inventories,

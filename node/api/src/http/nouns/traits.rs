@@ -12,7 +12,6 @@ use serde::Serialize;
 use super::{ensured, given_generation, written};
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
-use crate::http::edge::settings::Carried;
 use crate::http::errors::{ApiError, Varies, WriteKind, not_found};
 use crate::http::wire::json::Json;
 
@@ -127,7 +126,7 @@ pub(crate) async fn replace(context: &RequestContext) -> Result<Answer, ApiError
     let provider = context.provider_or_404()?;
     let generation = given_generation(&body).unwrap_or_default();
     let given = body.get("traits").map(Json::items).unwrap_or_default();
-    context.admit(Carried::Traits, given.len())?;
+    context.admit("traits", given.len(), |limits| limits.traits)?;
     let given = given.iter().filter_map(Json::text);
     let traits: BTreeSet<Given<TraitName>> = given.map(Given::from).collect();
     let command = Command::ReplaceProviderTraits(ReplaceProviderTraits {

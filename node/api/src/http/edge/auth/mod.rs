@@ -26,14 +26,15 @@ pub(crate) async fn identify(
     peer: Option<Peer>,
 ) -> Result<Identity, ApiError> {
     let headers = &parts.headers;
-    match &api.settings.auth {
-        AuthStrategy::NoAuth2 => {
+    let section = &api.settings.auth;
+    match section.strategy {
+        AuthStrategy::Noauth2 => {
             noauth2::identify(headers).ok_or_else(|| ApiError::unauthenticated(NO_TOKEN))
         }
-        AuthStrategy::Proxy { addresses } => {
+        AuthStrategy::Proxy => {
             let encrypted = parts.extensions.get::<Encrypted>();
             let is_vouched_for = encrypted.is_some_and(|encrypted| encrypted.vouched);
-            proxy::identify(addresses, headers, peer, is_vouched_for)
+            proxy::identify(section, headers, peer, is_vouched_for)
         }
         AuthStrategy::Keystone => {
             let keystone = (api.keystone.as_ref()).expect("the strategy keystone comes with it");

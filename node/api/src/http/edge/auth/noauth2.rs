@@ -21,11 +21,8 @@ pub(super) fn identify(headers: &HeaderMap) -> Option<Identity> {
     let (user, project) = token.split_once(':').unwrap_or((&token, ""));
     let project = if project.is_empty() { user } else { project };
     let named = Identity::in_headers(headers, owned);
-    let has_scope = named
-        .system_scope
-        .as_ref()
-        .is_some_and(|scope| !scope.is_empty());
-    let own_project = (!has_scope).then(|| project.to_owned());
+    let scope = named.system_scope.as_deref().unwrap_or_default();
+    let own_project = scope.is_empty().then(|| project.to_owned());
     let roles = match text(ROLES) {
         Some(given) => roles(&given),
         None if user == "admin" => vec!["admin".to_owned()],

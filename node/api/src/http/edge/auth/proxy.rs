@@ -5,50 +5,49 @@ use std::borrow::Cow;
 
 use http::HeaderMap;
 use http::header::HeaderName;
-use ipnet::IpNet;
 
 use super::super::headers;
+use super::super::settings::AuthSection;
 use super::identity::{IDENTITY_STATUS, OF_PROXIES, ROLES, SERVICE_STATUS, USER, roles};
 use crate::access::Peer;
 use crate::http::errors::ApiError;
 use crate::identity::{CallingService, Identity};
 
 pub(super) fn identify(
-    proxies: &[IpNet],
+    section: &AuthSection,
     headers: &HeaderMap,
     peer: Option<Peer>,
     is_vouched_for: bool,
 ) -> Result<Identity, ApiError> {
-    let address = peer.map(|Peer(address)| address.ip().to_canonical());
-    let is_known = address.is_some_and(|address| proxies.iter().any(|one| one.contains(&address)));
+    let refused = |message: &str| ApiError::unauthenticated(message);
+    let is_known = peer.is_some_and(|Peer(peer)| section.is_proxy(&peer.ip().to_canonical()));
     // The authority that vouches for a certificate is that of the proxies.
     if !is_known && !is_vouched_for {
-        return Err(ApiError::unauthenticated(
+        return Err(refused(
             "Requests are taken from the proxy that checks who is calling. Send this one to it.",
         ));
     }
     // A proxy that adds its word to the client's would let the client choose.
     if let Some(twice) = (OF_PROXIES.iter()).find(|name| headers.get_all(*name).iter().count() > 1)
     {
-        return Err(ApiError::unauthenticated(format!(
+        return Err(refused(&format!(
             "The proxy sent {twice} twice. It has to replace what clients send in it."
         )));
     }
     let text = |name: HeaderName| headers::text(headers, name).filter(|text| !text.is_empty());
     let owned = |name| text(name).map(Cow::into_owned);
     if text(IDENTITY_STATUS).as_deref() != Some("Confirmed") {
-        return Err(ApiError::unauthenticated(
+        return Err(refused(
             "The proxy has not confirmed who is calling (X-Identity-Status).",
         ));
     }
-    let user_id = owned(USER).ok_or_else(|| {
-        ApiError::unauthenticated("The proxy does not say who is calling (X-User-Id).")
-    })?;
+    let user_id =
+        owned(USER).ok_or_else(|| refused("The proxy does not say who is calling (X-User-Id)."))?;
     let service = match text(SERVICE_STATUS).as_deref() {
         None => CallingService::default(),
         Some("Confirmed") => CallingService::in_headers(headers),
         Some(_) => {
-            return Err(ApiError::unauthenticated(
+            return Err(refused(
                 "The proxy has not confirmed the service that calls (X-Service-Identity-Status).",
             ));
         }
@@ -74,9 +73,13 @@ mod tests {
         ("x-roles", "member,reader"),
     ];
 
+    fn section(proxies: &[&str]) -> AuthSection {
+        let text = format!("strategy = 'proxy'\nproxy_addresses = {proxies:?}");
+        toml::from_str(&text).unwrap()
+    }
+
     fn identify(from: &str, sent: &[(&'static str, &str)]) -> Result<Identity, ApiError> {
-        let proxies = ["10.0.0.0/8", "192.0.2.7/32", "2001:db8::/64"];
-        let proxies = proxies.map(|one| one.parse().unwrap());
+        let proxies = section(&["10.0.0.0/8", "192.0.2.7/32", "2001:db8::/64"]);
         let mut headers = HeaderMap::new();
         for (name, value) in sent {
             headers.append(*name, value.parse().unwrap());
@@ -108,7 +111,7 @@ mod tests {
             let refused = identify(from, &CHECKED).unwrap_err();
             assert_eq!(refused.status, StatusCode::UNAUTHORIZED);
         }
-        let all = ["0.0.0.0/0".parse().unwrap()];
+        let all = section(&["0.0.0.0/0"]);
         assert!(super::identify(&all, &HeaderMap::new(), None, false).is_err());
     }
 

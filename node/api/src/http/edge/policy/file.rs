@@ -148,44 +148,37 @@ impl Events<'_> {
             Event::SequenceStart(_, None) => self.list()?,
             event => plain_text(event).map(|text| Check::parse(&text)),
         };
-        rule.map_or_else(
-            || {
-                let what = format!(
-                    "the rule of {name:?} is neither text nor a list of lists of text; text that YAML might \
-                     take for something else, such as \"!\", stands in quotes"
-                );
-                self.malformed(at, &what)
-            },
-            Ok,
-        )
+        let Some(rule) = rule else {
+            let what = format!(
+                "the rule of {name:?} is neither text nor a list of lists of text; text that YAML might \
+                 take for something else, such as \"!\", stands in quotes"
+            );
+            return self.malformed(at, &what);
+        };
+        Ok(rule)
     }
 
     /// The rest of a list of checks and of lists of checks; `None`: it has something else.
     fn list(&mut self) -> Result<Option<Check>, PolicyError> {
         let mut any = Vec::new();
         let mut is_empty = true;
+        // The checks of an inner list, while it is read.
+        let mut inner: Option<Vec<Check>> = None;
         loop {
-            match self.next()?.0 {
-                Event::SequenceEnd if is_empty => return Ok(Some(Check::True)),
-                Event::SequenceEnd => return Ok(Some(Check::Or(any))),
-                Event::SequenceStart(_, None) => {
-                    let mut all = Vec::new();
-                    loop {
-                        match self.next()?.0 {
-                            Event::SequenceEnd => break,
-                            event => match plain_text(event) {
-                                Some(text) => all.push(Check::parse_one(&text)),
-                                None => return Ok(None),
-                            },
-                        }
-                    }
+            match (self.next()?.0, &mut inner) {
+                (Event::SequenceEnd, Some(_)) => {
                     // An empty one says nothing, as in oslo.policy.
-                    if !all.is_empty() {
-                        any.push(Check::And(all));
-                    }
+                    let all = inner.take().filter(|all| !all.is_empty());
+                    any.extend(all.map(Check::And));
                 }
-                event => match plain_text(event) {
-                    Some(text) => any.push(Check::parse_one(&text)),
+                (Event::SequenceEnd, None) if is_empty => return Ok(Some(Check::True)),
+                (Event::SequenceEnd, None) => return Ok(Some(Check::Or(any))),
+                (Event::SequenceStart(_, None), None) => inner = Some(Vec::new()),
+                (event, _) => match plain_text(event) {
+                    Some(text) => inner
+                        .as_mut()
+                        .unwrap_or(&mut any)
+                        .push(Check::parse_one(&text)),
                     None => return Ok(None),
                 },
             }
@@ -207,10 +200,10 @@ fn plain_text(event: Event) -> Option<String> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::Target;
-    use super::super::defaults;
+    use super::super::{Policy, Target};
     use super::*;
     use crate::http::edge::policy::check;
+    use crate::http::edge::settings::PolicySettings;
     use crate::identity::Identity;
 
     fn parse(text: &str) -> Result<BTreeMap<String, Stated>, PolicyError> {
@@ -325,8 +318,9 @@ mod tests {
             }
             let text = String::from_utf8_lossy(&bytes);
             let Ok(rules) = parse(&text) else { return Ok(()) };
+            let policy = Policy::read(&PolicySettings::default()).unwrap();
             let overrides = rules.into_iter().map(|(name, stated)| (name, stated.check));
-            let rules = defaults::rules(overrides, true);
+            let rules = policy.defaults.rules(overrides, true);
             let anonymous = Identity::default();
             for name in rules.keys() {
                 let holds = check::holds(&rules, name, &anonymous, Target::default());

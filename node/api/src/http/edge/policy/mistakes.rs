@@ -1,20 +1,20 @@
 //! What is wrong with rules although their files can be read.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::path::PathBuf;
 
 use strsim::levenshtein;
 
 use super::check::Check;
-use super::defaults;
+use super::defaults::Defaults;
 use super::file::Stated;
 
 /// With this prefix begin the rules of operations.
 const OPERATION: &str = "placement:";
 
 /// Something in a policy file that does not say what it seems to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}, line {line}: rule {rule:?}: {what}", .path.display())]
 pub struct Mistake {
     /// The file.
     pub path: PathBuf,
@@ -26,21 +26,11 @@ pub struct Mistake {
     pub what: String,
 }
 
-impl fmt::Display for Mistake {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (path, line) = (self.path.display(), self.line);
-        write!(
-            f,
-            "{path}, line {line}: rule {:?}: {}",
-            self.rule, self.what
-        )
-    }
-}
-
 /// The mistakes in what files say; `rules` are all that are in force with them.
 pub(super) fn of(
     stated_rules: &BTreeMap<String, Stated>,
     rules: &BTreeMap<String, Check>,
+    defaults: &Defaults,
 ) -> Vec<Mistake> {
     let referred: BTreeSet<&str> = rules.values().flat_map(Check::referred).collect();
     let mut found = Vec::new();
@@ -53,8 +43,9 @@ pub(super) fn of(
                 what,
             });
         };
-        if !is_known(name, &referred) {
-            let near = defaults::names()
+        let is_default = defaults.names().any(|known| known == name);
+        if !is_default && !is_own(name, &referred) {
+            let near = (defaults.names())
                 .map(|known| (levenshtein(name, known), known))
                 .min()
                 .filter(|(distance, known)| *distance <= known.len() / 4);
@@ -78,11 +69,9 @@ pub(super) fn of(
     found
 }
 
-/// Whether a rule of this name means anything. Operators' own rules do if others refer to them.
-fn is_known(name: &str, referred: &BTreeSet<&str>) -> bool {
-    defaults::names().any(|known| known == name)
-        || name == "default"
-        || !name.starts_with(OPERATION) && referred.contains(name)
+/// Whether it is an operator's own rule, to which others refer.
+fn is_own(name: &str, referred: &BTreeSet<&str>) -> bool {
+    name == "default" || !name.starts_with(OPERATION) && referred.contains(name)
 }
 
 /// Whether a rule refers to itself, directly or through others.

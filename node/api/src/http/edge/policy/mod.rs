@@ -14,6 +14,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
+pub(crate) use defaults::Defaults;
 pub use file::PolicyError;
 pub use mistakes::Mistake;
 
@@ -28,6 +29,7 @@ use crate::identity::Identity;
 /// Nothing that happens to the files by itself takes a rule away: what cannot be used, and what lacks a rule
 /// that is in force, changes nothing, for it may be half-written, emptied or gone by mistake.
 pub struct Policy {
+    defaults: Defaults,
     in_force: ArcSwap<InForce>,
     seen: Mutex<Seen>,
 }
@@ -70,17 +72,13 @@ pub enum Denied {
 }
 
 impl Policy {
-    /// The defaults, and what the files say otherwise. Rules with mistakes are logged: they allow nothing, or
-    /// guard nothing.
-    ///
-    /// # Errors
-    /// A file or directory that is named and cannot be used. What it was to forbid is unknown then.
-    pub fn read(settings: &PolicySettings) -> Result<Self, PolicyError> {
+    /// As [`Policy::read`], with these defaults.
+    pub(crate) fn over(defaults: Defaults, settings: &PolicySettings) -> Result<Self, PolicyError> {
         let look = files::look(settings);
         let contents = files::read(settings)?;
-        let in_force = InForce::of(settings, &contents);
-        in_force.log(settings, &contents);
+        let in_force = InForce::of(&defaults, settings, &contents);
         Ok(Self {
+            defaults,
             in_force: ArcSwap::from_pointee(in_force),
             seen: Mutex::new(Seen {
                 settings: settings.clone(),
@@ -97,7 +95,7 @@ impl Policy {
     /// # Errors
     /// The same; the rules from before stay in force.
     pub fn reload(&self, settings: &PolicySettings) -> Result<(), PolicyError> {
-        let Self { in_force, seen } = Self::read(settings)?;
+        let Self { in_force, seen, .. } = Self::over(self.defaults.clone(), settings)?;
         let mut known = self.seen.lock();
         *known = seen.into_inner();
         self.in_force.store(in_force.into_inner());
@@ -141,8 +139,7 @@ impl Policy {
             read.and_then(|contents| seen.contents.is_contained_in(&contents).map(|()| contents));
         match usable {
             Ok(contents) => {
-                let in_force = InForce::of(&settings, &contents);
-                in_force.log(&settings, &contents);
+                let in_force = InForce::of(&self.defaults, &settings, &contents);
                 (seen.contents, seen.read, seen.refused) = (contents, now, None);
                 self.in_force.store(Arc::new(in_force));
             }
@@ -181,7 +178,7 @@ impl Policy {
     /// The rules of the files that say what would hold without them, and how the defaults are spelled.
     pub fn redundant(&self) -> Vec<(&'static str, String)> {
         let seen = self.seen.lock();
-        let defaults = defaults::spelled(seen.settings.enforce_new_defaults);
+        let defaults = (self.defaults).spelled(seen.settings.enforce_new_defaults);
         let is_redundant = |(name, spelled): &(&str, String)| {
             let stated = seen.contents.rules.get(*name);
             stated.is_some_and(|stated| stated.check == Check::parse(spelled))
@@ -218,30 +215,24 @@ impl Policy {
 }
 
 impl InForce {
-    fn of(settings: &PolicySettings, contents: &Contents) -> Self {
+    /// The rules that these files leave in force; it is logged.
+    fn of(defaults: &Defaults, settings: &PolicySettings, contents: &Contents) -> Self {
         let stated = contents.rules.iter();
         let overrides = stated.map(|(name, stated)| (name.clone(), stated.check.clone()));
-        let rules = defaults::rules(overrides, settings.enforce_new_defaults);
-        Self {
-            mistakes: mistakes::of(&contents.rules, &rules),
-            rules,
-            enforce_scope: settings.enforce_scope,
-        }
-    }
-
-    fn log(&self, settings: &PolicySettings, contents: &Contents) {
+        let rules = defaults.rules(overrides, settings.enforce_new_defaults);
+        let mistakes = mistakes::of(&contents.rules, &rules, defaults);
         if files::are_named(settings) {
             tracing::info!(rules = contents.count(), "read the policy files");
         }
-        for mistake in &self.mistakes {
+        for mistake in &mistakes {
             tracing::error!(%mistake, "a rule in a policy file does not say what it seems to");
         }
+        Self {
+            rules,
+            enforce_scope: settings.enforce_scope,
+            mistakes,
+        }
     }
-}
-
-/// How the default of each rule is spelled.
-pub fn default_rules(enforce_new_defaults: bool) -> Vec<(&'static str, String)> {
-    defaults::spelled(enforce_new_defaults).collect()
 }
 
 #[cfg(test)]

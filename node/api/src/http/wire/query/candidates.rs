@@ -172,10 +172,9 @@ fn check_resourceless(request: &CandidateRequest) -> Result<(), ApiError> {
     let subtrees = request.same_subtree.iter().flatten();
     let subtree: BTreeSet<&str> = subtrees.map(String::as_str).collect();
     let known: Vec<&str> = groups.iter().map(|group| group.suffix.as_str()).collect();
-    let loose = groups.iter().zip(&known);
-    let loose =
-        loose.filter(|(group, name)| group.resources.is_empty() && !subtree.contains(*name));
-    let loose: Vec<&str> = loose.map(|(_, name)| *name).collect();
+    let resourceless = groups.iter().filter(|group| group.resources.is_empty());
+    let loose = resourceless.map(|group| group.suffix.as_str());
+    let loose: Vec<&str> = loose.filter(|name| !subtree.contains(name)).collect();
     if !loose.is_empty() {
         return Err(bad_value(format!(
             "Resourceless suffixed group request should be specified in `same_subtree` query \

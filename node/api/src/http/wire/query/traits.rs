@@ -53,11 +53,6 @@ fn read(
         None if may_forbid => "HW_CPU_X86_VMX,!CUSTOM_MAGIC",
         None => "HW_CPU_X86_VMX,CUSTOM_MAGIC",
     };
-    if list.is_some() && !may_be_any_of {
-        return Err(invalid(format!(
-            "The format '{ANY_OF}' only supported since microversion 1.39. Got: {value}"
-        )));
-    }
     let traits: Vec<&str> = list.unwrap_or(value).split(',').map(str::trim).collect();
     let is_empty = |name: &&str| match list {
         Some(_) => name.is_empty(),
@@ -65,24 +60,24 @@ fn read(
         None => name.trim_start_matches('!').is_empty(),
     };
     let forbids = traits.iter().any(|name| name.starts_with('!'));
-    if traits.iter().any(is_empty) {
-        return Err(invalid(format!(
-            "Expected 'required' parameter value of the form: {form}. Got an empty trait in: {value}"
-        )));
-    }
-    if list.is_some() && forbids {
-        return Err(invalid(format!(
-            "The format '{ANY_OF}' does not support forbidden traits. Got: {value}"
-        )));
-    }
-    if forbids && !may_forbid {
-        return Err(invalid(format!(
-            "Expected 'required' parameter value of the form: {form}. Got: {value}"
-        )));
+    let wrong = if list.is_some() && !may_be_any_of {
+        format!("The format '{ANY_OF}' only supported since microversion 1.39. Got:")
+    } else if traits.iter().any(is_empty) {
+        format!("Expected 'required' parameter value of the form: {form}. Got an empty trait in:")
+    } else if list.is_some() && forbids {
+        format!("The format '{ANY_OF}' does not support forbidden traits. Got:")
+    } else if forbids && !may_forbid {
+        format!("Expected 'required' parameter value of the form: {form}. Got:")
+    } else {
+        String::new()
+    };
+    if !wrong.is_empty() {
+        let message = format!("Invalid query string parameters: {wrong} {value}");
+        return Err(ApiError::bad_request(message));
     }
     if list.is_some() {
-        into.any_of
-            .push(traits.into_iter().map(Given::from).collect());
+        let any_of = traits.into_iter().map(Given::from);
+        into.any_of.push(any_of.collect());
         return Ok(());
     }
     for name in traits {
@@ -92,10 +87,6 @@ fn read(
         }
     }
     Ok(())
-}
-
-fn invalid(reason: String) -> ApiError {
-    ApiError::bad_request(format!("Invalid query string parameters: {reason}"))
 }
 
 #[cfg(test)]

@@ -160,17 +160,16 @@ impl Object {
 
     fn not_allowed(&self, name: &str) -> Problem {
         let name = quoted(name);
-        let known = all_quoted(self.properties.iter().map(|(key, _)| key.as_str()));
+        let keys = self.properties.iter().map(|(key, _)| key.as_str());
+        let forms = self.pattern_properties.iter();
+        let forms = forms.map(|(form, _)| form.text.as_str());
         let message = if self.pattern_properties.is_empty() {
+            let known = all_quoted(keys);
             format!(
                 "Additional properties are not allowed ({name} was unexpected); known are {known}"
             )
         } else {
-            let forms = all_quoted(
-                self.pattern_properties
-                    .iter()
-                    .map(|(form, _)| form.text.as_str()),
-            );
+            let forms = all_quoted(forms);
             format!("{name} does not match any of the regexes: {forms}")
         };
         Problem::new("additionalProperties", message)

@@ -67,10 +67,8 @@ impl ApiRequest {
 
     /// Adds a query parameter, encoded.
     pub fn query(mut self, key: &str, value: &str) -> Self {
-        let separator = match self.path_and_query.contains('?') {
-            true => '&',
-            false => '?',
-        };
+        let has_query = self.path_and_query.contains('?');
+        let separator = if has_query { '&' } else { '?' };
         let parameter = format!("{separator}{}={}", encode(key), encode(value));
         self.path_and_query.push_str(&parameter);
         self
@@ -122,10 +120,8 @@ impl ApiRequest {
     }
 
     pub(crate) fn check(&self) -> Result<(), Error> {
-        match &self.problem {
-            Some(problem) => Err(Error::BadRequest(problem.clone())),
-            None => Ok(()),
-        }
+        let problem = self.problem.clone();
+        problem.map_or(Ok(()), |problem| Err(Error::BadRequest(problem)))
     }
 }
 

@@ -52,10 +52,8 @@ impl ApiResponse {
         if self.status.is_success() {
             return Ok(self);
         }
-        Err(Error::Refused(Box::new(ApiError::parse(
-            self.status,
-            &self.body,
-        ))))
+        let error = ApiError::parse(self.status, &self.body);
+        Err(Error::Refused(Box::new(error)))
     }
 
     /// `Retry-After` in whole seconds (RFC 9110 section 10.2.3; the form with a date is not used).

@@ -115,7 +115,7 @@ impl Partitions {
         if let Some(first) = first.get(name) {
             return first.reached_by(api);
         }
-        let service = self.default.beside(api);
+        let service = self.default.for_partition(api);
         self.callers.lock().push(service.callers());
         first.insert(name.clone(), service.clone());
         service

@@ -9,12 +9,13 @@ use futures::future::BoxFuture;
 use placement_model::cluster::RoutedBy;
 use placement_model::types::{Destination, PartitionId, PartitionName};
 use placement_model::{Cluster, Command, Outcome, State};
+use serde::Serialize;
 
 /// Where a state stands in the history of the cluster: `epoch.index`, opaque to clients.
 ///
 /// The index is the Raft log index. The epoch tells histories apart that do not continue each
 /// other (another cluster, a restored snapshot).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct PlacementIndex {
     /// Which history.
     pub epoch: u64,

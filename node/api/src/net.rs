@@ -38,7 +38,7 @@ pub trait Listener: Send {
     fn local_addr(&self) -> io::Result<SocketAddr>;
 }
 
-/// How long one address of a name may be tried before the next one is tried beside it.
+/// How long one address of a name may be tried before the next one is tried as well.
 const NEXT_ADDRESS: Duration = Duration::from_millis(250);
 
 /// Connects to the address of a name that answers first. It is looked up each time, as names move; and one address

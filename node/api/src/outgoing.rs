@@ -147,7 +147,7 @@ pub fn tls(ca_file: Option<&Path>) -> Result<TlsConnector, String> {
                 roots.add(certificate).map_err(|error| wrong(&error))?;
             }
         }
-        // One that is of no use may stand beside the others.
+        // One that cannot be parsed is skipped.
         None => {
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         }

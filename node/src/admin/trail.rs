@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::failed;
 use crate::cluster::internal_actions::{ActionLog, InternalAction};
 use crate::tls::Shown;
-use placement_api::audit::{Asked, Audit, Caller, Listener, Outcome, Record, Whence};
+use placement_api::audit::{Asked, Audit, Caller, Listener, Origin, Outcome, Record};
 use placement_api::world::UuidSource;
 
 /// It changes nothing, and hands out the state of the cluster: it is recorded.
@@ -27,7 +27,7 @@ pub(crate) struct Recording {
 
 impl Recording {
     /// A record that begins now; its outcome is not known yet.
-    fn begin(&self, user: Option<String>, whence: Whence, asked: Asked) -> Record {
+    fn begin(&self, user: Option<String>, origin: Origin, asked: Asked) -> Record {
         Record {
             time: self.audit.now(),
             node: self.audit.node(),
@@ -38,12 +38,13 @@ impl Recording {
                 user: Some(name),
                 ..Caller::default()
             }),
-            whence,
+            origin,
             asked,
             outcome: Outcome::Unknown,
             status: None,
             code: None,
             place: None,
+            term: None,
             ms: 0.0,
         }
     }
@@ -62,7 +63,7 @@ impl ActionLog for Recording {
         // A path of ours is one.
         let uri: Uri = action.path.parse().unwrap_or_default();
         let asked = Asked::new(&Method::POST, &uri).detailed(&action.detail);
-        let mut record = self.begin(Some(action.actor), Whence::default(), asked);
+        let mut record = self.begin(Some(action.actor), Origin::default(), asked);
         record.outcome = match action.done {
             true => Outcome::Committed,
             false => Outcome::Refused,
@@ -134,11 +135,11 @@ pub(crate) async fn recorded(
         route: route.map(|route| route.as_str().to_owned()),
         ..Asked::new(request.method(), request.uri())
     };
-    let whence = Whence::of(None, request.extensions().get().copied());
+    let origin = Origin::of(None, request.extensions().get().copied());
     let mut waiting = Waiting {
         is_action: !request.method().is_safe() || request.uri().path() == BACKUP,
         begun: Instant::now(),
-        record: Some(recording.begin(operator(&request), whence, asked)),
+        record: Some(recording.begin(operator(&request), origin, asked)),
         audit: recording.audit,
     };
     let response = next.run(request).await;

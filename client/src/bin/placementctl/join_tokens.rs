@@ -99,7 +99,9 @@ async fn create(
     replaces: Option<u64>,
     though_reachable: bool,
 ) -> anyhow::Result<()> {
-    let made = admin.create_join_token(ttl, replaces, though_reachable).await?;
+    let made = admin
+        .create_join_token(ttl, replaces, though_reachable)
+        .await?;
     eprintln!(
         "a token for one node, which will be node {}; it is shown once and is good until {}",
         made.id,

@@ -86,7 +86,9 @@ async fn remove(
 fn losses_left(mut survey: Survey, id: u64) -> Option<usize> {
     let gone = survey.members.extract_if(.., |(member, _)| member.id == id);
     let gone: Vec<_> = gone.collect();
-    let had_vote = gone.iter().any(|(member, _)| member.role == MemberRole::Voter);
+    let had_vote = gone
+        .iter()
+        .any(|(member, _)| member.role == MemberRole::Voter);
     had_vote.then(|| Health::of(&survey).can_lose)
 }
 

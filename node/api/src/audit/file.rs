@@ -106,10 +106,10 @@ mod tests {
         write(&mut file, "before\n");
         let away = directory.path().join("audit.log-20260101");
         fs::rename(&path, &away).unwrap();
-        write(&mut file, "meanwhile\n");
+        write(&mut file, "between\n");
         file.reopen().unwrap();
         write(&mut file, "after\n");
-        assert_eq!(fs::read_to_string(&away).unwrap(), "before\nmeanwhile\n");
+        assert_eq!(fs::read_to_string(&away).unwrap(), "before\nbetween\n");
         assert_eq!(fs::read_to_string(&path).unwrap(), "after\n");
     }
 

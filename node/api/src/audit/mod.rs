@@ -14,7 +14,6 @@ mod trail;
 mod writer;
 
 pub use queue::Numbers;
-pub(crate) use record::LogPosition;
-pub use record::{Asked, Caller, Listener, Outcome, Record, Whence};
+pub use record::{Asked, Caller, Listener, Origin, Outcome, Record};
 pub use settings::{AuditMode, AuditSection, Target};
 pub use trail::Audit;

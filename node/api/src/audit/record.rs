@@ -8,6 +8,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use crate::access::{ID_MAX_BYTES, Peer, URI_MAX_BYTES, WORD_MAX_BYTES, bounded};
+use crate::backend::PlacementIndex;
 use crate::identity::Identity;
 
 /// Most roles that are recorded of a caller; under `noauth2` callers choose them.
@@ -39,14 +40,6 @@ pub enum Outcome {
     Abandoned,
     /// It may have been carried out.
     Unknown,
-}
-
-/// Where a write stands in the log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct LogPosition {
-    pub(crate) epoch: u64,
-    pub(crate) index: u64,
-    pub(crate) term: u64,
 }
 
 /// Who asked.
@@ -98,7 +91,7 @@ impl From<&Identity> for Caller {
 
 /// Where a request came from.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Whence {
+pub struct Origin {
     /// The client's address: that of the connection, or the one that a trusted proxy names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) client: Option<String>,
@@ -107,7 +100,7 @@ pub struct Whence {
     pub(crate) peer: Option<String>,
 }
 
-impl Whence {
+impl Origin {
     /// `named` is the client's address in the words of a trusted proxy.
     pub fn of(named: Option<&str>, peer: Option<Peer>) -> Self {
         let peer = peer.map(|Peer(address)| address.ip().to_string());
@@ -162,7 +155,7 @@ impl Asked {
         }
     }
 
-    /// The same with what an operator said.
+    /// The same with a note of what an operator asked for.
     pub fn detailed(mut self, detail: &str) -> Self {
         self.detail = Some(bounded(detail, DETAIL_MAX_BYTES).into_owned());
         self
@@ -190,7 +183,7 @@ pub struct Record {
     pub caller: Option<Caller>,
     /// Who sent it.
     #[serde(flatten)]
-    pub whence: Whence,
+    pub origin: Origin,
     /// What was asked for.
     #[serde(flatten)]
     pub asked: Asked,
@@ -204,7 +197,10 @@ pub struct Record {
     pub code: Option<&'static str>,
     /// Where a write is in the log.
     #[serde(flatten)]
-    pub place: Option<LogPosition>,
+    pub place: Option<PlacementIndex>,
+    /// The term of its entry.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub term: Option<u64>,
     /// How long it took, in milliseconds.
     pub ms: f64,
 }
@@ -259,7 +255,7 @@ pub(super) mod tests {
             request_id: "req-5b1f5d06-6b1c-4b84-9d93-0a8a2b9ff0b1".to_owned(),
             global_request_id: Some("req-8a1f5d06-6b1c-4b84-9d93-0a8a2b9ff0b1".to_owned()),
             caller: Some(Caller::from(&caller)),
-            whence: Whence::of(Some("10.0.0.7"), Some(Peer("192.0.2.1:5".parse().unwrap()))),
+            origin: Origin::of(Some("10.0.0.7"), Some(Peer("192.0.2.1:5".parse().unwrap()))),
             asked: Asked {
                 route: Some("/allocations/{consumer_uuid}".to_owned()),
                 operation: Some("placement:allocations:update"),
@@ -270,11 +266,11 @@ pub(super) mod tests {
             outcome: Outcome::Committed,
             status: Some(204),
             code: None,
-            place: Some(LogPosition {
+            place: Some(PlacementIndex {
                 epoch: 3,
                 index: 41,
-                term: 7,
             }),
+            term: Some(7),
             ms: 1.5,
         }
     }
@@ -284,11 +280,12 @@ pub(super) mod tests {
         Record {
             caller: None,
             global_request_id: None,
-            whence: Whence::of(None, Some(Peer("192.0.2.9:5".parse().unwrap()))),
+            origin: Origin::of(None, Some(Peer("192.0.2.9:5".parse().unwrap()))),
             outcome: Outcome::Refused,
             status: Some(401),
             code: Some("placement.undefined_code"),
             place: None,
+            term: None,
             ..claim()
         }
     }
@@ -334,7 +331,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_left_out() {
+    fn unknown_fields_are_left_out() {
         let line = line(&unauthenticated());
         assert_eq!(
             (&line["status"], &line["client"]),
@@ -353,7 +350,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_clients_choose_makes_one_line_of_bounded_length() {
+    fn client_text_makes_one_line_of_bounded_length() {
         let mut record = claim();
         let uri = format!("/{}", "x".repeat(60_000));
         record.asked =
@@ -362,7 +359,7 @@ pub(super) mod tests {
             roles: (0..5_000).map(|role| format!("r{role}")).collect(),
             ..Identity::default()
         }));
-        record.whence = Whence::of(Some(&"\"\u{1}\n".repeat(9_000)), None);
+        record.origin = Origin::of(Some(&"\"\u{1}\n".repeat(9_000)), None);
         let mut text = Vec::new();
         record.write_json(&mut text);
         assert!(text.len() < 8 * 1024, "{}", text.len());
@@ -370,7 +367,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_may_be_a_token_is_no_user() {
+    fn possible_token_is_not_recorded_as_user() {
         assert_eq!(short(&"x".repeat(65)), None);
         assert_eq!(short(&"x".repeat(64)).unwrap().len(), 64);
     }

@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_refused_waits_for_no_disk() {
+    async fn refused_request_does_not_wait_for_the_disk() {
         let disk = Arc::new(Disk::default());
         let audit = audit(&disk, AuditMode::Strict);
         disk.set(|disk| disk.is_full = true);

@@ -20,7 +20,7 @@ use super::wire::schema::DOCUMENT;
 /// Where it is served.
 pub const PATH: &str = "/openapi.json";
 
-/// `GET /openapi.json`, to be mounted beside the API. Needs no token, like a node's health.
+/// `GET /openapi.json`, to be mounted next to the API. Needs no token, like a node's health.
 ///
 /// `server` is the URL below which the paths of the document are, absolute or from the root.
 pub fn router(server: &str) -> Router {
@@ -73,7 +73,7 @@ fn members(value: &mut Value) -> impl Iterator<Item = (&String, &mut Value)> {
     value.as_object_mut().into_iter().flatten()
 }
 
-/// Adds what follows from its route to what is said of an operation.
+/// Adds what follows from its route to the description of an operation.
 fn complete(about: &mut Value, route: &Route, method: &str) {
     let operations = route.operations.iter();
     let variants: Vec<&Operation> = operations.filter(|one| one.method == method).collect();
@@ -230,9 +230,9 @@ mod tests {
                 }
             }
         }
-        let beside = ["/livez", "/openapi.json", "/readyz"];
-        assert_eq!(paths.len(), described().count() + beside.len());
-        assert!(beside.iter().all(|path| paths.contains_key(*path)));
+        let others = ["/livez", "/openapi.json", "/readyz"];
+        assert_eq!(paths.len(), described().count() + others.len());
+        assert!(others.iter().all(|path| paths.contains_key(*path)));
     }
 
     #[test]

@@ -30,8 +30,8 @@ impl Service {
     }
 
     /// The API of another partition: with callers and searches of its own, in the memory of this one.
-    pub fn beside(&self, api: Api) -> Self {
-        let admission = self.0.admission.beside(&api.settings);
+    pub fn for_partition(&self, api: Api) -> Self {
+        let admission = self.0.admission.for_partition(&api.settings);
         Self::over(api, None, admission)
     }
 

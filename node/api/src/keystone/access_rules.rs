@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_rules_are_looked_at_and_no_more() {
+    fn number_of_rules_is_limited() {
         let rule = |number: usize| json!({"service": "placement", "method": "GET", "path": format!("/{number}")});
         let elsewhere = json!({"service": "compute", "method": "GET", "path": "/**"});
         let many = (0..=RULES_MAX).flat_map(|number| [elsewhere.clone(), rule(number)]);

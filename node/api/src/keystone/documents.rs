@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_token_is_refused_without_being_shown() {
+    fn malformed_answer_is_refused_without_being_shown() {
         for body in [
             "",
             "{}",

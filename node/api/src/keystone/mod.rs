@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn many_who_ask_about_one_token_ask_once() {
+    async fn concurrent_questions_about_one_token_are_asked_once() {
         let (cloud, _, keystone) = keystone(300);
         let all = join_all((0..50).map(|_| user_of(&keystone, "alice:100"))).await;
         assert!(all.iter().all(|user| user.as_deref() == Some("alice")));
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn so_many_tokens_are_looked_up_at_once_and_the_others_wait_their_time() {
+    async fn token_lookups_at_once_are_limited_and_others_wait() {
         let (cloud, _, keystone) = keystone(300);
         assert!(user_of(&keystone, "alice:100").await.is_some());
         *cloud.takes.lock() = Duration::from_secs(1);
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_remembered_does_not_outlive_the_token() {
+    async fn cached_answer_does_not_outlive_the_token() {
         let (cloud, clock, keystone) = keystone(300);
         assert!(user_of(&keystone, "alice:100").await.is_some());
         *clock.0.lock() = at(99);
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn where_one_does_not_answer_another_is_asked() {
+    async fn next_keystone_is_asked_if_one_does_not_answer() {
         let (cloud, _, keystone) = keystone(300);
         cloud.down.lock().insert("one:1".to_owned());
         assert!(user_of(&keystone, "alice:100").await.is_some());
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_can_be_no_token_is_asked_about_nowhere() {
+    async fn impossible_token_is_refused_without_asking_keystone() {
         let (cloud, _, keystone) = keystone(300);
         for token in [String::new(), "x".repeat(TOKEN_BYTES_MAX + 1)] {
             assert_eq!(user_of(&keystone, &token).await, None);

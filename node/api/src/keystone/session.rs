@@ -64,7 +64,7 @@ impl Session {
         }
     }
 
-    /// What Keystone says of a token. `None`: it is none, or is none any more.
+    /// What Keystone reports of a token. `None`: it does not know the token, or no longer does.
     pub(super) async fn validate(
         &self,
         token: &str,

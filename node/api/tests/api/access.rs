@@ -92,7 +92,7 @@ async fn each_request_makes_one_line_that_tells_who_asked_what_and_got_what() {
 }
 
 #[tokio::test]
-async fn what_is_refused_is_logged_too() {
+async fn refused_requests_are_logged() {
     let cloud = Cloud::new();
     let (log, _guard) = Log::start("info", true);
     cloud.get("/traits").token(None).expect(401).await;
@@ -105,7 +105,7 @@ async fn what_is_refused_is_logged_too() {
     let lines = log.lines();
     let statuses: Vec<_> = lines.iter().map(|line| line["status"].clone()).collect();
     assert_eq!(statuses, [401, 406, 400, 404, 405, 403]);
-    assert_eq!(lines[0].get("user"), None, "nobody knows who it was");
+    assert_eq!(lines[0].get("user"), None, "the caller is unknown");
     assert_eq!(lines[0].get("microversion"), None);
     assert_eq!(lines[5]["user"], "user");
 }

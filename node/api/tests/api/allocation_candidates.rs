@@ -172,7 +172,7 @@ async fn a_short_search_runs_where_its_request_is_and_a_long_one_elsewhere() {
 }
 
 #[tokio::test]
-async fn a_search_that_takes_too_long_is_told_so_and_not_to_come_again() {
+async fn search_beyond_its_deadline_is_refused_without_retry() {
     let cloud = hosts(CandidateSettings {
         deadline: std::time::Duration::from_millis(100),
         ..CandidateSettings::default()
@@ -201,7 +201,7 @@ async fn a_wrong_group_behind_one_without_an_answer_is_not_seen() {
 }
 
 #[tokio::test]
-async fn of_several_policies_the_first_counts_and_the_last_is_checked() {
+async fn first_group_policy_counts_and_last_is_checked() {
     let cloud = hosts(CandidateSettings::default()).await;
     let base = "resources1=VCPU:1&resources2=VCPU:1";
     let answer = ask(

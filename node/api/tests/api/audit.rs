@@ -93,7 +93,7 @@ async fn each_end_of_a_write_has_its_name() {
         .await;
     let refused = story.last().await;
     assert_eq!(refused["outcome"], "refused");
-    assert!(refused["index"].is_u64(), "the model said so: {refused}");
+    assert!(refused["index"].is_u64(), "the model decided it: {refused}");
 
     let reason = "no leader is known";
     let path = format!("/resource_providers/{}", uuid(1));
@@ -146,15 +146,11 @@ async fn a_write_whose_client_disconnects_is_recorded() {
     .await;
     assert_eq!(story.last().await["outcome"], "abandoned");
     walk_away(story.cloud.get("/resource_providers")).await;
-    assert_eq!(
-        story.records().await.len(),
-        2,
-        "a read is nobody's business"
-    );
+    assert_eq!(story.records().await.len(), 2, "reads are not recorded");
 }
 
 #[tokio::test]
-async fn a_reshape_and_a_claim_name_whom_they_concern() {
+async fn records_of_reshape_and_claim_name_providers_and_consumers() {
     let story = Story::begin();
     let cloud = &story.cloud;
     cloud.provider(1, None).await;

@@ -23,7 +23,7 @@ fn settings() -> ApiSettings {
 }
 
 #[track_caller]
-fn told(answer: Answer, limit: &str) {
+fn limited_by(answer: Answer, limit: &str) {
     let answer = answer.refused(429, limit).code(CODE);
     assert_eq!(answer.header("retry-after"), Some("1"));
     let detail = answer.json()["errors"][0]["detail"].to_string();
@@ -35,7 +35,7 @@ fn told(answer: Answer, limit: &str) {
 }
 
 #[tokio::test]
-async fn a_user_that_asks_too_fast_is_told_so_and_others_go_on() {
+async fn user_over_its_rate_is_refused_and_others_are_served() {
     let mut settings = settings();
     settings.users.per_s = 3;
     let cloud = Cloud::with(settings);
@@ -50,7 +50,7 @@ async fn a_user_that_asks_too_fast_is_told_so_and_others_go_on() {
         ask("admin:a").await.expect(200);
     }
     // The project is not the user, and neither is what they may do.
-    told(ask("admin:b").await, "user_per_s");
+    limited_by(ask("admin:b").await, "user_per_s");
     ask("other").await.expect(403);
     // Where no token is wanted no one is known.
     for _ in 0..5 {
@@ -61,18 +61,18 @@ async fn a_user_that_asks_too_fast_is_told_so_and_others_go_on() {
 }
 
 #[tokio::test]
-async fn an_address_that_asks_too_fast_is_told_so_before_its_tokens_are_looked_at() {
+async fn address_over_its_rate_is_refused_before_its_token_is_read() {
     let mut settings = settings();
     settings.addresses.per_s = 2;
     let cloud = Cloud::with(settings);
     for _ in 0..2 {
         cloud.get("/traits").token(None).expect(401).await;
     }
-    told(
+    limited_by(
         cloud.get("/traits").token(None).send().await,
         "address_per_s",
     );
-    told(cloud.get("/traits").send().await, "address_per_s");
+    limited_by(cloud.get("/traits").send().await, "address_per_s");
     // Balancers ask there how the node is.
     for _ in 0..5 {
         cloud.get("/").expect(200).await;
@@ -98,14 +98,14 @@ async fn requests_count_while_they_are_answered_and_not_when_their_clients_have_
         for one in &mut waiting {
             assert!(one.now_or_never().is_none(), "it waits");
         }
-        told(cloud.get("/traits").send().await, limit);
+        limited_by(cloud.get("/traits").send().await, limit);
         drop(waiting.pop());
         let mut next = cloud.get("/traits").send().boxed();
         assert!(
             (&mut next).now_or_never().is_none(),
             "it is let in, and waits"
         );
-        told(cloud.get("/traits").send().await, limit);
+        limited_by(cloud.get("/traits").send().await, limit);
     }
 }
 
@@ -132,15 +132,16 @@ async fn behind_a_trusted_proxy_each_client_has_its_own_address() {
     ] {
         ask(client).await.expect(200);
     }
-    told(ask("198.51.100.1").await, "address_per_s");
-    told(ask("198.51.100.2").await, "address_per_s");
-    told(ask("2001:db8::ffff").await, "address_per_s");
+    limited_by(ask("198.51.100.1").await, "address_per_s");
+    limited_by(ask("198.51.100.2").await, "address_per_s");
+    limited_by(ask("2001:db8::ffff").await, "address_per_s");
     // A proxy that names no one is the client.
-    told(ask("hidden").await, "address_per_s");
+    limited_by(ask("hidden").await, "address_per_s");
 }
 
 #[tokio::test]
-async fn what_nobody_vouches_for_is_not_believed_and_a_proxy_that_checks_callers_is_no_client() {
+async fn untrusted_forwarded_addresses_are_ignored_and_an_authenticating_proxy_has_no_address_limit()
+ {
     let mut limited = settings();
     limited.addresses.per_s = 1;
     let cloud = Cloud::with(limited.clone());
@@ -151,7 +152,7 @@ async fn what_nobody_vouches_for_is_not_believed_and_a_proxy_that_checks_callers
             .send()
     };
     ask("198.51.100.1").await.expect(200);
-    told(ask("198.51.100.2").await, "address_per_s");
+    limited_by(ask("198.51.100.2").await, "address_per_s");
 
     let proxy = "strategy = 'proxy'\nproxy_addresses = ['192.0.2.0/24']";
     limited.auth = toml::from_str(proxy).unwrap();
@@ -164,6 +165,6 @@ async fn what_nobody_vouches_for_is_not_believed_and_a_proxy_that_checks_callers
         };
         ask().await.expect(403);
         ask().await.expect(403);
-        told(ask().await, "user_per_s");
+        limited_by(ask().await, "user_per_s");
     }
 }

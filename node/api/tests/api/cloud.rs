@@ -1,4 +1,4 @@
-//! What the stories are told with: a cloud to send requests to, and answers to look at.
+//! What the tests are written with: a cloud to send requests to, and answers to look at.
 
 use std::panic::Location;
 use std::sync::Arc;
@@ -203,11 +203,11 @@ impl Ask {
         }
     }
 
-    /// Sends it; the answer is an error with this status that says this.
+    /// Sends it; the answer is an error with this status and this in its detail.
     #[track_caller]
-    pub(crate) fn refused(self, status: u16, said: &str) -> impl Future<Output = Answer> {
+    pub(crate) fn refused(self, status: u16, detail: &str) -> impl Future<Output = Answer> {
         let answer = self.expect(status);
-        async move { answer.await.says(said) }
+        async move { answer.await.says(detail) }
     }
 
     pub(crate) async fn send(mut self) -> Answer {
@@ -247,7 +247,7 @@ impl Ask {
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
-    /// The length that the client is told before the body comes.
+    /// The length that the head announces.
     pub(crate) announced: Option<u64>,
     pub(crate) body: Vec<u8>,
 }
@@ -260,17 +260,20 @@ impl Answer {
         self
     }
 
-    /// An error with this status that says this.
+    /// An error with this status and this in its detail.
     #[track_caller]
-    pub(crate) fn refused(self, status: u16, said: &str) -> Self {
-        self.expect(status).says(said)
+    pub(crate) fn refused(self, status: u16, detail: &str) -> Self {
+        self.expect(status).says(detail)
     }
 
     #[track_caller]
-    fn says(self, said: &str) -> Self {
+    fn says(self, expected: &str) -> Self {
         let json = self.json();
         let detail = json["errors"][0]["detail"].as_str().unwrap_or_default();
-        assert!(detail.contains(said), "{detail:?} does not say {said:?}");
+        assert!(
+            detail.contains(expected),
+            "{expected:?} is not in {detail:?}"
+        );
         self
     }
 

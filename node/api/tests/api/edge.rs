@@ -130,7 +130,7 @@ async fn media_types_are_exact() {
 }
 
 #[tokio::test]
-async fn unknown_methods_are_told_what_is_possible() {
+async fn unknown_method_is_answered_with_the_allowed_ones() {
     let cloud = Cloud::new();
     let answer = cloud
         .delete("/resource_providers")

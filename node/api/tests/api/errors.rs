@@ -203,14 +203,19 @@ async fn errors_of_versions_name_the_acceptable_ones() {
     let cloud = Cloud::new();
     let ask = |version| cloud.get("/traits").version(version);
     let answer = ask("1.99").expect(406).await;
-    let said = "The resource could not be generated that was acceptable to your browser (content \
+    let expected = "The resource could not be generated that was acceptable to your browser (content \
                 of type application/json. \n\n Invalid microversion: Unacceptable version header: \
                 1.99";
-    assert!(answer.detail().starts_with(said), "{}", answer.detail());
+    assert!(answer.detail().starts_with(expected), "{}", answer.detail());
     assert_eq!(answer.json()["errors"][0]["max_version"], "1.39");
     let answer = ask("1.2.3").expect(400).await;
-    let said = format!("{BAD_REQUEST}\n\n Invalid microversion: invalid version string: 1.2.3;");
-    assert!(answer.detail().starts_with(&said), "{}", answer.detail());
+    let expected =
+        format!("{BAD_REQUEST}\n\n Invalid microversion: invalid version string: 1.2.3;");
+    assert!(
+        answer.detail().starts_with(&expected),
+        "{}",
+        answer.detail()
+    );
 
     let answer = ask("1.39").header("accept", "image/png").send().await;
     assert_eq!(

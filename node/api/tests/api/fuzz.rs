@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::cloud::{Answer, Cloud, uuid};
 
-/// A request to [`sample_cloud`]. A body of `null` is none.
+/// A request to [`sample_cloud`]. `null` stands for no body.
 #[derive(Debug, Clone)]
 struct Sent {
     method: String,

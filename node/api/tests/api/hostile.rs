@@ -1,4 +1,4 @@
-//! Requests that want too much: each is answered soon, and told what the limit is.
+//! Requests that ask for too much: each is answered soon, and the answer names the limit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ const LIMIT: &str = "placement.limit_exceeded";
 const BUSY: &str = "placement.unavailable.busy";
 
 #[tokio::test]
-async fn a_query_carries_so_much_and_no_more() {
+async fn query_length_and_parameters_are_limited() {
     let mut settings = ApiSettings::default();
     settings.limits.uri_bytes = 60;
     settings.limits.query_parameters = 3;
@@ -87,7 +87,7 @@ fn claim(classes: &[&str]) -> Value {
 }
 
 #[tokio::test]
-async fn a_request_for_candidates_has_so_many_groups_and_no_more() {
+async fn request_groups_are_limited() {
     let mut settings = ApiSettings::default();
     settings.limits.request_groups = 2;
     let cloud = Cloud::with(settings);

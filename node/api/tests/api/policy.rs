@@ -50,7 +50,7 @@ async fn tokens_and_roles_decide() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_needs_no_role() {
+async fn unknown_path_needs_no_role() {
     let cloud = Cloud::new();
     cloud
         .ask("PATCH", "/resource_providers")
@@ -75,8 +75,8 @@ async fn every_operation_is_closed_to_a_plain_user_and_open_to_the_service() {
             let versions = &operation["x-placement-microversions"];
             for version in [&versions["min"], &versions["max"]] {
                 let status = async |roles| request_as(roles, method, path, version).await;
-                let said = status("member,reader").await.refused(403, rule);
-                let shown = said.json()["errors"][0]["detail"].clone();
+                let refused = status("member,reader").await.refused(403, rule);
+                let shown = refused.json()["errors"][0]["detail"].clone();
                 let expected = format!("Policy does not allow {rule} to be performed.");
                 assert!(shown.as_str().unwrap().contains(&expected), "{shown}");
                 let open = status("admin,service").await.status;
@@ -88,7 +88,7 @@ async fn every_operation_is_closed_to_a_plain_user_and_open_to_the_service() {
     assert_eq!(guarded, 2 * 35, "the operations of the API");
 }
 
-/// A request that is right but for its roles, or as far as can be said without knowing the noun.
+/// A request that is right but for its roles, or as right as it can be without knowing the noun.
 async fn request_as(roles: &str, method: &str, path: &str, version: &Value) -> Answer {
     let path = path
         .replace("{uuid}", &uuid(1))
@@ -129,10 +129,10 @@ async fn a_rule_can_ask_for_the_admin_project_and_for_a_service() {
         policy,
         ..ApiSettings::default()
     });
-    for (said, expected) in [(None, 200), (Some("True"), 200), (Some("False"), 403)] {
+    for (given, expected) in [(None, 200), (Some("True"), 200), (Some("False"), 403)] {
         let ask = cloud.get("/traits");
-        let ask = match said {
-            Some(said) => ask.header("x-is-admin-project", said),
+        let ask = match given {
+            Some(given) => ask.header("x-is-admin-project", given),
             None => ask,
         };
         ask.expect(expected).await;

@@ -109,7 +109,7 @@ async fn a_trusted_proxy_says_how_clients_reach_it() {
 }
 
 #[tokio::test]
-async fn what_is_no_scheme_host_or_path_never_reaches_a_location() {
+async fn location_shows_only_valid_schemes_hosts_and_paths() {
     let cloud = cloud("", "", true);
     let path = format!("/resource_providers/{}", uuid(1));
     let long = "a".repeat(1000);
@@ -187,12 +187,12 @@ async fn a_host_header_that_is_no_host_leaves_a_location_without_one() {
 async fn a_public_url_stands_whatever_a_request_says() {
     let cloud = cloud("", "https://cloud.example:8780/placement", true);
     let path = format!("/resource_providers/{}", uuid(1));
-    let said = [
+    let sent = [
         ("x-forwarded-proto", "http"),
         ("x-forwarded-prefix", "/other"),
     ];
     assert_eq!(
-        found(&cloud, &said).await,
+        found(&cloud, &sent).await,
         (
             format!("https://cloud.example:8780/placement{path}"),
             format!("/placement{path}")
@@ -251,7 +251,7 @@ async fn below_a_prefix_the_whole_api_is_served_and_everything_links_below_it() 
 }
 
 #[tokio::test]
-async fn beside_a_prefix_only_the_root_is_served_for_balancers() {
+async fn outside_a_prefix_only_the_root_is_served() {
     let cloud = cloud("/placement", "", false);
     cloud.get("/").token(None).expect(200).await;
     for path in [

@@ -76,7 +76,7 @@ async fn a_rename_tells_when_the_provider_was_changed_before() {
         (old.header("last-modified"), old.header("cache-control")),
         (None, None)
     );
-    rename(3, "nobody", "1.39").await.expect(404);
+    rename(3, "missing", "1.39").await.expect(404);
 }
 
 #[tokio::test]

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_forbids_nothing() {
+    fn malformed_header_forbids_nothing() {
         for header in [
             "foo",
             "*",

@@ -46,7 +46,7 @@ impl Admission {
 
     /// The same for another partition: queues of its own, so that nothing waits behind what this one is asked, and
     /// the same bytes, as the process has no more.
-    pub(crate) fn beside(&self, settings: &ApiSettings) -> Self {
+    pub(crate) fn for_partition(&self, settings: &ApiSettings) -> Self {
         Self {
             bytes: self.bytes.clone(),
             ..Self::new(settings)

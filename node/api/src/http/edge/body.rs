@@ -31,9 +31,8 @@ pub(super) async fn read(
         return Ok(Bytes::new());
     }
     let limit = limits.body_bytes;
-    let announced = headers
-        .get(CONTENT_LENGTH)
-        .and_then(|value| value.to_str().ok()?.parse().ok());
+    let announced = headers.get(CONTENT_LENGTH);
+    let announced = announced.and_then(|value| value.to_str().ok()?.parse().ok());
     if announced.is_some_and(|length: u64| length > limit as u64) {
         return Err(ApiError::body_too_large(limit));
     }

@@ -285,7 +285,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     #[test]
-    fn so_many_are_answered_at_once() {
+    fn requests_in_flight_are_limited() {
         let users = Limited::new(limits(2, 0));
         let one = users.admit("u", SECOND).ok().unwrap();
         let _two = users.admit("u", SECOND).ok().unwrap();
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seconds_requests_may_come_at_once_and_then_each_has_its_time() {
+    fn burst_of_one_second_is_allowed_and_later_requests_are_spaced() {
         let users = Limited::new(limits(0, 10));
         for _ in 0..10 {
             assert!(users.admit("u", SECOND).is_ok());

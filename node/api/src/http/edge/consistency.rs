@@ -127,15 +127,13 @@ pub(crate) fn write_headers(
     let leader = position.known_leader;
     let leader = leader.map_or(HeaderValue::from_static("none"), HeaderValue::from);
     headers.insert(KNOWN_LEADER, leader);
-    let age = position.staleness.map(|age| {
+    let unknown = HeaderValue::from_static("unknown");
+    let age = position.staleness.map_or(unknown, |age| {
         // Rounded up: it says how old the state may be at most.
         let ms = age.as_nanos().div_ceil(1_000_000);
         text(format!("{}.{:03}", ms / 1000, ms % 1000))
     });
-    headers.insert(
-        STALENESS,
-        age.unwrap_or(HeaderValue::from_static("unknown")),
-    );
+    headers.insert(STALENESS, age);
     let effective = match effective {
         None => HeaderValue::from_static("none"),
         Some(Consistency::Linearizable) => HeaderValue::from_static("linearizable"),
@@ -201,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_promised_is_refused() {
+    fn impossible_read_promise_is_refused() {
         for value in [
             "",
             "strong",

@@ -14,7 +14,7 @@ use super::headers;
 use super::request_context::Notes;
 use super::state::Api;
 use crate::access::{Line, Peer};
-use crate::audit::{Asked, Caller, Listener, Outcome, Record, Whence};
+use crate::audit::{Asked, Caller, Listener, Origin, Outcome, Record};
 use crate::http::errors::ApiError;
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::spelling;
@@ -104,6 +104,7 @@ impl<'a> Progress<'a> {
 
     fn record(&self, status: Option<StatusCode>) -> Record {
         let notes = self.notes.lock().clone();
+        let (place, term) = notes.position.unzip();
         let outcome = notes.written.unwrap_or(match status {
             Some(status) if status.is_success() => Outcome::Unchanged,
             Some(_) => Outcome::Refused,
@@ -116,7 +117,7 @@ impl<'a> Progress<'a> {
             request_id: self.request_id.clone(),
             global_request_id: self.global_request_id.clone(),
             caller: self.identity.as_ref().map(Caller::from),
-            whence: Whence::of(self.client.as_deref(), self.peer),
+            origin: Origin::of(self.client.as_deref(), self.peer),
             asked: Asked {
                 route: self.route.map(str::to_owned),
                 operation: self.operation,
@@ -128,7 +129,8 @@ impl<'a> Progress<'a> {
             outcome,
             status: status.map(|status| status.as_u16()),
             code: self.code,
-            place: notes.position,
+            place,
+            term,
             ms: self.begun.elapsed().as_micros() as f64 / 1000.0,
         }
     }

@@ -32,7 +32,7 @@ pub struct PublicAddress {
 }
 
 impl PublicAddress {
-    /// The same for an API that is below another prefix, beside this one.
+    /// The same for an API below another prefix of this node.
     pub fn elsewhere(&self, prefix: &PathPrefix) -> Self {
         let url = self.url.as_ref().map(|url| PublicUrl {
             origin: url.origin.clone(),
@@ -202,9 +202,8 @@ fn unquoted(text: &str) -> Option<String> {
 }
 
 fn scheme(text: &str) -> Option<&'static str> {
-    ["http", "https"]
-        .into_iter()
-        .find(|known| known.eq_ignore_ascii_case(text))
+    let mut known = ["http", "https"].into_iter();
+    known.find(|known| known.eq_ignore_ascii_case(text))
 }
 
 /// Scheme and host. The scheme's own port is left out, as the reference does.

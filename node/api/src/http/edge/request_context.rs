@@ -59,8 +59,8 @@ pub(crate) struct Notes {
     pub(crate) state: Option<Noted>,
     /// What became of its write; `None`: nothing of it is in the log.
     pub(crate) written: Option<audit::Outcome>,
-    /// Where its write is in the log.
-    pub(crate) position: Option<audit::LogPosition>,
+    /// Where its write is in the log, and the term of its entry.
+    pub(crate) position: Option<(PlacementIndex, u64)>,
     /// The providers and consumers that the write names.
     pub(crate) named: Vec<String>,
 }
@@ -165,10 +165,8 @@ impl RequestContext {
 
     async fn view_at(&self, consistency: Consistency) -> Result<View, ApiError> {
         let view = self.server.api.read.view(consistency).await?;
-        self.note(
-            view.position,
-            consistency::kept(consistency, &view.position),
-        );
+        let kept = consistency::kept(consistency, &view.position);
+        self.note(view.position, kept);
         Ok(view)
     }
 
@@ -211,11 +209,7 @@ impl RequestContext {
         if outcome.is_some() {
             let mut notes = self.notes.lock();
             notes.written = outcome;
-            notes.position = Some(audit::LogPosition {
-                epoch: written.index.epoch,
-                index: written.index.index,
-                term: written.term,
-            });
+            notes.position = Some((written.index, written.term));
         }
         let position = Position {
             index: Some(written.index),

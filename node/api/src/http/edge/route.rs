@@ -102,9 +102,8 @@ impl Route {
     /// The policy rule that guards this method, in whichever version.
     pub(crate) fn rule(&self, method: &str) -> Option<&'static str> {
         let mut operations = self.operations.iter();
-        operations
-            .find(|operation| operation.method == method)?
-            .policy
+        let found = operations.find(|operation| operation.method == method);
+        found?.policy
     }
 
     /// The methods that this path knows, in any version.

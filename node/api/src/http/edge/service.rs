@@ -408,11 +408,11 @@ fn failure(
     *response.status_mut() = error.status;
     let headers = response.headers_mut();
     if head {
-        // hyper leaves it out: it cannot know what GET would have said.
+        // hyper leaves it out: it does not know the length of the answer to GET.
         headers.insert(CONTENT_LENGTH, HeaderValue::from(0));
     }
     headers::put(headers, CONTENT_TYPE, content_type);
-    if let Some((name, value)) = &error.header {
+    if let Some((name, value)) = error.header.as_deref() {
         headers::put(headers, name.clone(), value);
     }
     response

@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_seen_never_goes_back_within_one_history() {
+    fn session_never_goes_back_within_one_history() {
         for (cookie, expected) in [
             (
                 "placement-session=7.12",

@@ -19,7 +19,7 @@ pub(crate) struct ApiError {
     /// Whether the response says that it varies with the microversion.
     pub(crate) varies: Varies,
     /// The header that its status has: where a token is given, which methods are allowed, when to try again.
-    pub(crate) header: Option<(HeaderName, String)>,
+    pub(crate) header: Option<Box<(HeaderName, String)>>,
     /// Of a microversion that is not served: the first and the last one that are.
     pub(super) versions: Option<(&'static str, &'static str)>,
     /// One of [`code::REFERENCE`] or [`code::OWN`].
@@ -55,7 +55,7 @@ impl ApiError {
     }
 
     fn with_header(self, name: HeaderName, value: String) -> Self {
-        let header = Some((name, value));
+        let header = Some(Box::new((name, value)));
         Self { header, ..self }
     }
 

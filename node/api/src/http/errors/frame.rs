@@ -36,10 +36,8 @@ impl Frame {
     pub(super) fn of(status: StatusCode, asked: Asked<'_>) -> Self {
         let before = match status {
             StatusCode::METHOD_NOT_ALLOWED => {
-                format!(
-                    "The method {} is not allowed for this resource. ",
-                    asked.method
-                )
+                let method = asked.method;
+                format!("The method {method} is not allowed for this resource. ")
             }
             StatusCode::NOT_ACCEPTABLE => {
                 let accept = asked.accept.filter(|accept| !accept.is_empty());

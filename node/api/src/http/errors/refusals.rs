@@ -175,7 +175,7 @@ pub(crate) fn refused(write: WriteKind<'_>, refusal: Refusal) -> ApiError {
             resource_classes,
             providers,
         } => unable(format!(
-            "Inventory for '{}' on resource provider '{}' invalid. There is none.",
+            "Inventory for '{}' on resource provider '{}' invalid. It does not exist.",
             joined(&resource_classes),
             joined(&providers),
         )),

@@ -140,15 +140,10 @@ impl Job {
                 ))));
             }
             memory.grow_to(bytes.next_multiple_of(MEMORY_STEP_BYTES))?;
-            match bytes > most {
-                true => Err(None),
-                false => Ok(()),
-            }
+            if bytes > most { Err(None) } else { Ok(()) }
         };
-        let mut search = self
-            .state
-            .candidates_watched(&self.request, watch)
-            .map_err(|error| wrong_name(&error))?;
+        let search = self.state.candidates_watched(&self.request, watch);
+        let mut search = search.map_err(|error| wrong_name(&error))?;
         if search.likely().saturating_mul(CANDIDATE_BYTES) > most {
             return Err(None);
         }

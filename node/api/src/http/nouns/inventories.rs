@@ -22,7 +22,7 @@ use crate::http::wire::values::Members;
 /// The largest unit, when a client gives none.
 const MAX_UNIT: i64 = 2_147_483_647;
 
-/// An inventory shown alone: as it is kept, or as [`echo`] returns it.
+/// An inventory shown alone: a stored one, or one that [`echo`] returns.
 #[derive(Serialize)]
 struct InventoryBody<T: Serialize> {
     #[serde(flatten)]
@@ -150,9 +150,8 @@ pub(crate) async fn replace(context: &RequestContext) -> Result<Answer, ApiError
         inventories,
         capacity_rule: capacity_rule(context.version),
     });
-    let done = context
-        .submit(command, WriteKind::ReplaceInventories { provider })
-        .await?;
+    let write = WriteKind::ReplaceInventories { provider };
+    let done = context.submit(command, write).await?;
     let (generation, at) = written(&done.reply)?;
     let given = body.at("inventories").members();
     let modified = given.clone().next().map(|_| at);

@@ -63,11 +63,8 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     let filter = query.last("name").map(name_filter).transpose()?;
     let associated = query.last("associated");
     let associated = associated.map(|text| text.to_lowercase().parse::<bool>());
-    let associated = associated.transpose().map_err(|_| {
-        ApiError::bad_request(
-            "The query parameter \"associated\" only accepts \"true\" or \"false\"",
-        )
-    })?;
+    let wrong = "The query parameter \"associated\" only accepts \"true\" or \"false\"";
+    let associated = (associated.transpose()).map_err(|_| ApiError::bad_request(wrong))?;
     let view = context.view().await?;
     let mut traits = view.state.traits(associated);
     if let Some(admits) = filter {
@@ -140,12 +137,8 @@ pub(crate) async fn replace(context: &RequestContext) -> Result<Answer, ApiError
         let at = done.view.state.trait_(name).unwrap_or_default();
         (name.clone(), at)
     };
-    let traits = traits.iter().filter_map(Given::valid).map(known);
-    Ok(answer(
-        context,
-        &traits.collect::<Vec<_>>(),
-        Some(generation),
-    ))
+    let traits: Vec<_> = (traits.iter().filter_map(Given::valid).map(known)).collect();
+    Ok(answer(context, &traits, Some(generation)))
 }
 
 /// `DELETE /resource_providers/{uuid}/traits`.

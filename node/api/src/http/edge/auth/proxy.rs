@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_proxy_says_is_believed() {
+    fn headers_of_the_proxy_are_accepted() {
         for from in [
             "10.1.2.3:5",
             "192.0.2.7:5",

@@ -281,7 +281,7 @@ struct Evaluation<'a> {
     hopeless: bool,
 }
 
-/// `None`: it cannot be said whether it holds.
+/// `None`: it is unknown whether it holds.
 type Holds = Option<bool>;
 
 impl<'a> Evaluation<'a> {
@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_understood_allows_nothing() {
+    fn unreadable_rule_allows_nothing() {
         for rule in [
             "role:admin or",
             "and",
@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn beside_what_cannot_be_understood_the_rest_counts() {
+    fn readable_checks_count_next_to_an_unreadable_one() {
         assert!(holds("is_admin:True or role:admin", &["admin"]));
         assert!(!holds("is_admin:True or role:admin", &["reader"]));
         assert!(!holds("not is_admin:True and role:admin", &["admin"]));
@@ -552,7 +552,7 @@ mod tests {
 
         /// Whatever the truth is of what cannot be understood: what is allowed would be allowed.
         #[test]
-        fn what_is_allowed_hangs_on_nothing_that_cannot_be_understood(
+        fn unreadable_checks_never_make_a_rule_allow(
             rule in check(),
             truths in prop::collection::vec(any::<bool>(), 30),
         ) {

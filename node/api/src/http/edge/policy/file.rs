@@ -19,7 +19,7 @@ const MAX_BYTES: u64 = 1024 * 1024;
 /// Policy files that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyError {
-    /// A file or directory cannot be read, or there is none.
+    /// A file or directory is missing or cannot be read.
     #[error("cannot read {0}: {1}")]
     Unreadable(PathBuf, io::Error),
     /// It says nothing: it may have been emptied.
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_else_yaml_can_say_is_refused() {
+    fn other_yaml_is_refused() {
         for bad in [
             "- a\n",
             "a\n",

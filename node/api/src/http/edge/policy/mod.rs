@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_named_and_cannot_be_used_at_the_start_is_refused() {
+    fn unusable_policy_file_prevents_the_start() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("policy.yaml");
         let from = |file: bool, text: Option<&str>| {

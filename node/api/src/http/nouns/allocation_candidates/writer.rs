@@ -120,7 +120,7 @@ impl<'a> AnswerWriter<'a> {
         json.push(b'}');
     }
 
-    /// Writes the summaries. `check` is told how many bytes there are after each.
+    /// Writes the summaries. `check` gets the number of bytes after each.
     pub(super) fn finish<E>(
         mut self,
         mut check: impl FnMut(usize) -> Result<(), E>,

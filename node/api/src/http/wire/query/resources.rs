@@ -30,16 +30,12 @@ pub(crate) fn parse_resources(
 }
 
 fn parse_amount(class: &str, text: &str) -> Result<u64, ApiError> {
+    const MAX: i128 = i64::MAX as i128;
     let problem = match spelling::integer(text) {
         None => format!("expected positive integer amount. Got: {text}."),
         Some(amount @ ..1) => format!("requires amount >= 1. Got: {amount}."),
-        Some(amount) => match i64::try_from(amount) {
-            Ok(amount) => return Ok(amount.unsigned_abs()),
-            Err(_) => {
-                let (max, got) = (i64::MAX, text.trim());
-                format!("requires an amount of at most {max}. Got: {got}.")
-            }
-        },
+        Some(amount) if amount <= MAX => return Ok(amount as u64),
+        Some(_) => format!("requires an amount of at most {MAX}. Got: {}.", text.trim()),
     };
     let message = format!("Requested resource {class} {problem}");
     Err(ApiError::bad_request(message))

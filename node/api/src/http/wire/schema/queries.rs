@@ -40,9 +40,8 @@ fn query(path: &str, minor: u8) -> Schema {
         if parameter["required"] == true {
             query.required.push(name.to_owned());
         }
-        query
-            .properties
-            .push((name.to_owned(), value_of(parameter)));
+        let property = (name.to_owned(), value_of(parameter));
+        query.properties.push(property);
     }
     match path {
         CANDIDATES if minor < 25 => query.required.push("resources".to_owned()),

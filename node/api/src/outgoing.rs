@@ -117,11 +117,8 @@ impl Outgoing {
         let begun = http1::handshake(TokioIo::new(stream)).await;
         let (mut sender, connection) = begun.map_err(NoAnswer::broken)?;
         let answer = pin!(async move {
-            let answer = sender
-                .send_request(request)
-                .await
-                .map_err(NoAnswer::broken)?;
-            let (head, body) = answer.into_parts();
+            let answer = sender.send_request(request).await;
+            let (head, body) = answer.map_err(NoAnswer::broken)?.into_parts();
             let body = Limited::new(body, self.answer_bytes_max).collect().await;
             let body = body.map_err(NoAnswer::broken)?.to_bytes();
             Ok(Response::from_parts(head, body))

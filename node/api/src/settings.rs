@@ -36,9 +36,8 @@ impl Invalid {
 /// It is not, or its port is 0 and `zero_port` is not set.
 pub fn check_address(key: &str, address: &str, zero_port: bool) -> Result<(), Invalid> {
     let wrong = |message: &str| Invalid::new(key, format!("{address:?}: {message}"));
-    let (host, port) = address
-        .rsplit_once(':')
-        .ok_or_else(|| wrong("not of the form host:port"))?;
+    let parts = address.rsplit_once(':');
+    let (host, port) = parts.ok_or_else(|| wrong("not of the form host:port"))?;
     if host.is_empty() {
         return Err(wrong("the host is missing"));
     }
@@ -133,10 +132,8 @@ impl Setting {
 
     /// The variable: `PLACEMENTD_API_LISTEN`.
     pub fn variable(&self) -> String {
-        format!(
-            "PLACEMENTD_{}",
-            self.path().replace('.', "_").to_uppercase()
-        )
+        let path = self.path().replace('.', "_");
+        format!("PLACEMENTD_{}", path.to_uppercase())
     }
 
     /// Whether this setting can have a value.

@@ -29,9 +29,8 @@ impl AuditFile {
             .open(path)?;
         if is_new {
             // Its name outlives a loss of power, as its records do.
-            let directory = path
-                .parent()
-                .filter(|parent| !parent.as_os_str().is_empty());
+            let parent = path.parent();
+            let directory = parent.filter(|parent| !parent.as_os_str().is_empty());
             File::open(directory.unwrap_or(Path::new(".")))?.sync_all()?;
         }
         let mut bytes = file.metadata()?.len();

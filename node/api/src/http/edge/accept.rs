@@ -32,9 +32,8 @@ impl<'a> Accept<'a> {
 
     fn ranges(header: &'a str) -> Option<Vec<MediaRange<'a>>> {
         let entries = split_outside_quotes(header, ',').into_iter();
-        let entries: Vec<&str> = entries
-            .map(|entry| entry.trim_matches([' ', '\t']))
-            .collect();
+        let entries = entries.map(|entry| entry.trim_matches([' ', '\t']));
+        let entries: Vec<&str> = entries.collect();
         // Entries may be empty, but for the first.
         if entries[0].is_empty() && entries.iter().any(|entry| !entry.is_empty()) {
             return None;

@@ -55,9 +55,7 @@ pub(super) fn split_outside_quotes(text: &str, separator: char) -> Vec<&str> {
 
 /// The caller's id, if it gave a well-formed one; the access log has both.
 pub(crate) fn callers_request_id(headers: &HeaderMap) -> Option<String> {
-    let id = text(headers, REQUEST_ID).filter(|id| {
-        id.strip_prefix("req-")
-            .is_some_and(spelling::is_hyphenated_uuid)
-    });
-    id.map(Cow::into_owned)
+    let id = text(headers, REQUEST_ID)?;
+    let uuid = id.strip_prefix("req-")?;
+    spelling::is_hyphenated_uuid(uuid).then(|| id.into_owned())
 }

@@ -15,9 +15,8 @@ const NAME: &str = "placement-session";
 /// What the client has seen.
 pub(super) fn read(headers: &HeaderMap) -> Option<PlacementIndex> {
     let given = headers.get_all(COOKIE).iter();
-    let pairs = given
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|text| text.split(';'));
+    let texts = given.filter_map(|value| value.to_str().ok());
+    let pairs = texts.flat_map(|text| text.split(';'));
     let named = pairs.filter_map(|pair| pair.split_once('='));
     let mut tokens = named.filter(|(name, _)| name.trim() == NAME);
     tokens.find_map(|(_, token)| parse_token(token))

@@ -240,7 +240,7 @@ impl Cluster {
             let named = topology
                 .members
                 .iter()
-                .all(|one| !one.region.is_empty() && one.heard);
+                .all(|one| !one.region.is_empty() && one.reachable);
             let is_whole = named
                 && topology.members.len() == nodes
                 && (topology.sites.iter()).all(|site| site.write_ms.is_some());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use imbl::OrdMap;
 
-use super::change::{ConsumerRow, ResourceClassId};
+use super::change::{Amounts, ConsumerRow, ResourceClassId};
 use crate::types::{ConsumerTypeName, ProjectId, UserId};
 
 /// What consumers of one type take together.
@@ -15,6 +15,15 @@ pub(crate) struct TypeSum {
     pub(crate) consumers: u64,
     /// Units per class; a class that no consumer holds is left out.
     pub(crate) units: BTreeMap<ResourceClassId, u64>,
+}
+
+impl TypeSum {
+    fn add(&mut self, amounts: &Amounts) {
+        self.consumers += 1;
+        for amount in amounts {
+            *self.units.entry(amount.class).or_default() += amount.units;
+        }
+    }
 }
 
 /// Per consumer type; types that take nothing are left out. Clients name types as they like, so that a
@@ -29,7 +38,7 @@ struct Project {
 }
 
 /// Sums per project, and per user within a project. Shared one by one: a map that is written to
-/// copies the entries that stand beside the one it writes.
+/// copies the neighbours of the entry that it writes.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct UsageSums {
     projects: OrdMap<ProjectId, Arc<Project>>,
@@ -50,14 +59,15 @@ impl UsageSums {
         if row.allocations.is_empty() {
             return;
         }
-        share(&self.projects, &mut row.project);
-        let project = self.projects.entry(row.project.clone()).or_default();
-        let Project { sums, users } = Arc::make_mut(project);
-        share(sums, &mut row.consumer_type);
-        add_to(sums, row);
-        share(users, &mut row.user);
-        let user = users.entry(row.user.clone()).or_default();
-        add_to(Arc::make_mut(user), row);
+        change(&mut self.projects, &mut row.project, |project| {
+            let consumer_type = &mut row.consumer_type;
+            change(&mut project.sums, consumer_type, |sum| {
+                sum.add(&row.allocations);
+            });
+            change(&mut project.users, &mut row.user, |sums| {
+                change(sums, consumer_type, |sum| sum.add(&row.allocations));
+            });
+        });
     }
 
     /// Takes out what a consumer held.
@@ -79,23 +89,24 @@ impl UsageSums {
     }
 }
 
-/// Replaces a text by the equal one among the keys, if there is one.
-fn share<K: Ord + Clone, V: Clone>(known: &OrdMap<K, V>, text: &mut K) {
-    if let Some((known, _)) = known.get_key_value(text) {
-        *text = known.clone();
+/// Changes what is under a key, or under a new one; the key becomes the equal one that is there.
+fn change<K: Ord + Clone, V: Clone + Default>(
+    map: &mut OrdMap<K, Arc<V>>,
+    key: &mut K,
+    change: impl FnOnce(&mut V),
+) {
+    if let Some((known, value)) = map.get_key_value_mut(key) {
+        *key = known.clone();
+        change(Arc::make_mut(value));
+    } else {
+        let mut value = V::default();
+        change(&mut value);
+        map.insert(key.clone(), Arc::new(value));
     }
 }
 
 /// What a consumer held is in the sums until it is taken out.
 const COUNTED: &str = "what a consumer held was counted in";
-
-fn add_to(sums: &mut Sums, row: &ConsumerRow) {
-    let sum = Arc::make_mut(sums.entry(row.consumer_type.clone()).or_default());
-    sum.consumers += 1;
-    for amount in &row.allocations {
-        *sum.units.entry(amount.class).or_default() += amount.units;
-    }
-}
 
 fn remove_from(sums: &mut Sums, row: &ConsumerRow) {
     let sum = Arc::make_mut(sums.get_mut(&row.consumer_type).expect(COUNTED));

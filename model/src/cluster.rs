@@ -69,7 +69,7 @@ impl Cluster {
         Some((id, state))
     }
 
-    /// The partitions beside the default one, in the order in which they were made.
+    /// The partitions besides the default one, in the order in which they were made.
     pub fn partitions(&self) -> impl Iterator<Item = (PartitionId, &PartitionRow, &State)> {
         self.others.iter().map(|(id, state)| {
             let row = self.default.partitions.get(id);
@@ -187,10 +187,7 @@ impl Cluster {
         states.flat_map(|(id, state)| state.rows().map(move |row| (id, row)))
     }
 
-    /// A row that was changed, as it is now, as [`State::row`] gives it; `None` if its partition is gone.
-    ///
-    /// # Panics
-    /// As [`State::row`].
+    /// The present value of a row that was changed, as [`State::row`] gives it; `None` if its partition is gone.
     pub fn row(&self, partition: PartitionId, key: &RowKey) -> Option<Change> {
         Some(self.partition(partition)?.row(key))
     }

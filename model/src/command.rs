@@ -320,7 +320,7 @@ pub struct DeleteResourceClass {
 /// `PUT /allocations/{consumer}` and `POST /allocations`: all or nothing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReplaceAllocations {
-    /// In the order of the request, as the first wrong one is what the client hears of.
+    /// In the order of the request, as the client gets the first refusal.
     pub consumers: Vec<ConsumerAllocations>,
 }
 
@@ -477,7 +477,7 @@ pub enum ParentUpdate {
 /// Which capacities an inventory may have, judged on the truncated value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CapacityRule {
-    /// Below 1.26: something must be left beside `reserved`.
+    /// Below 1.26: `reserved` must leave something.
     Positive,
     /// From 1.26: everything may be reserved.
     NotNegative,

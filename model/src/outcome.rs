@@ -22,9 +22,9 @@ pub enum Outcome {
 /// What a client learns of a command that was carried out.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Reply {
-    /// Nothing to tell.
+    /// Nothing else.
     Done,
-    /// A provider as it is now (create and update).
+    /// The present provider (create and update).
     Provider(Provider),
     /// A provider's inventories, traits or aggregates were written.
     ProviderWritten {
@@ -130,29 +130,14 @@ pub enum Refusal {
     #[error("trait {0} is standard")]
     TraitStandard(TraitName),
     /// The provider has an inventory of this class already (`POST …/inventories`).
-    #[error("resource provider {provider} has an inventory of {resource_class} already")]
-    InventoryExists {
-        /// The provider.
-        provider: ProviderUuid,
-        /// The class.
-        resource_class: ResourceClassName,
-    },
+    #[error("resource provider {0} has an inventory of {1} already")]
+    InventoryExists(ProviderUuid, ResourceClassName),
     /// The provider has no inventory of this class.
-    #[error("resource provider {provider} has no inventory of {resource_class}")]
-    InventoryNotFound {
-        /// The provider.
-        provider: ProviderUuid,
-        /// The class.
-        resource_class: ResourceClassName,
-    },
+    #[error("resource provider {0} has no inventory of {1}")]
+    InventoryNotFound(ProviderUuid, ResourceClassName),
     /// Something is allocated from the inventory that was to go.
-    #[error("inventories of {resource_classes:?} on resource provider {provider} are in use")]
-    InventoryInUse {
-        /// The provider.
-        provider: ProviderUuid,
-        /// The classes that are in use.
-        resource_classes: Vec<ResourceClassName>,
-    },
+    #[error("inventories of {1:?} on resource provider {0} are in use")]
+    InventoryInUse(ProviderUuid, Vec<ResourceClassName>),
     /// The capacity breaks [`crate::command::CapacityRule`].
     #[error("inventory of {resource_class} on resource provider {provider} reserves too much")]
     InventoryCapacity {
@@ -163,7 +148,7 @@ pub enum Refusal {
         /// True from 1.26, where all, but not more than all, may be reserved.
         may_reserve_all: bool,
     },
-    /// The consumer's generation is another than the client believes. `None`: there is none.
+    /// The consumer's generation is another than the client believes. `None`: there is no such consumer.
     #[error("consumer {consumer} is at generation {actual:?}, not {given:?}")]
     ConsumerGenerationConflict {
         /// The consumer.
@@ -177,29 +162,14 @@ pub enum Refusal {
     #[error("no allocations for consumer {0}")]
     ConsumerHasNoAllocations(ConsumerUuid),
     /// The provider has no inventory of the classes asked for.
-    #[error("no inventory of {resource_classes:?} on resource providers {providers:?}")]
-    AllocationWithoutInventory {
-        /// The classes.
-        resource_classes: Vec<ResourceClassName>,
-        /// The providers.
-        providers: Vec<ProviderUuid>,
-    },
+    #[error("no inventory of {0:?} on resource providers {1:?}")]
+    AllocationWithoutInventory(Vec<ResourceClassName>, Vec<ProviderUuid>),
     /// The amount breaks min_unit, max_unit or step_size.
-    #[error("amount of {resource_class} on resource provider {provider} violates its units")]
-    AllocationConstraints {
-        /// The provider.
-        provider: ProviderUuid,
-        /// The class.
-        resource_class: ResourceClassName,
-    },
+    #[error("amount of {1} on resource provider {0} violates its units")]
+    AllocationConstraints(ProviderUuid, ResourceClassName),
     /// There is not enough left.
-    #[error("amount of {resource_class} on resource provider {provider} exceeds its capacity")]
-    AllocationCapacity {
-        /// The provider.
-        provider: ProviderUuid,
-        /// The class.
-        resource_class: ResourceClassName,
-    },
+    #[error("amount of {1} on resource provider {0} exceeds its capacity")]
+    AllocationCapacity(ProviderUuid, ResourceClassName),
     /// Every id of 32 bits has been handed out once; ids are never handed out again.
     #[error("this cluster has handed out all its internal ids and can create nothing more")]
     IdsExhausted,
@@ -222,13 +192,8 @@ pub enum Refusal {
     #[error("the cluster can have no more partitions")]
     PartitionsExhausted,
     /// Another partition has this route, or one that meets it.
-    #[error("{route} is partition {partition}'s already")]
-    RouteTaken {
-        /// The route.
-        route: Route,
-        /// Whose it is.
-        partition: PartitionName,
-    },
+    #[error("{0} is partition {1}'s already")]
+    RouteTaken(Route, PartitionName),
     /// Where hosts distinguish requests, the default partition has hosts of its own.
     #[error(
         "the default partition has no host of its own, so its requests could not be distinguished from those of partitions \

@@ -3,9 +3,8 @@
 
 use std::ops::ControlFlow;
 
-use placement_model::query::candidates::{
-    CandidateError, CandidateRequest, GenerationStrategy, GroupPolicy,
-};
+use placement_model::query::UnknownName;
+use placement_model::query::candidates::{CandidateRequest, GenerationStrategy, GroupPolicy};
 use placement_naive::named::{self, AllocationRequest, Answers};
 use placement_naive::sample_cloud::{
     SampleCloud, Stock, Wishes, group, provider, request, sample_cloud, units,
@@ -55,8 +54,8 @@ fn mapped(sample_cloud: &SampleCloud, request: &CandidateRequest) -> Vec<String>
         .collect()
 }
 
-fn error(sample_cloud: &SampleCloud, request: &CandidateRequest) -> CandidateError {
-    match sample_cloud.state().candidates(request) {
+fn error(sample_cloud: &SampleCloud, request: &CandidateRequest) -> UnknownName {
+    match sample_cloud.state().candidates(request, None) {
         Ok(_) => panic!("a request that names what does not exist"),
         Err(error) => error,
     }
@@ -114,12 +113,12 @@ fn alike_groups(count: usize) -> CandidateRequest {
 mod errors_and_their_order {
     use super::*;
 
-    fn unknown_class() -> CandidateError {
-        CandidateError::UnknownResourceClass("NOPE".parse().unwrap())
+    fn unknown_class() -> UnknownName {
+        UnknownName::ResourceClass("NOPE".parse().unwrap())
     }
 
-    fn unknown_trait() -> CandidateError {
-        CandidateError::UnknownTraits(vec!["NOPE".parse().unwrap()])
+    fn unknown_trait() -> UnknownName {
+        UnknownName::Traits(vec!["NOPE".parse().unwrap()])
     }
 
     #[test]
@@ -592,7 +591,7 @@ mod effort {
 
     fn steps(sample_cloud: &SampleCloud, request: &CandidateRequest) -> (usize, u64) {
         let state = sample_cloud.state();
-        let mut search = state.candidates(request).unwrap();
+        let mut search = state.candidates(request, None).unwrap();
         let found = std::iter::from_fn(|| search.next_candidate()).count();
         (found, search.steps())
     }
@@ -736,7 +735,7 @@ mod effort {
                 ControlFlow::Continue(())
             }
         });
-        let mut search = state.candidates_watched(&request, watch).unwrap();
+        let mut search = state.candidates(&request, Some(watch)).unwrap();
         let found = Answers(&mut search).count();
         assert!(search.interrupted());
         assert!(found > 0 && found < 40_320, "{found} found");
@@ -749,7 +748,7 @@ mod effort {
         let state = cloud.state();
         let request = alike_groups(2);
         let mut search = state
-            .candidates_watched(&request, Box::new(|_| ControlFlow::Break(())))
+            .candidates(&request, Some(Box::new(|_| ControlFlow::Break(()))))
             .unwrap();
         assert_eq!(
             Answers(&mut search).count(),

@@ -8,9 +8,8 @@ use placement_model::command::{
     Command, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate, ProviderAmounts,
     ReplaceAllocations,
 };
-use placement_model::query::candidates::{
-    CandidateError, CandidateRequest, GroupPolicy, RequestGroup,
-};
+use placement_model::query::UnknownName;
+use placement_model::query::candidates::{CandidateRequest, GroupPolicy, RequestGroup};
 use placement_model::types::{Given, ProviderUuid, Timestamp};
 use placement_model::{Outcome, Stamped, apply};
 use placement_naive::candidates::{Answer, Verdict, judge, summarized};
@@ -47,11 +46,11 @@ fn check(sample_cloud: &SampleCloud, request: &CandidateRequest) -> Result<(), T
     let expected = judge(sample_cloud, request);
     let found = match named::candidates(&state, request) {
         Ok(found) => found,
-        Err(CandidateError::UnknownResourceClass(_)) => {
+        Err(UnknownName::ResourceClass(_)) => {
             prop_assert_eq!(expected, Verdict::UnknownResourceClass);
             return Ok(());
         }
-        Err(CandidateError::UnknownTraits(_)) => {
+        Err(UnknownName::Traits(_)) => {
             prop_assert_eq!(expected, Verdict::UnknownTrait);
             return Ok(());
         }

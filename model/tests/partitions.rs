@@ -82,7 +82,7 @@ fn own_rows(state: &State) -> Vec<Change> {
     state.rows().filter(|row| !is_shared(row)).collect()
 }
 
-/// A cluster of several partitions, and beside it each of them alone.
+/// A cluster of several partitions, and each of them alone.
 struct Clouds {
     cluster: Cluster,
     alone: BTreeMap<PartitionId, State>,
@@ -379,7 +379,8 @@ impl Clouds {
             let state = self.cluster.partition(*id).unwrap();
             assert_eq!(own_rows(state), own_rows(alone));
             assert_eq!(state.level(), alone.level());
-            assert_eq!(state.providers(filter), alone.providers(filter));
+            let found = state.providers(filter, usize::MAX);
+            assert_eq!(found, alone.providers(filter, usize::MAX));
             let request = CandidateRequest {
                 groups: vec![RequestGroup {
                     resources: [(Given::Valid("VCPU".parse().unwrap()), 1)].into(),

@@ -44,7 +44,7 @@ impl Room {
 
     /// What a snapshot of the state weighs, about, in bytes.
     pub(crate) fn snapshot_bytes(&self) -> u64 {
-        let state = self.store.read().state;
+        let state = self.store.state();
         2 * state.sst_bytes + state.memtable_bytes
     }
 
@@ -53,7 +53,7 @@ impl Room {
     /// # Errors
     /// Of the kind [`io::ErrorKind::StorageFull`].
     pub(crate) async fn check(&self, bytes: u64) -> io::Result<()> {
-        let needed = bytes + self.store.read().state.memtable_bytes + RESERVE_BYTES;
+        let needed = bytes + self.store.state().memtable_bytes + RESERVE_BYTES;
         match free(&self.dir).await {
             Some(free) if free < needed => Err(io::Error::new(
                 io::ErrorKind::StorageFull,

@@ -168,7 +168,7 @@ impl BackupDir {
                 files::sync_dir(&self.dir)?;
                 let found = read_log(path).and_then(|found| found.of(&self.identity));
                 let last = found.ok().and_then(|mut found| found.entries.pop());
-                last.map_or(*first, |last| last.entry.log_id.index + 1)
+                last.map_or(*first, |(last, _)| last.log_id.index + 1)
             }
             None => 0,
         };
@@ -279,16 +279,11 @@ pub fn inspect_kept_log(
             next = *first;
         }
         let found = read_log(path).map_err(|error| ArchiveError::file(path, error))?;
-        for Kept { entry, bytes } in found.entries {
+        for (entry, bytes) in found.entries {
             let index = entry.log_id.index;
             if (next..=to).contains(&index) {
                 next = index + 1;
-                let entry = Ok(entry);
-                each(LogLine {
-                    index,
-                    bytes,
-                    entry,
-                });
+                each(LogLine::new(index, bytes, Ok(entry)));
             }
         }
         damage = (found.bad).map(|reason| format!("{}: {reason}", path.display()));
@@ -298,11 +293,8 @@ pub fn inspect_kept_log(
 
 fn gap((from, to): (u64, u64), damage: Option<String>) -> LogLine {
     let why = damage.map_or(String::new(), |words| format!("; {words}"));
-    LogLine {
-        index: from,
-        bytes: 0,
-        entry: Err(format!("entries {from} to {to} are missing{why}")),
-    }
+    let missing = format!("entries {from} to {to} are missing{why}");
+    LogLine::new(from, 0, Err(missing))
 }
 
 /// Up to where a history is restored.
@@ -461,7 +453,7 @@ pub(crate) fn replay(
             Err(_) if replayed.left_out.is_some() => continue,
             read => read.map_err(|error| ArchiveError::file(path, error))?,
         };
-        for Kept { entry, .. } in found.entries {
+        for (entry, _) in found.entries {
             let next = applied.index().map_or(0, |last| last + 1);
             let index = entry.log_id.index;
             let seen = replayed.left_out.map_or(next, |left| left.last.index + 1);
@@ -519,15 +511,10 @@ pub(crate) fn replay(
 #[derive(Default)]
 struct LogFile {
     header: Option<Header>,
-    entries: Vec<Kept>,
+    /// Each with how many bytes it takes.
+    entries: Vec<(Entry, usize)>,
     /// What is bad about the frame behind them.
     bad: Option<String>,
-}
-
-/// An entry, and how many bytes it takes.
-struct Kept {
-    entry: Entry,
-    bytes: usize,
 }
 
 impl LogFile {
@@ -562,10 +549,10 @@ fn read_log(path: &Path) -> Result<LogFile, SnapshotError> {
             Some((&HEADER, record)) if found.header.is_none() => {
                 found.header = Some(wire::decode(record)?);
             }
-            Some((&ENTRY, record)) if found.header.is_some() => found.entries.push(Kept {
-                entry: wire::decode::<WireEntry>(record)?.into_entry()?,
-                bytes: record.len(),
-            }),
+            Some((&ENTRY, record)) if found.header.is_some() => {
+                let entry = wire::decode::<WireEntry>(record)?.into_entry()?;
+                found.entries.push((entry, record.len()));
+            }
             _ => {
                 found.bad = Some("a frame of no known kind".to_owned());
                 break;

@@ -66,23 +66,13 @@ impl Base {
 
 fn check_owner(options: &StoreOptions, found: Identity) -> Result<()> {
     let dir = options.dir.clone();
-    if let Some(expected) = options.cluster
-        && expected != found.cluster
-    {
-        return Err(OpenError::OtherCluster {
-            dir,
-            found: found.cluster,
-            expected,
-        });
+    match (options.cluster, options.node) {
+        (Some(expected), _) if expected != found.cluster => {
+            Err(OpenError::OtherCluster(dir, found, expected))
+        }
+        (_, Some(expected)) if expected != found.node => {
+            Err(OpenError::OtherNode(dir, found, expected))
+        }
+        _ => Ok(()),
     }
-    if let Some(expected) = options.node
-        && expected != found.node
-    {
-        return Err(OpenError::OtherNode {
-            dir,
-            found: found.node,
-            expected,
-        });
-    }
-    Ok(())
 }

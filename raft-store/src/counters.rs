@@ -13,13 +13,19 @@ const BOUNDS: [f64; 14] = [
 
 /// What the store counts itself, since start. Durations are in seconds.
 #[derive(Debug)]
-pub(crate) struct Counters {
-    pub(crate) sync: Histogram,
-    pub(crate) apply: Histogram,
-    pub(crate) synced_entries: Counter,
-    pub(crate) applied_entries: Counter,
-    pub(crate) snapshots_failed: Counter,
-    pub(crate) snapshots_damaged: Counter,
+pub struct Counters {
+    /// Durations of the syncs of the log.
+    pub sync: Histogram,
+    /// Durations of the apply batches.
+    pub apply: Histogram,
+    /// Log entries synced.
+    pub synced_entries: Counter,
+    /// Log entries applied.
+    pub applied_entries: Counter,
+    /// Snapshots that could not be built.
+    pub snapshots_failed: Counter,
+    /// Snapshots of this node's own that were found damaged.
+    pub snapshots_damaged: Counter,
     pub(crate) disk_wait: DiskWait,
 }
 

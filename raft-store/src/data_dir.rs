@@ -269,12 +269,7 @@ fn write_durably(dir: &Path, name: &str, bytes: &[u8]) -> Result<()> {
     let path = dir.join(name);
     let draft = dir.join(format!("{name}.new"));
     let write = || -> io::Result<()> {
-        let mut file = File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .open(&draft)?;
+        let mut file = files::to_write().truncate(true).open(&draft)?;
         file.write_all(bytes)?;
         files::point("a draft is written", &draft);
         files::sync(&file)?;
@@ -300,8 +295,8 @@ pub fn in_use(dir: &Path) -> bool {
 /// Locks the data directory for this process.
 pub(crate) fn lock(dir: &Path) -> Result<DirLock> {
     let path = dir.join(LOCK);
-    let options = File::options().read(true).write(true).create(true).clone();
-    let file = (options.open(&path)).map_err(|error| OpenError::io("open", &path, error))?;
+    let file = files::to_write().open(&path);
+    let file = file.map_err(|error| OpenError::io("open", &path, error))?;
     let mut file = held(dir, file, File::try_lock)?;
     file.set_len(0)
         .and_then(|()| file.write_all(format!("{}\n", std::process::id()).as_bytes()))
@@ -367,7 +362,7 @@ mod tests {
         make_durably(&dir).unwrap();
         assert!(dir.is_dir());
         assert_eq!(changed_by_making(&dir), Vec::<PathBuf>::new());
-        let beside = Path::new("no-such-directory-here");
-        assert_eq!(changed_by_making(beside), [PathBuf::from(".")]);
+        let relative = Path::new("no-such-directory-here");
+        assert_eq!(changed_by_making(relative), [PathBuf::from(".")]);
     }
 }

@@ -1,52 +1,34 @@
 //! How long the store has been waiting for its disk: a disk that hangs gives no error.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 use tokio::time::{Duration, Instant};
 
-/// The calls to the disk that are under way.
+/// When the calls to the disk began that are under way, in their order, and perhaps some that are over.
 #[derive(Debug, Default)]
-pub(crate) struct DiskWait(Arc<Mutex<Calls>>);
-
-/// When they began, in their order.
-#[derive(Debug, Default)]
-struct Calls {
-    begun: u64,
-    since: BTreeMap<u64, Instant>,
-}
+pub(crate) struct DiskWait(Mutex<Vec<Weak<Instant>>>);
 
 /// A call that is under way. It is over when this is dropped.
 #[derive(Debug)]
 pub(crate) struct UnderWay {
-    number: u64,
-    calls: Arc<Mutex<Calls>>,
-}
-
-impl Drop for UnderWay {
-    fn drop(&mut self) {
-        self.calls.lock().since.remove(&self.number);
-    }
+    _since: Arc<Instant>,
 }
 
 impl DiskWait {
     /// A call to the disk begins.
     pub(crate) fn begin(&self) -> UnderWay {
         let mut calls = self.0.lock();
-        calls.begun += 1;
-        let number = calls.begun;
-        calls.since.insert(number, Instant::now());
-        UnderWay {
-            number,
-            calls: Arc::clone(&self.0),
-        }
+        calls.retain(|call| call.strong_count() > 0);
+        let since = Arc::new(Instant::now());
+        calls.push(Arc::downgrade(&since));
+        UnderWay { _since: since }
     }
 
     /// How long the longest call that is under way has taken so far.
     pub(crate) fn longest(&self) -> Option<Duration> {
         let calls = self.0.lock();
-        let (_, first) = calls.since.first_key_value()?;
+        let first = calls.iter().find_map(Weak::upgrade)?;
         Some(first.elapsed())
     }
 }

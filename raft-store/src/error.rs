@@ -44,26 +44,12 @@ pub enum OpenError {
          give each its own directory"
     )]
     Locked(PathBuf, String),
-    /// The directory of another cluster.
-    #[error("{dir} belongs to cluster {found}, not to {expected}: this is the wrong directory")]
-    OtherCluster {
-        /// The directory.
-        dir: PathBuf,
-        /// The cluster it belongs to.
-        found: Uuid,
-        /// The cluster it was to belong to.
-        expected: Uuid,
-    },
-    /// The directory of another node.
-    #[error("{dir} belongs to node {found}, not to node {expected}: this is the wrong directory")]
-    OtherNode {
-        /// The directory.
-        dir: PathBuf,
-        /// The node it belongs to.
-        found: u64,
-        /// The node it was to belong to.
-        expected: u64,
-    },
+    /// The directory of a node of another cluster than the one that is named.
+    #[error("{0} belongs to cluster {found}, not to {2}: this is the wrong directory", found = .1.cluster)]
+    OtherCluster(PathBuf, Identity, Uuid),
+    /// The directory of another node than the one that is named.
+    #[error("{0} belongs to node {found}, not to node {2}: this is the wrong directory", found = .1.node)]
+    OtherNode(PathBuf, Identity, u64),
     /// Written by a newer binary.
     #[error(
         "{0} has format {1}, but this placementd knows formats up to {newest}: start it \
@@ -113,7 +99,7 @@ pub enum OpenError {
         "{0} is {1}: it says how far the log has come, and without it a log that has lost acknowledged writes \
          or a vote looks like a whole one. Put the whole data directory back as it was when the node last ran; if \
          that is impossible, {JOIN_AGAIN}. If the rest of the directory is sure to be as the node left it, or no other \
-         node is left, have the log taken as it is: printf unknown > {0}"
+         node is left, have the log accepted unchecked: printf unknown > {0}"
     )]
     ReachedLost(PathBuf, &'static str),
     /// The count of the node's starts is gone, or older than the rest.

@@ -1,6 +1,6 @@
 //! Plain files, and what of them is durable.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::Path;
 
@@ -12,6 +12,13 @@ pub(crate) fn if_there<T>(done: io::Result<T>) -> io::Result<Option<T>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         done => done.map(Some),
     }
+}
+
+/// Opens a file to read and write it; makes it if it is not there.
+pub(crate) fn to_write() -> OpenOptions {
+    let mut options = File::options();
+    options.read(true).write(true).create(true);
+    options
 }
 
 /// Makes a file's bytes durable.

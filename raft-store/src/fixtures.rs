@@ -1,5 +1,5 @@
 //! What a released version has written stays readable for ever: `tests/fixtures` holds it, and is never
-//! written again after a release. A record that gains a field adds a line or a file beside the old one; a
+//! written again after a release. A record that gains a field adds a line or a file next to the old one; a
 //! later version of the record adds a directory of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -299,7 +299,7 @@ fn replaced() -> Replaced {
         name: "db-c".to_owned(),
         votes: true,
         stays: false,
-        though_heard: true,
+        though_reachable: true,
     }
 }
 

@@ -103,6 +103,17 @@ impl Inspection {
         self.or_wrong(part, read).unwrap_or_default()
     }
 
+    /// The database in a directory, if it can be opened. Only a node that has never started has none.
+    fn database<T>(&mut self, name: &str, open: impl FnOnce() -> Result<T>) -> Option<T> {
+        if rocks::is_there(&self.dir.join(name)) {
+            return self.or_wrong(name, open());
+        }
+        if self.boots > 0 {
+            self.wrong(name, "it holds no database");
+        }
+        None
+    }
+
     /// What was read, or `None` and a problem.
     fn or_wrong<T>(&mut self, part: &str, read: Result<T, impl Display>) -> Option<T> {
         read.map_err(|error| self.wrong(part, error)).ok()
@@ -196,13 +207,7 @@ fn look_at_state(
     options: &StoreOptions,
     cache: &Cache,
 ) -> Option<AppliedState> {
-    if !rocks::is_there(&options.dir.join(STATE_DIR)) {
-        if found.boots > 0 {
-            found.wrong(STATE_DIR, "it holds no database");
-        }
-        return None;
-    }
-    let state = found.or_wrong(STATE_DIR, StateDatabase::open_to_read(options, cache))?;
+    let state = found.database(STATE_DIR, || StateDatabase::open_to_read(options, cache))?;
     if let Some(name) = found.or_wrong(STATE_DIR, state.installing())? {
         let verified = |part: &SnapshotPart| part.name == name && part.verified;
         if found.snapshots.iter().any(verified) {
@@ -240,15 +245,8 @@ fn look_at_log(
     cache: &Cache,
     applied: Option<&AppliedState>,
 ) {
-    if !rocks::is_there(&options.dir.join(LOG_DIR)) {
-        if found.boots > 0 {
-            found.wrong(LOG_DIR, "it holds no database");
-        }
-        return;
-    }
-    let Some(log) = found.or_wrong(LOG_DIR, LogDatabase::open_to_read(options, cache)) else {
-        return;
-    };
+    let log = found.database(LOG_DIR, || LogDatabase::open_to_read(options, cache));
+    let Some(log) = log else { return };
     let mut part = LogPart::default();
     let mut first = 0;
     if let Some(ends) = found.or_wrong(LOG_DIR, log.ends()) {

@@ -50,6 +50,7 @@ pub mod wire;
 
 pub use applier::{Applier, Rules};
 pub use archive::{ArchiveError, BackupDir, LeftOut, LogArchive, Stamp, Until, inspect_kept_log};
+pub use counters::Counters;
 pub use data_dir::{
     LOG_DIR, STATE_DIR, begin_restore, boots, check_restored, create, former_clusters, identity,
     in_use, join_nonce, leave, make_durably, wal_files,
@@ -67,7 +68,7 @@ pub use machine::{
     SnapshotData, SnapshotDir, SnapshotError, SnapshotFile, SnapshotPart, SnapshotReceiver,
     StateMachine, Stopped, TablePart, Views, applying, check_backup, write_backup,
 };
-pub use metrics::{DatabaseNumbers, StoreMetrics, StoreNumbers};
+pub use metrics::{DatabaseNumbers, StoreMetrics};
 pub use observer::{LogEvent, LogObserver};
 pub use options::StoreOptions;
 pub use platform::{Installed, Platform, PowerFails, Steps, install};

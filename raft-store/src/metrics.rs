@@ -3,7 +3,6 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use prometheus_client::metrics::histogram::Histogram;
 use rocksdb::{DB, properties};
 
 use crate::counters::Counters;
@@ -14,31 +13,11 @@ use crate::{data_dir, rocks};
 pub struct StoreMetrics {
     pub(crate) log: Weak<DB>,
     pub(crate) state: Weak<DB>,
-    pub(crate) counters: Arc<Counters>,
+    /// What the store counts itself.
+    pub counters: Arc<Counters>,
 }
 
-/// The numbers at one moment.
-#[derive(Debug, Clone)]
-pub struct StoreNumbers {
-    /// The log's database.
-    pub log: DatabaseNumbers,
-    /// The state's database.
-    pub state: DatabaseNumbers,
-    /// Durations of the syncs of the log, in seconds.
-    pub sync: Histogram,
-    /// Durations of the apply batches, in seconds.
-    pub apply: Histogram,
-    /// Log entries synced since start.
-    pub synced_entries: u64,
-    /// Log entries applied since start.
-    pub applied_entries: u64,
-    /// Snapshots that could not be built, since start.
-    pub snapshots_failed: u64,
-    /// Snapshots of this node's own that were found damaged, since start.
-    pub snapshots_damaged: u64,
-}
-
-/// What RocksDB says of one database.
+/// What RocksDB reports of one database.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DatabaseNumbers {
     /// Bytes of write-ahead log files on disk.
@@ -62,31 +41,27 @@ impl StoreMetrics {
         self.counters.disk_wait.longest()
     }
 
-    /// The numbers now. Those of a closed database are zero.
-    pub fn read(&self) -> StoreNumbers {
-        let read = |db: &Weak<DB>, families: &[&str]| {
-            let numbers = db.upgrade().map(|db| DatabaseNumbers::read(&db, families));
-            numbers.unwrap_or_default()
-        };
-        StoreNumbers {
-            log: read(&self.log, &crate::log::FAMILIES),
-            state: read(&self.state, &crate::machine::families()),
-            sync: self.counters.sync.clone(),
-            apply: self.counters.apply.clone(),
-            synced_entries: self.counters.synced_entries.get(),
-            applied_entries: self.counters.applied_entries.get(),
-            snapshots_failed: self.counters.snapshots_failed.get(),
-            snapshots_damaged: self.counters.snapshots_damaged.get(),
-        }
+    /// The numbers of the log's database.
+    pub fn log(&self) -> DatabaseNumbers {
+        DatabaseNumbers::read(&self.log, &crate::log::FAMILIES)
+    }
+
+    /// The numbers of the state's database.
+    pub fn state(&self) -> DatabaseNumbers {
+        DatabaseNumbers::read(&self.state, &crate::machine::families())
     }
 }
 
 impl DatabaseNumbers {
-    fn read(db: &DB, families: &[&str]) -> Self {
+    /// The numbers now. Those of a closed database are zero.
+    fn read(db: &Weak<DB>, families: &[&str]) -> Self {
+        let Some(db) = db.upgrade() else {
+            return Self::default();
+        };
         let number = |property| db.property_int_value(property).ok().flatten().unwrap_or(0);
         let sum = |property: &rocksdb::properties::PropName| {
             let numbers = families.iter().map(|name| {
-                let number = db.property_int_value_cf(rocks::family(db, name), property);
+                let number = db.property_int_value_cf(rocks::family(&db, name), property);
                 number.ok().flatten().unwrap_or(0)
             });
             numbers.sum()

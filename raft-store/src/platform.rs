@@ -1,4 +1,4 @@
-//! What the store and the node ask of the machine that they run on, beside its network and its clock. In the product
+//! What the store and the node ask of the machine that they run on, besides its network and its clock. In the product
 //! that is the operating system; `simulations/machine` puts another platform in its place, for one thread.
 
 use std::cell::RefCell;
@@ -150,7 +150,7 @@ pub trait Platform {
     /// A rare path runs.
     fn ran(&self, _path: RarePath) {}
 
-    /// What RocksDB is opened with, beside the options that hold everywhere.
+    /// What RocksDB is opened with, besides the options that hold everywhere.
     fn rocksdb_options(&self) -> &'static str {
         ""
     }

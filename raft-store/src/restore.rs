@@ -148,32 +148,27 @@ impl Backup {
         let mut applied = self.applied.clone();
         applied.last = Some(last);
         applied.membership = StoredMembership::new(Some(last), membership(members));
-        // Joins and replacements of the old cluster do not concern this one.
-        let over = applied
-            .cluster
-            .default_partition()
-            .joins()
-            .map(|(node, row)| {
+        let cluster = &applied.cluster;
+        let over = cluster.rows().filter_map(|(_, row)| match row {
+            // Joins and replacements of the old cluster do not concern this one.
+            Change::PutJoin(node, row) if !mutant!("restore-keeps-tokens") => {
                 let over = JoinRow {
                     token: String::new(),
-                    until: row.until,
                     nonce: Some(String::new()),
                     replaces: None,
-                    expires_at: row.expires_at,
+                    ..row
                 };
-                Change::PutJoin(node, over)
-            });
-        let over = over.filter(|_| !mutant!("restore-keeps-tokens"));
-        let mut over: Vec<Change> = over.collect();
-        // The retired numbers were those of nodes that cannot reach this cluster, and its log begins empty: nothing
-        // late can come under them.
-        over.extend(applied.cluster.rows().filter_map(|(_, row)| match row {
-            Change::PutSession(node, _) if applied.cluster.is_retired(node) => {
+                Some(Change::PutJoin(node, over))
+            }
+            // The retired numbers were those of nodes that cannot reach this cluster, and its log begins empty: nothing
+            // late can come under them.
+            Change::PutSession(node, _) if cluster.is_retired(node) => {
                 Some(Change::PutSession(node, NEVER_STARTED))
             }
             _ => None,
-        }));
-        Arc::make_mut(&mut applied.cluster).commit(&vec![(PartitionId::DEFAULT, over)]);
+        });
+        let over = vec![(PartitionId::DEFAULT, over.collect())];
+        Arc::make_mut(&mut applied.cluster).commit(&over);
         let cache = options.cache();
         put_in_place(options, &cache, &last, &applied)?;
         let (log, _) = LogDatabase::open(options, &cache)?;

@@ -43,9 +43,7 @@ pub struct Skipped {
 pub fn skip_entry(options: &StoreOptions, index: u64, term: u64) -> Result<Skipped, SkipError> {
     let dir = &options.dir;
     let base = Base::enter(options)?;
-    let snapshots = dir.join(data_dir::SNAPSHOT_DIR);
-    let snapshots = SnapshotDir::open(&snapshots, base.identity, None)?;
-    let machine = StateMachine::open(&base, snapshots)?;
+    let machine = StateMachine::open(&base, SnapshotDir::open(&base)?)?;
     let applied = machine.views().current().last;
     let (log, _) = LogDatabase::open(options, &base.cache)?;
     let refused = |reason: String| Err(SkipError::Refused(reason));

@@ -1,12 +1,11 @@
 //! The whole store: a data directory, opened.
 
-use std::fs;
 use std::sync::Arc;
 
 use placement_model::mutant;
 
 use crate::base::Base;
-use crate::data_dir::{self, RECOVERED, SKIPPED, SNAPSHOT_DIR};
+use crate::data_dir::{self, RECOVERED, SKIPPED};
 use crate::error::{OpenError, Result};
 use crate::files;
 use crate::health::Health;
@@ -59,11 +58,7 @@ pub fn open(options: StoreOptions) -> Result<Store> {
             "an operator has recovered this node alone after its cluster had lost its majority"
         );
     }
-    let snapshots_dir = dir.join(SNAPSHOT_DIR);
-    fs::create_dir_all(&snapshots_dir)
-        .map_err(|error| OpenError::io("create", &snapshots_dir, error))?;
-
-    let snapshots = SnapshotDir::open(&snapshots_dir, identity, options.log_observer.clone())?;
+    let snapshots = SnapshotDir::open(&base)?;
     let machine = StateMachine::open(&base, snapshots.clone())?;
     let views = machine.views();
     let applied = views.current();

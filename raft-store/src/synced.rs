@@ -21,14 +21,8 @@ pub(crate) struct Synced {
 
 impl Synced {
     pub(crate) fn create(path: &Path) -> io::Result<Self> {
-        let file = File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .open(path)?;
         Ok(Self {
-            file,
+            file: files::to_write().truncate(true).open(path)?,
             length: 0,
             unsynced: 0,
         })

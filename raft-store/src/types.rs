@@ -54,7 +54,7 @@ pub fn is_label(name: &str) -> bool {
     name.len() <= LABEL_MAX && name.chars().all(fits)
 }
 
-/// What a node is called, beside its number. Empty: by its number.
+/// What a node is called, besides its number. Empty: by its number.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct NodeName(String);

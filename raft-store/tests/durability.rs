@@ -218,7 +218,7 @@ fn many_appends_share_a_sync() {
         for one in flushed {
             one.await.unwrap().unwrap();
         }
-        let syncs = observations(&store.metrics.read().sync);
+        let syncs = observations(&store.metrics.counters.sync);
         assert!(syncs < 500, "{syncs} syncs for 1000 appends");
     });
 }
@@ -412,20 +412,23 @@ fn numbers_for_metrics_follow_what_is_done() {
         let mut store = opened(dir.path());
         append(&mut store.log, history(20)).await;
         apply(&mut store.machine, history(20)).await;
-        let numbers = store.metrics.read();
-        assert_eq!(numbers.synced_entries, 21);
-        assert_eq!(numbers.applied_entries, 21);
-        assert!(observations(&numbers.sync) >= 1);
-        assert!(observations(&numbers.apply) >= 1);
-        assert!(numbers.log.wal_bytes > 1000, "{numbers:?}");
-        assert!(numbers.state.memtable_bytes > 1000, "{numbers:?}");
-        assert_eq!(numbers.state.sst_bytes, 0);
-        store.drafts.flush().await.unwrap();
-        assert!(store.metrics.read().state.sst_bytes > 0);
         let metrics = store.metrics.clone();
+        let (log, state, counters) = (metrics.log(), metrics.state(), &metrics.counters);
+        assert_eq!(counters.synced_entries.get(), 21);
+        assert_eq!(counters.applied_entries.get(), 21);
+        assert!(observations(&counters.sync) >= 1);
+        assert!(observations(&counters.apply) >= 1);
+        assert!(log.wal_bytes > 1000, "{log:?}");
+        assert!(state.memtable_bytes > 1000, "{state:?}");
+        assert_eq!(state.sst_bytes, 0);
+        store.drafts.flush().await.unwrap();
+        assert!(metrics.state().sst_bytes > 0);
         drop(store);
-        let closed = metrics.read().log.wal_bytes;
-        assert_eq!(closed, 0, "a closed database has no numbers");
+        assert_eq!(
+            metrics.log().wal_bytes,
+            0,
+            "a closed database has no numbers"
+        );
     });
     opened(dir.path());
 }

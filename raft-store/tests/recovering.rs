@@ -123,28 +123,28 @@ fn a_recovery_that_would_be_wrong_is_refused() {
     let running = new_dir();
     survivor(running.path());
     let store = opened(running.path());
-    let said = refusal(recover(&options(running.path()), NEW));
-    assert!(said.contains("in use by another placementd"), "{said}");
+    let reason = refusal(recover(&options(running.path()), NEW));
+    assert!(reason.contains("in use by another placementd"), "{reason}");
     drop(store);
 
     let damaged = new_dir();
     survivor(damaged.path());
     fs::remove_file(damaged.path().join("boot")).unwrap();
-    let said = refusal(recover(&options(damaged.path()), NEW));
-    assert!(said.contains("is damaged (boot: "), "{said}");
-    assert!(said.contains("restore a backup"), "{said}");
+    let reason = refusal(recover(&options(damaged.path()), NEW));
+    assert!(reason.contains("is damaged (boot: "), "{reason}");
+    assert!(reason.contains("restore a backup"), "{reason}");
 
     let empty = new_dir();
     run(async {
         let mut store = opened(empty.path());
         append(&mut store.log, vec![membership(0, 0, &[2, 3]), blank(1, 1)]).await;
     });
-    let said = refusal(recover(&options(empty.path()), NEW));
-    assert!(said.contains("no member of its cluster"), "{said}");
+    let reason = refusal(recover(&options(empty.path()), NEW));
+    assert!(reason.contains("no member of its cluster"), "{reason}");
 
     let fresh = new_dir();
-    let said = refusal(recover(&options(fresh.path()), NEW));
-    assert!(said.contains("never taken part"), "{said}");
+    let reason = refusal(recover(&options(fresh.path()), NEW));
+    assert!(reason.contains("never taken part"), "{reason}");
     for dir in [&running, &damaged, &empty, &fresh] {
         let owner = placement_raft_store::identity(dir.path()).unwrap();
         assert_eq!(owner, Some(identity(1)), "nothing was changed");

@@ -117,9 +117,9 @@ fn an_entry_that_cannot_be_skipped_is_refused() {
         );
     });
     let assert_refused = |index, term, words: &str| {
-        let said = refusal(dir.path(), index, term);
-        assert!(said.starts_with("nothing is skipped: "), "{said}");
-        assert!(said.contains(words), "{said}");
+        let reason = refusal(dir.path(), index, term);
+        assert!(reason.starts_with("nothing is skipped: "), "{reason}");
+        assert!(reason.contains(words), "{reason}");
     };
     assert_refused(3, 1, "has entry 3 already");
     assert_refused(9, 1, "has entry 9 already, it is at T1-N1.9");

@@ -341,7 +341,7 @@ fn a_snapshot_that_is_not_what_its_sender_said_is_refused() {
         let store = opened(dir.path());
         let file = send(&old.file, &store);
         let error = store.snapshots.verify(&new.meta, file).unwrap_err();
-        assert_says(&error, "something else than its sender said");
+        assert_says(&error, "something else than its sender announced");
     });
 }
 
@@ -368,7 +368,7 @@ fn a_snapshot_that_cannot_be_written_ends_nothing_and_is_written_later() {
         })
         .await;
         assert_eq!(store.health.failure(), None);
-        assert_eq!(store.metrics.read().snapshots_failed, 1);
+        assert_eq!(store.metrics.counters.snapshots_failed.get(), 1);
         store.drafts.write_down(&snapshot).await.unwrap();
         assert_eq!(files(&dir).len(), 1);
     });
@@ -410,7 +410,10 @@ fn a_node_that_finds_its_own_snapshot_damaged_writes_another() {
     let dir = new_dir();
     run(async {
         let mut store = opened(dir.path());
-        assert!(!store.drafts.mend().await.unwrap(), "there is none");
+        assert!(
+            !store.drafts.mend().await.unwrap(),
+            "nothing is to be mended"
+        );
         apply(&mut store.machine, history(40)).await;
         let built = build(&mut store).await;
         assert!(!store.drafts.mend().await.unwrap(), "it is good");
@@ -422,7 +425,7 @@ fn a_node_that_finds_its_own_snapshot_damaged_writes_another() {
         fs::write(built.file.path(), bytes).unwrap();
         assert!(store.drafts.mend().await.unwrap());
         assert_eq!(files(&dir), Vec::<PathBuf>::new());
-        assert_eq!(store.metrics.read().snapshots_damaged, 1);
+        assert_eq!(store.metrics.counters.snapshots_damaged.get(), 1);
         let again = build(&mut store).await;
         assert_eq!(fs::read(again.file.path()).unwrap(), good);
     });

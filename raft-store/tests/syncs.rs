@@ -384,8 +384,8 @@ fn what_is_called_durable_was_synced() {
         let why = String::from_utf8_lossy(&child.stderr);
         return skipped("watching for syncs", &why);
     }
-    let said = String::from_utf8_lossy(&child.stdout);
-    assert!(child.status.success(), "{said}");
+    let output = String::from_utf8_lossy(&child.stdout);
+    assert!(child.status.success(), "{output}");
     let steps = read_trace(&text, root.path());
     for (step, wanted) in WANTED {
         let missing = left_out(&steps[step], wanted);

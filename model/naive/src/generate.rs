@@ -358,7 +358,7 @@ fn join_command() -> impl Strategy<Value = Command> {
             name: String::new(),
             votes: true,
             stays,
-            though_heard: false,
+            though_reachable: false,
         });
         proptest::option::of(replaced)
     };

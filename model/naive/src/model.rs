@@ -1,4 +1,4 @@
-//! The rules of placement once more, as plainly as they can be said: maps keyed by names, every
+//! The rules of placement once more, as plainly as possible: maps keyed by names, every
 //! sum recounted, every command tried on a copy. Slow, and obvious.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,14 +14,10 @@ use placement_model::command::{
     RoutePartition, Stamped, UpdateProvider,
 };
 use placement_model::outcome::{Outcome, Provider, Refusal, Reply};
-use placement_model::query::aggregates::ProviderAggregates;
-use placement_model::query::allocations::{
-    Consumer, ConsumerHolding, ProviderAllocations, ProviderHolding,
-};
-use placement_model::query::inventories::ProviderInventories;
-use placement_model::query::resource_providers::{FilterError, ProviderFilter};
-use placement_model::query::traits::ProviderTraits;
-use placement_model::query::usages::{ProviderUsages, TypeUsage};
+use placement_model::query::UnknownName;
+use placement_model::query::allocations::{Consumer, ConsumerHolding, ProviderHolding};
+use placement_model::query::resource_providers::ProviderFilter;
+use placement_model::query::usages::TypeUsage;
 use placement_model::state::change::InventoryRow;
 use placement_model::types::{
     AggregateUuid, ConsumerTypeName, ConsumerUuid, Generation, Given, Inventory, PartitionId,
@@ -84,7 +80,7 @@ pub struct Naive {
     retired: BTreeSet<u64>,
     /// What all nodes understand.
     pub level: Level,
-    /// The default partition and those that were ever made beside it, by their ids.
+    /// The default partition and all others that were ever made, by their ids.
     partitions: Vec<NaivePartition>,
 }
 
@@ -231,7 +227,7 @@ impl Naive {
         Ok(Reply::Done)
     }
 
-    /// Whether a partition may be given these routes beside those that the others have.
+    /// Whether a partition may be given these routes, with those that the others have.
     fn check_routes(&self, name: &PartitionName, routes: &Routes) -> Result<(), Refusal> {
         let has_host = |routes: &Routes| routes.hosts().count() > 0;
         if name.is_default() && routes.iter().count() > routes.hosts().count() {
@@ -252,10 +248,7 @@ impl Naive {
         for route in routes.iter() {
             for other in self.partitions.iter().filter(|other| other.name != *name) {
                 if other.routes.iter().any(|one| one.meets(route)) {
-                    return Err(Refusal::RouteTaken {
-                        route: route.clone(),
-                        partition: other.name.clone(),
-                    });
+                    return Err(Refusal::RouteTaken(route.clone(), other.name.clone()));
                 }
             }
         }
@@ -311,10 +304,7 @@ impl Naive {
                 )?;
                 let resource_class = self.named_class(&create.resource_class)?;
                 refuse_if(self.has_inventory(&provider, &resource_class), || {
-                    Refusal::InventoryExists {
-                        provider,
-                        resource_class: resource_class.clone(),
-                    }
+                    Refusal::InventoryExists(provider, resource_class.clone())
                 })?;
                 self.write_inventory(at, &provider, &resource_class, inventory)
             }
@@ -330,10 +320,7 @@ impl Naive {
                 )?;
                 let resource_class = self.named_class(&update.resource_class)?;
                 refuse_if(!self.has_inventory(&provider, &resource_class), || {
-                    Refusal::InventoryNotFound {
-                        provider,
-                        resource_class: resource_class.clone(),
-                    }
+                    Refusal::InventoryNotFound(provider, resource_class.clone())
                 })?;
                 self.write_inventory(at, &provider, &resource_class, inventory)
             }
@@ -342,16 +329,10 @@ impl Naive {
                 self.known(&provider)?;
                 let resource_class = self.named_class(&delete.resource_class)?;
                 refuse_if(self.used(&provider, &resource_class) > 0, || {
-                    Refusal::InventoryInUse {
-                        provider,
-                        resource_classes: vec![resource_class.clone()],
-                    }
+                    Refusal::InventoryInUse(provider, vec![resource_class.clone()])
                 })?;
                 refuse_if(!self.has_inventory(&provider, &resource_class), || {
-                    Refusal::InventoryNotFound {
-                        provider,
-                        resource_class: resource_class.clone(),
-                    }
+                    Refusal::InventoryNotFound(provider, resource_class.clone())
                 })?;
                 self.provider_mut(&provider)
                     .inventories
@@ -715,9 +696,8 @@ impl Naive {
         let in_use = gone.iter().filter(|class| self.used(provider, class) > 0);
         let mut in_use: Vec<_> = in_use.cloned().collect();
         in_use.sort_by_key(|class| self.classes[class].order);
-        refuse_if(!in_use.is_empty(), || Refusal::InventoryInUse {
-            provider: *provider,
-            resource_classes: in_use,
+        refuse_if(!in_use.is_empty(), || {
+            Refusal::InventoryInUse(*provider, in_use)
         })?;
         for class in gone {
             self.provider_mut(provider).inventories.remove(&class);
@@ -943,26 +923,23 @@ impl Naive {
             let mut resource_classes: Vec<_> = classes.into_iter().collect();
             resource_classes.sort_by_key(|class| self.classes[class].order);
             let providers = providers.into_iter().collect();
-            return Err(Refusal::AllocationWithoutInventory {
+            return Err(Refusal::AllocationWithoutInventory(
                 resource_classes,
                 providers,
-            });
+            ));
         }
         for (index, (_, provider, class, amount)) in lines.iter().enumerate() {
             if *amount == 0 {
                 continue;
             }
             let Some(row) = self.providers[provider].inventories.get(class) else {
-                return Err(Refusal::AllocationWithoutInventory {
-                    resource_classes: vec![class.clone()],
-                    providers: vec![*provider],
-                });
+                let (classes, providers) = (vec![class.clone()], vec![*provider]);
+                return Err(Refusal::AllocationWithoutInventory(classes, providers));
             };
             let i = row.inventory;
             let (provider, resource_class) = (*provider, class.clone());
-            refuse_if(!permits(&i, *amount), || Refusal::AllocationConstraints {
-                provider,
-                resource_class: resource_class.clone(),
+            refuse_if(!permits(&i, *amount), || {
+                Refusal::AllocationConstraints(provider, resource_class.clone())
             })?;
             let so_far = lines[..=index]
                 .iter()
@@ -971,9 +948,8 @@ impl Naive {
             let used_before = before.used(&provider, class);
             let is_worse = used_before == 0 || sum > used_before;
             let is_full = sum as f64 > exact_capacity(&i) && is_worse;
-            refuse_if(is_full, || Refusal::AllocationCapacity {
-                provider,
-                resource_class,
+            refuse_if(is_full, || {
+                Refusal::AllocationCapacity(provider, resource_class)
             })?;
         }
         Ok(())
@@ -1046,47 +1022,45 @@ impl Naive {
     }
 
     /// `GET …/inventories`, in the order in which the classes were made.
-    pub fn inventories(&self, uuid: &ProviderUuid) -> Option<ProviderInventories> {
+    pub fn inventories(
+        &self,
+        uuid: &ProviderUuid,
+    ) -> Option<(Generation, Vec<(ResourceClassName, InventoryRow)>)> {
         let provider = self.providers.get(uuid)?;
-        Some(ProviderInventories {
-            generation: provider.generation,
-            inventories: self.in_order(
-                provider
-                    .inventories
-                    .iter()
-                    .map(|(name, row)| (name, row.clone())),
-            ),
-        })
+        let rows = provider.inventories.iter();
+        let rows = rows.map(|(name, row)| (name, row.clone()));
+        Some((provider.generation, self.in_order(rows)))
     }
 
     /// `GET …/usages`.
-    pub fn provider_usages(&self, uuid: &ProviderUuid) -> Option<ProviderUsages> {
+    pub fn provider_usages(
+        &self,
+        uuid: &ProviderUuid,
+    ) -> Option<(Generation, BTreeMap<ResourceClassName, u64>)> {
         let provider = self.providers.get(uuid)?;
         let usage = |class: &ResourceClassName| (class.clone(), self.used(uuid, class));
-        Some(ProviderUsages {
-            generation: provider.generation,
-            usages: provider.inventories.keys().map(usage).collect(),
-        })
+        let usages = provider.inventories.keys().map(usage);
+        Some((provider.generation, usages.collect()))
     }
 
     /// `GET …/traits`.
-    pub fn provider_traits(&self, uuid: &ProviderUuid) -> Option<ProviderTraits> {
+    pub fn provider_traits(
+        &self,
+        uuid: &ProviderUuid,
+    ) -> Option<(Generation, Vec<(TraitName, Timestamp)>)> {
         let provider = self.providers.get(uuid)?;
         let made = |name: &TraitName| (name.clone(), self.traits[name].made);
-        Some(ProviderTraits {
-            generation: provider.generation,
-            traits: provider.traits.iter().map(made).collect(),
-        })
+        let traits = provider.traits.iter().map(made);
+        Some((provider.generation, traits.collect()))
     }
 
     /// `GET …/aggregates`.
-    pub fn provider_aggregates(&self, uuid: &ProviderUuid) -> Option<ProviderAggregates> {
+    pub fn provider_aggregates(
+        &self,
+        uuid: &ProviderUuid,
+    ) -> Option<(Generation, BTreeSet<AggregateUuid>)> {
         let provider = self.providers.get(uuid)?;
-        let aggregates = provider.aggregates.clone();
-        Some(ProviderAggregates {
-            generation: provider.generation,
-            aggregates,
-        })
+        Some((provider.generation, provider.aggregates.clone()))
     }
 
     fn held(
@@ -1102,7 +1076,10 @@ impl Naive {
     }
 
     /// `GET …/allocations`.
-    pub fn provider_allocations(&self, uuid: &ProviderUuid) -> Option<ProviderAllocations> {
+    pub fn provider_holdings(
+        &self,
+        uuid: &ProviderUuid,
+    ) -> Option<(Generation, Vec<ProviderHolding>)> {
         let generation = self.providers.get(uuid)?.generation;
         let holding = |(name, consumer): (&ConsumerUuid, &NaiveConsumer)| ProviderHolding {
             consumer: name.clone(),
@@ -1110,14 +1087,9 @@ impl Naive {
             resources: self.held(name, uuid),
             modified: consumer.updated,
         };
-        let consumers = self.consumers.iter().map(holding);
-        let consumers = consumers
-            .filter(|holding| !holding.resources.is_empty())
-            .collect();
-        Some(ProviderAllocations {
-            generation,
-            consumers,
-        })
+        let holdings = self.consumers.iter().map(holding);
+        let holdings = holdings.filter(|holding| !holding.resources.is_empty());
+        Some((generation, holdings.collect()))
     }
 
     /// `GET /allocations/{consumer}`.
@@ -1231,7 +1203,7 @@ impl Naive {
     }
 
     /// `GET /resource_providers`, upstream's way: one filter after the other, and an end as soon as one lets no provider through.
-    pub fn providers(&self, filter: &ProviderFilter) -> Result<Vec<Provider>, FilterError> {
+    pub fn providers(&self, filter: &ProviderFilter) -> Result<Vec<Provider>, UnknownName> {
         let mut left: Vec<_> = self.providers.iter().collect();
         left.sort_by_key(|(_, provider)| provider.order);
         if let Some(name) = filter.name.as_ref().filter(|name| !name.is_empty()) {
@@ -1246,13 +1218,13 @@ impl Naive {
             };
             left.retain(|(other, _)| self.root(other) == self.root(&uuid));
         }
-        let unknown = |names: &BTreeSet<Given<TraitName>>| -> Result<(), FilterError> {
+        let unknown = |names: &BTreeSet<Given<TraitName>>| -> Result<(), UnknownName> {
             let unknown = names.iter().filter(|name| !self.has_trait(name));
             let unknown: Vec<_> = unknown.cloned().collect();
             if unknown.is_empty() {
                 Ok(())
             } else {
-                Err(FilterError::UnknownTraits(unknown))
+                Err(UnknownName::Traits(unknown))
             }
         };
         for any in &filter.required {
@@ -1291,7 +1263,7 @@ impl Naive {
         });
         for (class, amount) in &filter.resources {
             let Ok(class) = &self.named_class(class) else {
-                return Err(FilterError::UnknownResourceClass(class.clone()));
+                return Err(UnknownName::ResourceClass(class.clone()));
             };
             left.retain(|(uuid, provider)| {
                 let row = provider.inventories.get(class);

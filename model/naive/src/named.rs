@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use placement_model::State;
-use placement_model::query::candidates::{
-    Amount, Candidate, CandidateError, CandidateRequest, Search, Summaries,
-};
+use placement_model::query::UnknownName;
+use placement_model::query::candidates::{Amount, Candidate, CandidateRequest, Search, Summaries};
 use placement_model::state::tree::{Node, Tree};
 use placement_model::types::{Capacity, ProviderUuid, ResourceClassName, TraitName};
 
@@ -80,8 +79,8 @@ impl Iterator for Answers<'_, '_> {
 pub fn answers(
     state: &State,
     request: &CandidateRequest,
-) -> Result<Vec<AllocationRequest>, CandidateError> {
-    let mut search = state.candidates(request)?;
+) -> Result<Vec<AllocationRequest>, UnknownName> {
+    let mut search = state.candidates(request, None)?;
     Ok(Answers(&mut search).collect())
 }
 
@@ -89,8 +88,8 @@ pub fn answers(
 ///
 /// # Errors
 /// A request that names what does not exist.
-pub fn candidates(state: &State, request: &CandidateRequest) -> Result<Candidates, CandidateError> {
-    let mut search = state.candidates(request)?;
+pub fn candidates(state: &State, request: &CandidateRequest) -> Result<Candidates, UnknownName> {
+    let mut search = state.candidates(request, None)?;
     let outline = search.outline();
     let mut summaries = Summaries::new(request);
     let mut allocation_requests = Vec::new();

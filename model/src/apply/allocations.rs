@@ -4,7 +4,7 @@ use super::{Decide, Decision, claims, consumers};
 use crate::command::{DeleteAllocations, ReplaceAllocations};
 use crate::outcome::{Refusal, Reply};
 use crate::state::State;
-use crate::state::change::{Change, Changes};
+use crate::state::change::{Change, Changes, RowKey};
 use crate::types::Timestamp;
 
 /// `PUT /allocations/{consumer}` and `POST /allocations`: replaces what consumers hold, all or nothing.
@@ -22,9 +22,10 @@ impl Decide for DeleteAllocations {
     fn decide(&self, state: &State, _at: Timestamp) -> Decision {
         let consumer = self.consumer.clone();
         match state.consumers.row(&consumer) {
-            Some(row) if !row.allocations.is_empty() => {
-                Ok((Reply::Done, vec![Change::DeleteConsumer(consumer)]))
-            }
+            Some(row) if !row.allocations.is_empty() => Ok((
+                Reply::Done,
+                vec![Change::Delete(RowKey::Consumer(consumer))],
+            )),
             _ => Err(Refusal::ConsumerHasNoAllocations(consumer).into()),
         }
     }

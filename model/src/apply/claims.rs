@@ -7,7 +7,7 @@ use super::ensure;
 use super::providers::Found;
 use crate::outcome::Refusal;
 use crate::state::State;
-use crate::state::change::{Change, Changes, ProviderId, ResourceClassId};
+use crate::state::change::{Change, Changes, ProviderId, ResourceClassId, RowKey};
 use crate::types::Timestamp;
 
 /// Providers that clients name were looked up first, and those of which something is held stay.
@@ -62,9 +62,9 @@ fn check_inventories(
     });
     let without: BTreeSet<_> = without.map(|node| node.uuid).collect();
     let name = |id: &ResourceClassId| state.resource_class_name(*id).clone();
-    ensure(without.is_empty(), || Refusal::AllocationWithoutInventory {
-        resource_classes: classes.iter().map(name).collect(),
-        providers: without.into_iter().collect(),
+    ensure(without.is_empty(), || {
+        let (classes, without) = (classes.iter().map(name), without.into_iter());
+        Refusal::AllocationWithoutInventory(classes.collect(), without.collect())
     })
 }
 
@@ -93,9 +93,8 @@ fn check_amounts(state: &State, claims: &[Claim], freed: &Units) -> Result<(), R
         let provider = node.uuid;
         let resource_class = || state.resource_class_name(claim.class).clone();
         let stock = node.stock(claim.class);
-        let stock = stock.ok_or_else(|| Refusal::AllocationWithoutInventory {
-            resource_classes: vec![resource_class()],
-            providers: vec![provider],
+        let stock = stock.ok_or_else(|| {
+            Refusal::AllocationWithoutInventory(vec![resource_class()], vec![provider])
         })?;
         let key = (claim.provider, claim.class);
         let freed = freed.get(&key).copied().unwrap_or(0);
@@ -106,16 +105,12 @@ fn check_amounts(state: &State, claims: &[Claim], freed: &Units) -> Result<(), R
         *asked = u64::saturating_add(*asked, claim.amount);
         let sum = rest.saturating_add(*asked);
         let within_units = stock.inventory.permits_amount(claim.amount);
-        ensure(within_units, || Refusal::AllocationConstraints {
-            provider,
-            resource_class: resource_class(),
+        ensure(within_units, || {
+            Refusal::AllocationConstraints(provider, resource_class())
         })?;
         let within_capacity = sum as f64 <= stock.inventory.capacity_exact();
         ensure(within_capacity || sum <= stock.used, || {
-            Refusal::AllocationCapacity {
-                provider,
-                resource_class: resource_class(),
-            }
+            Refusal::AllocationCapacity(provider, resource_class())
         })?;
     }
     Ok(())
@@ -136,7 +131,7 @@ fn put_consumers(state: &State, at: Timestamp, request: &Request<'_>, changes: &
             row.allocations = held.map(Claim::held).collect();
             if row.allocations.is_empty() {
                 if old.is_some() {
-                    changes.push(Change::DeleteConsumer(name.clone()));
+                    changes.push(Change::Delete(RowKey::Consumer(name.clone())));
                 }
                 continue;
             }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Refused, ensure, inventories};
+use super::{Refused, ensure, names};
 use crate::command::{ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate};
 use crate::outcome::Refusal;
 use crate::state::State;
@@ -108,7 +108,7 @@ impl Request<'_> {
             let place =
                 place.ok_or_else(|| Refusal::AllocationProviderNotFound(asked.provider.clone()))?;
             for (name, amount) in &asked.resources {
-                match inventories::class_id(state, name) {
+                match names::class_id(state, name) {
                     Ok(class) => self.claims.push(Claim {
                         consumer: index,
                         provider: state.node(place).id,

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::providers::Found;
-use super::{Decide, Decision, ensure, providers};
+use super::{Decide, Decision, ensure, names, providers};
 use crate::command::{
     CapacityRule, CreateInventory, DeleteInventories, DeleteInventory, ReplaceInventories,
     UpdateInventory,
 };
 use crate::outcome::Refusal;
 use crate::state::State;
-use crate::state::change::{Change, Changes, InventoryRow, ResourceClassId};
+use crate::state::change::{Change, Changes, InventoryRow, ResourceClassId, RowKey};
 use crate::types::{Capacity, Given, Inventory, ResourceClassName, Timestamp};
 
 /// Inventories with their classes looked up.
@@ -36,16 +36,6 @@ pub(super) fn check_capacity<'a>(
     Ok(())
 }
 
-/// The id of a class, refused if there is none.
-pub(super) fn class_id(
-    state: &State,
-    name: &Given<ResourceClassName>,
-) -> Result<ResourceClassId, Refusal> {
-    state
-        .class_given(name)
-        .ok_or_else(|| Refusal::ResourceClassNotFound(name.clone()))
-}
-
 /// Looks the classes up.
 pub(super) fn stocks(
     state: &State,
@@ -53,7 +43,7 @@ pub(super) fn stocks(
 ) -> Result<Stocks, Refusal> {
     inventories
         .iter()
-        .map(|(name, inventory)| Ok((class_id(state, name)?, *inventory)))
+        .map(|(name, inventory)| Ok((names::class_id(state, name)?, *inventory)))
         .collect()
 }
 
@@ -70,7 +60,6 @@ pub(super) fn put(found: &Found<'_>, stocks: &Stocks, at: Timestamp, changes: &m
 
 /// Makes these the only inventories of a provider and raises its generation.
 pub(super) fn replace(
-    state: &State,
     found: &Found<'_>,
     stocks: &Stocks,
     at: Timestamp,
@@ -79,14 +68,11 @@ pub(super) fn replace(
     let old = found.node.inventories.iter();
     let gone = || old.clone().filter(|old| !stocks.contains_key(&old.class));
     let in_use = gone().filter(|old| old.used > 0);
-    let in_use: Vec<_> = in_use
-        .map(|old| state.resource_class_name(old.class).clone())
-        .collect();
-    ensure(in_use.is_empty(), || Refusal::InventoryInUse {
-        provider: found.node.uuid,
-        resource_classes: in_use,
+    let in_use: Vec<_> = in_use.map(|old| found.class_name(old.class)).collect();
+    ensure(in_use.is_empty(), || {
+        Refusal::InventoryInUse(found.node.uuid, in_use)
     })?;
-    changes.extend(gone().map(|old| Change::DeleteInventory(found.node.id, old.class)));
+    changes.extend(gone().map(|old| Change::Delete(RowKey::Inventory(found.node.id, old.class))));
     put(found, stocks, at, changes);
     changes.push(found.bump(at));
     Ok(())
@@ -105,11 +91,10 @@ fn put_one(
 }
 
 /// Refuses if a provider has no inventory of a class.
-fn check_found(state: &State, found: &Found<'_>, class: ResourceClassId) -> Result<(), Refusal> {
+fn check_found(found: &Found<'_>, class: ResourceClassId) -> Result<(), Refusal> {
     let stock = found.node.stock(class);
-    ensure(stock.is_some(), || Refusal::InventoryNotFound {
-        provider: found.node.uuid,
-        resource_class: state.resource_class_name(class).clone(),
+    ensure(stock.is_some(), || {
+        Refusal::InventoryNotFound(found.node.uuid, found.class_name(class))
     })
 }
 
@@ -119,11 +104,10 @@ impl Decide for CreateInventory {
         let found = providers::find(state, &self.provider)?;
         let inventory = [(&self.resource_class, &self.inventory)];
         check_capacity(&found, inventory, self.capacity_rule)?;
-        let class = class_id(state, &self.resource_class)?;
+        let class = names::class_id(state, &self.resource_class)?;
         let is_new = found.node.stock(class).is_none();
-        ensure(is_new, || Refusal::InventoryExists {
-            provider: self.provider,
-            resource_class: state.resource_class_name(class).clone(),
+        ensure(is_new, || {
+            Refusal::InventoryExists(self.provider, found.class_name(class))
         })?;
         put_one(&found, class, self.inventory, at)
     }
@@ -136,8 +120,8 @@ impl Decide for UpdateInventory {
         found.check_generation(self.generation)?;
         let inventory = [(&self.resource_class, &self.inventory)];
         check_capacity(&found, inventory, self.capacity_rule)?;
-        let class = class_id(state, &self.resource_class)?;
-        check_found(state, &found, class)?;
+        let class = names::class_id(state, &self.resource_class)?;
+        check_found(&found, class)?;
         put_one(&found, class, self.inventory, at)
     }
 }
@@ -146,14 +130,16 @@ impl Decide for UpdateInventory {
 impl Decide for DeleteInventory {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let found = providers::find(state, &self.provider)?;
-        let class = class_id(state, &self.resource_class)?;
-        check_found(state, &found, class)?;
+        let class = names::class_id(state, &self.resource_class)?;
+        check_found(&found, class)?;
         let in_use = found.node.stock(class).is_some_and(|stock| stock.used > 0);
-        ensure(!in_use, || Refusal::InventoryInUse {
-            provider: self.provider,
-            resource_classes: vec![state.resource_class_name(class).clone()],
+        ensure(!in_use, || {
+            Refusal::InventoryInUse(self.provider, vec![found.class_name(class)])
         })?;
-        found.bumped(at, vec![Change::DeleteInventory(found.node.id, class)])
+        found.bumped(
+            at,
+            vec![Change::Delete(RowKey::Inventory(found.node.id, class))],
+        )
     }
 }
 
@@ -162,7 +148,7 @@ impl Decide for DeleteInventories {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let found = providers::find(state, &self.provider)?;
         let mut changes = Changes::new();
-        replace(state, &found, &Stocks::new(), at, &mut changes)?;
+        replace(&found, &Stocks::new(), at, &mut changes)?;
         Ok((found.written(at), changes))
     }
 }
@@ -175,7 +161,7 @@ impl Decide for ReplaceInventories {
         check_capacity(&found, &self.inventories, self.capacity_rule)?;
         let stocks = stocks(state, &self.inventories)?;
         let mut changes = Changes::new();
-        replace(state, &found, &stocks, at, &mut changes)?;
+        replace(&found, &stocks, at, &mut changes)?;
         Ok((found.written(at), changes))
     }
 }

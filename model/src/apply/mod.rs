@@ -1,7 +1,7 @@
 //! Commands, a file per noun: each is a struct that decides for itself (`Decide`), as a pure function.
 //!
 //! Each looks at the state in the order in which upstream does, as of several reasons to refuse
-//! the client hears of the first.
+//! the client gets the first.
 
 mod allocations;
 mod claims;
@@ -35,7 +35,7 @@ pub fn apply(state: &State, stamped: &Stamped) -> (Outcome, Changes) {
         return (outcome, Changes::new());
     }
     let (outcome, mut changes) = decide(state, stamped.at, &stamped.command);
-    remember(state, stamped, &outcome, &mut changes);
+    remember::remember(state, stamped, &outcome, &mut changes);
     (outcome, changes)
 }
 
@@ -45,20 +45,6 @@ fn answered(state: &State, stamped: &Stamped) -> Option<Outcome> {
         Seen::Before(outcome) => Some(outcome.as_ref().clone()),
         Seen::LongAgo => Some(Outcome::AnsweredBefore),
         Seen::Never => None,
-    }
-}
-
-/// Adds the rows by which a retry of the command is recognised.
-fn remember(state: &State, stamped: &Stamped, outcome: &Outcome, changes: &mut Changes) {
-    if let Some(id) = &stamped.write_id {
-        let retired = match &stamped.command {
-            Command::RetireNode(retired) => Some(retired.node),
-            _ => None,
-        };
-        // Nothing is remembered under the number of a node that goes.
-        if retired != Some(id.origin) {
-            remember::remember(state, id, outcome, changes);
-        }
     }
 }
 

@@ -73,14 +73,13 @@ pub(super) fn reply(created: bool, modified: Timestamp) -> Reply {
     Reply::Named { created, modified }
 }
 
-/// The id of a class that is to be written to, refused if there is none.
+/// The id of a class. An unknown one is refused.
 pub(super) fn class_id(
     state: &State,
-    name: &ResourceClassName,
+    name: &Given<ResourceClassName>,
 ) -> Result<ResourceClassId, Refusal> {
-    state
-        .resource_class_id(name)
-        .ok_or_else(|| Refusal::ResourceClassNotFound(Given::Valid(name.clone())))
+    let id = state.class_given(name);
+    id.ok_or_else(|| Refusal::ResourceClassNotFound(name.clone()))
 }
 
 /// Makes what is missing, and removes nothing: an older binary's shorter list takes nothing away.

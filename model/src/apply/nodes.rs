@@ -6,7 +6,7 @@ use crate::command::{
 };
 use crate::outcome::Reply;
 use crate::state::State;
-use crate::state::change::{Change, Changes, JoinRow, SessionRow};
+use crate::state::change::{Change, Changes, JoinRow, RowKey, SessionRow};
 use crate::types::Timestamp;
 
 /// From here on, whatever the log holds under the node's number is a late duplicate. The outcomes
@@ -16,7 +16,7 @@ impl Decide for RetireNode {
         let mut changes: Changes = state
             .sessions
             .sequences(self.node)
-            .map(|sequence| Change::DeleteOutcome(self.node, sequence))
+            .map(|sequence| Change::Delete(RowKey::Outcome(self.node, sequence)))
             .collect();
         if state.session(self.node) != Some(&SessionRow::RETIRED) {
             changes.push(Change::PutSession(self.node, SessionRow::RETIRED));
@@ -36,16 +36,16 @@ impl Decide for IssueJoinToken {
         let (mut over, mut left) = (Changes::new(), 0);
         for (node, row) in state.joins() {
             match row.is_over(at) {
-                true => over.push(Change::DeleteJoin(node)),
+                true => over.push(Change::Delete(RowKey::Join(node))),
                 false => left += 1,
             }
         }
         let last = state.last_node().max(self.above);
         let Some(node) = last.checked_add(1).filter(|_| left < WAITING_MAX) else {
-            return Ok((Reply::Done, Changes::new()));
+            return done(None);
         };
         if state.joins().any(|(_, row)| is_known(row)) {
-            return Ok((Reply::Done, Changes::new()));
+            return done(None);
         }
         let micros = i64::try_from(self.seconds.saturating_mul(1_000_000)).unwrap_or(i64::MAX);
         let row = JoinRow {
@@ -60,37 +60,35 @@ impl Decide for IssueJoinToken {
     }
 }
 
-/// As if its time were up, and its number is not kept for anybody. A token that somebody has come with is spent, and nothing is taken back.
+/// Expires it, and its number is not kept for any node. A token that a node has used is spent, and nothing is revoked.
 impl Decide for RevokeJoinToken {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
-        let mut changes = Changes::new();
-        if let Some(row) = state.join(self.node).filter(|row| row.nonce.is_none()) {
-            let until = Timestamp(at.0.saturating_sub(1)).min(row.until);
-            let mut row = row.clone();
-            (row.token, row.until) = (String::new(), until);
-            changes.push(Change::PutJoin(self.node, row));
-        }
-        Ok((Reply::Done, changes))
+        let unused = state.join(self.node).filter(|row| row.nonce.is_none());
+        done(unused.map(|row| {
+            let row = JoinRow {
+                token: String::new(),
+                until: Timestamp(at.0.saturating_sub(1)).min(row.until),
+                ..row.clone()
+            };
+            Change::PutJoin(self.node, row)
+        }))
     }
 }
 
 /// Once: a later node with the same token has another nonce, and finds that of the first.
 impl Decide for RedeemJoinToken {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
-        let mut changes = Changes::new();
-        let row = state.join(self.node);
         let good = |row: &&JoinRow| {
             row.nonce.is_none()
                 && !row.is_too_late(at)
                 && !row.token.is_empty()
                 && row.token == self.token
         };
-        if let Some(row) = row.filter(good) {
-            let mut row = row.clone();
-            row.nonce = Some(self.nonce.clone());
-            changes.push(Change::PutJoin(self.node, row));
-        }
-        Ok((Reply::Done, changes))
+        done(state.join(self.node).filter(good).map(|row| {
+            let nonce = Some(self.nonce.clone());
+            let row = row.clone();
+            Change::PutJoin(self.node, JoinRow { nonce, ..row })
+        }))
     }
 }
 
@@ -98,32 +96,35 @@ impl Decide for RedeemJoinToken {
 impl Decide for SetReplacement {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let known = state.join(self.by);
-        let row = match (&self.replaces, known) {
-            (None, Some(row)) if row.replaces.is_some() => JoinRow {
-                replaces: None,
-                // A node that has not joined by now takes no place any more.
-                nonce: row.nonce.clone().or(Some(String::new())),
-                ..row.clone()
-            },
-            (Some(replaced), known)
-                if known.is_none_or(|row| {
+        let row = match &self.replaces {
+            None => {
+                let under_way = known.filter(|row| row.replaces.is_some());
+                under_way.map(|row| JoinRow {
+                    replaces: None,
+                    // A node that has not joined by now takes no place any more.
+                    nonce: row.nonce.clone().or(Some(String::new())),
+                    ..row.clone()
+                })
+            }
+            Some(replaced) => {
+                let is_free = known.is_none_or(|row| {
                     row.replaces.is_none() && row.nonce.is_some() || row.is_over(at)
-                }) && !state.joins().any(|(_, row)| {
+                });
+                let mut others = state.joins().filter(|(_, row)| !row.is_over(at));
+                let is_taken = others.any(|(_, row)| {
                     let other = row.replaces.as_ref();
-                    other.is_some_and(|other| other.node == replaced.node) && !row.is_over(at)
-                }) =>
-            {
-                JoinRow {
+                    other.is_some_and(|other| other.node == replaced.node)
+                });
+                (is_free && !is_taken).then(|| JoinRow {
                     token: String::new(),
                     until: at,
                     nonce: Some(String::new()),
                     replaces: Some(replaced.clone()),
                     expires_at: at,
-                }
+                })
             }
-            _ => return Ok((Reply::Done, Changes::new())),
         };
-        Ok((Reply::Done, vec![Change::PutJoin(self.by, row)]))
+        done(row.map(|row| Change::PutJoin(self.by, row)))
     }
 }
 
@@ -131,10 +132,12 @@ impl Decide for SetReplacement {
 /// before changes nothing.
 impl Decide for RaiseLevel {
     fn decide(&self, state: &State, _at: Timestamp) -> Decision {
-        let mut changes = Changes::new();
-        if self.to > state.level() {
-            changes.push(Change::PutLevel(self.to));
-        }
-        Ok((Reply::Done, changes))
+        let rises = self.to > state.level();
+        done(rises.then_some(Change::PutLevel(self.to)))
     }
+}
+
+/// What is not possible changes nothing, and is no refusal.
+fn done(change: Option<Change>) -> Decision {
+    Ok((Reply::Done, change.into_iter().collect()))
 }

@@ -3,7 +3,8 @@
 //! Most are for one, and are decided on its state alone. The default partition has the rows of the whole
 //! cluster: what was answered, and which partitions there are.
 
-use super::{Decide, Decision, Outcome, answered, decide, ensure, names, remember};
+use super::remember::remember;
+use super::{Decide, Decision, Outcome, answered, decide, ensure, names};
 use crate::cluster::{Cluster, ClusterChanges};
 use crate::command::{Command, CreatePartition, DeletePartition, RoutePartition, Stamped};
 use crate::outcome::{Refusal, Reply};
@@ -112,7 +113,7 @@ fn beginning(default: &State, at: Timestamp) -> Changes {
     changes
 }
 
-/// Most partitions beside the default one. Each has the standard names, and is a part of each digest.
+/// Most partitions besides the default one. Each has the standard names, and is a part of each digest.
 const PARTITIONS_MAX: usize = 256;
 
 /// The row of the partition. What it begins with is decided above, by [`Cluster::apply`].
@@ -217,10 +218,7 @@ fn may_be_routed(state: &State, name: &PartitionName, routes: &Routes) -> Result
     for route in routes.iter() {
         let meets = |row: &&PartitionRow| row.routing.routes.iter().any(|one| one.meets(route));
         if let Some(row) = others().find(meets) {
-            return Err(Refusal::RouteTaken {
-                route: route.clone(),
-                partition: row.name.clone(),
-            });
+            return Err(Refusal::RouteTaken(route.clone(), row.name.clone()));
         }
     }
     Ok(())

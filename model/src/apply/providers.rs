@@ -7,10 +7,10 @@ use crate::command::{
     CreateProvider, DeleteProvider, ParentUpdate, ReplaceProviderAggregates, UpdateProvider,
 };
 use crate::outcome::{Provider, Refusal, Reply};
-use crate::state::change::{Change, Changes, ProviderId, ProviderRow};
+use crate::state::change::{Change, Changes, ProviderId, ProviderRow, ResourceClassId, RowKey};
 use crate::state::tree::{Node, Tree, TreeNumber};
 use crate::state::{NodePlace, State};
-use crate::types::{Generation, Given, ProviderUuid, Timestamp};
+use crate::types::{Generation, Given, ProviderUuid, ResourceClassName, Timestamp};
 
 /// A provider that is to be written to, as the state has it.
 #[derive(Clone, Copy)]
@@ -44,6 +44,11 @@ impl<'a> Found<'a> {
             given,
             actual,
         })
+    }
+
+    /// The name of a class that a row of the state refers to.
+    pub(super) fn class_name(&self, class: ResourceClassId) -> ResourceClassName {
+        self.state.resource_class_name(class).clone()
     }
 
     fn tree(&self) -> &'a Tree {
@@ -213,7 +218,7 @@ impl Decide for DeleteProvider {
         let id = found.node.id;
         let inventories = found.node.inventories.iter();
         let mut changes: Changes = inventories
-            .map(|stock| Change::DeleteInventory(id, stock.class))
+            .map(|stock| Change::Delete(RowKey::Inventory(id, stock.class)))
             .collect();
         if !found.node.traits.is_empty() {
             changes.push(Change::PutProviderTraits(id, BTreeSet::new()));
@@ -221,7 +226,7 @@ impl Decide for DeleteProvider {
         if !found.node.aggregates.is_empty() {
             changes.push(Change::PutProviderAggregates(id, BTreeSet::new()));
         }
-        changes.push(Change::DeleteProvider(id));
+        changes.push(Change::Delete(RowKey::Provider(id)));
         Ok((Reply::Done, changes))
     }
 }

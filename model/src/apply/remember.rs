@@ -1,17 +1,22 @@
 //! Remembering an outcome, so that a retry of the same request gets it again.
 
-use crate::command::WriteId;
+use crate::command::{Command, Stamped};
 use crate::outcome::Outcome;
 use crate::state::State;
-use crate::state::change::{Change, Changes, SessionRow};
+use crate::state::change::{Change, Changes, RowKey, SessionRow};
 
 /// At most this many outcomes are kept per node, whatever it says it still waits for. Beyond, the
 /// oldest is given up: a retry of it is recognised still, and gets [`Outcome::AnsweredBefore`].
 /// The figure is part of what every node computes alike; another one needs a new command.
 pub(super) const OUTCOMES_MAX: usize = 16_384;
 
-/// Adds the rows that keep `outcome` under `id`, and drops those that are not needed any more.
-pub(super) fn remember(state: &State, id: &WriteId, outcome: &Outcome, changes: &mut Changes) {
+/// Adds the rows by which a retry of the command is recognised, and drops those that are not needed any more.
+pub(super) fn remember(state: &State, stamped: &Stamped, outcome: &Outcome, changes: &mut Changes) {
+    let Some(id) = &stamped.write_id else { return };
+    // Nothing is remembered under the number of a node that goes.
+    if matches!(&stamped.command, Command::RetireNode(retired) if retired.node == id.origin) {
+        return;
+    }
     let sessions = &state.sessions;
     let old = sessions.row(id.origin);
     let answered_below = match old {
@@ -32,7 +37,7 @@ pub(super) fn remember(state: &State, id: &WriteId, outcome: &Outcome, changes: 
         if !new_boot {
             row.answered_below = row.answered_below.max(sequence.saturating_add(1));
         }
-        changes.push(Change::DeleteOutcome(id.origin, sequence));
+        changes.push(Change::Delete(RowKey::Outcome(id.origin, sequence)));
         kept -= 1;
     }
     if old != Some(&row) {

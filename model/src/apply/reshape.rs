@@ -12,7 +12,7 @@ use crate::types::Timestamp;
 /// Moves inventories and allocations in one step.
 ///
 /// Inside it goes as upstream goes, and each of its steps raises generations: first every
-/// provider has its new inventories beside the old ones, then the allocations move, then the old
+/// provider has its new inventories next to the old ones, then the allocations move, then the old
 /// inventories go. What an inventory reserves is not checked.
 impl Decide for Reshape {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
@@ -39,7 +39,7 @@ impl Decide for Reshape {
         draft.step(|state, changes| claims::claim(state, at, &request, changes))?;
         for (id, stocks) in &final_stocks {
             draft.step(|state, changes| {
-                inventories::replace(state, &found(state, *id), stocks, at, changes)
+                inventories::replace(&found(state, *id), stocks, at, changes)
             })?;
         }
         Ok((Reply::Done, draft.changes))

@@ -6,8 +6,8 @@ use crate::command::{
 };
 use crate::outcome::{Refusal, Reply};
 use crate::state::State;
-use crate::state::change::{Change, NameRow};
-use crate::types::{ResourceClassName, Timestamp};
+use crate::state::change::{Change, NameRow, RowKey};
+use crate::types::{Given, ResourceClassName, Timestamp};
 
 fn ensure_custom(name: &ResourceClassName) -> Result<(), Refusal> {
     ensure(name.is_custom(), || {
@@ -40,7 +40,7 @@ impl Decide for EnsureResourceClass {
 impl Decide for RenameResourceClass {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let Self { name, new_name } = self;
-        let id = names::class_id(state, name)?;
+        let id = names::class_id(state, &Given::Valid(name.clone()))?;
         ensure_custom(name)?;
         let other = state.resource_class_id(new_name);
         let is_free = other.is_none_or(|other| other == id);
@@ -61,12 +61,12 @@ impl Decide for RenameResourceClass {
 impl Decide for DeleteResourceClass {
     fn decide(&self, state: &State, _at: Timestamp) -> Decision {
         let name = &self.name;
-        let id = names::class_id(state, name)?;
+        let id = names::class_id(state, &Given::Valid(name.clone()))?;
         ensure(name.is_custom(), || {
             Refusal::ResourceClassStandardDelete(name.clone())
         })?;
         let is_free = state.resource_classes.uses(id.0) == 0;
         ensure(is_free, || Refusal::ResourceClassInUse(name.clone()))?;
-        Ok((Reply::Done, vec![Change::DeleteResourceClass(id)]))
+        Ok((Reply::Done, vec![Change::Delete(RowKey::ResourceClass(id))]))
     }
 }

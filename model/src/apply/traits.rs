@@ -7,7 +7,7 @@ use super::{Decide, Decision, ensure, names, providers};
 use crate::command::{DeleteProviderTraits, DeleteTrait, EnsureTrait, ReplaceProviderTraits};
 use crate::outcome::{Refusal, Reply};
 use crate::state::State;
-use crate::state::change::{Change, Changes, TraitId};
+use crate::state::change::{Change, Changes, RowKey, TraitId};
 use crate::types::{Given, Timestamp, TraitName};
 
 /// Replaces the traits of a provider. The generation rises only if the set changes.
@@ -63,6 +63,6 @@ impl Decide for DeleteTrait {
         ensure_custom(name)?;
         let is_free = state.traits.uses(id.0) == 0;
         ensure(is_free, || Refusal::TraitInUse(name.clone()))?;
-        Ok((Reply::Done, vec![Change::DeleteTrait(id)]))
+        Ok((Reply::Done, vec![Change::Delete(RowKey::Trait(id))]))
     }
 }

@@ -35,15 +35,6 @@ pub struct ConsumerHolding {
     pub resources: Vec<(ResourceClassName, u64)>,
 }
 
-/// All that is held of one provider.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProviderAllocations {
-    /// The provider's generation.
-    pub generation: Generation,
-    /// Per consumer, sorted by its UUID.
-    pub consumers: Vec<ProviderHolding>,
-}
-
 /// What one consumer holds of the provider asked about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderHolding {
@@ -77,15 +68,6 @@ impl State {
             consumer_type: row.consumer_type.clone(),
             allocations: row.allocations.by_provider().map(holding).collect(),
             modified: row.updated_at,
-        })
-    }
-
-    /// All that is held of a provider, or `None` if there is no such provider.
-    pub fn provider_allocations(&self, provider: &ProviderUuid) -> Option<ProviderAllocations> {
-        let (generation, consumers) = self.provider_holdings(provider)?;
-        Some(ProviderAllocations {
-            generation,
-            consumers: consumers.collect(),
         })
     }
 

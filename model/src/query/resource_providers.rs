@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::UnknownName;
 use super::tree_filter::{TreeFilter, with_any_member, with_any_members, with_any_traits};
 use crate::outcome::Provider;
 use crate::state::change::{ResourceClassId, TraitId};
@@ -31,19 +32,6 @@ pub struct ProviderFilter {
     pub forbidden: BTreeSet<Given<TraitName>>,
     /// Room for each of these amounts, min_unit, max_unit and step_size included.
     pub resources: BTreeMap<Given<ResourceClassName>, u64>,
-}
-
-/// A filter that names what does not exist, and that is looked at: as upstream evaluates filters
-/// one after the other (`in_tree`, required traits, forbidden traits, `member_of`, resources) and
-/// stops at the first that no provider passes, an unknown name behind that is not found out.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum FilterError {
-    /// No such resource class.
-    #[error("no such resource class {0}")]
-    UnknownResourceClass(Given<ResourceClassName>),
-    /// No such traits.
-    #[error("no such traits {0:?}")]
-    UnknownTraits(Vec<Given<TraitName>>),
 }
 
 impl State {
@@ -76,24 +64,18 @@ impl State {
         }
     }
 
-    /// All providers that pass the filter, in the order of their creation.
+    /// All providers that pass the filter, in the order of their creation; `None` if more than `looks_max` providers
+    /// have to be looked at.
     ///
     /// # Errors
-    /// A filter that names an unknown resource class or trait.
-    pub fn providers(&self, filter: &ProviderFilter) -> Result<Vec<Provider>, FilterError> {
-        let found = self.providers_within(filter, usize::MAX)?;
-        Ok(found.unwrap_or_default())
-    }
-
-    /// The same, or `None` if it takes a look at more providers than so many.
-    ///
-    /// # Errors
-    /// As [`State::providers`], if it comes to that.
-    pub fn providers_within(
+    /// A filter that names an unknown resource class or trait. As upstream evaluates filters one after the other
+    /// (`in_tree`, required traits, forbidden traits, `member_of`, resources) and stops at the first that no provider
+    /// passes, an unknown name behind that one is no error.
+    pub fn providers(
         &self,
         filter: &ProviderFilter,
         looks_max: usize,
-    ) -> Result<Option<Vec<Provider>>, FilterError> {
+    ) -> Result<Option<Vec<Provider>>, UnknownName> {
         let mut looks = Looks(Some(looks_max));
         let facts = self.facts(filter, &mut looks)?;
         let mut found = Vec::new();
@@ -147,13 +129,13 @@ impl State {
         &self,
         filter: &'a ProviderFilter,
         looks: &mut Looks,
-    ) -> Result<Option<Facts<'a>>, FilterError> {
+    ) -> Result<Option<Facts<'a>>, UnknownName> {
         let in_tree = filter.in_tree.as_ref();
         let in_tree = in_tree.map(|uuid| self.place_given(uuid).map(|place| place.tree));
         if in_tree == Some(None) {
             return Ok(None);
         }
-        let known = |names| self.traits_given(names).map_err(FilterError::UnknownTraits);
+        let known = |names| self.traits_given(names).map_err(UnknownName::Traits);
         let required = filter.required.iter().map(known);
         let mut facts = Facts {
             filter,
@@ -175,7 +157,7 @@ impl State {
         }
         for (name, amount) in &filter.resources {
             let id = self.class_given(name);
-            let id = id.ok_or_else(|| FilterError::UnknownResourceClass(name.clone()))?;
+            let id = id.ok_or_else(|| UnknownName::ResourceClass(name.clone()))?;
             facts.resources.push((id, *amount));
         }
         Ok(Some(facts))

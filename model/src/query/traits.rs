@@ -3,15 +3,6 @@
 use crate::state::State;
 use crate::types::{Generation, ProviderUuid, Timestamp, TraitName};
 
-/// A provider's traits, sorted by name, with the provider's generation.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProviderTraits {
-    /// The provider's generation.
-    pub generation: Generation,
-    /// Each trait with the time of its creation.
-    pub traits: Vec<(TraitName, Timestamp)>,
-}
-
 impl State {
     /// When the trait was made, if it exists.
     pub fn trait_(&self, name: &TraitName) -> Option<Timestamp> {
@@ -28,15 +19,16 @@ impl State {
             .collect()
     }
 
-    /// The traits of a provider, or `None` if there is no such provider.
-    pub fn provider_traits(&self, provider: &ProviderUuid) -> Option<ProviderTraits> {
-        let node = self.node(self.place(provider)?);
-        let rows = node.traits.iter().map(|id| self.trait_row(*id));
-        let mut traits: Vec<_> = rows.map(|row| (row.name.clone(), row.updated_at)).collect();
-        traits.sort();
-        Some(ProviderTraits {
-            generation: node.generation,
-            traits,
+    /// The traits of a provider, sorted by name, each with the time of its creation; and the provider's generation.
+    pub fn provider_traits(
+        &self,
+        provider: &ProviderUuid,
+    ) -> Option<(Generation, Vec<(TraitName, Timestamp)>)> {
+        self.of_provider(provider, |node| {
+            let rows = node.traits.iter().map(|id| self.trait_row(*id));
+            let mut traits: Vec<_> = rows.map(|row| (row.name.clone(), row.updated_at)).collect();
+            traits.sort();
+            traits
         })
     }
 }

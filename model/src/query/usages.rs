@@ -11,15 +11,6 @@ use crate::types::{
     ConsumerTypeName, Generation, ProjectId, ProviderUuid, ResourceClassName, UserId,
 };
 
-/// What is taken of a provider: every class it has an inventory of, also those with 0.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProviderUsages {
-    /// The provider's generation.
-    pub generation: Generation,
-    /// Units per class.
-    pub usages: BTreeMap<ResourceClassName, u64>,
-}
-
 /// What consumers of one type take together.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TypeUsage {
@@ -30,13 +21,15 @@ pub struct TypeUsage {
 }
 
 impl State {
-    /// What is taken of a provider, or `None` if there is no such provider.
-    pub fn provider_usages(&self, provider: &ProviderUuid) -> Option<ProviderUsages> {
-        let node = self.node(self.place(provider)?);
+    /// What is taken of a provider, in units of every class that it has an inventory of, also those with 0; and the
+    /// provider's generation.
+    pub fn provider_usages(
+        &self,
+        provider: &ProviderUuid,
+    ) -> Option<(Generation, BTreeMap<ResourceClassName, u64>)> {
         let usage = |stock: &Stock| (self.resource_class_name(stock.class).clone(), stock.used);
-        Some(ProviderUsages {
-            generation: node.generation,
-            usages: node.inventories.iter().map(usage).collect(),
+        self.of_provider(provider, |node| {
+            node.inventories.iter().map(usage).collect()
         })
     }
 

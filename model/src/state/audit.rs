@@ -64,21 +64,16 @@ impl Audit {
 
 /// Ids are given in order, so the next one is above all that were given.
 fn beyond(state: &State) -> impl Iterator<Item = String> {
-    fn of(
-        noun: &'static str,
-        ids: impl Iterator<Item = u32>,
-        next: u32,
-    ) -> impl Iterator<Item = String> {
-        ids.filter(move |id| *id >= next)
-            .map(move |id| format!("{noun} {id}, where the next is {next}"))
-    }
     let next = state.counters();
-    let providers = state.providers.places().map(|(id, _)| id.0);
-    let classes = state.resource_classes.rows().map(|(id, _)| id);
-    let traits = state.traits.by_name().map(|(id, _)| id);
-    of("provider", providers, next.provider)
-        .chain(of("class", classes, next.resource_class))
-        .chain(of("trait", traits, next.trait_))
+    let providers = state.providers.places();
+    let providers = providers.map(move |(id, _)| ("provider", id.0, next.provider));
+    let classes = state.resource_classes.rows();
+    let classes = classes.map(move |(id, _)| ("class", id, next.resource_class));
+    let traits = state.traits.by_name();
+    let traits = traits.map(move |(id, _)| ("trait", id, next.trait_));
+    let ids = providers.chain(classes).chain(traits);
+    ids.filter(|(_, id, next)| id >= next)
+        .map(|(noun, id, next)| format!("{noun} {id}, where the next is {next}"))
 }
 
 fn nothing(state: &State) -> impl Iterator<Item = String> {

@@ -25,28 +25,18 @@ pub type Changes = Vec<Change>;
 pub enum Change {
     /// A resource provider.
     PutProvider(ProviderId, ProviderRow),
-    /// Its inventories, traits and aggregates go with explicit deletes of their own.
-    DeleteProvider(ProviderId),
     /// One inventory of one provider.
     PutInventory(ProviderId, ResourceClassId, InventoryRow),
-    /// One inventory of one provider.
-    DeleteInventory(ProviderId, ResourceClassId),
     /// The traits of one provider; an empty set is the same as none.
     PutProviderTraits(ProviderId, BTreeSet<TraitId>),
     /// The aggregates of one provider; an empty set is the same as none.
     PutProviderAggregates(ProviderId, BTreeSet<AggregateUuid>),
     /// A resource class.
     PutResourceClass(ResourceClassId, NameRow<ResourceClassName>),
-    /// A resource class.
-    DeleteResourceClass(ResourceClassId),
     /// A trait.
     PutTrait(TraitId, NameRow<TraitName>),
-    /// A trait.
-    DeleteTrait(TraitId),
     /// A consumer with all that it has.
     PutConsumer(ConsumerUuid, ConsumerRow),
-    /// A consumer with all that it had.
-    DeleteConsumer(ConsumerUuid),
     /// How far one node's writes have come, to recognise retries.
     PutSession(u64, SessionRow),
     /// The next ids to hand out.
@@ -54,20 +44,19 @@ pub enum Change {
     /// The outcome of one write: origin node, sequence. One row each, as many are kept at a time
     /// and every write adds one.
     PutOutcome(u64, u64, Outcome),
-    /// An outcome that is not needed any more: origin node, sequence.
-    DeleteOutcome(u64, u64),
     /// The feature level, once it was raised.
     PutLevel(Level),
     /// A node that is to join, under the number that was given to it.
     PutJoin(u64, JoinRow),
-    /// One of which nothing follows any more.
-    DeleteJoin(u64),
     /// A partition, or that it is no more. Only the default partition has such rows.
     PutPartition(PartitionId, PartitionRow),
+    /// A row that goes. What belongs to a provider goes before it, by deletes of its own. Sessions, counters, the level
+    /// and partitions stay.
+    Delete(RowKey),
 }
 
 /// Which row a change is about.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum RowKey {
     /// A resource provider.
     Provider(ProviderId),
@@ -101,27 +90,20 @@ impl Change {
     /// The row that it puts or deletes.
     pub fn key(&self) -> RowKey {
         match self {
-            Self::PutProvider(id, _) | Self::DeleteProvider(id) => RowKey::Provider(*id),
-            Self::PutInventory(id, class, _) | Self::DeleteInventory(id, class) => {
-                RowKey::Inventory(*id, *class)
-            }
+            Self::PutProvider(id, _) => RowKey::Provider(*id),
+            Self::PutInventory(id, class, _) => RowKey::Inventory(*id, *class),
             Self::PutProviderTraits(id, _) => RowKey::ProviderTraits(*id),
             Self::PutProviderAggregates(id, _) => RowKey::ProviderAggregates(*id),
-            Self::PutResourceClass(id, _) | Self::DeleteResourceClass(id) => {
-                RowKey::ResourceClass(*id)
-            }
-            Self::PutTrait(id, _) | Self::DeleteTrait(id) => RowKey::Trait(*id),
-            Self::PutConsumer(consumer, _) | Self::DeleteConsumer(consumer) => {
-                RowKey::Consumer(consumer.clone())
-            }
+            Self::PutResourceClass(id, _) => RowKey::ResourceClass(*id),
+            Self::PutTrait(id, _) => RowKey::Trait(*id),
+            Self::PutConsumer(consumer, _) => RowKey::Consumer(consumer.clone()),
             Self::PutSession(origin, _) => RowKey::Session(*origin),
             Self::PutCounters(_) => RowKey::Counters,
-            Self::PutOutcome(origin, sequence, _) | Self::DeleteOutcome(origin, sequence) => {
-                RowKey::Outcome(*origin, *sequence)
-            }
+            Self::PutOutcome(origin, sequence, _) => RowKey::Outcome(*origin, *sequence),
             Self::PutLevel(_) => RowKey::Level,
-            Self::PutJoin(node, _) | Self::DeleteJoin(node) => RowKey::Join(*node),
+            Self::PutJoin(node, _) => RowKey::Join(*node),
             Self::PutPartition(id, _) => RowKey::Partition(*id),
+            Self::Delete(key) => key.clone(),
         }
     }
 }
@@ -236,8 +218,8 @@ pub struct Replaced {
     pub votes: bool,
     /// Whether it stays, as a learner.
     pub stays: bool,
-    /// Whether it goes although it still answers.
-    pub though_heard: bool,
+    /// Whether it goes although it is reachable.
+    pub though_reachable: bool,
 }
 
 /// A partition. The row stays when the partition goes, so that its id is not handed out again. The default one

@@ -8,10 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::State;
-use super::change::{Change, ConsumerRow, ProviderId, ProviderRow, TraitId};
+use super::change::{Change, ConsumerRow, ProviderId, ProviderRow, RowKey, TraitId};
 use super::digest::Digest;
-use super::tree::NodePlace;
-use super::tree::{Node, Stock, Tree, TreeNumber};
+use super::tree::{Node, NodePlace, Stock, Tree, TreeNumber};
 use crate::mutant;
 use crate::types::ConsumerUuid;
 
@@ -35,7 +34,7 @@ impl<'a> Commit<'a> {
         self.state
     }
 
-    /// Tells the indexes what became of the trees.
+    /// Brings the indexes up to date with the trees.
     pub(super) fn finish(self) {
         let State {
             providers, indexes, ..
@@ -63,7 +62,7 @@ impl<'a> Commit<'a> {
         match change {
             Change::PutProvider(id, row) => self.put_provider(*id, row),
             Change::PutConsumer(consumer, row) => self.put_consumer(consumer, row),
-            Change::DeleteConsumer(consumer) => self.delete_consumer(consumer),
+            Change::Delete(RowKey::Consumer(consumer)) => self.delete_consumer(consumer),
             other => self.carry_out_plain(other),
         }
     }
@@ -75,22 +74,21 @@ impl<'a> Commit<'a> {
             state.digest.count_out(Digest::of(&old));
         }
         match change {
-            Change::DeleteProvider(id) => self.delete_provider(*id),
+            Change::Delete(RowKey::Provider(id)) => self.delete_provider(*id),
             Change::PutProviderTraits(id, traits) => self.put_provider_traits(*id, traits),
             Change::PutProviderAggregates(id, aggregates) => {
                 self.node_mut(*id).aggregates = Arc::new(aggregates.clone());
             }
             Change::PutResourceClass(id, row) => state.resource_classes.put(id.0, row.clone()),
-            Change::DeleteResourceClass(id) => state.resource_classes.delete(id.0),
+            Change::Delete(RowKey::ResourceClass(id)) => state.resource_classes.delete(id.0),
             Change::PutTrait(id, row) => state.traits.put(id.0, row.clone()),
-            Change::DeleteTrait(id) => state.traits.delete(id.0),
+            Change::Delete(RowKey::Trait(id)) => state.traits.delete(id.0),
             Change::PutSession(origin, row) => state.sessions.put(*origin, *row),
             Change::PutOutcome(origin, sequence, outcome) => {
-                state
-                    .sessions
-                    .put_outcome(*origin, *sequence, outcome.clone());
+                let outcome = outcome.clone();
+                state.sessions.put_outcome(*origin, *sequence, outcome);
             }
-            Change::DeleteOutcome(origin, sequence) => {
+            Change::Delete(RowKey::Outcome(origin, sequence)) => {
                 state.sessions.delete_outcome(*origin, *sequence);
             }
             Change::PutCounters(counters) => state.counters = Some(*counters),
@@ -99,7 +97,7 @@ impl<'a> Commit<'a> {
                 assert!(old <= Some(*level), "the feature level never falls");
             }
             Change::PutJoin(node, row) => drop(state.joins.insert(*node, row.clone())),
-            Change::DeleteJoin(node) => {
+            Change::Delete(RowKey::Join(node)) => {
                 let old = state.joins.remove(node);
                 old.expect("a row that goes is there");
             }
@@ -180,7 +178,7 @@ impl<'a> Commit<'a> {
                     resource_classes.add_use(class.0);
                     stocks.insert(*class, Stock::new(*class, row, used))
                 }
-                Change::DeleteInventory(_, class) => {
+                Change::Delete(RowKey::Inventory(_, class)) => {
                     let old = stocks.remove(class);
                     let old = old.expect("an inventory that goes is there");
                     assert_eq!(old.used, 0, "nothing is taken of an inventory that goes");
@@ -208,9 +206,8 @@ impl<'a> Commit<'a> {
     fn put_consumer(&mut self, consumer: &ConsumerUuid, row: &ConsumerRow) {
         let old = self.state.consumers.put(consumer, row.clone());
         if let Some(old) = old {
-            self.state
-                .digest
-                .count_out(Digest::of_consumer(consumer, &old));
+            let digest = Digest::of_consumer(consumer, &old);
+            self.state.digest.count_out(digest);
             if !mutant!("held-stays-counted") {
                 self.count_used(&old, u64::checked_sub);
             }
@@ -220,9 +217,8 @@ impl<'a> Commit<'a> {
 
     fn delete_consumer(&mut self, consumer: &ConsumerUuid) {
         let old = self.state.consumers.delete(consumer);
-        self.state
-            .digest
-            .count_out(Digest::of_consumer(consumer, &old));
+        let digest = Digest::of_consumer(consumer, &old);
+        self.state.digest.count_out(digest);
         let before = mutant!("offers-stay-behind").then(|| self.before.clone());
         self.count_used(&old, u64::checked_sub);
         if let Some(before) = before {
@@ -247,7 +243,7 @@ impl<'a> Commit<'a> {
 /// Of which provider a change puts or deletes an inventory, if it does.
 fn stocked(change: &Change) -> Option<ProviderId> {
     match change {
-        Change::PutInventory(id, ..) | Change::DeleteInventory(id, _) => Some(*id),
+        Change::PutInventory(id, ..) | Change::Delete(RowKey::Inventory(id, _)) => Some(*id),
         _ => None,
     }
 }

@@ -53,13 +53,7 @@ impl Digest {
             Change::PutJoin(node, row) => hashed(20, node, row),
             Change::PutProviderTraits(..)
             | Change::PutProviderAggregates(..)
-            | Change::DeleteProvider(_)
-            | Change::DeleteInventory(..)
-            | Change::DeleteResourceClass(_)
-            | Change::DeleteTrait(_)
-            | Change::DeleteConsumer(_)
-            | Change::DeleteOutcome(..)
-            | Change::DeleteJoin(_) => Self::default(),
+            | Change::Delete(_) => Self::default(),
         }
     }
 

@@ -149,7 +149,7 @@ impl State {
     /// The name of a resource class that a row of this state refers to.
     ///
     /// # Panics
-    /// If there is none with this id.
+    /// If no row has this id.
     pub fn resource_class_name(&self, id: ResourceClassId) -> &ResourceClassName {
         let row = self.resource_classes.row(id.0);
         &row.expect("a row refers to classes that are there").name
@@ -163,7 +163,7 @@ impl State {
     /// The name of a trait that a row of this state refers to.
     ///
     /// # Panics
-    /// If there is none with this id.
+    /// If no row has this id.
     pub fn trait_name(&self, id: TraitId) -> &TraitName {
         &self.trait_row(id).name
     }
@@ -221,13 +221,11 @@ impl State {
     ) -> Result<BTreeSet<TraitId>, Vec<Given<TraitName>>> {
         let is_unknown = |name: &&Given<TraitName>| self.trait_given(name).is_none();
         let unknown: Vec<_> = names.iter().filter(is_unknown).cloned().collect();
-        match unknown.is_empty() {
-            true => Ok(names
-                .iter()
-                .filter_map(|name| self.trait_given(name))
-                .collect()),
-            false => Err(unknown),
+        if !unknown.is_empty() {
+            return Err(unknown);
         }
+        let known = names.iter().filter_map(|name| self.trait_given(name));
+        Ok(known.collect())
     }
 
     /// A trait that a row of this state refers to.

@@ -1,7 +1,5 @@
 //! Every row of a state, out and back in.
 
-use std::collections::BTreeSet;
-
 use super::State;
 use super::change::{Change, ProviderId, ResourceClassId, RowKey, TraitId};
 use super::digest::Digest;
@@ -39,26 +37,13 @@ impl State {
         Box::new(rows.chain(sessions).chain(outcomes).chain(joins))
     }
 
-    /// A row that was changed, as it is now: the change that puts it, or that deletes it if it is gone.
-    ///
-    /// # Panics
-    /// If no change was about this row: there may be no change that makes it what it is.
+    /// The present value of a row that was changed: the change that puts it, or that deletes it if it is gone.
     pub fn row(&self, key: &RowKey) -> Change {
-        self.current_row(key).unwrap_or_else(|| match key.clone() {
-            RowKey::Provider(id) => Change::DeleteProvider(id),
-            RowKey::Inventory(id, class) => Change::DeleteInventory(id, class),
-            RowKey::ProviderTraits(id) => Change::PutProviderTraits(id, BTreeSet::new()),
-            RowKey::ProviderAggregates(id) => Change::PutProviderAggregates(id, BTreeSet::new()),
-            RowKey::ResourceClass(id) => Change::DeleteResourceClass(id),
-            RowKey::Trait(id) => Change::DeleteTrait(id),
-            RowKey::Consumer(consumer) => Change::DeleteConsumer(consumer),
-            RowKey::Outcome(origin, sequence) => Change::DeleteOutcome(origin, sequence),
-            RowKey::Join(node) => Change::DeleteJoin(node),
-            kept => panic!("no change deletes {kept:?}"),
-        })
+        let row = self.current_row(key);
+        row.unwrap_or_else(|| Change::Delete(key.clone()))
     }
 
-    /// The change that puts a row as it is now; `None` if there is no such row.
+    /// The change that puts the present value of a row; `None` if there is no such row.
     pub(super) fn current_row(&self, key: &RowKey) -> Option<Change> {
         let provider = |id: &ProviderId| self.node_by_id(*id);
         Some(match key {

@@ -60,12 +60,12 @@ impl Capacity {
 
     /// The units, if they fit.
     pub fn small(self) -> Option<i64> {
-        // 2^63 as a float; `i64::MAX` is none.
+        // 2^63: `i64::MAX` has no float.
         const BOUND: f64 = 9_223_372_036_854_775_808.0;
         (-BOUND..BOUND).contains(&self.0).then_some(self.0 as i64)
     }
 
-    /// What is left beside these units, at most `u64::MAX`.
+    /// What is left besides these units, at most `u64::MAX`.
     pub fn without(self, used: u64) -> u64 {
         // `as` clips to the range of `i128`, where more than any `u64` is left, or nothing.
         let left = (self.0 as i128).saturating_sub(i128::from(used));

@@ -146,7 +146,7 @@ impl FromStr for HostName {
     }
 }
 
-/// Whether a text looks like an IPv6 address (RFC 4291, section 2.2). One that is none is asked for by no client.
+/// Whether a text looks like an IPv6 address (RFC 4291, section 2.2). No client asks for a host that only looks like one.
 fn is_ipv6_like(text: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.');
     text.len() <= 45 && text.bytes().all(allowed) && text.matches(':').count() >= 2

@@ -141,10 +141,9 @@ impl Cloud {
     }
 
     pub(crate) fn used(&self, name: &str, of: &str) -> u64 {
-        self.state
-            .provider_usages(&provider(name))
-            .expect("the story made it")
-            .usages[&class(of)]
+        let usages = self.state.provider_usages(&provider(name));
+        let (_, usages) = usages.expect("the story made it");
+        usages[&class(of)]
     }
 
     pub(crate) fn digest(&self) -> u128 {

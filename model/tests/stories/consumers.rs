@@ -17,10 +17,7 @@ fn cloud() -> Cloud {
 }
 
 fn capacity_of(name: &str) -> Refusal {
-    Refusal::AllocationCapacity {
-        provider: provider(name),
-        resource_class: class("VCPU"),
-    }
+    Refusal::AllocationCapacity(provider(name), class("VCPU"))
 }
 
 fn conflict(name: &str, given: Option<i64>, actual: Option<i64>) -> Refusal {

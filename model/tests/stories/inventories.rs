@@ -91,10 +91,7 @@ fn what_is_in_use_may_shrink_but_not_go() {
     cloud.done(wanted("vm", &[("cn1", &[("VCPU", 4)])]).put());
     cloud.done(update_inventory("cn1", 3, "VCPU", stock(1)));
     assert_eq!(cloud.used("cn1", "VCPU"), 4);
-    let in_use = Refusal::InventoryInUse {
-        provider: provider("cn1"),
-        resource_classes: vec![class("VCPU")],
-    };
+    let in_use = Refusal::InventoryInUse(provider("cn1"), vec![class("VCPU")]);
     assert_eq!(
         cloud.refused(replace_inventories("cn1", 4, stocks(&[("DISK_GB", 1)]))),
         in_use

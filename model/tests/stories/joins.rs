@@ -43,7 +43,7 @@ fn replaced(node: u64) -> Replaced {
         name: String::new(),
         votes: true,
         stays: false,
-        though_heard: false,
+        though_reachable: false,
     }
 }
 

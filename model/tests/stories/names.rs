@@ -118,10 +118,6 @@ fn aggregates_raise_the_generation_always_from_1_19_and_never_before() {
         refusal,
         Refusal::ProviderGenerationConflict { .. }
     ));
-    let aggregates = cloud
-        .state
-        .provider_aggregates(&provider("cn1"))
-        .unwrap()
-        .aggregates;
+    let (_, aggregates) = cloud.state.provider_aggregates(&provider("cn1")).unwrap();
     assert_eq!(aggregates.len(), 2, "two spellings are two aggregates");
 }

@@ -27,13 +27,9 @@ fn a_class_in_use_moves_to_a_child() {
         (cloud.used("cn1", "VCPU"), cloud.used("pgpu", "VGPU")),
         (2, 2)
     );
-    let left = cloud
-        .state
-        .inventories(&provider("cn1"))
-        .unwrap()
-        .inventories;
+    let (_, left) = cloud.state.inventories(&provider("cn1")).unwrap();
     assert_eq!(left.len(), 1);
-    // Once for the new beside the old, once for the allocations, once for the old that go.
+    // Once for the new next to the old, once for the allocations, once for the old that go.
     assert_eq!((cloud.generation("cn1"), cloud.generation("pgpu")), (6, 3));
     assert_eq!(cloud.consumer_generation("vm"), Some(2));
 }

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use openraft::ServerState;
 use parking_lot::Mutex;
-use placement_raft_store::{DatabaseNumbers, LogId, Site, StoreNumbers};
+use placement_raft_store::{DatabaseNumbers, LogId, Site, StoreMetrics};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{
     DescriptorEncoder, EncodeCounterValue, EncodeGaugeValue, EncodeLabelValue, EncodeMetric,
@@ -243,7 +243,7 @@ impl Out<'_> {
         self.put(&catalog::PEER_FRAMES_DAMAGED, peers.damage.frames())?;
         self.put(&catalog::REMOVED, u64::from(replica.is_removed()))?;
         self.raft(replica)?;
-        self.store(&running.store_metrics.read())?;
+        self.store(&running.store_metrics)?;
         let waits = running.store_metrics.waits_for_disk().unwrap_or_default();
         self.put(&catalog::DISK_WAIT, waits.as_secs_f64())?;
         let numbers = kept.numbers();
@@ -292,9 +292,9 @@ impl Out<'_> {
         self.put_each(&catalog::RAFT_FOLLOWER_LAG, lags)
     }
 
-    fn store(&mut self, numbers: &StoreNumbers) -> Result<(), Error> {
-        let StoreNumbers { log, state, .. } = numbers;
-        let both = |of: fn(&DatabaseNumbers) -> u64| [("log", of(log)), ("state", of(state))];
+    fn store(&mut self, store: &StoreMetrics) -> Result<(), Error> {
+        let (log, state, counters) = (store.log(), store.state(), &store.counters);
+        let both = |of: fn(&DatabaseNumbers) -> u64| [("log", of(&log)), ("state", of(&state))];
         self.put_each(&catalog::ROCKSDB_WAL, both(|of| of.wal_bytes))?;
         self.put_each(&catalog::ROCKSDB_MEMTABLE, both(|of| of.memtable_bytes))?;
         self.put_each(&catalog::ROCKSDB_SST, both(|of| of.sst_bytes))?;
@@ -303,14 +303,23 @@ impl Out<'_> {
         let errors = both(|of| of.background_errors);
         self.put_each(&catalog::ROCKSDB_BACKGROUND_ERRORS, errors)?;
         self.put_all([
-            (&catalog::RAFT_SNAPSHOTS_FAILED, numbers.snapshots_failed),
-            (&catalog::RAFT_SNAPSHOTS_DAMAGED, numbers.snapshots_damaged),
+            (
+                &catalog::RAFT_SNAPSHOTS_FAILED,
+                counters.snapshots_failed.get(),
+            ),
+            (
+                &catalog::RAFT_SNAPSHOTS_DAMAGED,
+                counters.snapshots_damaged.get(),
+            ),
             (&catalog::ROCKSDB_BLOCK_CACHE, log.block_cache_bytes),
-            (&catalog::LOG_ENTRIES_SYNCED, numbers.synced_entries),
-            (&catalog::LOG_ENTRIES_APPLIED, numbers.applied_entries),
+            (&catalog::LOG_ENTRIES_SYNCED, counters.synced_entries.get()),
+            (
+                &catalog::LOG_ENTRIES_APPLIED,
+                counters.applied_entries.get(),
+            ),
         ])?;
-        self.put_counted(&catalog::LOG_SYNC_DURATION, &numbers.sync)?;
-        self.put_counted(&catalog::APPLY_DURATION, &numbers.apply)
+        self.put_counted(&catalog::LOG_SYNC_DURATION, &counters.sync)?;
+        self.put_counted(&catalog::APPLY_DURATION, &counters.apply)
     }
 
     fn model(&mut self, replica: &Replica) -> Result<(), Error> {

@@ -475,7 +475,7 @@ mod tests {
         *bytes.last_mut().unwrap() ^= 1;
         std::fs::write(&path, bytes).unwrap();
         assert!(!origin.send(Duration::ZERO, refused).await.0);
-        assert_eq!(origin.store.metrics.read().snapshots_damaged, 1);
+        assert_eq!(origin.store.metrics.counters.snapshots_damaged.get(), 1);
         let begun = Instant::now();
         let (arrived, calls) = origin.send(Duration::ZERO, takes_all).await;
         assert!(arrived);
@@ -483,7 +483,7 @@ mod tests {
 
         // One that is good here was damaged on the way.
         assert!(!origin.send(Duration::ZERO, refused).await.0);
-        assert_eq!(origin.store.metrics.read().snapshots_damaged, 1);
+        assert_eq!(origin.store.metrics.counters.snapshots_damaged.get(), 1);
         let begun = Instant::now();
         let (_, calls) = origin.send(Duration::ZERO, takes_all).await;
         assert!(

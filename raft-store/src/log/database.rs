@@ -71,19 +71,14 @@ impl LogDatabase {
 
     /// Reads the ends of the log.
     pub(crate) fn ends(&self) -> Result<Ends> {
-        let purged = self
-            .rocks
-            .record::<WireLogId>(META, PURGED)?
-            .map(LogId::from);
+        let id = |name| Ok(self.rocks.record::<WireLogId>(META, name)?.map(LogId::from));
+        let purged = id(PURGED)?;
         let last = self.behind(purged, IteratorMode::End).next().transpose()?;
         Ok(Ends {
             purged,
             last: last.map(|entry| entry.log_id).or(purged),
             vote: self.rocks.record::<WireVote>(META, VOTE)?.map(Vote::from),
-            committed: self
-                .rocks
-                .record::<WireLogId>(META, COMMITTED)?
-                .map(LogId::from),
+            committed: id(COMMITTED)?,
         })
     }
 

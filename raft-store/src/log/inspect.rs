@@ -16,6 +16,16 @@ pub struct LogLine {
     pub entry: Result<Entry, String>,
 }
 
+impl LogLine {
+    pub(crate) fn new(index: u64, bytes: usize, entry: Result<Entry, String>) -> Self {
+        Self {
+            index,
+            bytes,
+            entry,
+        }
+    }
+}
+
 impl LogDatabase {
     /// What is there of the entries `from..=to`. Ends where the database cannot be read any further,
     /// and says so.
@@ -28,11 +38,8 @@ impl LogDatabase {
             let (key, row) = match row {
                 Ok(row) => row,
                 Err(error) => {
-                    return Some(LogLine {
-                        index: expected,
-                        bytes: 0,
-                        entry: Err(format!("nothing can be read from here on: {error}")),
-                    });
+                    let reason = format!("nothing can be read from here on: {error}");
+                    return Some(LogLine::new(expected, 0, Err(reason)));
                 }
             };
             let key = <[u8; 8]>::try_from(&*key).map(u64::from_be_bytes);
@@ -46,12 +53,7 @@ impl LogDatabase {
                 }
                 Ok(entry) => Ok(entry),
             };
-            let bytes = row.len();
-            Some(LogLine {
-                index,
-                bytes,
-                entry,
-            })
+            Some(LogLine::new(index, row.len(), entry))
         })
     }
 }

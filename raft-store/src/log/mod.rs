@@ -131,7 +131,7 @@ impl LogStore {
         Arc::downgrade(&self.shared.database.rocks.db)
     }
 
-    /// Reads the log beside openraft. Holds the database open.
+    /// Reads the log next to openraft. Holds the database open.
     pub fn reader(&self) -> LogReader {
         LogReader {
             shared: Arc::clone(&self.shared),
@@ -304,7 +304,7 @@ impl RaftLogStorage<TypeConfig> for LogStore {
     }
 
     async fn save_vote(&mut self, vote: &Vote) -> Result<(), io::Error> {
-        self.shared.base.options.observed(LogEvent::Voted(vote));
+        self.shared.observed(LogEvent::Voted(vote));
         self.shared.failure.check()?;
         let (done, saved) = oneshot::channel();
         self.send(Job::Vote(*vote, done))?;
@@ -317,10 +317,7 @@ impl RaftLogStorage<TypeConfig> for LogStore {
         self.shared.failure.check()?;
         self.shared.tail().committed = committed;
         if let Some(committed) = committed {
-            self.shared
-                .base
-                .options
-                .observed(LogEvent::Committed(committed));
+            self.shared.observed(LogEvent::Committed(committed));
         }
         Ok(())
     }
@@ -357,10 +354,7 @@ impl RaftLogStorage<TypeConfig> for LogStore {
             let row = wire::encode(version, &WireEntry::from(&entry));
             bytes += row.len();
             last = Some(entry.log_id);
-            self.shared
-                .base
-                .options
-                .observed(LogEvent::Appended(&entry));
+            self.shared.observed(LogEvent::Appended(&entry));
             cached.push((entry, row.len()));
             rows.push((index, row));
         }
@@ -387,7 +381,7 @@ impl RaftLogStorage<TypeConfig> for LogStore {
         self.shared.failure.check()?;
         RarePath::LogTruncated.ran();
         self.shared.tail().truncate(last);
-        self.shared.base.options.observed(LogEvent::Truncated(last));
+        self.shared.observed(LogEvent::Truncated(last));
         self.send(Job::Truncate(last))
     }
 
@@ -395,7 +389,7 @@ impl RaftLogStorage<TypeConfig> for LogStore {
         self.shared.failure.check()?;
         RarePath::LogPurged.ran();
         self.shared.tail().purge(upto);
-        self.shared.base.options.observed(LogEvent::Purged(upto));
+        self.shared.observed(LogEvent::Purged(upto));
         self.send(Job::Purge(upto))
     }
 }

@@ -6,7 +6,7 @@
 //! place after each sync, and not synced itself but when the store is closed: after a `kill -9` it is
 //! exact, after a loss of power it may be some seconds old.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -102,7 +102,7 @@ pub(super) fn noted(dir: &Path) -> Result<Option<Mark>> {
     if bytes.trim_ascii() == UNKNOWN {
         tracing::warn!(
             file = %path.display(),
-            "by an operator's word the log is taken as it is, whether or not it has lost anything"
+            "an operator has the log accepted unchecked, whether or not it has lost anything"
         );
         return Ok(None);
     }
@@ -120,12 +120,7 @@ impl Reached {
     pub(super) fn begin(dir: &Path, found: Mark) -> Result<Self> {
         let path = path(dir);
         let begin = || -> io::Result<Self> {
-            let file = OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .open(&path)?;
+            let file = files::to_write().open(&path)?;
             let mut reached = Self { file, noted: found };
             reached.write(found)?;
             files::sync(&reached.file)?;

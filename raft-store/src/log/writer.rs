@@ -21,7 +21,6 @@ use crate::base::Base;
 use crate::files;
 use crate::health::Failure;
 use crate::observer::LogEvent;
-use crate::options::StoreOptions;
 use crate::runtime::{self, Worker};
 use crate::types::{LogId, TypeConfig, Vote};
 
@@ -62,6 +61,11 @@ impl Shared {
             tail: Mutex::new(tail),
             base: Arc::clone(base),
         }
+    }
+
+    /// Reports to the observer of the log, if there is one.
+    pub(super) fn observed(&self, event: LogEvent<'_>) {
+        self.base.options.observed(event);
     }
 
     pub(super) fn tail(&self) -> MutexGuard<'_, Tail> {
@@ -151,7 +155,7 @@ async fn write(shared: Arc<Shared>, mut reached: Reached, mut queue: mpsc::Unbou
             shared.point("the log is written").await;
             result = shared.sync().await;
             if result.is_ok() {
-                waiting.report_synced(&shared.base.options);
+                waiting.report_synced(&shared);
             }
             shared.point("the log is synced").await;
         }
@@ -264,10 +268,10 @@ impl Waiting {
         !self.appends.is_empty() || !self.votes.is_empty()
     }
 
-    fn report_synced(&self, options: &StoreOptions) {
-        options.observed(LogEvent::Synced(self.mark.last));
+    fn report_synced(&self, shared: &Shared) {
+        shared.observed(LogEvent::Synced(self.mark.last));
         if let Some(vote) = self.voted {
-            options.observed(LogEvent::VoteSynced(vote));
+            shared.observed(LogEvent::VoteSynced(vote));
         }
     }
 

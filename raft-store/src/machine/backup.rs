@@ -1,7 +1,7 @@
 //! Backups: snapshot files that leave the node, and states that come back from them.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read, Write};
+use std::io::{BufReader, Read};
 use std::path::Path;
 
 use placement_model::Level;
@@ -39,7 +39,7 @@ pub struct BackupInfo {
 }
 
 impl BackupInfo {
-    /// What a backup of this state will say of itself.
+    /// What a backup of this state has in its header.
     pub fn of(identity: &Identity, applied: &AppliedState) -> Self {
         Self::of_header(Header::of(identity, applied), applied.cluster.level())
     }
@@ -56,18 +56,6 @@ impl BackupInfo {
             level,
         }
     }
-}
-
-/// Writes a backup of a state.
-///
-/// # Errors
-/// Those of `target`.
-pub fn write_backup(
-    target: &mut impl Write,
-    identity: &Identity,
-    applied: &AppliedState,
-) -> io::Result<()> {
-    snapshot_format::write(target, identity, applied)
 }
 
 /// Reads a backup, whole, and believes nothing; keeps no more of it in memory than a piece.

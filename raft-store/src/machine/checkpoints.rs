@@ -45,10 +45,8 @@ impl Checkpoints {
 
     /// The latest entry after which the digest is kept.
     pub fn latest(&self) -> Option<u64> {
-        self.digests
-            .lock()
-            .last_key_value()
-            .map(|(index, _)| *index)
+        let digests = self.digests.lock();
+        digests.last_key_value().map(|(index, _)| *index)
     }
 }
 

@@ -18,7 +18,7 @@ use super::behind::Behind;
 use super::database::StateDatabase;
 use super::outcomes::Committed;
 use super::snapshot_dir::{self, SnapshotDir};
-use super::snapshot_file::{Snapshot, SnapshotFile, WrittenSnapshot};
+use super::snapshot_file::{Snapshot, SnapshotData, SnapshotFile, WrittenSnapshot};
 use super::snapshot_format::SnapshotError;
 use super::views::{AppliedState, Publisher, Views};
 use crate::base::Base;
@@ -237,7 +237,7 @@ impl Core {
         outcome
     }
 
-    /// Makes the rows durable, so that the log can be cut behind the state as it is now: openraft is given it as
+    /// Makes the rows durable, so that the log can be cut behind the present state: openraft is given it as
     /// its snapshot. It costs what has changed since the last time, and an error ends nothing, unless RocksDB takes
     /// no writes any more.
     pub(super) fn cover(&self) -> io::Result<Arc<AppliedState>> {
@@ -271,8 +271,9 @@ impl Core {
     /// What a node is sent that needs more than the log has: what another one is being sent, or the state as it
     /// is now. `None` before the first entry.
     pub(super) fn snapshot(&self) -> Option<Snapshot> {
-        if let Some(written) = self.snapshots.written() {
-            return Some(written.into());
+        if let Some(WrittenSnapshot { meta, file }) = self.snapshots.written() {
+            let snapshot = SnapshotData::File(file);
+            return Some(Snapshot { meta, snapshot });
         }
         let applied = self.current();
         applied.last.is_some().then(|| applied.to_snapshot())

@@ -75,24 +75,20 @@ pub(crate) fn snapshots(
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
         let path = entry.path();
-        let mut part = SnapshotPart {
+        let received = is_received(&path);
+        let is_whole = received || is_snapshot(&path);
+        let (header, wrong) = match is_whole.then(|| read(&path, identity)) {
+            Some(Ok(header)) => (Some(header), None),
+            other => (None, other.and_then(Result::err)),
+        };
+        let part = SnapshotPart {
             name: entry.file_name().to_string_lossy().into_owned(),
             bytes: entry.metadata()?.len(),
-            received: is_received(&path),
-            covers: None,
-            digest: None,
-            verified: false,
+            received,
+            covers: header.as_ref().and_then(|header| header.covers.last),
+            verified: header.is_some(),
+            digest: header.map(|header| header.digest),
         };
-        let is_whole = part.received || is_snapshot(&path);
-        let header = is_whole.then(|| read(&path, identity)).transpose();
-        let wrong = header.map(|header| {
-            part.verified = header.is_some();
-            if let Some(header) = header {
-                part.covers = header.covers.last;
-                part.digest = Some(header.digest);
-            }
-        });
-        let wrong = wrong.err();
         found.push((part, wrong));
     }
     found.sort_by(|(one, _), (other, _)| one.name.cmp(&other.name));

@@ -30,7 +30,7 @@ use crate::runtime;
 use crate::types::{LogId, SnapshotMeta, StoredMembership, TypeConfig};
 
 pub use self::core::applying;
-pub use backup::{BackupInfo, check_backup, write_backup};
+pub use backup::{BackupInfo, check_backup};
 pub(crate) use backup::{backup_time, put_in_place, read_backup};
 pub use checkpoints::Checkpoints;
 #[cfg(test)]
@@ -42,7 +42,7 @@ pub use inspect::{SnapshotPart, TablePart};
 pub use outcomes::{Committed, Expected};
 pub use snapshot_dir::SnapshotDir;
 pub use snapshot_file::{Snapshot, SnapshotData, SnapshotFile, SnapshotReceiver};
-pub use snapshot_format::SnapshotError;
+pub use snapshot_format::{SnapshotError, write as write_backup};
 pub(crate) use snapshot_format::{check_history, read_frame, write_record};
 pub use views::{AppliedState, Views};
 pub use waiters::Stopped;

@@ -13,11 +13,14 @@ use placement_model::{Cluster, Level};
 use super::snapshot_file::{SnapshotFile, SnapshotReceiver, WrittenSnapshot};
 use super::snapshot_format::{self, Header, SnapshotError};
 use super::views::AppliedState;
+use crate::base::Base;
 use crate::coverage::RarePath;
+use crate::data_dir::SNAPSHOT_DIR;
 use crate::error::{OpenError, Result};
 use crate::files;
 use crate::identity::Identity;
-use crate::observer::{LogEvent, LogObserver};
+use crate::observer::LogEvent;
+use crate::options::StoreOptions;
 use crate::synced::Synced;
 use crate::types::{LogId, SnapshotMeta};
 
@@ -43,25 +46,23 @@ struct Inner {
     cut: Mutex<Option<LogId>>,
     /// Receivers so far; names their files.
     receivers: AtomicU64,
-    observer: Option<Arc<dyn LogObserver>>,
+    options: StoreOptions,
 }
 
 impl SnapshotDir {
     /// Removes what was begun and not ended. What else is there stays until [`SnapshotDir::clear`].
-    pub(crate) fn open(
-        dir: &Path,
-        identity: Identity,
-        observer: Option<Arc<dyn LogObserver>>,
-    ) -> Result<Self> {
-        let handle = File::open(dir).map_err(|error| OpenError::io("open", dir, error))?;
+    pub(crate) fn open(base: &Base) -> Result<Self> {
+        let dir = base.options.dir.join(SNAPSHOT_DIR);
+        let handle = fs::create_dir_all(&dir).and_then(|()| File::open(&dir));
+        let handle = handle.map_err(|error| OpenError::io("open", &dir, error))?;
         let inner = Inner {
-            dir: dir.to_owned(),
+            dir,
             handle,
-            identity,
-            written: Mutex::new(None),
-            cut: Mutex::new(None),
+            identity: base.identity,
+            written: Mutex::default(),
+            cut: Mutex::default(),
             receivers: AtomicU64::new(0),
-            observer,
+            options: base.options.clone(),
         };
         let snapshots = Self {
             inner: Arc::new(inner),
@@ -109,12 +110,6 @@ impl SnapshotDir {
             paths.collect::<io::Result<Vec<_>>>()
         });
         entries.map_err(|error| OpenError::io("list", dir, error))
-    }
-
-    fn observed(&self, event: LogEvent<'_>) {
-        if let Some(observer) = &self.inner.observer {
-            observer.note(event);
-        }
     }
 
     /// Starts to receive a snapshot from another node.
@@ -191,7 +186,9 @@ impl SnapshotDir {
         let mut file = self.keep(&file)?;
         file.verified = Some(Arc::new(state));
         if let Some(last) = meta.last_log_id {
-            self.observed(LogEvent::SnapshotReceived(last));
+            self.inner
+                .options
+                .observed(LogEvent::SnapshotReceived(last));
         }
         Ok(file)
     }
@@ -200,7 +197,7 @@ impl SnapshotDir {
     pub fn give_up(&self, meta: &SnapshotMeta, path: &Path) {
         if is_received(path) && path.exists() {
             if let Some(last) = meta.last_log_id {
-                self.observed(LogEvent::SnapshotGivenUp(last));
+                self.inner.options.observed(LogEvent::SnapshotGivenUp(last));
             }
             remove(path);
         }

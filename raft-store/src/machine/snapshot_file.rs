@@ -40,20 +40,11 @@ impl AppliedState {
 
 /// A snapshot in a file.
 #[derive(Debug, Clone)]
-pub struct WrittenSnapshot {
+pub(crate) struct WrittenSnapshot {
     /// What it covers.
-    pub meta: SnapshotMeta,
+    pub(crate) meta: SnapshotMeta,
     /// Its file.
-    pub file: SnapshotFile,
-}
-
-impl From<WrittenSnapshot> for Snapshot {
-    fn from(written: WrittenSnapshot) -> Self {
-        Self {
-            meta: written.meta,
-            snapshot: SnapshotData::File(written.file),
-        }
-    }
+    pub(crate) file: SnapshotFile,
 }
 
 /// A snapshot's file. The handle stays readable when the file is replaced by a newer snapshot.

@@ -105,7 +105,7 @@ pub enum SnapshotError {
     #[error("it is of epoch {0}, not of this one")]
     OtherEpoch(u64),
     /// It ends at another entry, or has other members, than its sender announced.
-    #[error("it covers something else than its sender said")]
+    #[error("it covers something else than its sender announced")]
     OtherCoverage,
     /// What was written is not what is read.
     #[error("it is damaged: {0}")]
@@ -136,8 +136,11 @@ impl From<WireError> for SnapshotError {
     }
 }
 
-/// Writes a state down.
-pub(super) fn write(
+/// Writes a state down, as a snapshot or a backup.
+///
+/// # Errors
+/// Those of `target`.
+pub fn write(
     target: &mut impl Write,
     identity: &Identity,
     applied: &AppliedState,
@@ -296,13 +299,11 @@ impl<'a, R: Read> Rows<'a, R> {
                     if self.source.read(&mut [0])? != 0 {
                         return Err(damaged("something follows its end"));
                     }
-                    return match self.count == footer.rows {
-                        true => Ok(None),
-                        false => {
-                            let reason = format!("{} rows instead of {}", self.count, footer.rows);
-                            Err(damaged(&reason))
-                        }
-                    };
+                    if self.count != footer.rows {
+                        let reason = format!("{} rows instead of {}", self.count, footer.rows);
+                        return Err(damaged(&reason));
+                    }
+                    return Ok(None);
                 }
                 _ => return Err(damaged("a frame of no known kind")),
             }

@@ -78,13 +78,7 @@ fn value(version: RecordVersion, change: &Change) -> Option<Vec<u8>> {
         Change::PutLevel(row) => Some(encode(version, row)),
         Change::PutJoin(_, row) => Some(encode(version, row)),
         Change::PutPartition(_, row) => Some(encode(version, row)),
-        Change::DeleteProvider(_)
-        | Change::DeleteInventory(..)
-        | Change::DeleteResourceClass(_)
-        | Change::DeleteTrait(_)
-        | Change::DeleteConsumer(_)
-        | Change::DeleteOutcome(..)
-        | Change::DeleteJoin(_) => None,
+        Change::Delete(_) => None,
     }
 }
 

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use placement_model::command::WriteId;
+use placement_model::state::change::RowKey;
 use placement_model::{Change, Command, Outcome};
 
 use super::{Applied, Invariant};
@@ -97,8 +98,5 @@ impl CarriedOutOnce {
 
 /// Rows that remember requests, and say nothing of the cloud.
 fn is_memory(change: &Change) -> bool {
-    matches!(
-        change,
-        Change::PutSession(..) | Change::PutOutcome(..) | Change::DeleteOutcome(..)
-    )
+    matches!(change.key(), RowKey::Session(_) | RowKey::Outcome(..))
 }

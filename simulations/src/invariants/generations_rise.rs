@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use placement_model::command::ReplaceAllocations;
+use placement_model::state::change::RowKey;
 use placement_model::types::{ConsumerUuid, Generation, PartitionId, ProviderUuid};
 use placement_model::{Change, Command};
 
@@ -80,13 +81,10 @@ impl GenerationsRise {
 /// Whether the generations of all providers whose inventories change rise.
 fn raised(applied: &Applied<'_>) -> Result<(), String> {
     for change in applied.changes {
-        let (Change::PutInventory(id, ..) | Change::DeleteInventory(id, _)) = change else {
+        let RowKey::Inventory(id, _) = change.key() else {
             continue;
         };
-        let (before, after) = (
-            applied.before.node_by_id(*id),
-            applied.after.node_by_id(*id),
-        );
+        let (before, after) = (applied.before.node_by_id(id), applied.after.node_by_id(id));
         if let (Some(before), Some(after)) = (before, after)
             && before.generation >= after.generation
         {

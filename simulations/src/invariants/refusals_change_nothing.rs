@@ -2,6 +2,7 @@
 //! request get all or nothing (Placement's rule for `POST /allocations`; `Outcome::Refused`). Consumer
 //! records and names may stay behind, as upstream leaves them.
 
+use placement_model::state::change::RowKey;
 use placement_model::types::ConsumerUuid;
 use placement_model::{Change, Outcome};
 
@@ -27,15 +28,13 @@ impl Invariant for RefusalsChangeNothing {
             |consumer: &ConsumerUuid| applied.before.consumer(consumer).map(|one| one.allocations);
         let after =
             |consumer: &ConsumerUuid| applied.after.consumer(consumer).map(|one| one.allocations);
-        let held = |change: &&Change| match change {
-            Change::PutProvider(..)
-            | Change::DeleteProvider(..)
-            | Change::PutInventory(..)
-            | Change::DeleteInventory(..)
-            | Change::PutProviderTraits(..)
-            | Change::PutProviderAggregates(..) => true,
-            Change::PutConsumer(consumer, _) | Change::DeleteConsumer(consumer) => {
-                before(consumer).unwrap_or_default() != after(consumer).unwrap_or_default()
+        let held = |change: &&Change| match change.key() {
+            RowKey::Provider(_)
+            | RowKey::Inventory(..)
+            | RowKey::ProviderTraits(_)
+            | RowKey::ProviderAggregates(_) => true,
+            RowKey::Consumer(consumer) => {
+                before(&consumer).unwrap_or_default() != after(&consumer).unwrap_or_default()
             }
             _ => false,
         };

@@ -46,20 +46,20 @@ impl UsagesAreSums {
     fn providers(&mut self, applied: &Applied<'_>) -> Result<(), String> {
         for node in applied.after.trees().flat_map(|(_, tree)| &tree.nodes) {
             let uuid = &node.uuid;
-            let (Some(held), Some(used)) = (
-                applied.after.provider_allocations(uuid),
+            let (Some((_, held)), Some((_, mut usages))) = (
+                applied.after.provider_holdings(uuid),
                 applied.after.provider_usages(uuid),
             ) else {
                 return Err(format!("{uuid} cannot be asked for"));
             };
-            // Some may be known from a backup alone.
-            let consumers = held.consumers.iter().map(|one| one.consumer.clone());
-            self.consumers.extend(consumers);
             let mut sums = BTreeMap::new();
-            for (class, amount) in held.consumers.iter().flat_map(|one| &one.resources) {
-                *sums.entry(class.clone()).or_default() += amount;
+            for one in held {
+                // Some may be known from a backup alone.
+                self.consumers.insert(one.consumer);
+                for (class, amount) in one.resources {
+                    *sums.entry(class).or_default() += amount;
+                }
             }
-            let mut usages = used.usages;
             usages.retain(|_, amount: &mut u64| *amount > 0);
             if usages != sums {
                 return Err(format!(

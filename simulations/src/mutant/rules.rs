@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use placement_model::cluster::ClusterChanges;
 use placement_model::command::{Command, ReplaceAllocations, WriteId};
+use placement_model::state::change::RowKey;
 use placement_model::types::PartitionId;
 use placement_model::{Change, Cluster, Outcome, Refusal, Stamped};
 use placement_raft_store::{Applier, Rules};
@@ -157,7 +158,9 @@ fn neighbours_last_forgotten(
 fn next_write_id(index: u64, cluster: &Cluster, stamped: &Stamped) -> (Outcome, ClusterChanges) {
     let (outcome, mut changes) = Rules.apply(index, cluster, stamped);
     for change in changes.iter_mut().flat_map(|(_, own)| own) {
-        if let Change::PutOutcome(_, sequence, _) | Change::DeleteOutcome(_, sequence) = change {
+        if let Change::PutOutcome(_, sequence, _) | Change::Delete(RowKey::Outcome(_, sequence)) =
+            change
+        {
             *sequence += 1;
         }
     }

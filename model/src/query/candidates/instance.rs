@@ -1,6 +1,8 @@
 //! One anchor laid out for the search: its providers, and those that share with it, that could
 //! serve something.
 
+use std::ops::Range;
+
 use super::answer::Seat;
 use super::plan::{Plan, has_any};
 use super::sharing::SharingProviders;
@@ -42,12 +44,12 @@ pub(super) struct Slot<'a> {
     pub(super) outside: bool,
 }
 
-/// A provider that could serve the kinds at these indexes of [`Instance::kinds`].
+/// A provider that could serve some kinds.
 struct Found {
     id: ProviderId,
     slot: usize,
-    from: usize,
-    to: usize,
+    /// Indexes into [`Instance::kinds`].
+    kinds: Range<usize>,
 }
 
 impl<'a> Instance<'a> {
@@ -70,26 +72,13 @@ impl<'a> Instance<'a> {
                 continue;
             }
             let place = number.node(index);
-            self.add_slot(
-                from,
-                Slot {
-                    seat: Seat { place, node, tree },
-                    shares: sharing.shares(node),
-                    outside: false,
-                },
-            );
+            let seat = Seat { place, node, tree };
+            self.add_slot(from, seat, sharing.shares(node), false);
         }
         for provider in sharing.reaching(number, tree) {
             let from = self.kinds.len();
             self.kinds.extend_from_slice(&provider.kinds);
-            self.add_slot(
-                from,
-                Slot {
-                    seat: provider.seat,
-                    shares: true,
-                    outside: true,
-                },
-            );
+            self.add_slot(from, provider.seat, true, true);
         }
         self.fill(plan)
     }
@@ -105,15 +94,17 @@ impl<'a> Instance<'a> {
         self.domains.iter_mut().for_each(Vec::clear);
     }
 
-    fn add_slot(&mut self, from: usize, slot: Slot<'a>) {
-        let (id, to) = (slot.seat.node.id, self.kinds.len());
+    fn add_slot(&mut self, from: usize, seat: Seat<'a>, shares: bool, outside: bool) {
         self.found.push(Found {
-            id,
+            id: seat.node.id,
             slot: self.slots.len(),
-            from,
-            to,
+            kinds: from..self.kinds.len(),
         });
-        self.slots.push(slot);
+        self.slots.push(Slot {
+            seat,
+            shares,
+            outside,
+        });
     }
 
     /// Puts the slots in order and fills in what depends on their numbers.
@@ -126,7 +117,7 @@ impl<'a> Instance<'a> {
                 .extend(self.found.iter().map(|found| unsorted[found.slot]));
         }
         for (found, slot) in self.found.iter().zip(0..) {
-            for kind in &self.kinds[found.from..found.to] {
+            for kind in &self.kinds[found.kinds.clone()] {
                 self.domains[*kind].push(slot);
             }
         }

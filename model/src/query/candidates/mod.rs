@@ -33,16 +33,16 @@ mod unknown_names;
 
 pub use answer::{Amount, Candidate, Outline, Summaries};
 pub use budget::Watch;
-pub use request::{
-    CandidateError, CandidateRequest, GenerationStrategy, GroupPolicy, RequestGroup,
-};
+pub use request::{CandidateRequest, GenerationStrategy, GroupPolicy, RequestGroup};
 pub use search::Search;
 
 use self::budget::StepBudget;
+use crate::query::UnknownName;
 use crate::state::State;
 
 impl State {
-    /// Starts a search, which makes candidates one at a time, as they are asked for.
+    /// Starts a search, which makes candidates one at a time, as they are asked for. A watch is called now and then
+    /// with the steps that were taken, and may end the search: [`Search::interrupted`] returns whether it has.
     ///
     /// # Errors
     /// A request that names unknown resource classes or traits, unless upstream would not have
@@ -50,28 +50,9 @@ impl State {
     pub fn candidates<'a>(
         &'a self,
         request: &'a CandidateRequest,
-    ) -> Result<Search<'a>, CandidateError> {
-        self.search_within(StepBudget::new(None), request)
-    }
-
-    /// The same, with a watch that learns now and then how many steps were taken, and may end
-    /// the search: [`Search::interrupted`] says afterwards whether that happened.
-    ///
-    /// # Errors
-    /// As [`State::candidates`].
-    pub fn candidates_watched<'a>(
-        &'a self,
-        request: &'a CandidateRequest,
-        watch: Watch<'a>,
-    ) -> Result<Search<'a>, CandidateError> {
-        self.search_within(StepBudget::new(Some(watch)), request)
-    }
-
-    fn search_within<'a>(
-        &'a self,
-        mut budget: StepBudget<'a>,
-        request: &'a CandidateRequest,
-    ) -> Result<Search<'a>, CandidateError> {
+        watch: Option<Watch<'a>>,
+    ) -> Result<Search<'a>, UnknownName> {
+        let mut budget = StepBudget::new(watch);
         let plan = unknown_names::resolve(self, request, &mut budget)?;
         Ok(Search::over(plan, request, budget))
     }

@@ -75,14 +75,3 @@ pub enum GenerationStrategy {
     /// One candidate of each root in turn.
     BreadthFirst,
 }
-
-/// A request that names what does not exist, or contradicts itself.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum CandidateError {
-    /// No such resource class.
-    #[error("no such resource class {0}")]
-    UnknownResourceClass(Given<ResourceClassName>),
-    /// No such traits.
-    #[error("no such traits {0:?}")]
-    UnknownTraits(Vec<Given<TraitName>>),
-}

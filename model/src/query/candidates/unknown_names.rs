@@ -8,8 +8,9 @@ use std::collections::BTreeSet;
 use super::budget::StepBudget;
 use super::filter::roots;
 use super::plan::{Plan, has_any};
-use super::request::{CandidateError, CandidateRequest, RequestGroup};
+use super::request::{CandidateRequest, RequestGroup};
 use super::search::Explorer;
+use crate::query::UnknownName;
 use crate::query::tree_filter::with_any_members;
 use crate::state::State;
 use crate::state::change::TraitId;
@@ -20,7 +21,7 @@ pub(super) fn resolve<'a>(
     state: &'a State,
     request: &'a CandidateRequest,
     budget: &mut StepBudget<'_>,
-) -> Result<Option<Plan<'a>>, CandidateError> {
+) -> Result<Option<Plan<'a>>, UnknownName> {
     let CandidateRequest {
         groups,
         root_required,
@@ -56,18 +57,18 @@ pub(super) fn resolve<'a>(
     unknown_trait_of(state, group).map_or(Ok(None), Err)
 }
 
-fn unknown_class(state: &State, group: &RequestGroup) -> Option<CandidateError> {
+fn unknown_class(state: &State, group: &RequestGroup) -> Option<UnknownName> {
     let mut names = group.resources.keys();
     let name = names.find(|name| state.class_given(name).is_none())?;
-    Some(CandidateError::UnknownResourceClass(name.clone()))
+    Some(UnknownName::ResourceClass(name.clone()))
 }
 
-fn unknown_trait(state: &State, name: &Given<TraitName>) -> Option<CandidateError> {
+fn unknown_trait(state: &State, name: &Given<TraitName>) -> Option<UnknownName> {
     let is_unknown = state.trait_given(name).is_none();
-    is_unknown.then(|| CandidateError::UnknownTraits(vec![name.clone()]))
+    is_unknown.then(|| UnknownName::Traits(vec![name.clone()]))
 }
 
-fn unknown_trait_of(state: &State, group: &RequestGroup) -> Option<CandidateError> {
+fn unknown_trait_of(state: &State, group: &RequestGroup) -> Option<UnknownName> {
     let mut names = group.required.iter().flatten().chain(&group.forbidden);
     names.find_map(|name| unknown_trait(state, name))
 }

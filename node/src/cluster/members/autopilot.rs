@@ -85,7 +85,7 @@ async fn begin(node: &Running, lost: u64, by: u64, after: Duration) {
             name: String::new(),
             votes: true,
             stays: true,
-            though_heard: false,
+            though_reachable: false,
         }),
     });
     let done = node.carry_out(command, &words).await;

@@ -155,15 +155,15 @@ impl Membership<'_> {
         let members = self.replica().members();
         let replaces = match replaces {
             None => None,
-            Some((old, though_heard)) => {
-                self.must_be_gone(old, though_heard).await?;
+            Some((old, though_reachable)) => {
+                self.must_be_gone(old, though_reachable).await?;
                 let known = members.get(&old);
                 Some(Replaced {
                     node: old,
                     name: known.map_or(String::new(), |known| known.name_of(old).to_string()),
                     votes: self.now().1.contains(&old),
                     stays: false,
-                    though_heard,
+                    though_reachable,
                 })
             }
         };
@@ -182,9 +182,13 @@ impl Membership<'_> {
     }
 
     /// A node that is reachable is replaced only if that was asked for.
-    pub(crate) async fn must_be_gone(&self, old: u64, though_heard: bool) -> Result<(), Refused> {
+    pub(crate) async fn must_be_gone(
+        &self,
+        old: u64,
+        though_reachable: bool,
+    ) -> Result<(), Refused> {
         self.must_be_member(old)?;
-        if though_heard || self.reachable(&[old].into()).await.is_empty() {
+        if though_reachable || self.reachable(&[old].into()).await.is_empty() {
             return Ok(());
         }
         Err(Refused::Conflict(format!(
@@ -206,7 +210,7 @@ impl Membership<'_> {
                 return Err(Refused::Conflict(TOO_LATE.to_owned()));
             }
             if let Some(replaced) = &row.replaces {
-                self.must_be_gone(replaced.node, replaced.though_heard)
+                self.must_be_gone(replaced.node, replaced.though_reachable)
                     .await?;
             }
             let redeem = RedeemJoinToken {

@@ -88,7 +88,7 @@ async fn step(node: &Running, by: u64, replaced: &Replaced) -> Result<Step, Refu
     let is_reachable = replica.is_reachable(old);
     let (now, voters) = owner.now();
     let (has_vote, is_member) = (voters.contains(&old), replica.is_member(old));
-    if has_vote && is_reachable && !replaced.though_heard {
+    if has_vote && is_reachable && !replaced.though_reachable {
         if replaced.stays && !voters.contains(&by) {
             let words = format!("node {old} is reachable again, and keeps its vote");
             return Ok(Step::Over { words, done: false });

@@ -81,11 +81,8 @@ impl Bootstrap {
         if identity.cluster == expected {
             return Ok(());
         }
-        Err(StartError::Store(OpenError::OtherCluster {
-            dir: self.config.data_dir.clone(),
-            found: identity.cluster,
-            expected,
-        }))
+        let dir = self.config.data_dir.clone();
+        Err(OpenError::OtherCluster(dir, *identity, expected).into())
     }
 
     /// Refuses a data directory of another cluster than the one that the configured members form, and

@@ -38,37 +38,38 @@ impl Oracle {
                 let found = naive.provider(&of(uuid));
                 or_missing(found.map(|one| provider_body(&one, minor)))
             }
-            Asked::Inventories(uuid) => or_missing(naive.inventories(&of(uuid)).map(|found| {
-                let records = (found.inventories.iter())
-                    .map(|(class, row)| (class.to_string(), record(&row.inventory)));
-                json!({
-                    "resource_provider_generation": found.generation.0,
-                    "inventories": Map::from_iter(records),
-                })
-            })),
+            Asked::Inventories(uuid) => {
+                or_missing(naive.inventories(&of(uuid)).map(|(generation, rows)| {
+                    let records = (rows.iter())
+                        .map(|(class, row)| (class.to_string(), record(&row.inventory)));
+                    json!({
+                        "resource_provider_generation": generation.0,
+                        "inventories": Map::from_iter(records),
+                    })
+                }))
+            }
             Asked::Inventory(uuid, class) => {
-                or_missing(naive.inventories(&of(uuid)).and_then(|found| {
-                    let mut all = found.inventories.iter();
-                    let (_, row) = all.find(|(name, _)| name.as_str() == class)?;
+                or_missing(naive.inventories(&of(uuid)).and_then(|(generation, rows)| {
+                    let (_, row) = rows.iter().find(|(name, _)| name.as_str() == class)?;
                     let mut body = record(&row.inventory);
                     // Generation 0 is left out of single inventories.
-                    if found.generation.0 != 0 {
-                        body["resource_provider_generation"] = json!(found.generation.0);
+                    if generation.0 != 0 {
+                        body["resource_provider_generation"] = json!(generation.0);
                     }
                     Some(body)
                 }))
             }
-            Asked::ProviderUsages(uuid) => {
-                or_missing(naive.provider_usages(&of(uuid)).map(|found| {
+            Asked::ProviderUsages(uuid) => or_missing(naive.provider_usages(&of(uuid)).map(
+                |(generation, usages)| {
                     json!({
-                        "resource_provider_generation": found.generation.0,
-                        "usages": amounts(&found.usages),
+                        "resource_provider_generation": generation.0,
+                        "usages": amounts(&usages),
                     })
-                }))
-            }
-            Asked::ProviderAllocations(uuid) => {
-                or_missing(naive.provider_allocations(&of(uuid)).map(|found| {
-                    let holdings = found.consumers.iter().map(|one| {
+                },
+            )),
+            Asked::ProviderAllocations(uuid) => or_missing(naive.provider_holdings(&of(uuid)).map(
+                |(generation, held)| {
+                    let holdings = held.iter().map(|one| {
                         let mut body = json!({ "resources": amounts(as_pairs(&one.resources)) });
                         if minor >= 28 {
                             body["consumer_generation"] = json!(one.consumer_generation.0);
@@ -76,30 +77,32 @@ impl Oracle {
                         (one.consumer.to_string(), body)
                     });
                     json!({
-                        "resource_provider_generation": found.generation.0,
+                        "resource_provider_generation": generation.0,
                         "allocations": Map::from_iter(holdings),
                     })
-                }))
-            }
-            Asked::ProviderTraits(uuid) => {
-                or_missing(naive.provider_traits(&of(uuid)).map(|found| {
-                    let names = found.traits.iter().map(|(name, _)| name.as_str());
+                },
+            )),
+            Asked::ProviderTraits(uuid) => or_missing(naive.provider_traits(&of(uuid)).map(
+                |(generation, traits)| {
+                    let names = traits.iter().map(|(name, _)| name.as_str());
                     json!({
-                        "resource_provider_generation": found.generation.0,
+                        "resource_provider_generation": generation.0,
                         "traits": names.collect::<Vec<_>>(),
                     })
-                }))
-            }
-            Asked::ProviderAggregates(uuid) => {
-                or_missing(naive.provider_aggregates(&of(uuid)).map(|found| {
-                    let names = found.aggregates.iter().map(|one| one.as_str());
-                    let mut body = json!({ "aggregates": names.collect::<Vec<_>>() });
-                    if minor >= 19 {
-                        body["resource_provider_generation"] = json!(found.generation.0);
-                    }
-                    body
-                }))
-            }
+                },
+            )),
+            Asked::ProviderAggregates(uuid) => or_missing(
+                naive
+                    .provider_aggregates(&of(uuid))
+                    .map(|(generation, aggregates)| {
+                        let names = aggregates.iter().map(|one| one.as_str());
+                        let mut body = json!({ "aggregates": names.collect::<Vec<_>>() });
+                        if minor >= 19 {
+                            body["resource_provider_generation"] = json!(generation.0);
+                        }
+                        body
+                    }),
+            ),
             Asked::Allocations(consumer) => ok(self.consumer_body(consumer, minor)),
             Asked::Usages {
                 project,

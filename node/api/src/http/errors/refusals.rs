@@ -93,18 +93,12 @@ pub(crate) fn refused(write: WriteKind<'_>, refusal: Refusal) -> ApiError {
             bad(format!("Cannot delete standard trait {name}."))
         }
 
-        Refusal::InventoryExists {
-            provider,
-            resource_class,
-        } => conflict(format!(
+        Refusal::InventoryExists(provider, resource_class) => conflict(format!(
             "Update conflict: resource provider {provider} has an inventory of {resource_class} already. Use PUT to \
              change it."
         ))
         .with_code(code::CONCURRENT_UPDATE),
-        Refusal::InventoryNotFound {
-            provider,
-            resource_class,
-        } => match write {
+        Refusal::InventoryNotFound(provider, resource_class) => match write {
             WriteKind::DeleteInventory => {
                 let reason = format!("resource provider {provider} has none");
                 not_found::inventory_to_delete(resource_class, &reason)
@@ -114,10 +108,7 @@ pub(crate) fn refused(write: WriteKind<'_>, refusal: Refusal) -> ApiError {
                  inventory of class {resource_class} found. Use POST to create it."
             )),
         },
-        Refusal::InventoryInUse {
-            provider,
-            resource_classes,
-        } => {
+        Refusal::InventoryInUse(provider, resource_classes) => {
             let classes = joined(&resource_classes);
             let fact = format!("Inventory for '{classes}' on resource provider '{provider}' in use.");
             let (code, message) = match write {
@@ -171,25 +162,16 @@ pub(crate) fn refused(write: WriteKind<'_>, refusal: Refusal) -> ApiError {
             .with_code(code::CONCURRENT_UPDATE)
         }
         Refusal::ConsumerHasNoAllocations(consumer) => not_found::allocations(consumer),
-        Refusal::AllocationWithoutInventory {
-            resource_classes,
-            providers,
-        } => unable(format!(
+        Refusal::AllocationWithoutInventory(resource_classes, providers) => unable(format!(
             "Inventory for '{}' on resource provider '{}' invalid. It does not exist.",
             joined(&resource_classes),
             joined(&providers),
         )),
-        Refusal::AllocationConstraints {
-            provider,
-            resource_class,
-        } => unable(format!(
+        Refusal::AllocationConstraints(provider, resource_class) => unable(format!(
             "Unable to create allocation for '{resource_class}' on resource provider '{provider}'. The \
              requested amount would violate inventory constraints."
         )),
-        Refusal::AllocationCapacity {
-            provider,
-            resource_class,
-        } => unable(format!(
+        Refusal::AllocationCapacity(provider, resource_class) => unable(format!(
             "Unable to create allocation for '{resource_class}' on resource provider '{provider}'. The \
              requested amount would exceed the capacity."
         )),

@@ -34,8 +34,9 @@ fn answer<'a>(
 /// `GET …/aggregates`.
 pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     let view = context.view().await?;
-    let found = context.of_provider(Varies::No, |uuid| view.state.provider_aggregates(uuid))?;
-    Ok(answer(context, &found.aggregates, found.generation))
+    let (generation, aggregates) =
+        context.of_provider(Varies::No, |uuid| view.state.provider_aggregates(uuid))?;
+    Ok(answer(context, &aggregates, generation))
 }
 
 /// `PUT …/aggregates`. The answer echoes the list in the order given.

@@ -12,7 +12,8 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
-use placement_model::query::candidates::{CandidateError, CandidateRequest, Summaries, Watch};
+use placement_model::query::UnknownName;
+use placement_model::query::candidates::{CandidateRequest, Summaries, Watch};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
@@ -142,8 +143,10 @@ impl Job {
             memory.grow_to(bytes.next_multiple_of(MEMORY_STEP_BYTES))?;
             if bytes > most { Err(None) } else { Ok(()) }
         };
-        let search = self.state.candidates_watched(&self.request, watch);
-        let mut search = search.map_err(|error| wrong_name(&error))?;
+        let mut search = self
+            .state
+            .candidates(&self.request, Some(watch))
+            .map_err(|error| wrong_name(&error))?;
         if search.likely().saturating_mul(CANDIDATE_BYTES) > most {
             return Err(None);
         }
@@ -177,12 +180,12 @@ impl Job {
     }
 }
 
-fn wrong_name(error: &CandidateError) -> ApiError {
+fn wrong_name(error: &UnknownName) -> ApiError {
     ApiError::bad_request(match error {
-        CandidateError::UnknownResourceClass(name) => {
+        UnknownName::ResourceClass(name) => {
             format!("Invalid resource class in resources parameter: No such resource class {name}.")
         }
-        CandidateError::UnknownTraits(traits) => format!("No such trait(s): {}.", joined(traits)),
+        UnknownName::Traits(traits) => format!("No such trait(s): {}.", joined(traits)),
     })
 }
 

@@ -61,10 +61,11 @@ struct ListBody<T: Serialize> {
 pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     let view = context.view().await?;
     let found = context.of_provider(Varies::Yes, |uuid| view.state.inventories(uuid))?;
-    let records = found.inventories.iter();
+    let (resource_provider_generation, records) = found;
+    let records = records.iter();
     let modified = records.clone().map(|(_, row)| row.updated_at).max();
     let answer = Answer::json(&ListBody {
-        resource_provider_generation: found.generation,
+        resource_provider_generation,
         inventories: Members(records.map(|(class, row)| (class.as_str(), row.inventory))),
     });
     Ok(context.modified_if_ever(answer, modified))
@@ -74,13 +75,13 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
 pub(crate) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
     let view = context.view().await?;
     let found = context.of_provider(Varies::Yes, |uuid| view.state.inventories(uuid))?;
+    let (resource_provider_generation, records) = found;
     let class = context.param(1);
-    let mut records = found.inventories.iter();
-    let (_, row) = (records.find(|(name, _)| name.as_str() == class))
+    let (_, row) = (records.iter().find(|(name, _)| name.as_str() == class))
         .ok_or_else(|| not_found::inventory(class, context.param(0)))?;
     let answer = Answer::json(&InventoryBody {
         inventory: row.inventory,
-        resource_provider_generation: found.generation,
+        resource_provider_generation,
     });
     Ok(context.modified(answer, Some(row.updated_at)))
 }

@@ -4,7 +4,8 @@ use bytes::Bytes;
 use http::StatusCode;
 use placement_model::command::{CreateProvider, DeleteProvider, ParentUpdate, UpdateProvider};
 use placement_model::outcome::Provider;
-use placement_model::query::resource_providers::{FilterError, ProviderFilter};
+use placement_model::query::UnknownName;
+use placement_model::query::resource_providers::ProviderFilter;
 use placement_model::types::{Generation, Given, ProviderName, ProviderUuid};
 use placement_model::{Command, Reply};
 use serde::Serialize;
@@ -73,7 +74,7 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     let view = context.view().await?;
     let (base_path, version) = (context.base_path.clone(), context.version);
     let find = move |looks_max| {
-        let found = view.state.providers_within(&filter, looks_max);
+        let found = view.state.providers(&filter, looks_max);
         let found = found.map_err(|error| bad_filter(&error))?;
         Ok::<_, ApiError>(found.map(|found| (list_body(&base_path, version, &found), found)))
     };
@@ -112,12 +113,12 @@ fn parse_filter(query: &Query, version: Microversion) -> Result<ProviderFilter, 
     })
 }
 
-fn bad_filter(error: &FilterError) -> ApiError {
+fn bad_filter(error: &UnknownName) -> ApiError {
     ApiError::bad_request(match error {
-        FilterError::UnknownResourceClass(name) => {
+        UnknownName::ResourceClass(name) => {
             format!("Invalid resource class in resources parameter: No such resource class {name}.")
         }
-        FilterError::UnknownTraits(traits) => format!(
+        UnknownName::Traits(traits) => format!(
             "Invalid trait(s) in \"required\" parameter: No such trait(s): {}.",
             joined(traits)
         ),

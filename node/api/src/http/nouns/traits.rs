@@ -113,8 +113,9 @@ pub(crate) async fn delete(context: &RequestContext) -> Result<Answer, ApiError>
 /// `GET /resource_providers/{uuid}/traits`.
 pub(crate) async fn of_provider(context: &RequestContext) -> Result<Answer, ApiError> {
     let view = context.view().await?;
-    let found = context.of_provider(Varies::Yes, |uuid| view.state.provider_traits(uuid))?;
-    Ok(answer(context, &found.traits, Some(found.generation)))
+    let (generation, traits) =
+        context.of_provider(Varies::Yes, |uuid| view.state.provider_traits(uuid))?;
+    Ok(answer(context, &traits, Some(generation)))
 }
 
 /// `PUT /resource_providers/{uuid}/traits`.

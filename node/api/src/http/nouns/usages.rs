@@ -41,8 +41,9 @@ fn answer(
 /// `GET /resource_providers/{uuid}/usages`.
 pub(crate) async fn of_provider(context: &RequestContext) -> Result<Answer, ApiError> {
     let view = context.view().await?;
-    let found = context.of_provider(Varies::Yes, |uuid| view.state.provider_usages(uuid))?;
-    Ok(answer(context, Some(found.generation), &found.usages))
+    let (generation, usages) =
+        context.of_provider(Varies::Yes, |uuid| view.state.provider_usages(uuid))?;
+    Ok(answer(context, Some(generation), &usages))
 }
 
 /// `GET /usages`.

@@ -377,7 +377,7 @@ mod tests {
     }
 
     fn written(state: &State, request: &CandidateRequest, version: Microversion) -> String {
-        let mut search = state.candidates(request).unwrap();
+        let mut search = state.candidates(request, None).unwrap();
         let summaries = Summaries::new(request);
         let mut writer = AnswerWriter::new(state, &search, summaries, version);
         while let Some(candidate) = search.advance() {

@@ -155,7 +155,7 @@ async fn a_node_that_comes_back_elsewhere_is_the_same_node() {
     cluster
         .until_logged(
             &[mistaken],
-            "the cluster knows what this node says of itself",
+            "the cluster has this node's own description",
         )
         .await;
     let places: Vec<_> = cluster

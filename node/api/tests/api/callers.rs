@@ -1,11 +1,12 @@
 //! One caller has a share of a node, and others do not feel it when it is used up.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
 use placement_api::http::{ApiSettings, CallerLimits, PublicAddress};
 
-use crate::cloud::{Answer, Cloud};
+use crate::cloud::{Answer, Cloud, StoppedClock};
 
 const CODE: &str = "placement.too_many_requests";
 
@@ -38,7 +39,8 @@ fn limited_by(answer: Answer, limit: &str) {
 async fn user_over_its_rate_is_refused_and_others_are_served() {
     let mut settings = settings();
     settings.users.per_s = 3;
-    let cloud = Cloud::with(settings);
+    let clock = Arc::new(StoppedClock::default());
+    let cloud = Cloud::timed(clock.clone(), settings);
     let ask = |token| {
         cloud
             .get("/traits")
@@ -56,15 +58,16 @@ async fn user_over_its_rate_is_refused_and_others_are_served() {
     for _ in 0..5 {
         cloud.get("/").expect(200).await;
     }
-    tokio::time::sleep(Duration::from_millis(400)).await;
+    clock.advance(Duration::from_millis(400));
     ask("admin").await.expect(200);
+    limited_by(ask("admin").await, "user_per_s");
 }
 
 #[tokio::test]
 async fn address_over_its_rate_is_refused_before_its_token_is_read() {
     let mut settings = settings();
     settings.addresses.per_s = 2;
-    let cloud = Cloud::with(settings);
+    let cloud = Cloud::timed(Arc::new(StoppedClock::default()), settings);
     for _ in 0..2 {
         cloud.get("/traits").token(None).expect(401).await;
     }
@@ -117,7 +120,7 @@ async fn behind_a_trusted_proxy_each_client_has_its_own_address() {
         trust_proxy_headers: true,
         ..PublicAddress::default()
     };
-    let cloud = Cloud::with(settings);
+    let cloud = Cloud::timed(Arc::new(StoppedClock::default()), settings);
     let ask = |client: &'static str| {
         cloud
             .get("/traits")
@@ -144,7 +147,8 @@ async fn untrusted_forwarded_addresses_are_ignored_and_an_authenticating_proxy_h
  {
     let mut limited = settings();
     limited.addresses.per_s = 1;
-    let cloud = Cloud::with(limited.clone());
+    let clock = Arc::new(StoppedClock::default());
+    let cloud = Cloud::timed(clock.clone(), limited.clone());
     let ask = |client: &'static str| {
         cloud
             .get("/traits")
@@ -157,7 +161,7 @@ async fn untrusted_forwarded_addresses_are_ignored_and_an_authenticating_proxy_h
     let proxy = "strategy = 'proxy'\nproxy_addresses = ['192.0.2.0/24']";
     limited.auth = toml::from_str(proxy).unwrap();
     limited.users.per_s = 2;
-    let cloud = Cloud::with(limited);
+    let cloud = Cloud::timed(clock, limited);
     for user in ["one", "other"] {
         let ask = || {
             let ask = cloud.get("/traits").token(None).header("x-user-id", user);

@@ -2,7 +2,8 @@
 
 use std::panic::Location;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, SystemTime};
 
 use axum::body::{Body, HttpBody};
 use futures::future::BoxFuture;
@@ -11,7 +12,7 @@ use http_body_util::BodyExt;
 use placement_api::access::Peer;
 use placement_api::audit::Audit;
 use placement_api::http::{Api, ApiSettings, Policy, Service};
-use placement_api::world::{Offload, RealWorld};
+use placement_api::world::{Clock, Offload, RealWorld};
 use serde_json::{Value, json};
 
 use crate::memory::Memory;
@@ -38,6 +39,27 @@ impl Offload for Counting {
     }
 }
 
+/// A clock whose monotonic time stands still until a test moves it.
+#[derive(Default)]
+pub(crate) struct StoppedClock(AtomicU64);
+
+impl StoppedClock {
+    pub(crate) fn advance(&self, by: Duration) {
+        let by_ms = u64::try_from(by.as_millis()).unwrap();
+        self.0.fetch_add(by_ms, Ordering::Relaxed);
+    }
+}
+
+impl Clock for StoppedClock {
+    fn now(&self) -> SystemTime {
+        SystemTime::now()
+    }
+
+    fn monotonic(&self) -> Duration {
+        Duration::from_millis(self.0.load(Ordering::Relaxed))
+    }
+}
+
 /// An API of its own.
 pub(crate) struct Cloud {
     app: Service,
@@ -58,12 +80,26 @@ impl Cloud {
     }
 
     pub(crate) fn audited(audit: Audit, offload: Arc<dyn Offload>, settings: ApiSettings) -> Self {
-        let (memory, world) = (Arc::new(Memory::new()), Arc::new(RealWorld::default()));
+        Self::build(audit, offload, Arc::new(RealWorld::default()), settings)
+    }
+
+    /// One whose limits per second are counted by this clock.
+    pub(crate) fn timed(clock: Arc<dyn Clock>, settings: ApiSettings) -> Self {
+        Self::build(Audit::off(), Arc::new(RealWorld::default()), clock, settings)
+    }
+
+    fn build(
+        audit: Audit,
+        offload: Arc<dyn Offload>,
+        clock: Arc<dyn Clock>,
+        settings: ApiSettings,
+    ) -> Self {
+        let memory = Arc::new(Memory::new());
         let app = Service::new(Api {
             write: memory.clone(),
             read: memory.clone(),
-            clock: world.clone(),
-            ids: world,
+            clock,
+            ids: Arc::new(RealWorld::default()),
             offload,
             readiness: memory.clone(),
             keystone: None,

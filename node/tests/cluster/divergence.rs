@@ -4,7 +4,7 @@ use placement_model::cluster::ClusterChanges;
 use placement_model::{Cluster, Outcome, Stamped};
 use placement_raft_store::{Applier, Rules};
 
-use crate::fixture::{eventually, machines, settled};
+use crate::fixture::{create, eventually, machines, settled};
 
 /// The rules, but for one command that this node forgets to carry out: a bit has flipped.
 struct Forgetful;
@@ -12,7 +12,7 @@ struct Forgetful;
 impl Applier for Forgetful {
     fn apply(&self, index: u64, cluster: &Cluster, stamped: &Stamped) -> (Outcome, ClusterChanges) {
         let (outcome, changes) = Rules.apply(index, cluster, stamped);
-        if index == 20 {
+        if stamped.command == create(20) {
             return (outcome, ClusterChanges::new());
         }
         (outcome, changes)
@@ -31,13 +31,16 @@ async fn a_node_whose_state_is_not_that_of_the_others_leaves_and_does_not_come_b
     for number in 1..=100 {
         machines[leader].create(number).await;
     }
-    let said = eventually("a node that leaves", || {
+    let failure = eventually("a node that leaves", || {
         machines[1].node().status().storage_failure
     });
-    let said = said.await;
-    assert!(said.contains("differs from that of a majority"), "{said}");
+    let failure = failure.await;
+    assert!(
+        failure.contains("differs from that of a majority"),
+        "{failure}"
+    );
     let (status, body) = machines[1].api("GET", "/readyz", "").await;
-    assert_eq!((status, body.contains(&said)), (503, true), "{body}");
+    assert_eq!((status, body.contains(&failure)), (503, true), "{body}");
 
     // A restart does not make it right, even by the right rules.
     machines[1].shutdown().await;

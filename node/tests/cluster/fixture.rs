@@ -1,4 +1,4 @@
-//! Nodes to tell stories with.
+//! Nodes in one process, for tests.
 
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ use tokio::time::{Instant, sleep};
 
 use crate::ports::Ports;
 
-/// Longest wait for anything that must happen.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Longest wait for anything that must happen; a loaded machine is slow.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One machine: a directory and an address, with or without a node running.
 pub(crate) struct Machine {
@@ -55,6 +55,12 @@ impl Machine {
             node: None,
             _ports: ports,
         }
+    }
+
+    /// Has it miss so many more heartbeats before it stands for election: a busy machine is no reason for one.
+    pub(crate) fn set_election(&mut self, min_ms: u64, max_ms: u64) {
+        self.config.raft.election_min_ms = min_ms;
+        self.config.raft.election_max_ms = max_ms;
     }
 
     pub(crate) async fn try_start(&mut self) -> Result<(), StartError> {
@@ -174,7 +180,7 @@ pub(crate) fn has(state: &State, number: u128) -> bool {
     state.place(&uuid(number)).is_some()
 }
 
-/// Machines that were told to form a cluster together.
+/// Machines that are configured to form a cluster together.
 pub(crate) fn machines(count: u64) -> Vec<Machine> {
     let mut machines: Vec<Machine> = (1..=count).map(Machine::new).collect();
     let members: Vec<_> = machines
@@ -190,7 +196,7 @@ pub(crate) fn machines(count: u64) -> Vec<Machine> {
     machines
 }
 
-/// A formed cluster with a leader that everybody knows.
+/// A formed cluster with a leader that all nodes know.
 pub(crate) async fn cluster(count: u64) -> Vec<Machine> {
     cluster_of(machines(count)).await
 }

@@ -7,7 +7,7 @@ use crate::fixture::{Machine, cluster, eventually, settled};
 
 /// No one sends it anything any more: it has to ask.
 async fn knows_that_it_was_removed(machine: &Machine) {
-    eventually("a word of the removal", || {
+    eventually("the removal", || {
         (machine.node().status().role == NodeRole::Removed).then_some(())
     })
     .await;
@@ -50,9 +50,9 @@ async fn a_node_is_not_removed_if_the_rest_would_have_no_majority() {
     let dead = (leader + 1) % 3;
     machines[dead].kill().await;
     let alive = (leader + 2) % 3;
-    // Until then it counts as heard.
-    let unheard_ms = 2 * machines[leader].config.raft.election_max_ms + 500;
-    tokio::time::sleep(Duration::from_millis(unheard_ms)).await;
+    // Until then it counts as reachable.
+    let reachable_ms = 2 * machines[leader].config.raft.election_max_ms + 500;
+    tokio::time::sleep(Duration::from_millis(reachable_ms)).await;
     let path = format!("/v1/members/{}", machines[alive].id());
     let (status, body) = machines[leader].admin("DELETE", &path, "").await;
     assert_eq!(status, 409, "{body}");

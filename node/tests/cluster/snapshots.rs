@@ -33,6 +33,8 @@ async fn slow_cluster(bytes_per_s: u64) -> Vec<Machine> {
         machine.config.raft.log_keep = Some(10);
         machine.config.raft.snapshot_chunk_bytes = 1024;
         machine.config.raft.snapshot_bytes_per_s = bytes_per_s;
+        // The leader is to stay, and would not if the transfer held up its heartbeats for all its time.
+        machine.set_election(5_000, 6_000);
         machine.start().await;
     }
     machines
@@ -182,11 +184,17 @@ enum Reply {
 }
 
 /// A part of a snapshot of so many bytes.
-async fn call(stream: &mut TcpStream, bytes: u64, offset: u64, data: &'static [u8]) -> Reply {
+async fn call(
+    stream: &mut TcpStream,
+    leader: &Machine,
+    bytes: u64,
+    offset: u64,
+    data: &'static [u8],
+) -> Reply {
     let call = Call {
         vote: WireVote {
-            term: 1,
-            node: 1,
+            term: leader.node().status().term,
+            node: leader.id(),
             committed: true,
         },
         meta: WireSnapshotMeta::default(),
@@ -210,19 +218,19 @@ async fn what_has_arrived_of_a_snapshot_stays_and_what_has_no_room_is_not_begun(
     let incoming = || snapshot_files(to).len();
 
     let mut stream = connected(from, to).await;
-    let begun = call(&mut stream, 100, 0, b"").await;
+    let begun = call(&mut stream, from, 100, 0, b"").await;
     assert_eq!(begun, Reply::From { offset: 0 });
-    let begun = call(&mut stream, 100, 0, b"12345").await;
+    let begun = call(&mut stream, from, 100, 0, b"12345").await;
     assert_eq!(begun, Reply::From { offset: 5 });
     drop(stream);
 
     let mut stream = connected(from, to).await;
-    let again = call(&mut stream, 100, 0, b"").await;
+    let again = call(&mut stream, from, 100, 0, b"").await;
     assert_eq!(again, Reply::From { offset: 5 });
-    let again = call(&mut stream, 100, 5, b"678").await;
+    let again = call(&mut stream, from, 100, 5, b"678").await;
     assert_eq!(again, Reply::From { offset: 8 });
     assert_eq!(incoming(), 1);
-    let other = call(&mut stream, 101, 0, b"").await;
+    let other = call(&mut stream, from, 101, 0, b"").await;
     assert_eq!(
         other,
         Reply::From { offset: 0 },
@@ -230,7 +238,7 @@ async fn what_has_arrived_of_a_snapshot_stays_and_what_has_no_room_is_not_begun(
     );
     assert_eq!(incoming(), 1);
 
-    let huge = call(&mut stream, 1 << 60, 0, b"").await;
+    let huge = call(&mut stream, from, 1 << 60, 0, b"").await;
     assert!(
         matches!(&huge, Reply::NotNow(reason) if reason.contains("room")),
         "{huge:?}"

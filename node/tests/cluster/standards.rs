@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use crate::fixture::{Machine, cluster, create, eventually, machines, settled};
 
-/// Keeps the standard names out of a node's state for as long as it is told to, as a log that
+/// Keeps the standard names out of a node's state until it is released, like a log that
 /// this node has not applied yet would.
 #[derive(Default)]
 struct HeldBack(AtomicBool);

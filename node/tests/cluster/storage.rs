@@ -78,7 +78,7 @@ async fn send_newer_entry(from: &Machine, to: &Machine) -> String {
 
     // An append: who leads, what precedes, what is committed, how many entries, which stream.
     let vote = WireVote {
-        term: 1,
+        term: from.node().status().term,
         node: from.id(),
         committed: true,
     };

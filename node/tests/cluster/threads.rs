@@ -11,6 +11,8 @@ use crate::fixture::{cluster_of, create, machines, settled};
 
 /// Longer than any election takes.
 const LONG: Duration = Duration::from_secs(5);
+/// So long that other work of the machine is no reason for an election, in milliseconds.
+const ELECTION: (u64, u64) = (3_000, 4_000);
 
 /// The one thread that serves the requests of one node.
 struct RequestThread(Option<Runtime>);
@@ -41,6 +43,7 @@ async fn a_leader_whose_request_threads_are_all_busy_leads_on() {
     let mut machines = machines(3);
     for (machine, thread) in machines.iter_mut().zip(&threads) {
         machine.env.requests = Some(thread.runtime().handle().clone());
+        machine.set_election(ELECTION.0, ELECTION.1);
     }
     let machines = cluster_of(machines).await;
     let leader = settled(&machines).await;
@@ -86,6 +89,7 @@ async fn a_command_that_takes_long_to_apply_holds_up_no_heartbeat() {
     let mut machines = machines(3);
     for machine in &mut machines {
         machine.env.storage.applier = Arc::new(Slow);
+        machine.set_election(ELECTION.0, ELECTION.1);
     }
     let machines = cluster_of(machines).await;
     let leader = settled(&machines).await;

@@ -239,7 +239,7 @@ fn what_follows_the_backup_is_missed_if_it_is_nowhere() {
     assert_eq!((log.next(), log.go_on_at(0)), (0, None));
     assert_eq!(log.go_on_at(11), None, "the backup has what is before");
     assert_eq!(log.go_on_at(20), Some((11, 19)));
-    assert_eq!(log.go_on_at(20), None, "the gap is reported once");
+    assert_eq!(log.go_on_at(20), None, "it is reported once");
     log.append(RecordVersion::NEWEST, &entries(20, 30)).unwrap();
     assert_eq!((log.next(), log.go_on_at(31)), (31, None));
     assert_eq!(dir.log().unwrap().go_on_at(41), Some((31, 40)));

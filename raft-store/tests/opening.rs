@@ -169,7 +169,7 @@ fn a_table_of_a_newer_binary_is_refused_once_it_holds_something() {
         let families = families.iter().map(String::as_str).chain(["leases"]);
         rocksdb::DB::open_cf(&options, &state, families).unwrap();
     }
-    // Every version makes its tables. While this one is empty, the older version can be started again.
+    // It was made, since every version makes its tables; while it is empty, the way back is open.
     drop(opened(dir.path()));
     {
         let options = rocksdb::Options::default();

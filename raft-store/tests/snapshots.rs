@@ -330,7 +330,7 @@ fn a_snapshot_of_another_history_is_refused() {
 }
 
 #[test]
-fn a_snapshot_that_is_not_what_its_sender_said_is_refused() {
+fn a_snapshot_that_differs_from_its_announcement_is_refused() {
     run(async {
         let (source_dir, dir) = (new_dir(), new_dir());
         let mut source = opened(source_dir.path());
@@ -410,10 +410,7 @@ fn a_node_that_finds_its_own_snapshot_damaged_writes_another() {
     let dir = new_dir();
     run(async {
         let mut store = opened(dir.path());
-        assert!(
-            !store.drafts.mend().await.unwrap(),
-            "nothing is to be mended"
-        );
+        assert!(!store.drafts.mend().await.unwrap(), "nothing is mended");
         apply(&mut store.machine, history(40)).await;
         let built = build(&mut store).await;
         assert!(!store.drafts.mend().await.unwrap(), "it is good");

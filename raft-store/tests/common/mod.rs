@@ -56,7 +56,7 @@ pub(crate) fn opened(dir: &Path) -> Store {
     open(options(dir)).unwrap()
 }
 
-/// A snapshot in a file, as it is sent.
+/// A snapshot in a file, in the form that is sent.
 pub(crate) struct Built {
     pub(crate) meta: SnapshotMeta,
     pub(crate) file: SnapshotFile,

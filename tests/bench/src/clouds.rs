@@ -37,7 +37,7 @@ pub(crate) enum Shape {
 pub(crate) struct Cloud {
     pub(crate) shape: Shape,
     pub(crate) size: u64,
-    /// Consumers of each root, beside the one that has half of a flat host's processors.
+    /// Consumers of each root, in addition to the one that has half of a flat host's processors.
     pub(crate) consumers: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What learners cost the leader: its processor time and what it sends, beside the same without them.
+//! What learners cost the leader: its processor time and what it sends, compared with the same without them.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;

@@ -46,7 +46,7 @@ pub(crate) struct Options {
     #[arg(long)]
     bits_per_s: Option<u32>,
 
-    /// Writes tables and plot into regions.md and beside it in this folder.
+    /// Writes tables and plot into regions.md and next to it in this folder.
     #[arg(long)]
     docs: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! Reads, candidates and writes of one node and of three, and of others beside them in the same run.
+//! Reads, candidates and writes of one node and of three, and of others in the same run.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ pub(crate) struct Options {
     plot: Option<PathBuf>,
 }
 
-/// The same, and beside it openstack-placement 16.0.0 (uwsgi, 5 processes of 25 threads, on MariaDB), etcd (three
+/// The same, and in the same run openstack-placement 16.0.0 (uwsgi, 5 processes of 25 threads, on MariaDB), etcd (three
 /// nodes) and axum with a fixed answer. Fails if a bar is missed.
 #[derive(Args)]
 pub(crate) struct Compare {
@@ -151,7 +151,7 @@ impl Options {
         let candidates = |what: &str, query: &CandidateQuery, connections, bar: f64| {
             let requests = vec![("GET", query.path(), String::new())];
             let bars = [(Upstream, bar)].into_iter().filter(|(_, bar)| *bar > 0.0);
-            Asked::of(Row::Candidates, what, requests, connections).beside(bars)
+            Asked::of(Row::Candidates, what, requests, connections).compared_with(bars)
         };
         let follower = |promise, connections| {
             let what = format!("GET …/inventories from a follower, {promise}");
@@ -172,9 +172,9 @@ impl Options {
                 cloud: flat,
                 asked: vec![
                     Asked::of(Row::Reads, "GET …/inventories", inventories(), 16)
-                        .beside([(Axum, 0.65), (Upstream, 200.0)]),
+                        .compared_with([(Axum, 0.65), (Upstream, 200.0)]),
                     Asked::of(Row::Reads, "GET /allocations/{c}", allocations, 16)
-                        .beside([(Axum, 0.65), (Upstream, 200.0)]),
+                        .compared_with([(Axum, 0.65), (Upstream, 200.0)]),
                     write(16),
                     write(64),
                 ],
@@ -189,10 +189,10 @@ impl Options {
                     follower("local", 16),
                     candidates(TEN, &flat.query().limit(10), 16, 4000.0),
                     candidates("candidates, no limit", &flat.query(), 16, 300.0),
-                    write(1).beside([(Etcd, 1.25)]),
-                    write(16).beside([(Etcd, 1.5), (Upstream, 150.0)]),
-                    write(64).beside([(Etcd, 1.5)]),
-                    write(256).beside([(Etcd, 1.5)]),
+                    write(1).compared_with([(Etcd, 1.25)]),
+                    write(16).compared_with([(Etcd, 1.5), (Upstream, 150.0)]),
+                    write(64).compared_with([(Etcd, 1.5)]),
+                    write(256).compared_with([(Etcd, 1.5)]),
                 ],
             },
         ];
@@ -238,7 +238,7 @@ impl Scene {
             progress(&format!("{who}: {}", self.asked[nth].what));
             lines[nth].push((who.to_owned(), sample, bar));
         };
-        let beside = |peer| {
+        let compared_with = |peer| {
             let asked = self.asked.iter().enumerate();
             asked.filter_map(move |(nth, asked)| {
                 let bar = asked.bars.iter().find(|(of, _)| *of == peer)?.1;
@@ -269,7 +269,7 @@ impl Scene {
                 add(nth, "4 KiB appended, fdatasync", syncs(seconds), None);
             }
         }
-        for (nth, asked, bar) in beside(Peer::Axum) {
+        for (nth, asked, bar) in compared_with(Peer::Axum) {
             let answer = cluster
                 .client()
                 .call(ApiRequest::get(&asked.requests[0].1))
@@ -284,9 +284,9 @@ impl Scene {
             );
         }
         drop(cluster);
-        if beside(Peer::Etcd).next().is_some() {
+        if compared_with(Peer::Etcd).next().is_some() {
             let etcd = Etcd::start().await?;
-            for (nth, asked, bar) in beside(Peer::Etcd) {
+            for (nth, asked, bar) in compared_with(Peer::Etcd) {
                 add(
                     nth,
                     "etcd",
@@ -295,11 +295,11 @@ impl Scene {
                 );
             }
         }
-        if beside(Peer::Upstream).next().is_some() {
+        if compared_with(Peer::Upstream).next().is_some() {
             let upstream = Upstream::start(venv).await?;
             self.cloud.seed(&[upstream.client()]).await?;
             boundless(&upstream.client()).await?;
-            for (nth, asked, bar) in beside(Peer::Upstream) {
+            for (nth, asked, bar) in compared_with(Peer::Upstream) {
                 let mut load = asked.load(&upstream.servers(), seconds.max(UPSTREAM_SECONDS_MIN));
                 // It gives up on conflicts between its own threads.
                 load.may_fail = asked.row == Row::Writes;
@@ -328,7 +328,7 @@ impl Asked {
         }
     }
 
-    fn beside(mut self, bars: impl IntoIterator<Item = (Peer, f64)>) -> Self {
+    fn compared_with(mut self, bars: impl IntoIterator<Item = (Peer, f64)>) -> Self {
         self.bars.extend(bars);
         self
     }

@@ -1,4 +1,4 @@
-//! What TLS and Keystone cost, each beside the same without it, in one run.
+//! What TLS and Keystone cost, each compared with the same without it, in one run.
 
 use anyhow::{Context, ensure};
 use clap::Args;
@@ -17,7 +17,7 @@ const PLACEMENT: Who<'_> = Who {
     project: Some("service"),
 };
 
-/// What TLS and Keystone cost, beside the same without: reads on one node over TLS and with tokens that a real
+/// What TLS and Keystone cost, compared with the same without: reads on one node over TLS and with tokens that a real
 /// Keystone has vouched for before, and writes on three nodes that know each other by certificates. Connections are
 /// kept open.
 #[derive(Args)]
@@ -92,7 +92,7 @@ impl Options {
             }
         }
         println!(
-            "| | requests/s | p50 | processor time of the nodes per request | beside the first |"
+            "| | requests/s | p50 | processor time of the nodes per request | compared with the first |"
         );
         println!("|---|---:|---:|---:|---:|");
         let mut first = None;

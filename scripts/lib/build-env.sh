@@ -143,6 +143,11 @@ target_directory() {
     printf '%s\n' "${found:-$repository/target}"
 }
 
+# Builds the binaries and the tests, as `build_binaries dev` and `cargo test --workspace` would one after the other.
+build_all() {
+    (cd "$repository" && compile "building" cargo build --locked --workspace --bins --tests >&2)
+}
+
 # build_binaries PROFILE [NAME...]: builds the binaries, or only these, with cargo's profile `dev` or
 # `release`. Always of the whole workspace: a part of it alone would choose other features of its
 # dependencies, and they would be compiled again.

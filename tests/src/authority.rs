@@ -51,7 +51,7 @@ impl Authority {
         }
     }
 
-    /// What a node is told to use the certificate that was made for `id`.
+    /// The flags with which a node uses the certificate that was made for `id`.
     pub fn flags(&self, id: u64) -> Vec<String> {
         let file = |name: String| self.directory.join(name).display().to_string();
         vec![

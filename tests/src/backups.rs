@@ -23,7 +23,7 @@ pub fn printed(output: &Output) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// What a command said that ended with this code.
+/// The error of a command that ended with this code.
 ///
 /// # Panics
 /// If it ended with another one.
@@ -70,7 +70,7 @@ pub fn restore(cluster: &Cluster, id: u64, from: &Path, further: &[&str]) -> Out
         .unwrap()
 }
 
-/// A new cluster of three that begins with a backup, and what the restoring of its first node said.
+/// A new cluster of three that begins with a backup, and what the restore of its first node printed.
 ///
 /// # Panics
 /// If that fails.

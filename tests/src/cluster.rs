@@ -45,6 +45,14 @@ pub struct Cluster {
     pids: Arc<Mutex<BTreeMap<u32, u64>>>,
 }
 
+/// How long a node has a request wait for a leader where a test does not configure it. An election on a loaded machine
+/// may take longer than the default, and a request must not fail for that. Less than a client waits for an answer.
+const WAIT_MS: u32 = 20_000;
+
+/// Times of elections so long that no node of a loaded machine misses the heartbeats for that time: one leader, until a
+/// test moves it.
+pub const STEADY_LEADER: &str = "[raft]\nround_trip_ms = 400\n";
+
 /// For measurements, which may be one caller that asks as fast as it can: it is counted and never refused.
 pub const COUNTED_ONLY: &str = "[callers]\nuser_per_s = 1000000000\naddress_per_s = 1000000000\n";
 
@@ -148,6 +156,7 @@ impl Cluster {
         let options = StartOptions {
             initial_members: initial_members(&places),
             config: Some(file),
+            wait_ms: (!config.contains("wait_ms")).then_some(WAIT_MS),
             ..StartOptions::default()
         };
         Ok(Self {
@@ -293,8 +302,8 @@ impl Cluster {
         self.directory.path().join(format!("join-token-{id}"))
     }
 
-    /// Makes a partition, whose requests are those for these hosts and below these paths. The nodes of a fresh
-    /// cluster may not have found yet that all of them know what that is.
+    /// Makes a partition, whose requests are those for these hosts and below these paths, and waits until all nodes
+    /// have it. The nodes of a fresh cluster may not have found yet that all of them know what that is.
     pub async fn create_partition(
         &self,
         name: &str,
@@ -307,9 +316,12 @@ impl Cluster {
         if !hosts.is_empty() {
             // How these tests ask a node for the default partition.
             let own = ["127.0.0.1".to_owned()];
-            admin.route_partition("default", &own, &[]).await?;
+            let routed = async || admin.route_partition("default", &own, &[]).await;
+            within(HEALTHY_LIMIT, routed).await?;
         }
-        admin.create_partition(name, &hosts, &prefixes).await?;
+        let created = async || admin.create_partition(name, &hosts, &prefixes).await;
+        within(HEALTHY_LIMIT, created).await?;
+        self.assert_equal_states().await;
         Ok(())
     }
 
@@ -421,10 +433,10 @@ impl Cluster {
         self.ids().iter().map(|&id| self.client_of(id)).collect()
     }
 
-    /// The admin listener of one node.
+    /// The admin listener of one node, which may still be starting.
     pub fn admin_of(&self, id: u64) -> Admin {
         let client = self.connect([self.place(id).admin()]);
-        Admin::new(client.with_patience(Duration::from_secs(5)))
+        Admin::new(client.with_patience(HEALTHY_LIMIT))
     }
 
     /// Runs `placementctl` against all admin listeners.
@@ -443,9 +455,44 @@ impl Cluster {
     /// If it fails.
     pub fn ctl(&self, arguments: &[&str]) -> String {
         let output = self.placementctl(arguments).expect("placementctl starts");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{arguments:?}: {said}");
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {error}");
         String::from_utf8(output.stdout).expect("it prints text")
+    }
+
+    /// Runs `placementctl` until it succeeds, and gives what it printed. A cluster that has just been formed knows no
+    /// join tokens for a moment, and one between two leaders changes nothing.
+    ///
+    /// # Panics
+    /// If it does not succeed in time.
+    pub async fn ctl_in_time(&self, arguments: &[&str]) -> String {
+        until_ok(&format!("{arguments:?}"), async || {
+            let output = self.placementctl(arguments).expect("placementctl starts");
+            match output.status.success() {
+                true => Ok(String::from_utf8(output.stdout).expect("it prints text")),
+                false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+            }
+        })
+        .await
+    }
+
+    /// Runs `placementctl`, which changes nothing, until it ends with this code and all of these words are in its
+    /// output, which it gives.
+    ///
+    /// # Panics
+    /// If that does not happen in time.
+    pub async fn until_shown(&self, arguments: &[&str], code: i32, words: &[&str]) -> String {
+        until_ok(&format!("{arguments:?}: {words:?}"), async || {
+            let output = self.placementctl(arguments).expect("placementctl starts");
+            let text = [output.stdout, output.stderr].concat();
+            let text = String::from_utf8_lossy(&text).into_owned();
+            let is_expected = output.status.code() == Some(code)
+                && words.iter().all(|words| text.contains(words));
+            is_expected
+                .then_some(text.clone())
+                .ok_or((output.status, text))
+        })
+        .await
     }
 
     /// The metrics of a node.

@@ -17,7 +17,8 @@ use crate::wait::within;
 
 const PACKAGES: [&str; 2] = ["keystone==30.0.0", "pyuwsgi==2.0.30.post1"];
 const ADMIN_PASSWORD: &str = "the-first-admin";
-const START_LIMIT: Duration = Duration::from_secs(60);
+/// It loads for seconds of processor time, twice.
+const START_LIMIT: Duration = Duration::from_secs(180);
 const REGION: &str = "RegionOne";
 
 /// A Keystone with its data; gone when dropped.

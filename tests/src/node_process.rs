@@ -28,8 +28,10 @@ pub struct StartOptions {
     pub authority: Option<Authority>,
     /// Whether operators come by its socket alone.
     pub socket_only: bool,
-    /// Whether it is told its number.
+    /// Whether its number is configured.
     pub numbered: bool,
+    /// How long it has a request wait for a leader; `None`: the default.
+    pub wait_ms: Option<u32>,
     /// Further flags.
     pub flags: Vec<String>,
     /// Whether the other nodes reach it over a [`crate::link::Link`].
@@ -48,6 +50,7 @@ impl Default for StartOptions {
             authority: None,
             socket_only: false,
             numbered: true,
+            wait_ms: None,
             flags: Vec::new(),
             linked: false,
             dies_with_parent: Some("KILL"),
@@ -198,6 +201,9 @@ fn command(place: &NodePlace, options: &StartOptions) -> anyhow::Result<Command>
     }
     if let Some(authority) = &options.authority {
         command.args(authority.flags(place.id));
+    }
+    if let Some(wait_ms) = options.wait_ms {
+        command.args(["--cluster-wait-ms", &wait_ms.to_string()]);
     }
     command.args(&options.flags);
     Ok(command)

@@ -68,11 +68,11 @@ mod tests {
         let mine = Ports::claim(2);
         let place = (mine.first() - RANGE.start) / BLOCK;
         for overlap in [place, place + 1] {
-            assert!(Ports::try_at(overlap, 2).is_none(), "nobody listens yet");
+            assert!(Ports::try_at(overlap, 2).is_none(), "no one listens yet");
         }
         let listener = listen(mine.first()).expect("mine to use");
         drop(mine);
-        assert!(Ports::try_at(place, 2).is_none(), "somebody listens");
+        assert!(Ports::try_at(place, 2).is_none(), "a listener is there");
         drop(listener);
     }
 }

@@ -2,8 +2,8 @@
  * file (its length before) or of a directory (its entries before). Files that a synced directory names
  * are kept by a second link, as a rename or a removal that was not synced is undone by a loss of power.
  *
- * PLACEMENT_TEST_SYNCED     the file that is written to; links are made in the directory beside it
- * PLACEMENT_TEST_UNSYNCED   paths with these words are not synced, though the process is told so; a path
+ * PLACEMENT_TEST_SYNCED     the file that is written to; links are made in the directory next to it
+ * PLACEMENT_TEST_UNSYNCED   paths with these words are not synced, though the calls report success; a path
  *                           ends with $, that of a directory with /$
  */
 #define _GNU_SOURCE
@@ -26,7 +26,7 @@ static int key(int dir, const char *name, int flags, char *out, struct statx *s)
                    (long long)s->stx_btime.tv_sec, s->stx_btime.tv_nsec);
 }
 
-/* What is to be noted of an open file or directory, as it is now; 0 if nothing is. */
+/* What is to be noted of an open file or directory at this moment; 0 if nothing is. */
 static int describe(int fd, const char *notes, char *line) {
     struct statx s;
     char id[64];

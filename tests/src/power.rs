@@ -59,7 +59,7 @@ impl Power {
     }
 
     /// The environment of a node's process. What has `unsynced` in its path is never synced, though the
-    /// process is told that it was.
+    /// calls report success.
     ///
     /// # Errors
     /// No directory can be made.

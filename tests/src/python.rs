@@ -1,17 +1,20 @@
-//! Python programs that tests run beside the product, in virtual environments of their own.
+//! Python programs that tests run with the product, in virtual environments of their own.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, ensure};
 use parking_lot::Mutex;
 
-/// Tests of one program run beside each other.
+/// Tests of one program run at the same time, and so may two programs.
 static INSTALLING: Mutex<()> = Mutex::new(());
 
 /// The folder of the programs of an environment with these packages; made once in `directory`.
 pub fn environment(directory: &Path, name: &str, packages: &[&str]) -> anyhow::Result<PathBuf> {
     let _installing = INSTALLING.lock();
+    let lock = File::create(directory.join("installing"))?;
+    lock.lock()?;
     let venv = directory.join(name);
     let ready = venv.join("ready");
     if !ready.exists() {

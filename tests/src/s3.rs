@@ -35,7 +35,7 @@ use crate::private;
 /// The bucket that it has.
 pub const BUCKET: &str = "drill";
 /// The secret that it knows: to be found in no log and no output.
-pub const SECRET: &str = "fJw8+nobody/shows=this";
+pub const SECRET: &str = "fJw8+nothing/shows=this";
 const KEY_ID: &str = "KEYOFTHEDRILL";
 /// Who vouches for it, what it shows, and what proves that it is its own. Of no use but here.
 const AUTHORITY: &str = include_str!("s3/ca.pem");
@@ -47,7 +47,7 @@ const BROKEN_AFTER_BYTES: usize = 3_000;
 /// How it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mood {
-    /// It does as it is asked.
+    /// It does what it is asked.
     Well,
     /// It answers 403.
     Forbids,
@@ -197,7 +197,7 @@ async fn serve(
             drop(connection);
         }
         (Mood::IsDown, _) => {
-            // With nothing read, the other end is told that the connection is reset.
+            // With nothing read, the connection is reset.
             connection.set_zero_linger().unwrap();
         }
         (Mood::BreaksOff, _) => {

@@ -64,7 +64,7 @@ fn reached(name: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn what_must_not_reach_a_crate_does_not() {
+fn forbidden_dependencies_do_not_reach_a_crate() {
     for (name, forbidden) in MUST_NOT_REACH {
         let reached = reached(name);
         for forbidden in forbidden {

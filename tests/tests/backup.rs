@@ -18,7 +18,7 @@ use placement_tests::host::create;
 use placement_tests::power::Power;
 use placement_tests::private;
 use placement_tests::skip::skipped;
-use placement_tests::wait::{until, until_ok};
+use placement_tests::wait::{PATIENCE, until, until_ok};
 use tokio::task::JoinHandle;
 
 async fn providers(cluster: &Cluster) -> BTreeSet<String> {
@@ -72,6 +72,16 @@ impl Writers {
         }
     }
 
+    /// Waits for a write that was begun after this and is acknowledged.
+    async fn write_after(&self, moment: Instant) {
+        until("a write", async || {
+            let writes = self.writes.lock().unwrap();
+            let mut all = writes.values();
+            all.any(|(begun, acknowledged)| *begun > moment && acknowledged.is_some())
+        })
+        .await;
+    }
+
     async fn stop(self) -> BTreeMap<String, (Instant, Option<Instant>)> {
         self.stop.store(true, Ordering::Relaxed);
         for task in self.tasks {
@@ -85,11 +95,11 @@ impl Writers {
 async fn digest_after(index: &str, kept: &Path) -> String {
     until_ok("the log", async || {
         let scratch = Cluster::prepare(3, "").unwrap();
-        let told = printed(&restore(&scratch, 1, kept, &["--until-index", index]));
-        if told["index"] == index {
-            Ok(told["digest"].clone())
+        let restored = printed(&restore(&scratch, 1, kept, &["--until-index", index]));
+        if restored["index"] == index {
+            Ok(restored["digest"].clone())
         } else {
-            Err(told)
+            Err(restored)
         }
     })
     .await
@@ -103,8 +113,9 @@ async fn a_new_cluster_begins_with_a_backup_that_was_taken_under_load() {
     let session = cluster.client().with_session();
     create(&session, "first").await;
     let old_token = session.session_index().unwrap();
+    let started = Instant::now();
     let writers = Writers::start(&cluster);
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    writers.write_after(started).await;
     let file = cluster.directory().join("backup");
     let (place, path) = (cluster.place(1).admin(), file.clone());
     let begun = Instant::now();
@@ -116,25 +127,24 @@ async fn a_new_cluster_begins_with_a_backup_that_was_taken_under_load() {
             .output()
             .unwrap()
     });
-    let said = printed(&output.await.unwrap());
+    let taken = printed(&output.await.unwrap());
     let ended = Instant::now();
-    let kept = directory.path().join(&said["cluster_id"]).join("node-3");
-    assert_eq!(said["digest"], digest_after(&said["index"], &kept).await);
-    // Writes go on for a while.
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    let kept = directory.path().join(&taken["cluster_id"]).join("node-3");
+    assert_eq!(taken["digest"], digest_after(&taken["index"], &kept).await);
+    writers.write_after(ended).await;
     let writes = writers.stop().await;
-    assert_eq!(printed(&check(&file)), said);
+    assert_eq!(printed(&check(&file)), taken);
 
-    let (restored, told) = restored(&file, &[]).await;
+    let (restored, report) = restored(&file, &[]).await;
     for key in ["cluster_id", "epoch", "index", "digest", "time"] {
-        assert_eq!(told[key], said[key], "{key}");
+        assert_eq!(report[key], taken[key], "{key}");
     }
     restored.assert_equal_states().await;
     for status in restored.statuses().await {
-        assert_eq!(status.digest.as_ref(), Some(&said["digest"]));
-        assert_eq!(status.cluster_id.as_ref(), Some(&told["new_cluster_id"]));
+        assert_eq!(status.digest.as_ref(), Some(&taken["digest"]));
+        assert_eq!(status.cluster_id.as_ref(), Some(&report["new_cluster_id"]));
     }
-    assert_ne!(told["new_cluster_id"], said["cluster_id"]);
+    assert_ne!(report["new_cluster_id"], taken["cluster_id"]);
 
     let names = providers(&restored).await;
     assert!(names.contains("first"));
@@ -151,13 +161,13 @@ async fn a_new_cluster_begins_with_a_backup_that_was_taken_under_load() {
     }
     assert!(before > 0 && after > 0, "{before} before, {after} after");
 
-    // What a client knows of the old cluster's history says nothing of this one's.
+    // A token of the old cluster's history is refused.
     let request =
         ApiRequest::get("/resource_providers").consistency(Consistency::Session(old_token));
     let response = restored.client().request(request).await.unwrap();
     assert_eq!(response.status, StatusCode::PRECONDITION_FAILED);
-    let words = String::from_utf8_lossy(&response.body).into_owned();
-    assert!(words.contains("belongs to another history"), "{words}");
+    let reason = String::from_utf8_lossy(&response.body).into_owned();
+    assert!(reason.contains("belongs to another history"), "{reason}");
 
     // It is a cluster like any other: it takes writes from all nodes, loses one, and knows its listeners.
     for (client, name) in restored.clients().into_iter().zip(["n1", "n2", "n3"]) {
@@ -177,7 +187,7 @@ async fn a_new_cluster_begins_with_a_backup_that_was_taken_under_load() {
     let mut restored = restored;
     let leader = restored.leader().await.unwrap();
     restored.kill_9(leader);
-    let client = restored.client().with_patience(Duration::from_secs(60));
+    let client = restored.client();
     create(&client, "without").await;
     restored.start_node(leader).unwrap();
     restored.wait_healthy().await.unwrap();
@@ -186,7 +196,7 @@ async fn a_new_cluster_begins_with_a_backup_that_was_taken_under_load() {
 }
 
 #[tokio::test]
-async fn a_backup_that_is_no_good_and_a_directory_that_is_in_use_are_refused() {
+async fn a_damaged_backup_and_a_directory_in_use_are_refused() {
     let cluster = Cluster::start(1).await.unwrap();
     let client = cluster.client();
     create(&client, "one").await;
@@ -194,7 +204,7 @@ async fn a_backup_that_is_no_good_and_a_directory_that_is_in_use_are_refused() {
         cluster.directory().join("one"),
         cluster.directory().join("two"),
     );
-    let said = printed(&back_up(&cluster, &file));
+    let taken = printed(&back_up(&cluster, &file));
     let mode = fs::metadata(&file).unwrap().mode();
     assert_eq!(mode & 0o777, 0o600, "others can read it");
     create(&client, "two").await;
@@ -228,7 +238,7 @@ async fn a_backup_that_is_no_good_and_a_directory_that_is_in_use_are_refused() {
     let words = refusal(&check(Path::new("/dev/null")), 1);
     assert!(words.contains("not a snapshot"), "{words}");
 
-    // A directory with somebody else's file, and one that is a node's already.
+    // A directory with a file that is not a node's, and the directory of another node.
     let dir = &new.place(1).data_dir;
     private::make_dir(dir).unwrap();
     fs::write(dir.join("letter"), "from home").unwrap();
@@ -236,7 +246,7 @@ async fn a_backup_that_is_no_good_and_a_directory_that_is_in_use_are_refused() {
     assert!(words.contains("holds data"), "{words}");
     fs::remove_file(dir.join("letter")).unwrap();
     let first = printed(&restore(&new, 1, &file, &[]));
-    assert_eq!(first["digest"], said["digest"]);
+    assert_eq!(first["digest"], taken["digest"]);
     let words = refusal(&restore(&new, 1, &file, &[]), 1);
     assert!(words.contains("is the data directory of node 1"), "{words}");
 
@@ -258,12 +268,9 @@ async fn a_cluster_with_a_removed_node_is_restored_under_its_old_numbers_or_does
     let client = cluster.client();
     create(&client, "kept").await;
     cluster.kill_9(3);
-    let removed = cluster
-        .placementctl(&["members", "remove", "3", "--yes"])
-        .unwrap();
-    printed(&removed);
+    (cluster.ctl_in_time(&["members", "remove", "3", "--yes"])).await;
     let file = cluster.directory().join("backup");
-    let said = printed(&back_up(&cluster, &file));
+    let taken = printed(&back_up(&cluster, &file));
 
     let mut new = Cluster::prepare(3, "").unwrap();
     let token = ["--join", "127.0.0.1:1", "--join-token-file", "/nowhere"];
@@ -271,13 +278,13 @@ async fn a_cluster_with_a_removed_node_is_restored_under_its_old_numbers_or_does
         let words = refusal(&restore(&new, id, &file, &token), 1);
         assert!(words.contains("set node_id and initial_members"), "{words}");
         new.start_node(id).unwrap();
-        let ended = new.process(id).wait(Duration::from_secs(30)).unwrap();
+        let ended = new.process(id).wait(PATIENCE).unwrap();
         assert!(!ended.success());
         let log = new.log(id, 20);
         assert!(log.contains("Run the restore again"), "{log}");
     }
     let first = printed(&restore(&new, 1, &file, &[]));
-    assert_eq!(first["digest"], said["digest"]);
+    assert_eq!(first["digest"], taken["digest"]);
     for id in [2, 3] {
         printed(&restore(
             &new,
@@ -327,7 +334,7 @@ async fn a_backup_that_is_interrupted_leaves_nothing() {
             .unwrap();
         let started = Instant::now();
         while fs::metadata(dir.join("backup.part")).map_or(0, |file| file.len()) == 0 {
-            assert!(started.elapsed() < Duration::from_secs(30), "nothing comes");
+            assert!(started.elapsed() < PATIENCE, "nothing comes");
             std::thread::sleep(Duration::from_millis(10));
         }
         child

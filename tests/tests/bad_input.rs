@@ -28,7 +28,7 @@ fn answer(address: &str, sent: &[u8]) -> String {
 }
 
 #[tokio::test]
-async fn what_is_not_even_http_ends_the_connection_and_nothing_else() {
+async fn invalid_http_ends_its_connection_and_nothing_else() {
     let mut cluster = Cluster::start(1).await.unwrap();
     let not_http: [(&[u8], &str); 5] = [
         (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "400"),

@@ -119,7 +119,7 @@ impl Cloud {
         self.nova().allocation_candidates(&query).await.unwrap()
     }
 
-    /// What Nova does for one instance of the reservation's flavour: takes a candidate. `false`: there is none left.
+    /// What Nova does for one instance of the reservation's flavour: takes a candidate. `false`: no candidate is left.
     async fn boot(&self, class: &str, instance: Uuid) -> bool {
         let found = self.candidates(class).await;
         let Some(first) = found.allocation_requests.first() else {

@@ -138,7 +138,7 @@ fn check_script(words: &[String]) -> Result<(), String> {
     // Three scripts hand everything to a program of ours, which has the help.
     let program = match words[0].as_str() {
         "scripts/run-cluster" => Some(env!("CARGO_BIN_EXE_run-cluster").into()),
-        "scripts/simulate" => Some(beside("simulate")),
+        "scripts/simulate" => Some(built("simulate")),
         "scripts/torture" => Some(env!("CARGO_BIN_EXE_torture").into()),
         _ => None,
     };
@@ -163,11 +163,11 @@ fn check_script(words: &[String]) -> Result<(), String> {
     }
 }
 
-fn beside(name: &str) -> PathBuf {
+fn built(name: &str) -> PathBuf {
     binaries::placementd().unwrap().with_file_name(name)
 }
 
-/// Whether a command of ours is as it is written; `None` if this is no command of ours.
+/// Whether a command of ours is valid; `None` if this is no command of ours.
 fn check(code: &str) -> Option<Result<(), String>> {
     let words = words(code);
     let known = match words.first()?.as_str() {
@@ -236,9 +236,9 @@ fn every_file_in_the_documents_exists() {
     let mut checked = 0;
     for document in DOCUMENTS {
         for file in files(document) {
-            let beside = repository().join(document).with_file_name(&file);
+            let sibling = repository().join(document).with_file_name(&file);
             assert!(
-                repository().join(&file).exists() || beside.exists(),
+                repository().join(&file).exists() || sibling.exists(),
                 "{document} names {file}"
             );
             checked += 1;

@@ -12,6 +12,8 @@ use placement_tests::wait::until_ok;
 use placement_tests::{osc, python};
 use uuid::Uuid;
 
+/// How long a request waits for a leader.
+const WAIT: Duration = Duration::from_millis(3_000);
 const CONFIG: &str = "[cluster]\nwait_ms = 3000\n[log]\nlevel = \"warn,placement::access=off\"\n";
 const BITS_PER_S: u32 = 200_000_000;
 /// The learner.
@@ -39,6 +41,19 @@ async fn get(client: &Client, path: &str) -> ApiResponse {
     client.request_once(ApiRequest::get(path)).await.unwrap()
 }
 
+/// Asks until it is answered at once. A request that waits does so every time; one to a busy machine is slow now and
+/// then.
+async fn answered_at_once(client: &Client, path: &str) {
+    until_ok(path, async || {
+        let asked = Instant::now();
+        let answer = get(client, path).await;
+        assert_eq!(answer.status, 200, "{path}");
+        let took = asked.elapsed();
+        if took < WAIT / 4 { Ok(()) } else { Err(took) }
+    })
+    .await;
+}
+
 fn kept(answer: &ApiResponse) -> &str {
     answer.header("placement-effective-consistency").unwrap()
 }
@@ -57,54 +72,56 @@ async fn until(client: &Client, path: &str, fits: impl Fn(&ApiResponse) -> bool)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_site_that_is_cut_off_reads_on_and_says_how_old_it_is() {
+async fn a_site_that_is_cut_off_serves_reads_and_reports_their_age() {
     let cluster = with_edge("edge", "").await;
     let (edge, hub) = (cluster.client_of(EDGE), cluster.client());
     let first = NewProvider::named("before").uuid(Uuid::new_v4());
     hub.create_provider(&first).await.unwrap();
     let path = format!("/resource_providers/{}", first.uuid.unwrap());
-    let answer = until(&edge, &path, |answer| answer.status == 200).await;
-    assert_eq!(kept(&answer), "bounded;max=2");
+    let is_bounded = |answer: &ApiResponse| kept(answer) == "bounded;max=2";
+    until(&edge, &path, |answer| {
+        answer.status == 200 && is_bounded(answer)
+    })
+    .await;
 
     cluster.cut(around_the_edge());
-    let second = NewProvider::named("meanwhile").uuid(Uuid::new_v4());
+    let cut = Instant::now();
+    let second = NewProvider::named("second").uuid(Uuid::new_v4());
     hub.create_provider(&second).await.unwrap();
-    let made = Instant::now();
     let answer = until(&edge, &path, |answer| kept(answer) == "local").await;
     assert_eq!(answer.status, 200);
-    // What was written in the meantime it does not have, and says so: its state is older than that.
+    // It lacks what was written after the cut, and says how old its state is: nothing has arrived since, so the state
+    // was at least this old when the request was sent.
     let missing = format!("/resource_providers/{}", second.uuid.unwrap());
+    let age_min = cut.elapsed();
     let answer = get(&edge, &missing).await;
     assert_eq!((answer.status.as_u16(), kept(&answer)), (404, "local"));
-    assert!(answer.position().staleness.unwrap() >= made.elapsed() - Duration::from_millis(100));
+    assert!(answer.position().staleness.unwrap() >= age_min);
     // A balancer goes on sending it requests, and none of them waits.
-    let begun = Instant::now();
     for path in ["/", "/readyz", &path] {
-        assert_eq!(get(&edge, path).await.status, 200, "{path}");
+        answered_at_once(&edge, path).await;
     }
+    let readyz = get(&edge, "/readyz").await;
+    let readyz = String::from_utf8_lossy(&readyz.body).into_owned();
     assert!(
-        begun.elapsed() < Duration::from_secs(2),
-        "{:?}",
-        begun.elapsed()
+        readyz.contains("cut off, and writes are refused"),
+        "{readyz}"
     );
-    let said = get(&edge, "/readyz").await;
-    let said = String::from_utf8_lossy(&said.body).into_owned();
-    assert!(said.contains("cut off, and writes are refused"), "{said}");
 
     // A write waits as long as it may, and is refused with a reason.
     let write = ApiRequest::put("/traits/CUSTOM_EDGE");
     let refused = edge.request_once(write).await.unwrap();
     assert_eq!(refused.status, 503);
     assert!(refused.header("retry-after").is_some());
-    let said = String::from_utf8_lossy(&refused.body).into_owned();
-    assert!(said.contains("nothing was committed"), "{said}");
+    let reason = String::from_utf8_lossy(&refused.body).into_owned();
+    assert!(reason.contains("nothing was committed"), "{reason}");
 
-    // Heard again, it has what was written in the meantime.
+    // In contact again, it has what was written after the cut.
     cluster.mend();
     until(&edge, &missing, |answer| answer.status == 200).await;
-    let answer = until(&edge, &path, |answer| kept(answer) != "local").await;
-    assert_eq!(kept(&answer), "bounded;max=2");
-    assert_eq!(get(&hub, "/traits/CUSTOM_EDGE").await.status, 404);
+    until(&edge, &path, is_bounded).await;
+    let refused = hub.request(ApiRequest::get("/traits/CUSTOM_EDGE")).await;
+    assert_eq!(refused.unwrap().status, 404);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -121,21 +138,18 @@ async fn regional_reads_are_bounded_where_they_only_advise() {
         ("/resource_providers", "linearizable"),
         ("/usages?project_id=p", "linearizable"),
     ] {
-        let answer = get(&edge, path).await;
+        let answer = edge.request(ApiRequest::get(path)).await.unwrap();
         assert_eq!(
             (answer.status.as_u16(), kept(&answer)),
             (200, expected),
             "{path}"
         );
     }
-    // Who asks for a promise gets it.
+    // A client that asks for a promise gets it.
     let asked = ApiRequest::get("/traits").consistency(placement_client::Consistency::Linearizable);
-    assert_eq!(
-        kept(&edge.request_once(asked).await.unwrap()),
-        "linearizable"
-    );
+    assert_eq!(kept(&edge.request(asked).await.unwrap()), "linearizable");
 
-    // Cut off, it is no place to send requests to.
+    // Cut off, it tells balancers to send requests elsewhere.
     cluster.cut(around_the_edge());
     until(&edge, "/", |answer| answer.status == 503).await;
 }
@@ -160,8 +174,8 @@ print(made, mine, other)
 
 fn ask(keystoneauth: &Path, hub: &str, edge: &str) -> String {
     let mut python = Command::new(keystoneauth.join("python"));
-    let said = python::run(python.args(["-c", CLIENT, hub, edge])).unwrap();
-    said.trim().to_owned()
+    let answers = python::run(python.args(["-c", CLIENT, hub, edge])).unwrap();
+    answers.trim().to_owned()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -171,7 +185,7 @@ async fn a_client_that_keeps_cookies_reads_what_it_has_written() {
     let url = |id| format!("http://{}", cluster.place(id).api());
     let (hub, edge) = (url(1), url(EDGE));
 
-    // Cut off, the edge does not have it: it tells whom it has promised nothing, and no one else.
+    // Cut off, the edge does not have it: only a client without a session is answered that it does not exist.
     cluster.cut(around_the_edge());
     until(
         &cluster.client_of(EDGE),
@@ -179,11 +193,27 @@ async fn a_client_that_keeps_cookies_reads_what_it_has_written() {
         |answer| kept(answer) == "local",
     )
     .await;
-    assert_eq!(ask(&keystoneauth, &hub, &edge), "201 503 404");
+    until_ok("a client that is not shown an older state", async || {
+        let answers = ask(&keystoneauth, &hub, &edge);
+        // By the second attempt the trait exists.
+        let expected = ["201 503 404", "204 503 404"].contains(&answers.as_str());
+        if expected { Ok(()) } else { Err(answers) }
+    })
+    .await;
     cluster.mend();
     until(&cluster.client_of(EDGE), "/traits/CUSTOM_SEEN", |answer| {
         answer.status == 204
     })
     .await;
-    assert_eq!(ask(&keystoneauth, &hub, &edge), "204 204 204");
+    until_ok("a client that reads its write", async || {
+        let answers = ask(&keystoneauth, &hub, &edge);
+        // Refused for now is right, too; that it does not exist is not.
+        assert!(!answers.contains("404"), "{answers}");
+        if answers == "204 204 204" {
+            Ok(())
+        } else {
+            Err(answers)
+        }
+    })
+    .await;
 }

@@ -81,7 +81,7 @@ async fn five_processes_over_tls_lose_their_majority_and_get_it_back() {
     course(2, 5, true, &faults).await;
 }
 
-/// A single lie in what clients were told, or in what nodes kept, is found out and named.
+/// A single wrong answer to a client, or a single change of what nodes kept, is found and named.
 fn lies(history: &History, log: &KeptLog) {
     let found = |history: &History, log: &KeptLog, name: &str| {
         let violations = judge(history, log).violations;

@@ -24,8 +24,8 @@ fn inspect(dir: &Path, further: &[&str]) -> Output {
 
 fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
-        let said = String::from_utf8_lossy(&output.stderr);
-        panic!("{error}: {said}")
+        let reason = String::from_utf8_lossy(&output.stderr);
+        panic!("{error}: {reason}")
     })
 }
 
@@ -63,7 +63,7 @@ fn damage(path: &Path) {
 }
 
 #[tokio::test]
-async fn a_data_directory_is_shown_as_it_is_and_damage_is_named() {
+async fn inspect_shows_a_data_directory_unchanged_and_names_damage() {
     let mut cluster = Cluster::start(1).await.unwrap();
     let client = cluster.client();
     for name in ["one", "two", "three"] {
@@ -79,8 +79,8 @@ async fn a_data_directory_is_shown_as_it_is_and_damage_is_named() {
 
     let running = inspect(&dir, &[]);
     assert_eq!(running.status.code(), Some(1));
-    let said = String::from_utf8_lossy(&running.stderr).into_owned();
-    assert!(said.contains("in use by another placementd"), "{said}");
+    let reason = String::from_utf8_lossy(&running.stderr).into_owned();
+    assert!(reason.contains("in use by another placementd"), "{reason}");
 
     // As one that was being sent when the node ended: a backup is a snapshot's file.
     let sent = dir.join("snapshots").join("snapshot-being-sent");

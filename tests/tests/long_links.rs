@@ -20,7 +20,7 @@ fn apart(one: u64, other: u64) -> Duration {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_node_knows_how_far_the_others_are() {
+async fn each_node_measures_the_round_trips_to_the_others() {
     let mut cluster = Cluster::prepare_far(3, "").unwrap();
     cluster.stretch(apart);
     for id in cluster.ids() {

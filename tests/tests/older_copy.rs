@@ -2,14 +2,11 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use placement_tests::cluster::Cluster;
 use placement_tests::host::create;
 use placement_tests::private;
-use placement_tests::wait::until;
-
-const LIMIT: Duration = Duration::from_secs(30);
+use placement_tests::wait::{PATIENCE, until};
 
 /// Copies the data directory of a stopped node, starts the node, writes through it, stops it, and
 /// puts the copy back.
@@ -26,42 +23,41 @@ async fn put_back(cluster: &mut Cluster, id: u64) {
     fs::rename(older, data).unwrap();
 }
 
-fn said(cluster: &Cluster, id: u64, words: &str) -> usize {
+fn count(cluster: &Cluster, id: u64, words: &str) -> usize {
     cluster.log(id, 1000).matches(words).count()
 }
 
-/// Waits until a node has said these words once more than `before`.
-async fn wait_for_words(cluster: &Cluster, id: u64, words: &str, before: usize) {
-    until(words, async || said(cluster, id, words) > before).await;
+/// Waits until these words are in a node's log once more than `before`.
+async fn until_logged_again(cluster: &Cluster, id: u64, words: &str, before: usize) {
+    until(words, async || count(cluster, id, words) > before).await;
 }
 
 #[tokio::test]
-async fn an_older_copy_that_starts_alone_leaves_once_it_hears_of_itself() {
+async fn an_older_copy_that_starts_alone_is_quarantined_once_it_reaches_the_others() {
     let mut cluster = Cluster::start(3).await.unwrap();
     put_back(&mut cluster, 2).await;
     for id in [1, 3] {
         cluster.stop_node(id).await.unwrap();
     }
-    let before = said(&cluster, 2, "replication runs");
+    let before = count(&cluster, 2, "replication runs");
     cluster.start_node(2).unwrap();
-    wait_for_words(&cluster, 2, "replication runs", before).await;
+    until_logged_again(&cluster, 2, "replication runs", before).await;
     for id in [1, 3] {
         cluster.start_node(id).unwrap();
     }
-    wait_for_words(&cluster, 2, "is an older copy", 0).await;
+    cluster.until_logged(&[2], "is an older copy").await;
     // The others go on without it, with what was acknowledged.
     create(&cluster.client_of(1), "afterwards").await;
     let other = cluster.client_of(3);
     let kept = other.providers(&[("name", "acknowledged")]).await.unwrap();
     assert_eq!(kept.len(), 1);
-    let said = cluster.placementctl(&["status"]).unwrap();
-    let said = String::from_utf8(said.stdout).unwrap();
-    assert!(said.contains("is an older copy"), "{said}");
+    let older = ["is an older copy"];
+    cluster.until_shown(&["status"], 1, &older).await;
     // Nor does it come back.
     cluster.kill_9(2);
     cluster.start_node(2).unwrap();
-    let ended = cluster.process(2).wait(LIMIT).unwrap();
+    let ended = cluster.process(2).wait(PATIENCE).unwrap();
     assert!(!ended.success(), "{ended}");
-    let said = cluster.log(2, 5);
-    assert!(said.contains("is quarantined"), "{said}");
+    let log = cluster.log(2, 5);
+    assert!(log.contains("is quarantined"), "{log}");
 }

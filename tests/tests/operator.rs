@@ -1,4 +1,4 @@
-//! What `placementctl` tells an operator, by words and by exit code.
+//! What `placementctl` reports to an operator, by its output and by exit code.
 
 use std::process::{Command, Output};
 use std::time::Duration;
@@ -10,105 +10,91 @@ use placement_tests::node_process::{NodeProcess, StartOptions};
 use placement_tests::wait::{until, until_ok};
 use serde_json::json;
 
-/// What a command said, and how it ended.
+/// The exit code of a command, and its output.
 fn ctl(cluster: &Cluster, arguments: &[&str]) -> (i32, String, String) {
     let output = cluster.placementctl(arguments).unwrap();
-    words(&output)
+    texts(&output)
 }
 
-fn words(output: &Output) -> (i32, String, String) {
+fn texts(output: &Output) -> (i32, String, String) {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
     let code = output.status.code().expect("it is not killed");
     (code, text(&output.stdout), text(&output.stderr))
 }
 
-/// Asks for the status until it is what is expected: nodes need a moment to notice.
-async fn status_becomes(cluster: &Cluster, code: i32, summary: &str) -> String {
-    until_ok(summary, async || {
-        let (found, table, said) = ctl(cluster, &["status"]);
-        if found == code && table.contains(summary) {
-            return Ok(table);
-        }
-        Err((found, table, said))
-    })
-    .await
-}
-
 #[tokio::test]
-async fn status_says_how_many_more_nodes_may_be_lost_and_its_exit_code_says_it_to_scripts() {
+async fn status_reports_by_its_exit_code_too_how_many_more_nodes_may_be_lost() {
     let mut cluster = Cluster::start(3).await.unwrap();
-    let table = status_becomes(&cluster, 0, "healthy: 3 of 3, can lose 1").await;
-    for word in ["VERSION", env!("CARGO_PKG_VERSION"), "READY", "DISK FREE"] {
-        assert!(table.contains(word), "{word} is missing:\n{table}");
-    }
-    let report = cluster.statuses().await.remove(0);
-    assert!(report.ready && report.not_ready.is_none(), "{report:?}");
-    assert!(report.disk_used_bytes.unwrap() > 0, "{report:?}");
-    assert!(report.disk_free_bytes.unwrap() > 0, "{report:?}");
+    let columns = ["VERSION", env!("CARGO_PKG_VERSION"), "READY", "DISK FREE"];
+    let healthy = [&["healthy: 3 of 3, can lose 1"], &columns[..]].concat();
+    cluster.until_shown(&["status"], 0, &healthy).await;
+    until_ok("a complete report", async || {
+        let report = cluster.admin_of(1).status().await.unwrap();
+        let is_complete = report.ready
+            && report.not_ready.is_none()
+            && report.disk_used_bytes > Some(0)
+            && report.disk_free_bytes > Some(0);
+        if is_complete { Ok(()) } else { Err(report) }
+    })
+    .await;
 
     let leader = cluster.leader().await.unwrap();
     cluster.kill_9(leader);
-    let table = status_becomes(&cluster, 1, "degraded: 2 of 3, can lose 0").await;
-    assert!(
-        table.contains(&format!("node {leader} does not answer")),
-        "{table}"
-    );
-    let (code, found, _) = ctl(&cluster, &["check"]);
+    let silent = format!("node {leader} does not answer");
+    let degraded = ["degraded: 2 of 3, can lose 0", &silent];
+    cluster.until_shown(&["status"], 1, &degraded).await;
     let unchecked = format!("node {leader} could not be checked");
-    assert!(code == 2 && found.contains(&unchecked), "{code}: {found}");
+    cluster.until_shown(&["check"], 2, &[&unchecked]).await;
     let next = cluster.leader_other_than(Some(leader)).await.unwrap();
     cluster.kill_9(next);
-    status_becomes(&cluster, 2, "no quorum: 0 of 3, 2 needed").await;
-    let (code, json, _) = ctl(&cluster, &["status", "--output", "json"]);
-    assert_eq!(code, 2);
-    assert!(json.contains("\"condition\": \"no_quorum\""), "{json}");
+    let no_quorum = ["no quorum: 0 of 3, 2 needed"];
+    cluster.until_shown(&["status"], 2, &no_quorum).await;
+    let json = ["status", "--output", "json"];
+    let no_quorum = ["\"condition\": \"no_quorum\""];
+    cluster.until_shown(&json, 2, &no_quorum).await;
 
     for id in cluster.ids() {
         cluster.kill_9(id);
     }
-    let (code, _, said) = ctl(&cluster, &["status", "--timeout", "1"]);
-    assert_eq!(code, 2, "{said}");
-    assert!(said.contains("no node answered"), "{said}");
+    let (code, _, reason) = ctl(&cluster, &["status", "--timeout", "1"]);
+    assert_eq!(code, 2, "{reason}");
+    assert!(reason.contains("no node answered"), "{reason}");
 }
 
 #[tokio::test]
-async fn leadership_goes_only_to_a_node_that_is_heard_and_the_answer_says_who_leads() {
+async fn leadership_is_handed_only_to_a_reachable_node_and_the_answer_names_the_leader() {
     let mut cluster = Cluster::start(3).await.unwrap();
-    let leader = cluster.leader().await.unwrap();
-    let dead = leader % 3 + 1;
-    let alive = dead % 3 + 1;
+    let dead = cluster.followers().await.unwrap()[0];
     cluster.kill_9(dead);
-    // What was heard a moment ago counts as heard.
+    // A node counts as reachable for twice the longest silence before an election: until then the leader would try.
     tokio::time::sleep(Duration::from_secs(5)).await;
-    let (code, _, said) = ctl(&cluster, &["transfer-leader", "--to", &dead.to_string()]);
-    assert_eq!(code, 1, "{said}");
-    assert!(
-        said.contains(&format!("node {dead} has not answered lately"))
-            && said.contains(&format!("node {leader} goes on leading")),
-        "{said}"
-    );
-    assert_eq!(cluster.leader().await.unwrap(), leader);
+    let leader = until_ok("a refusal by the leader", async || {
+        let leader = cluster.leader().await.unwrap();
+        let (code, _, reason) = ctl(&cluster, &["transfer-leader", "--to", &dead.to_string()]);
+        let silent = format!("node {dead} has not answered lately");
+        let goes_on = format!("node {leader} goes on leading");
+        let is_refused = code == 1 && reason.contains(&silent) && reason.contains(&goes_on);
+        is_refused.then_some(leader).ok_or((leader, code, reason))
+    })
+    .await;
 
-    let (code, done, said) = ctl(&cluster, &["transfer-leader", "--to", &alive.to_string()]);
-    assert_eq!(code, 0, "{said}");
+    let alive = (1..=3).find(|id| ![leader, dead].contains(id)).unwrap();
+    let to_alive = ["transfer-leader", "--to", &alive.to_string()];
+    let done = cluster.ctl_in_time(&to_alive).await;
     assert_eq!(done, format!("node {alive} leads\n"));
 }
 
 #[tokio::test]
-async fn a_removal_that_leaves_no_spare_is_asked_about_and_the_removed_node_knows_its_fate() {
+async fn removal_without_a_spare_needs_confirmation_and_the_removed_node_reports_it() {
     let mut cluster = Cluster::start(3).await.unwrap();
     let gone = cluster.followers().await.unwrap()[0];
     let remove = ["members", "remove", &gone.to_string()];
-    let (code, _, said) = ctl(&cluster, &remove);
-    assert_eq!(code, 1, "{said}");
-    assert!(
-        said.contains("survives no further loss") && said.contains("--yes"),
-        "{said}"
-    );
-    status_becomes(&cluster, 0, "healthy: 3 of 3").await;
+    let advice = ["survives no further loss", "--yes"];
+    cluster.until_shown(&remove, 1, &advice).await;
+    (cluster.until_shown(&["status"], 0, &["healthy: 3 of 3"])).await;
 
-    let (code, done, said) = ctl(&cluster, &[&remove[..], &["--yes"]].concat());
-    assert_eq!(code, 0, "{said}");
+    let confirmed = [&remove[..], &["--yes"]].concat();
+    let done = cluster.ctl_in_time(&confirmed).await;
     assert!(done.contains("survives no further loss now"), "{done}");
 
     for restarted in [false, true] {
@@ -121,30 +107,21 @@ async fn a_removal_that_leaves_no_spare_is_asked_about_and_the_removed_node_know
             admin.status().await.unwrap().role == NodeRole::Removed
         })
         .await;
-        let readyz = cluster
-            .client_of(gone)
-            .request_once(ApiRequest::get("/readyz"))
-            .await
-            .unwrap();
+        let removed = "was removed from its cluster";
+        let readyz = cluster.client_of(gone);
+        let readyz = readyz.request_once(ApiRequest::get("/readyz")).await;
+        let readyz = readyz.unwrap();
         assert_eq!(readyz.status.as_u16(), 503);
-        let why = String::from_utf8_lossy(&readyz.body).into_owned();
-        assert!(why.contains("was removed from its cluster"), "{why}");
-        let log = cluster.log(gone, 200);
-        assert!(log.contains("was removed from its cluster"), "{log}");
+        let reason = String::from_utf8_lossy(&readyz.body).into_owned();
+        assert!(reason.contains(removed), "{reason}");
+        cluster.until_logged(&[gone], removed).await;
     }
 
     // The removed node, asked first, reports the cluster as it is now.
-    let output = Command::new(binaries::placementctl().unwrap())
-        .args(["--endpoint", &cluster.place(gone).admin(), "status"])
-        .output()
-        .unwrap();
-    let (code, table, _) = words(&output);
-    assert_eq!(code, 1, "{table}");
-    assert!(table.contains("degraded: 2 of 2, can lose 0"), "{table}");
-    assert!(
-        table.contains(&format!("node {gone} was removed")),
-        "{table}"
-    );
+    let through_removed = ["--endpoint", &cluster.place(gone).admin(), "status"];
+    let removed = format!("node {gone} was removed");
+    let degraded = ["degraded: 2 of 2, can lose 0", &removed];
+    cluster.until_shown(&through_removed, 1, &degraded).await;
 }
 
 #[tokio::test]
@@ -166,30 +143,34 @@ async fn nodes_without_a_list_wait_and_are_formed_into_a_cluster_by_init() {
         let report = cluster.admin_of(id).status().await.unwrap();
         assert_eq!(report.role, NodeRole::Waiting);
     }
-    let (code, table, _) = ctl(&cluster, &["status"]);
-    assert_eq!(code, 2, "{table}");
-    assert!(table.contains("there is no cluster yet"), "{table}");
+    let none = ["there is no cluster yet"];
+    cluster.until_shown(&["status"], 2, &none).await;
     let waits = cluster.client_of(1);
     let get = async |path| waits.request_once(ApiRequest::get(path)).await.unwrap();
+    until("an answer", async || {
+        waits.request_once(ApiRequest::get("/livez")).await.is_ok()
+    })
+    .await;
     assert_eq!(get("/readyz").await.status.as_u16(), 503);
     assert_eq!(get("/livez").await.status.as_u16(), 200);
     let write = ApiRequest::post("/resource_providers").json(&json!({ "name": "early" }));
     let refused = waits.request_once(write).await.unwrap();
-    let why = String::from_utf8_lossy(&refused.body);
-    assert!(why.contains("does not belong to a cluster"), "{why}");
+    let reason = String::from_utf8_lossy(&refused.body);
+    assert!(reason.contains("does not belong to a cluster"), "{reason}");
     // Without a history there is no place in one.
     let answer = get("/").await;
     assert_eq!(answer.header("placement-node"), Some("1"));
     assert_eq!(answer.header("placement-index"), None);
 
     let init: Vec<&str> = init.iter().map(String::as_str).collect();
-    let (code, done, said) = ctl(&cluster, &init);
-    assert_eq!(code, 0, "{said}");
+    let (code, done, reason) = ctl(&cluster, &init);
+    assert_eq!(code, 0, "{reason}");
     assert!(done.contains("its members are 1, 2, 3"), "{done}");
-    status_becomes(&cluster, 0, "healthy: 3 of 3, can lose 1").await;
-    let (code, _, said) = ctl(&cluster, &init);
+    let healthy = ["healthy: 3 of 3, can lose 1"];
+    cluster.until_shown(&["status"], 0, &healthy).await;
+    let (code, _, reason) = ctl(&cluster, &init);
     assert_eq!(code, 1);
-    assert!(said.contains("formed cluster already"), "{said}");
+    assert!(reason.contains("formed cluster already"), "{reason}");
 }
 
 #[test]
@@ -201,9 +182,9 @@ fn ordinary_errors_are_one_line_whatever_rust_backtrace_says() {
     placementd.args(["--config", "/nowhere/placementd.toml"]);
     for mut command in [placementctl, placementd] {
         let output = command.env("RUST_BACKTRACE", "full").output().unwrap();
-        let (code, _, said) = words(&output);
-        assert_eq!(code, 1, "{said}");
-        assert_eq!(said.lines().count(), 1, "{said}");
-        assert!(said.starts_with("placementctl: ") || said.starts_with("placementd: "));
+        let (code, _, error) = texts(&output);
+        assert_eq!(code, 1, "{error}");
+        assert_eq!(error.lines().count(), 1, "{error}");
+        assert!(error.starts_with("placementctl: ") || error.starts_with("placementd: "));
     }
 }

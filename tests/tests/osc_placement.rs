@@ -61,22 +61,22 @@ fn column<'a>(rows: &'a Value, name: &str) -> BTreeSet<&'a str> {
 
 /// The client shows what stands behind the last newline of an error, so that must be all of it.
 fn the_user_reads_why(client: &Openstack<'_>) {
-    let said = client.is_refused(&["resource", "class", "create", "fake_class"]);
+    let error = client.is_refused(&["resource", "class", "create", "fake_class"]);
     assert!(
-        said.contains("JSON does not validate: 'fake_class' does not match '^CUSTOM_[A-Z0-9_]+$'"),
-        "{said}"
+        error.contains("JSON does not validate: 'fake_class' does not match '^CUSTOM_[A-Z0-9_]+$'"),
+        "{error}"
     );
-    assert!(said.contains("at /name."), "{said}");
-    let said = client.is_refused(&["resource", "provider", "create", "host"]);
+    assert!(error.contains("at /name."), "{error}");
+    let error = client.is_refused(&["resource", "provider", "create", "host"]);
     assert!(
-        said.contains("Conflicting resource provider name: host already exists."),
-        "{said}"
+        error.contains("Conflicting resource provider name: host already exists."),
+        "{error}"
     );
-    let nobody = Uuid::new_v4().to_string();
-    let said = client.is_refused(&["resource", "provider", "show", &nobody]);
+    let unknown = Uuid::new_v4().to_string();
+    let error = client.is_refused(&["resource", "provider", "show", &unknown]);
     assert!(
-        said.contains(&format!("No resource provider with uuid {nobody} found")),
-        "{said}"
+        error.contains(&format!("No resource provider with uuid {unknown} found")),
+        "{error}"
     );
 }
 

@@ -288,8 +288,8 @@ fn the_package_is_installed_in_a_bare_debian_and_its_node_serves() {
     let (variable, value) = unit(&text, "Environment")[0].split_once('=').unwrap();
     let start = unit(&text, "ExecStart")[0];
     let unconfigured = root.command(user, &[start]).env(variable, value).output();
-    let said = String::from_utf8(unconfigured.unwrap().stderr).unwrap();
-    assert!(said.contains("`node_id`: is required"), "{said}");
+    let output = String::from_utf8(unconfigured.unwrap().stderr).unwrap();
+    assert!(output.contains("`node_id`: is required"), "{output}");
 
     let ports = Ports::claim(1);
     let address = |nth: u16| format!("127.0.0.1:{}", ports.first() + nth);
@@ -301,8 +301,8 @@ fn the_package_is_installed_in_a_bare_debian_and_its_node_serves() {
         .replace("[peer]", &format!("[peer]\nlisten = {peer:?}"));
     fs::write(root.file(config), &lines).unwrap();
     let mut life = root.command(user, &["sh", "-ec", LIFE, "sh", start]);
-    let said = printed(life.env(variable, value));
-    assert!(said.contains("healthy: 1 of 1"), "{said}");
+    let output = printed(life.env(variable, value));
+    assert!(output.contains("healthy: 1 of 1"), "{output}");
 
     // An upgrade keeps what was configured, and nothing takes the data away.
     printed(&mut root.command("root", &install));
@@ -350,8 +350,8 @@ fn the_image_is_built_and_its_node_serves() {
     for (name, value) in alone(&ports) {
         run.arg(format!("--env={name}={value}"));
     }
-    let said = printed(run.args([made.trim(), "--", "sh", "-ec", LIFE, "sh", entry]));
-    assert!(said.contains("healthy: 1 of 1"), "{said}");
+    let output = printed(run.args([made.trim(), "--", "sh", "-ec", LIFE, "sh", entry]));
+    assert!(output.contains("healthy: 1 of 1"), "{output}");
 }
 
 /// What `placementd check-config` makes of a file and an environment.

@@ -9,15 +9,15 @@ use placement_tests::binaries;
 use placement_tests::cluster::Cluster;
 use placement_tests::wait;
 
-/// What `placementd` says.
+/// Runs `placementd`; gives its standard output and standard error too.
 fn placementd(arguments: &[&str]) -> (Output, String, String) {
     let output = Command::new(binaries::placementd().unwrap())
         .args(arguments)
         .output()
         .unwrap();
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-    let (said, complained) = (text(&output.stdout), text(&output.stderr));
-    (output, said, complained)
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    (output, stdout, stderr)
 }
 
 struct Files {
@@ -43,12 +43,12 @@ fn a_policy_with_mistakes_is_refused_before_it_is_used() {
     let checked = |text: &str| {
         let file = files.write(text);
         let arguments = ["check-config", "--node-id", "1", "--policy-file", &file];
-        let (output, _, complained) = placementd(&arguments);
-        (output.status.success(), complained)
+        let (output, _, stderr) = placementd(&arguments);
+        (output.status.success(), stderr)
     };
     let own = "mine: role:x\nplacement:usages: rule:mine or rule:admin_api\n";
     assert!(checked(own).0);
-    for (text, said) in [
+    for (text, words) in [
         ("", "has no rule"),
         ("# all in comments\n", "has no rule"),
         ("placement:usages: role:admin", "cut off"),
@@ -64,8 +64,8 @@ fn a_policy_with_mistakes_is_refused_before_it_is_used() {
         ),
         ("placement:usages: role:admin or\n", "is no rule"),
     ] {
-        let (fits, complained) = checked(text);
-        assert!(!fits && complained.contains(said), "{text:?}: {complained}");
+        let (fits, stderr) = checked(text);
+        assert!(!fits && stderr.contains(words), "{text:?}: {stderr}");
     }
 }
 
@@ -76,9 +76,9 @@ fn the_tools_of_oslo_policy_have_their_counterparts() {
         "\"placement:usages\": \"rule:admin_or_project_reader_or_service_api\"\n\
          \"placement:traits:list\": \"@\"\n",
     );
-    let (_, said, _) = placementd(&["policy", "list-redundant", "--policy-file", &file]);
+    let (_, stdout, _) = placementd(&["policy", "list-redundant", "--policy-file", &file]);
     assert_eq!(
-        said,
+        stdout,
         "\"placement:usages\": \"rule:admin_or_project_reader_or_service_api\"\n"
     );
 
@@ -87,7 +87,7 @@ fn the_tools_of_oslo_policy_have_their_counterparts() {
         let begin = ["policy", "check", "--policy-file", &file];
         placementd(&[&begin, &reader[..], more].concat())
     };
-    let (output, said, _) = check(&[]);
+    let (output, stdout, _) = check(&[]);
     assert!(output.status.success());
     for line in [
         "passed: placement:usages\n",
@@ -95,19 +95,19 @@ fn the_tools_of_oslo_policy_have_their_counterparts() {
         "failed: placement:traits:show\n",
         "failed: admin_api\n",
     ] {
-        assert!(said.contains(line), "{line} is not in {said}");
+        assert!(stdout.contains(line), "{line} is not in {stdout}");
     }
     let usages = "placement:usages";
     assert!(check(&[usages]).0.status.success());
-    let (output, said, _) = check(&["--target-project", "q", usages]);
+    let (output, stdout, _) = check(&["--target-project", "q", usages]);
     assert!(!output.status.success());
-    assert_eq!(said, "failed: placement:usages\n");
-    let (_, said, _) = check(&["--system-scope", "all", usages]);
-    assert_eq!(said, "failed: placement:usages\n");
-    let (output, _, complained) = check(&["placement:usage"]);
+    assert_eq!(stdout, "failed: placement:usages\n");
+    let (_, stdout, _) = check(&["--system-scope", "all", usages]);
+    assert_eq!(stdout, "failed: placement:usages\n");
+    let (output, _, stderr) = check(&["placement:usage"]);
     assert!(
-        !output.status.success() && complained.contains("no rule"),
-        "{complained}"
+        !output.status.success() && stderr.contains("no rule"),
+        "{stderr}"
     );
 
     // What the sample says is what holds anyway, once the marks are gone.
@@ -118,14 +118,13 @@ fn the_tools_of_oslo_policy_have_their_counterparts() {
     );
     let rules = sample.replace("#\"", "\"");
     let file = files.write(&rules);
-    let (_, redundant, complained) =
-        placementd(&["policy", "list-redundant", "--policy-file", &file]);
-    assert_eq!(complained, "");
+    let (_, redundant, stderr) = placementd(&["policy", "list-redundant", "--policy-file", &file]);
+    assert_eq!(stderr, "");
     assert_eq!(redundant.lines().count(), sample.matches("#\"").count());
     assert_eq!(redundant.lines().count(), 38);
 }
 
-/// One node with a policy, and somebody who has no role.
+/// One node with a policy, and a user who has no role.
 struct Story {
     cluster: Cluster,
     policy: PathBuf,
@@ -158,7 +157,7 @@ impl Story {
         self.reader.request(request).await.unwrap().status.as_u16()
     }
 
-    /// What `/metrics` says of it.
+    /// Whether a changed policy is refused, by `/metrics`.
     async fn is_refused(&self) -> bool {
         let metrics = self.cluster.metrics(1).await;
         metrics.contains("placement_policy_refused 1\n")
@@ -170,7 +169,7 @@ impl Story {
 }
 
 #[tokio::test]
-async fn files_are_followed_but_never_widen_access_by_accident() {
+async fn policy_files_are_reread_and_a_mistake_never_widens_access() {
     let open = "placement:traits:list: '@'\nplacement:resource_classes:list: '!'\n";
     let mut story = Story::begin(open, "placement:traits:list: '!'\n").await;
     assert_eq!(story.asks("/traits").await, 403, "the later file counts");
@@ -183,7 +182,7 @@ async fn files_are_followed_but_never_widen_access_by_accident() {
         })
         .await;
 
-    // Without the override anybody could list traits.
+    // Without the override any user could list traits.
     let more = story.policy.with_file_name("policy.d");
     let override_file = more.join("override.yaml");
     let away: &[&dyn Fn(&Path)] = &[

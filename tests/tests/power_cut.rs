@@ -22,7 +22,7 @@ const WRITERS: u64 = 6;
 const WRITES: usize = 500;
 const BUSY: Duration = Duration::from_millis(1_500);
 
-/// Claims for new consumers through one node, until told to stop. Returns those that were acknowledged.
+/// Claims for new consumers through one node, until `stop` is set. Returns those that were acknowledged.
 async fn write(
     client: Client,
     host: Uuid,
@@ -106,7 +106,7 @@ async fn host(cluster: &mut Cluster) -> Uuid {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_acknowledged_survives_a_loss_of_power_everywhere() {
+async fn acknowledged_writes_survive_a_loss_of_power_on_all_nodes() {
     let mut cluster = Cluster::prepare(3, CONFIG).unwrap();
     let Some(power) = Power::new(cluster.directory()) else {
         skipped("a loss of power on a real disk", "there is no C compiler");
@@ -130,7 +130,7 @@ async fn what_was_acknowledged_survives_a_loss_of_power_everywhere() {
 /// What shows that the test above can fail, for each kind of thing that a node syncs and cannot make again:
 /// snapshots and the names of the state's files it can.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_sync_that_is_left_out_is_found_out() {
+async fn a_missing_sync_is_detected() {
     let unsynced = [
         "/identity.new$",
         "/boot.new$",
@@ -157,8 +157,8 @@ async fn a_sync_that_is_left_out_is_found_out() {
         }
         if unsynced == ".log$" {
             // Other files tell how far the log was: no node begins again.
-            let said = cluster.log(1, 3);
-            assert!(said.contains("has lost"), "{said}");
+            let log = cluster.log(1, 3);
+            assert!(log.contains("has lost"), "{log}");
         }
     }
 }

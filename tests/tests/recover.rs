@@ -1,13 +1,13 @@
-//! A majority is lost for ever: one node that is left goes on alone, and the old ones do not come back.
+//! A majority is lost for ever: one node that is left goes on alone, and the old ones are refused.
 
 use std::fs;
 use std::process::{Command, Output};
-use std::time::Duration;
 
 use placement_client::{ApiRequest, Client};
 use placement_tests::binaries;
 use placement_tests::cluster::Cluster;
 use placement_tests::host::create;
+use placement_tests::wait::PATIENCE;
 use serde_json::Value;
 
 const CONFIRM: &str = "--yes-the-others-are-gone-for-ever";
@@ -50,7 +50,7 @@ async fn has(client: &Client, name: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_survivor_goes_on_alone_and_nobody_of_the_old_cluster_comes_back() {
+async fn a_survivor_goes_on_alone_and_nodes_of_the_old_cluster_are_refused() {
     let mut cluster = Cluster::start(3).await.unwrap();
     let client = cluster.client();
     for name in ["one", "two", "three"] {
@@ -66,11 +66,12 @@ async fn a_survivor_goes_on_alone_and_nobody_of_the_old_cluster_comes_back() {
         .to_owned();
     cluster.assert_equal_states().await;
 
-    let said = refusal(&recover(&cluster, 3, &[CONFIRM]));
-    assert!(said.contains("in use by another placementd"), "{said}");
+    let reason = refusal(&recover(&cluster, 3, &[CONFIRM]));
+    assert!(reason.contains("in use by another placementd"), "{reason}");
     // The leader goes first, so that the others have voted since.
     let leader = cluster.leader().await.unwrap();
-    let old_cluster = cluster.statuses().await[0].cluster_id.clone().unwrap();
+    let status = cluster.admin_of(1).status().await.unwrap();
+    let old_cluster = status.cluster_id.unwrap();
     cluster.kill_9(leader);
     for id in cluster.ids() {
         cluster.kill_9(id);
@@ -88,18 +89,18 @@ async fn a_survivor_goes_on_alone_and_nobody_of_the_old_cluster_comes_back() {
 
     let output = recover(&cluster, survivor, &[]);
     assert!(refusal(&output).contains("nothing was changed"));
-    let told = String::from_utf8(output.stdout).unwrap();
+    let report = String::from_utf8(output.stdout).unwrap();
     for words in ["Kept for certain", "Lost:", "Must be true:", "two clusters"] {
-        assert!(told.contains(words), "{words:?} is not in {told}");
+        assert!(report.contains(words), "{words:?} is not in {report}");
     }
     let output = recover(&cluster, survivor, &[CONFIRM]);
     assert!(output.status.success(), "{output:?}");
-    let told = String::from_utf8(output.stdout).unwrap();
-    assert!(told.contains("is the only voter of cluster"), "{told}");
-    let said = refusal(&recover(&cluster, survivor, &[CONFIRM]));
+    let report = String::from_utf8(output.stdout).unwrap();
+    assert!(report.contains("is the only voter of cluster"), "{report}");
+    let reason = refusal(&recover(&cluster, survivor, &[CONFIRM]));
     assert!(
-        said.contains("is the only voter of its cluster already"),
-        "{said}"
+        reason.contains("is the only voter of its cluster already"),
+        "{reason}"
     );
 
     cluster.start_node(survivor).unwrap();
@@ -109,11 +110,8 @@ async fn a_survivor_goes_on_alone_and_nobody_of_the_old_cluster_comes_back() {
         assert!(has(&alone, name).await, "{name} is lost");
     }
     create(&alone, "four").await;
-    let log = cluster.log(survivor, 200);
-    assert!(
-        log.contains("an operator has recovered this node alone"),
-        "{log}"
-    );
+    let recovered = "an operator has recovered this node alone";
+    cluster.until_logged(&[survivor], recovered).await;
     let stale = ApiRequest::get("/resource_providers")
         .header("placement-consistency", "session")
         .header("placement-min-index", &token);
@@ -129,15 +127,12 @@ async fn a_survivor_goes_on_alone_and_nobody_of_the_old_cluster_comes_back() {
 
     // A node of before comes back. It finds the survivor in its list, and does not start.
     cluster.start_node(ghost).unwrap();
-    let ended = cluster
-        .process(ghost)
-        .wait(Duration::from_secs(30))
-        .unwrap();
+    let ended = cluster.process(ghost).wait(PATIENCE).unwrap();
     assert!(!ended.success(), "{ended}");
-    let said = cluster.log(ghost, 20);
+    let log = cluster.log(ghost, 20);
     assert!(
-        said.contains(&format!("belongs to cluster {old_cluster}")),
-        "{said}"
+        log.contains(&format!("belongs to cluster {old_cluster}")),
+        "{log}"
     );
     // Without a list it runs, and is refused.
     let list = std::mem::take(&mut cluster.options_mut().initial_members);
@@ -156,7 +151,7 @@ async fn a_survivor_goes_on_alone_and_nobody_of_the_old_cluster_comes_back() {
         cluster.admit(id).await.unwrap();
         cluster.start_node(id).unwrap();
         cluster.wait_ready(id).await.unwrap();
-        cluster.ctl(&["members", "promote", &id.to_string()]);
+        (cluster.ctl_in_time(&["members", "promote", &id.to_string()])).await;
         cluster.wait_ready(id).await.unwrap();
         for name in ["one", "two", "three", "four"] {
             assert!(has(&cluster.client_of(id), name).await, "{name} is lost");

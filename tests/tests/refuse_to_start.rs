@@ -4,7 +4,6 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 use placement_tests::binaries;
 use placement_tests::cluster::Cluster;
@@ -12,14 +11,13 @@ use placement_tests::layout::NodePlace;
 use placement_tests::node_process::{NodeProcess, StartOptions, log_tail};
 use placement_tests::private;
 use placement_tests::skip::skipped;
+use placement_tests::wait::PATIENCE;
 
-const LIMIT: Duration = Duration::from_secs(30);
-
-/// Starts a node that is expected to end by itself, and returns what it said.
+/// Starts a node that is expected to end by itself, and returns the end of its log.
 fn refusal(place: &NodePlace, options: &StartOptions) -> String {
     let mut process = NodeProcess::start(place, options).unwrap();
     let status = process
-        .wait(LIMIT)
+        .wait(PATIENCE)
         .unwrap_or_else(|error| panic!("{error}:\n{}", log_tail(&place.log, 20)));
     assert!(!status.success(), "it ended with {status}");
     log_tail(&place.log, 5)
@@ -38,8 +36,8 @@ fn double(cluster: &Cluster, id: u64) -> NodePlace {
 async fn a_second_process_on_a_data_directory_is_refused() {
     let mut cluster = Cluster::start(1).await.unwrap();
     let place = double(&cluster, 1);
-    let said = refusal(&place, cluster.options());
-    assert!(said.contains("in use by another placementd"), "{said}");
+    let reason = refusal(&place, cluster.options());
+    assert!(reason.contains("in use by another placementd"), "{reason}");
     assert!(cluster.runs(1));
 }
 
@@ -53,10 +51,10 @@ async fn a_newer_format_is_refused() {
     bytes[0] = 200;
     fs::write(&identity, bytes).unwrap();
     let place = double(&cluster, 1);
-    let said = refusal(&place, cluster.options());
+    let reason = refusal(&place, cluster.options());
     assert!(
-        said.contains("format 200") && said.contains("knows formats up to"),
-        "{said}"
+        reason.contains("format 200") && reason.contains("knows formats up to"),
+        "{reason}"
     );
 }
 
@@ -66,8 +64,11 @@ async fn another_node_s_data_are_refused() {
     cluster.stop_node(2).await.unwrap();
     let mut place = double(&cluster, 2);
     place.id = 3;
-    let said = refusal(&place, cluster.options());
-    assert!(said.contains("belongs to node 2, not to node 3"), "{said}");
+    let reason = refusal(&place, cluster.options());
+    assert!(
+        reason.contains("belongs to node 2, not to node 3"),
+        "{reason}"
+    );
 }
 
 #[tokio::test]
@@ -83,9 +84,9 @@ async fn another_cluster_s_data_are_refused() {
         log: ours.directory().join("refused.log"),
         ..ours.place(2).clone()
     };
-    let said = refusal(&place, ours.options());
-    assert!(said.contains("belongs to cluster"), "{said}");
-    // With its own data it is welcome.
+    let reason = refusal(&place, ours.options());
+    assert!(reason.contains("belongs to cluster"), "{reason}");
+    // With its own data it is accepted.
     ours.start_node(2).unwrap();
     ours.wait_ready(2).await.unwrap();
 }
@@ -96,19 +97,19 @@ async fn a_port_in_use_is_named() {
     let mut place = double(&cluster, 1);
     place.base_port = cluster.place(1).base_port;
     place.data_dir = cluster.directory().join("elsewhere");
-    let said = refusal(&place, cluster.options());
+    let reason = refusal(&place, cluster.options());
     assert!(
-        said.contains(&cluster.place(1).base_port.to_string()),
-        "{said}"
+        reason.contains(&cluster.place(1).base_port.to_string()),
+        "{reason}"
     );
 }
 
-/// All volumes are missing after a loss of power: there is nothing that says which cluster it was but
-/// the configuration.
+/// All volumes are missing after a loss of power: only the configuration names the cluster.
 #[tokio::test]
 async fn nodes_that_are_bound_to_a_cluster_form_no_other_in_empty_directories() {
     let mut cluster = Cluster::start(3).await.unwrap();
-    let bound = cluster.statuses().await[0].cluster_id.clone().unwrap();
+    let bound = cluster.admin_of(1).status().await.unwrap();
+    let bound = bound.cluster_id.unwrap();
     fs::write(
         cluster.directory().join("placementd.toml"),
         format!("cluster_id = \"{bound}\"\n"),
@@ -123,8 +124,11 @@ async fn nodes_that_are_bound_to_a_cluster_form_no_other_in_empty_directories() 
     let first = cluster.ids()[0];
     cluster.until_logged(&[first], "is bound to cluster").await;
     let asked = cluster.placementctl(&["init"]).unwrap();
-    let said = String::from_utf8_lossy(&asked.stderr).into_owned();
-    assert!(!asked.status.success() && said.contains(&bound), "{said}");
+    let reason = String::from_utf8_lossy(&asked.stderr).into_owned();
+    assert!(
+        !asked.status.success() && reason.contains(&bound),
+        "{reason}"
+    );
     for id in cluster.ids() {
         let status = cluster.admin_of(id).status().await.unwrap();
         assert_eq!(status.cluster_id, None, "{status:?}");
@@ -139,15 +143,16 @@ async fn nodes_that_are_bound_to_a_cluster_form_no_other_in_empty_directories() 
         cluster.start_node(id).unwrap();
     }
     cluster.wait_healthy().await.unwrap();
-    assert_eq!(cluster.statuses().await[0].cluster_id, Some(bound));
+    let again = cluster.admin_of(1).status().await.unwrap();
+    assert_eq!(again.cluster_id, Some(bound));
 
     // Bound to another, a node refuses what it finds.
     let other = "0d3f1f5e-8a0e-4a57-9a0e-6d1b7a6f2f11";
     let file = cluster.directory().join("placementd.toml");
     fs::write(file, format!("cluster_id = \"{other}\"\n")).unwrap();
     cluster.stop_node(2).await.unwrap();
-    let said = refusal(&cluster.place(2).clone(), cluster.options());
-    assert!(said.contains(&format!("not to {other}")), "{said}");
+    let reason = refusal(&cluster.place(2).clone(), cluster.options());
+    assert!(reason.contains(&format!("not to {other}")), "{reason}");
 }
 
 fn set_mode(path: &Path, mode: u32) {
@@ -165,12 +170,12 @@ async fn a_data_directory_that_others_can_look_into_is_refused() {
     cluster.stop_node(1).await.unwrap();
     for mode in [0o755, 0o770, 0o701] {
         set_mode(&dir, mode);
-        let said = refusal(&double(&cluster, 1), cluster.options());
+        let reason = refusal(&double(&cluster, 1), cluster.options());
         let words = [
             format!("mode 0{mode:o}"),
             format!("chmod 0700 {}", dir.display()),
         ];
-        assert!(words.iter().all(|words| said.contains(words)), "{said}");
+        assert!(words.iter().all(|words| reason.contains(words)), "{reason}");
     }
     // The group may read, so that copying the directory does not need root.
     set_mode(&dir, 0o750);
@@ -185,8 +190,8 @@ async fn a_data_directory_that_others_can_look_into_is_refused() {
         );
         return;
     }
-    let said = refusal(&double(&cluster, 1), cluster.options());
-    assert!(said.contains("belongs to user 65534"), "{said}");
+    let reason = refusal(&double(&cluster, 1), cluster.options());
+    assert!(reason.contains("belongs to user 65534"), "{reason}");
 }
 
 #[test]
@@ -206,10 +211,10 @@ fn a_file_with_a_password_that_others_can_read_is_refused() {
         let mut check = Command::new(binaries::placementd().unwrap());
         let output = check.args(["check-config", "--config"]).arg(&file).output();
         let output = output.unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(!said.contains("hidden"), "{said}");
-        let refused = said.contains(&format!("{} is open to others", guarded.display()));
-        assert_eq!(output.status.success(), !refused, "{said}");
+        let reason = String::from_utf8(output.stderr).unwrap();
+        assert!(!reason.contains("hidden"), "{reason}");
+        let refused = reason.contains(&format!("{} is open to others", guarded.display()));
+        assert_eq!(output.status.success(), !refused, "{reason}");
         !refused
     };
     for (text, guarded) in [(secret, &file), (&bucket, &credentials)] {
@@ -222,6 +227,6 @@ fn a_file_with_a_password_that_others_can_read_is_refused() {
         assert_eq!(fits(text, guarded, 0o640), is_root);
         set_mode(guarded, 0o600);
     }
-    // Without a secret in it a file may be anybody's.
+    // A file without a secret may be open to others.
     assert!(fits("node_id = 1\n", &file, 0o666));
 }

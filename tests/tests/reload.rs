@@ -5,9 +5,8 @@ use std::time::{Duration, Instant};
 
 use placement_client::{ApiRequest, Client};
 use placement_tests::cluster::Cluster;
+use placement_tests::wait::{PATIENCE, until};
 use rustix::process::Signal;
-
-const LIMIT: Duration = Duration::from_secs(20);
 
 struct Story {
     cluster: Cluster,
@@ -22,14 +21,18 @@ impl Story {
     }
 
     /// Writes the configuration file again and sends SIGHUP; waits until the log says this.
-    async fn reload(&mut self, config: &str, said: &str) {
+    async fn reload(&mut self, config: &str, words: &str) {
         fs::write(self.cluster.directory().join("placementd.toml"), config).unwrap();
         let before = self.log().len();
         self.cluster.process(1).signal(Signal::HUP);
         let started = Instant::now();
-        while !self.log()[before..].contains(said) {
+        while !self.log()[before..].contains(words) {
             assert!(self.cluster.runs(1), "{}", self.log());
-            assert!(started.elapsed() < LIMIT, "no {said:?} in {}", self.log());
+            assert!(
+                started.elapsed() < PATIENCE,
+                "no {words:?} in {}",
+                self.log()
+            );
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
@@ -55,7 +58,7 @@ impl Story {
         }
         let started = Instant::now();
         while !self.log().contains(&format!("uri={later:?}")) {
-            assert!(started.elapsed() < LIMIT, "{}", self.log());
+            assert!(started.elapsed() < PATIENCE, "{}", self.log());
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         self.log().contains(&format!("uri={probe:?}"))
@@ -76,7 +79,7 @@ async fn sighup_re_reads_the_policy_and_the_log_level() {
         .reload(&format!("{open}{debug}"), "SIGHUP: re-read the policy")
         .await;
     assert_eq!(story.traits().await, 200);
-    assert!(story.probe_is_logged().await);
+    until("a line", async || story.probe_is_logged().await).await;
 
     story.reload(&open, "SIGHUP: re-read the policy").await;
     assert!(!story.probe_is_logged().await);
@@ -94,7 +97,7 @@ async fn sighup_re_reads_the_policy_and_the_log_level() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_used_is_refused_and_the_old_stays_in_force() {
+async fn unusable_settings_are_refused_and_the_old_ones_stay_in_force() {
     let mut story = Story::begin().await;
     let policy = story.cluster.directory().join("policy.yaml");
     fs::write(&policy, "\"placement:traits:list\": \"@\"\n").unwrap();
@@ -103,7 +106,7 @@ async fn what_cannot_be_used_is_refused_and_the_old_stays_in_force() {
 
     let broken = story.cluster.directory().join("broken.yaml");
     fs::write(&broken, "[no, mapping").unwrap();
-    for (config, said) in [
+    for (config, words) in [
         ("[policy\n".to_owned(), "SIGHUP: nothing is re-read"),
         (
             "[api]\nlistn = \"x:1\"\n".to_owned(),
@@ -118,7 +121,7 @@ async fn what_cannot_be_used_is_refused_and_the_old_stays_in_force() {
             "SIGHUP: the policy stays",
         ),
     ] {
-        story.reload(&config, said).await;
+        story.reload(&config, words).await;
         assert_eq!(story.traits().await, 200, "{config}");
         assert!(!story.probe_is_logged().await, "{config}");
     }

@@ -120,15 +120,15 @@ impl Machine {
         command
     }
 
-    /// What a line of bash says and does after `build-env.sh` was sourced.
-    fn run(&self, line: &str) -> Said {
+    /// Runs a line of bash after `build-env.sh` was sourced.
+    fn run(&self, line: &str) -> Ran {
         let library = repository().join("scripts/lib/build-env.sh");
         let script = format!("set -euo pipefail; . '{}'; {line}", library.display());
         self.bash().args(["-c", &script]).output().unwrap().into()
     }
 
-    /// What one of the scripts says and does.
-    fn script_says(&self, name: &str, arguments: &[&str]) -> Said {
+    /// Runs one of the scripts.
+    fn run_script(&self, name: &str, arguments: &[&str]) -> Ran {
         let script = repository().join("scripts").join(name);
         let output = self.bash().arg(script).args(arguments).output();
         output.unwrap().into()
@@ -150,14 +150,15 @@ impl Machine {
     }
 }
 
+/// How a script ended, and its output.
 #[derive(Debug)]
-struct Said {
+struct Ran {
     succeeded: bool,
     out: String,
     err: String,
 }
 
-impl From<Output> for Said {
+impl From<Output> for Ran {
     fn from(output: Output) -> Self {
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap().trim().to_owned();
         Self {
@@ -168,7 +169,7 @@ impl From<Output> for Said {
     }
 }
 
-impl Said {
+impl Ran {
     #[track_caller]
     fn fails_with(&self, words: &str) {
         assert!(!self.succeeded && self.err.contains(words), "{self:?}");
@@ -189,21 +190,21 @@ impl Said {
 }
 
 #[test]
-fn a_libclang_path_that_names_nothing_is_said_and_ignored() {
+fn a_libclang_path_that_names_nothing_is_reported_and_ignored() {
     for value in ["", "/nowhere", "/etc/hostname"] {
         let machine = Machine::new()
             .with_libclang()
             .variable("LIBCLANG_PATH", value);
         assert_eq!(machine.lack(), "there is no libclang");
-        let said = machine.run("ensure_build_packages \"$ROOT\"; echo \"${LIBCLANG_PATH-unset}\"");
-        assert!(said.err.contains("LIBCLANG_PATH is ignored"), "{said:?}");
-        assert_eq!(said.out, "unset");
+        let ran = machine.run("ensure_build_packages \"$ROOT\"; echo \"${LIBCLANG_PATH-unset}\"");
+        assert!(ran.err.contains("LIBCLANG_PATH is ignored"), "{ran:?}");
+        assert_eq!(ran.out, "unset");
         assert_eq!(machine.installed(), Vec::<String>::new());
     }
 }
 
 #[test]
-fn what_the_build_lacks_is_installed_and_nothing_else() {
+fn only_missing_build_packages_are_installed() {
     let complete = Machine::new().with_libclang();
     assert!(complete.run("ensure_build_packages \"$ROOT\"").succeeded);
     assert_eq!(complete.installed(), Vec::<String>::new());
@@ -230,7 +231,7 @@ fn what_the_build_lacks_is_installed_and_nothing_else() {
 }
 
 #[test]
-fn who_may_not_install_is_told_what_to_do() {
+fn a_user_who_may_not_install_gets_the_command_to_run() {
     let line = "ensure_build_packages \"$ROOT\"";
     let no_root = Machine::new().program("id", "echo 1000");
     no_root
@@ -273,7 +274,7 @@ fn complains(complaint: &str) -> String {
 }
 
 #[test]
-fn a_build_that_says_libclang_is_missing_goes_on_with_it() {
+fn a_build_that_misses_libclang_is_retried_with_it() {
     for complaint in [
         "Unable to find libclang: \\\"couldn't find any valid shared libraries matching: …\\\"",
         "the \\`libclang\\` shared library at /usr/lib/libclang.so could not be opened: …",
@@ -281,18 +282,18 @@ fn a_build_that_says_libclang_is_missing_goes_on_with_it() {
         "fatal error: 'stddef.h' file not found",
     ] {
         let machine = Machine::new().program("cargo", &complains(complaint));
-        let said = machine.run("compile building cargo build");
-        assert_eq!(said.succeeds(), "built");
-        assert!(said.err.contains("installing libclang-dev"), "{said:?}");
+        let ran = machine.run("compile building cargo build");
+        assert_eq!(ran.succeeds(), "built");
+        assert!(ran.err.contains("installing libclang-dev"), "{ran:?}");
         assert_eq!(machine.installed(), ["libclang-dev"]);
     }
 }
 
 #[test]
-fn a_build_that_fails_otherwise_fails_once() {
+fn other_build_failures_are_not_retried() {
     let machine = Machine::new().program("cargo", &complains("error[E0308]: mismatched types"));
-    let said = machine.run("compile building cargo build");
-    said.fails_with("mismatched types");
+    let ran = machine.run("compile building cargo build");
+    ran.fails_with("mismatched types");
     assert_eq!(machine.installed(), Vec::<String>::new());
     assert_eq!(
         fs::read_to_string(machine.path("home/runs")).unwrap(),
@@ -301,10 +302,10 @@ fn a_build_that_fails_otherwise_fails_once() {
 }
 
 #[test]
-fn a_build_that_never_finds_libclang_ends_with_a_sentence() {
+fn a_build_without_libclang_fails_with_an_explanation() {
     let machine = Machine::new().program("cargo", "echo Unable to find libclang >&2; exit 101");
-    let said = machine.run("compile building cargo build");
-    said.fails_with("libclang-dev is installed, and bindgen still does not find");
+    let ran = machine.run("compile building cargo build");
+    ran.fails_with("libclang-dev is installed, and bindgen still does not find");
     assert_eq!(machine.installed(), ["libclang-dev"]);
 }
 
@@ -326,13 +327,10 @@ fn rust_must_be_there_and_new_enough() {
             "cargo does not run",
         ),
     ] {
-        let said = machine.run("ensure_rust");
-        said.fails_with(words);
-        said.fails_with("from https://rustup.rs");
-        assert!(
-            said.err.contains(env!("CARGO_PKG_RUST_VERSION")),
-            "{said:?}"
-        );
+        let ran = machine.run("ensure_rust");
+        ran.fails_with(words);
+        ran.fails_with("from https://rustup.rs");
+        assert!(ran.err.contains(env!("CARGO_PKG_RUST_VERSION")), "{ran:?}");
     }
     for version in [env!("CARGO_PKG_RUST_VERSION"), "1.100.0", "2.0.0-nightly"] {
         let tell = format!("echo tool {version}");
@@ -352,22 +350,22 @@ fn rustup_s_cargo_is_used_where_the_path_has_none_or_an_old_one() {
         let machine = machine
             .script("home/.cargo/bin/cargo", "echo cargo 1.99.0")
             .script("home/.cargo/bin/rustc", "echo rustc 1.99.0");
-        let said = machine.run("ensure_rust; rustc --version");
-        assert_eq!(said.succeeds(), "rustc 1.99.0");
+        let ran = machine.run("ensure_rust; rustc --version");
+        assert_eq!(ran.succeeds(), "rustc 1.99.0");
     }
 }
 
 #[test]
-fn where_rustup_cannot_fetch_the_pinned_toolchain_the_stable_one_does() {
+fn the_stable_toolchain_is_used_if_the_pinned_one_cannot_be_fetched() {
     let pinned = |tool: &str| format!(r#"[ "$RUSTUP_TOOLCHAIN" = stable ] && echo {tool} 1.99.0"#);
     let machine = Machine::new()
         .program("cargo", &pinned("cargo"))
         .program("rustc", &pinned("rustc"))
         .program("rustup", "exit 1");
-    let said = machine.run("ensure_rust; rustc --version");
-    assert_eq!(said.succeeds(), "rustc 1.99.0");
+    let ran = machine.run("ensure_rust; rustc --version");
+    assert_eq!(ran.succeeds(), "rustc 1.99.0");
     let words = "not the one that rust-toolchain.toml names";
-    assert!(said.err.contains(words), "{said:?}");
+    assert!(ran.err.contains(words), "{ran:?}");
 }
 
 #[test]
@@ -385,7 +383,7 @@ fn rustfmt_and_clippy_are_added_to_a_small_toolchain() {
 
 #[test]
 fn binaries_are_looked_for_where_cargo_puts_them() {
-    // As cargo tells, wherever it was told so.
+    // Wherever cargo is configured to put them.
     let tells = r#"echo '{"packages":[],"target_directory":"/elsewhere/built","version":1}'"#;
     let machine = Machine::new().program("cargo", tells);
     assert_eq!(machine.run("target_directory").out, "/elsewhere/built");
@@ -406,13 +404,13 @@ fn a_python_without_venv_is_completed() {
     assert!(debian.run("ensure_python tests \"$ROOT\"").succeeded);
     assert_eq!(debian.installed(), ["python3 python3-venv"]);
 
-    // The user's own, which hides Debian's and stays as it is.
+    // The user's own, which hides Debian's and is not changed.
     let hidden = Machine::new()
         .program("python3", "exit 1")
         .script("root/usr/bin/python3", r#"[ -e "$HOME/apt-get" ]"#);
-    let said = hidden.run("ensure_python tests \"$ROOT\"; python_with_venv \"$ROOT\"");
+    let ran = hidden.run("ensure_python tests \"$ROOT\"; python_with_venv \"$ROOT\"");
     assert_eq!(
-        said.out,
+        ran.out,
         hidden.path("root/usr/bin/python3").to_str().unwrap()
     );
 
@@ -448,8 +446,8 @@ fn a_virtual_environment_whose_python_has_gone_is_made_again() {
 #[test]
 fn the_flags_for_rocksdb_are_those_of_the_locked_version() {
     let machine = Machine::new();
-    let said = machine.run(r#"echo "$rocksdb_flags_version $(rocksdb_version)""#);
-    let versions: Vec<_> = said.out.split_whitespace().collect();
+    let ran = machine.run(r#"echo "$rocksdb_flags_version $(rocksdb_version)""#);
+    let versions: Vec<_> = ran.out.split_whitespace().collect();
     assert_eq!(versions[0], versions[1], "see scripts/lib/rocksdb.sh");
     machine
         .run("rocksdb_flags_version=0.1.0; compile_rocksdb .")
@@ -466,12 +464,12 @@ fn without_flock_two_builds_cannot_take_turns() {
 #[test]
 fn verify_without_shellcheck_says_how_to_get_it() {
     Machine::new()
-        .script_says("verify", &[])
+        .run_script("verify", &[])
         .fails_with("apt-get install shellcheck");
 }
 
 #[test]
-fn nonsense_is_refused_with_a_sentence_before_anything_is_built() {
+fn invalid_arguments_are_refused_before_anything_is_built() {
     for (script, arguments, words) in [
         (
             "test",
@@ -499,12 +497,12 @@ fn nonsense_is_refused_with_a_sentence_before_anything_is_built() {
             "nowhere holds no program",
         ),
     ] {
-        let said = Machine::new().script_says(script, arguments);
-        said.fails_with(words);
+        let ran = Machine::new().run_script(script, arguments);
+        ran.fails_with(words);
     }
     for script in ["test", "install", "package"] {
-        let said = Machine::new().script_says(script, &["--help"]);
-        assert!(said.succeeds().contains("usage:"), "{said:?}");
+        let ran = Machine::new().run_script(script, &["--help"]);
+        assert!(ran.succeeds().contains("usage:"), "{ran:?}");
     }
 }
 
@@ -517,7 +515,7 @@ fn install_puts_both_binaries_in_place_and_says_how_to_start_them() {
     let built = machine.path("built");
     // A prefix is relative to where the script is called.
     let arguments = ["--prefix=prefix", "--from", built.to_str().unwrap()];
-    let said = machine.script_says("install", &arguments);
+    let ran = machine.run_script("install", &arguments);
     let bin = machine.path("home/prefix/bin");
     let there = fs::read_dir(&bin).unwrap();
     let mut there: Vec<_> = there.map(|entry| entry.unwrap().file_name()).collect();
@@ -526,11 +524,11 @@ fn install_puts_both_binaries_in_place_and_says_how_to_start_them() {
     let node = Command::new(bin.join("placementd")).output().unwrap();
     assert_eq!(node.stdout, b"new\n");
     let start = format!("{}/placementd --node-id 1", bin.display());
-    assert!(said.succeeds().contains(&start), "{said:?}");
+    assert!(ran.succeeds().contains(&start), "{ran:?}");
 }
 
 /// What `scripts/test` says at its end if its parts say this.
-fn closing(machine: &Machine, parts: &[(&str, &str)]) -> Said {
+fn closing(machine: &Machine, parts: &[(&str, &str)]) -> Ran {
     let mut line = format!(". '{}/scripts/lib/parts.sh'; ", repository().display());
     for (name, does) in parts {
         line.push_str(&format!(
@@ -546,18 +544,18 @@ const THREE_PASS: &str = "echo 'test result: ok. 3 passed; 0 failed; 0 ignored'"
 #[test]
 fn the_suite_counts_what_passed_failed_and_was_skipped() {
     let machine = Machine::new();
-    let said = closing(&machine, &[("one", THREE_PASS), ("two", THREE_PASS)]);
-    said.ends_with(true, "6 passed, 0 failed, 0 skipped");
+    let ran = closing(&machine, &[("one", THREE_PASS), ("two", THREE_PASS)]);
+    ran.ends_with(true, "6 passed, 0 failed, 0 skipped");
 
     let fails = "echo 'test result: FAILED. 2 passed; 1 failed;'; return 101";
-    let said = closing(&machine, &[("one", fails), ("two", THREE_PASS)]);
-    assert!(said.out.contains("FAILED: one"), "{said:?}");
-    said.ends_with(false, "5 passed, 1 failed, 0 skipped");
+    let ran = closing(&machine, &[("one", fails), ("two", THREE_PASS)]);
+    assert!(ran.out.contains("FAILED: one"), "{ran:?}");
+    ran.ends_with(false, "5 passed, 1 failed, 0 skipped");
 
     // Broken without a count, and silently empty.
     for does in ["return 3", "true"] {
-        let said = closing(&machine, &[("one", does), ("two", THREE_PASS)]);
-        said.ends_with(false, "3 passed, 1 failed, 0 skipped");
+        let ran = closing(&machine, &[("one", does), ("two", THREE_PASS)]);
+        ran.ends_with(false, "3 passed, 1 failed, 0 skipped");
     }
 }
 
@@ -565,31 +563,31 @@ fn the_suite_counts_what_passed_failed_and_was_skipped() {
 fn the_suite_repeats_its_skips_and_fails_with_them_where_ci_is_set() {
     let skip =
         format!("echo 'test a_full_disk ... SKIPPED: a full disk: no mount' >&2; {THREE_PASS}");
-    let said = closing(&Machine::new(), &[("one", &skip)]);
+    let ran = closing(&Machine::new(), &[("one", &skip)]);
     let words = "\nSKIPPED: a full disk: no mount\n3 passed, 0 failed, 1 skipped";
-    assert!(said.succeeds().contains(words), "{said:?}");
+    assert!(ran.succeeds().contains(words), "{ran:?}");
 
     let ci = Machine::new().variable("CI", "true");
-    let said = closing(&ci, &[("one", &skip)]);
-    said.ends_with(false, "3 passed, 1 failed, 1 skipped");
+    let ran = closing(&ci, &[("one", &skip)]);
+    ran.ends_with(false, "3 passed, 1 failed, 1 skipped");
 }
 
 #[test]
-fn what_is_not_to_be_reached_is_repeated_and_counted_and_fails_nothing() {
+fn unreachable_sources_are_repeated_and_counted_and_fail_nothing() {
     let away = format!("echo '==> UNREACHED: weaknesses: no database' >&2; {THREE_PASS}");
     let ci = Machine::new().variable("CI", "true");
-    let said = closing(&ci, &[("one", &away)]);
+    let ran = closing(&ci, &[("one", &away)]);
     let words = "\nUNREACHED: weaknesses: no database\n3 passed, 0 failed, 1 skipped";
-    assert!(said.succeeds().contains(words), "{said:?}");
+    assert!(ran.succeeds().contains(words), "{ran:?}");
 }
 
 #[test]
 fn the_suite_counts_all_of_what_a_part_says() {
     // More than a pipe holds, and the count at its very end.
     let much = format!("for at in {{1..20000}}; do echo \"line $at\"; done; {THREE_PASS}");
-    let said = closing(&Machine::new(), &[("one", &much)]);
+    let ran = closing(&Machine::new(), &[("one", &much)]);
     assert!(
-        said.out.ends_with("3 passed, 0 failed, 0 skipped"),
+        ran.out.ends_with("3 passed, 0 failed, 0 skipped"),
         "the count is lost"
     );
 }
@@ -602,7 +600,7 @@ fn a_conformance_run_that_lost_a_file_or_a_test_has_failed() {
             .args(["-B", "-c", &ask])
             .current_dir(repository().join("conformance"))
             .output();
-        Said::from(output.unwrap()).succeeds().to_owned()
+        Ran::from(output.unwrap()).succeeds().to_owned()
     };
     assert_eq!(shortfall(79, 1316), "None");
     for (files, tests) in [(78, 1316), (79, 1315), (0, 0), (80, 1320)] {
@@ -620,22 +618,22 @@ fn a_test_that_has_to_skip() {
 
 #[test]
 fn a_skip_is_seen_although_its_test_passes_and_fails_where_ci_is_set() {
-    let run = |ci: &str| -> Said {
+    let run = |ci: &str| -> Ran {
         let output = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "scripts::a_test_that_has_to_skip", "--ignored"])
             .env("CI", ci)
             .output();
         output.unwrap().into()
     };
-    let said = run("");
-    assert!(said.succeeded, "{said:?}");
+    let ran = run("");
+    assert!(ran.succeeded, "{ran:?}");
     assert_eq!(
-        said.err,
+        ran.err,
         "SKIPPED: a part of the proof: this machine; lacks it"
     );
-    let said = run("true");
+    let ran = run("true");
     assert!(
-        !said.succeeded && said.out.contains("cannot be skipped where CI is set"),
-        "{said:?}"
+        !ran.succeeded && ran.out.contains("cannot be skipped where CI is set"),
+        "{ran:?}"
     );
 }

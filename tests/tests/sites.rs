@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use placement_client::ApiRequest;
 use placement_tests::cluster::Cluster;
-use placement_tests::wait::{until, until_ok};
+use placement_tests::wait::until_ok;
 
 /// Waits until each node knows all nodes to stand there.
 async fn stand(cluster: &Cluster, expected: &[(u64, &str, &str)]) {
@@ -22,7 +22,7 @@ async fn stand(cluster: &Cluster, expected: &[(u64, &str, &str)]) {
 }
 
 #[tokio::test]
-async fn where_nodes_stand_is_known_to_all_and_changes_when_they_move() {
+async fn sites_of_nodes_are_known_to_all_and_change_when_nodes_move() {
     let mut cluster = Cluster::prepare(3, "").unwrap();
     cluster.start_node_at(1, "north/a").unwrap();
     cluster.start_node_at(2, "north/b").unwrap();
@@ -45,8 +45,7 @@ async fn where_nodes_stand_is_known_to_all_and_changes_when_they_move() {
     )
     .await;
 
-    let status = cluster.placementctl(&["status"]).unwrap();
-    let table = String::from_utf8_lossy(&status.stdout).into_owned();
+    let table = cluster.until_shown(&["status"], 0, &["healthy"]).await;
     let sites = table
         .lines()
         .skip(3)
@@ -72,28 +71,44 @@ async fn where_nodes_stand_is_known_to_all_and_changes_when_they_move() {
     }
 }
 
-#[tokio::test]
-async fn the_leader_is_where_it_is_preferred_and_nobody_there_is_drained() {
-    let config = "[cluster]\nleader_preference = [\"north/b\", \"south\"]\n";
-    let mut cluster = Cluster::prepare(3, config).unwrap();
+/// Three nodes at three sites, and a leader at the site that is preferred, where node 2 is; then comes that of node 3.
+async fn with_preference() -> Cluster {
+    let preference = "[cluster]\nleader_preference = [\"north/b\", \"south\"]\n";
+    let mut cluster = Cluster::prepare(3, preference).unwrap();
     cluster.start_node_at(1, "north/a").unwrap();
     cluster.start_node_at(2, "north/b").unwrap();
     cluster.start_node_at(3, "south").unwrap();
     cluster.wait_healthy().await.unwrap();
     cluster.until_leader(2).await;
+    cluster
+}
 
+/// Longer than a leader waits before it hands over to one at a better site.
+const SETTLED: Duration = Duration::from_secs(20);
+
+#[tokio::test]
+async fn leader_is_at_the_preferred_site_unless_its_nodes_are_drained() {
+    let cluster = with_preference().await;
     // The others of the region are drained first, so none of them leads for a moment.
-    let said = cluster.ctl(&["drain", "--region", "north"]);
+    let output = cluster.ctl(&["drain", "--region", "north"]);
     let (first, second) = (
-        said.find("node 1 is drained"),
-        said.find("node 2 is drained"),
+        output.find("node 1 is drained"),
+        output.find("node 2 is drained"),
     );
-    assert!(first < second && said.contains("node 3 leads"), "{said}");
-    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert!(
+        first < second && output.contains("node 3 leads"),
+        "{output}"
+    );
+    tokio::time::sleep(SETTLED).await;
     cluster.until_leader(3).await;
 
     cluster.ctl(&["undrain", "--region", "north"]);
     cluster.until_leader(2).await;
+}
+
+#[tokio::test]
+async fn leader_is_at_the_next_site_while_the_preferred_one_is_lost() {
+    let mut cluster = with_preference().await;
     cluster.kill_9(2);
     cluster.until_leader(3).await;
     cluster.start_node_at(2, "north/b").unwrap();
@@ -102,7 +117,7 @@ async fn the_leader_is_where_it_is_preferred_and_nobody_there_is_drained() {
 }
 
 #[tokio::test]
-async fn nodes_have_names_of_their_own_and_are_spoken_of_by_them() {
+async fn nodes_have_unique_names_and_operators_use_them() {
     let mut cluster = Cluster::prepare(3, "").unwrap();
     for (id, name) in [(1, "db-a"), (2, ""), (3, "db-a")] {
         cluster.options_mut().environment =
@@ -110,40 +125,24 @@ async fn nodes_have_names_of_their_own_and_are_spoken_of_by_them() {
         cluster.start_node(id).unwrap();
     }
     cluster.wait_healthy().await.unwrap();
-    let named = async |cluster: &Cluster| {
-        let mut names: Vec<String> = Vec::new();
-        for status in cluster.statuses().await.into_iter().take(1) {
-            names = status.members.into_iter().map(|one| one.name).collect();
-        }
-        names
-    };
     // One of the two was first.
     let both = [["db-a", "node-2", "node-3"], ["node-1", "node-2", "db-a"]];
-    until("names", async || {
-        let names = named(&cluster).await;
-        both.iter().any(|expected| names == *expected)
+    let names = until_ok("names", async || {
+        let status = cluster.admin_of(1).status().await.unwrap();
+        let names: Vec<String> = status.members.into_iter().map(|one| one.name).collect();
+        let is_expected = both.iter().any(|expected| names == *expected);
+        if is_expected { Ok(names) } else { Err(names) }
     })
     .await;
-    let second = if named(&cluster).await[0] == "db-a" {
-        3
-    } else {
-        1
-    };
+    let second = if names[0] == "db-a" { 3 } else { 1 };
     cluster.stop_node(second).await.unwrap();
     cluster.options_mut().environment =
         vec![("PLACEMENTD_NODE_NAME".to_owned(), "db-c".to_owned())];
     cluster.start_node(second).unwrap();
     cluster.wait_healthy().await.unwrap();
-    until("a leader by its name", async || {
-        let handed = cluster.placementctl(&["transfer-leader", "--to", "db-c"]);
-        handed.unwrap().status.success()
-    })
-    .await;
+    let hand_over = ["transfer-leader", "--to", "db-c"];
+    cluster.ctl_in_time(&hand_over).await;
     cluster.until_leader(second).await;
-    let unknown = cluster.placementctl(&["drain", "db-x"]).unwrap();
-    let words = String::from_utf8_lossy(&unknown.stderr).into_owned();
-    assert!(
-        words.contains("db-x is no member of the cluster"),
-        "{words}"
-    );
+    let refused = ["db-x is no member of the cluster"];
+    cluster.until_shown(&["drain", "db-x"], 1, &refused).await;
 }

@@ -1,16 +1,17 @@
-//! Clients that hold connections and do nothing with them: health is told all the same, everybody else
-//! is told that the node is busy, and when they are gone all is as before.
+//! Clients that hold connections and do nothing with them: health checks are answered all the same, other requests
+//! are refused as the node is busy, and once those clients are gone all is as before.
 
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use placement_client::ApiRequest;
+use placement_tests::binaries;
 use placement_tests::cluster::Cluster;
-use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
-
-const PATIENCE: Duration = Duration::from_secs(10);
+use placement_tests::wait::{PATIENCE, until};
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 
 /// A connection that has sent this and waits.
 fn connected(address: &str, sent: &str) -> TcpStream {
@@ -45,6 +46,8 @@ async fn health_is_answered_while_silent_clients_hold_all_connections() {
         .map(|_| connected(&api, "GET / HTTP/1.1\r\n"))
         .collect();
     silent.extend((0..400).map(|_| connected(&admin, "GET / HTTP/1.1\r\n")));
+    // First, as a head that does not come is given up after a while.
+    assert!(answer(&admin, "/v1/status").starts_with("HTTP/1.1 503"));
     for (address, path) in [
         (&api, "/livez"),
         (&api, "/readyz"),
@@ -58,23 +61,19 @@ async fn health_is_answered_while_silent_clients_hold_all_connections() {
             "{address}{path}: {answer}"
         );
     }
-    let told = answer(&api, "/resource_providers");
-    assert!(told.starts_with("HTTP/1.1 503"), "{told}");
-    assert!(told.contains("placement.unavailable.busy"), "{told}");
+    let refused = answer(&api, "/resource_providers");
+    assert!(refused.starts_with("HTTP/1.1 503"), "{refused}");
+    assert!(refused.contains("placement.unavailable.busy"), "{refused}");
     assert!(
-        told.to_lowercase().contains("\r\nretry-after: 1\r\n"),
-        "{told}"
+        refused.to_lowercase().contains("\r\nretry-after: 1\r\n"),
+        "{refused}"
     );
-    assert!(answer(&admin, "/v1/status").starts_with("HTTP/1.1 503"));
 
     drop(silent);
-    for _ in 0..100 {
-        if answer(&api, "/resource_providers").starts_with("HTTP/1.1 200") {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    panic!("the places of those who have gone are not given to others");
+    until("places of the clients that are gone", async || {
+        answer(&api, "/resource_providers").starts_with("HTTP/1.1 200")
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -90,7 +89,7 @@ async fn one_address_does_not_get_all_connections() {
 }
 
 #[tokio::test]
-async fn whoever_is_refused_early_can_read_why() {
+async fn a_client_that_is_refused_early_can_read_the_reason() {
     let cluster = Cluster::start(1).await.unwrap();
     let api = cluster.place(1).api();
     let length = 900_000;
@@ -128,16 +127,19 @@ fn descriptors(pid: u32) -> (u64, usize) {
 }
 
 #[tokio::test]
-async fn a_node_takes_what_descriptors_it_may_have_and_outlives_their_end() {
+async fn a_node_raises_its_limit_of_descriptors_and_outlives_their_exhaustion() {
     let limit = getrlimit(Resource::Nofile);
     let hard = limit.maximum.unwrap_or(1 << 20);
-    let low = Rlimit {
-        current: Some(1000.min(hard)),
-        ..limit
-    };
-    setrlimit(Resource::Nofile, low).unwrap();
-    let mut cluster = Cluster::start(1).await.unwrap();
-    setrlimit(Resource::Nofile, limit).unwrap();
+    let mut cluster = Cluster::prepare(1, "").unwrap();
+    // The limit of the node alone: other tests run in this process.
+    let limited = cluster.directory().join("limited");
+    let placementd = binaries::placementd().unwrap();
+    let script = format!("#!/bin/sh\nulimit -S -n 1000\nexec {placementd:?} \"$@\"\n");
+    fs::write(&limited, script).unwrap();
+    fs::set_permissions(&limited, fs::Permissions::from_mode(0o755)).unwrap();
+    cluster.options_mut().binary = Some(limited);
+    cluster.start_node(1).unwrap();
+    cluster.wait_healthy().await.unwrap();
     let pid = cluster.process(1).pid();
     let (soft, open) = descriptors(pid);
     assert_eq!(soft, hard, "the soft limit is raised");
@@ -156,7 +158,7 @@ async fn a_node_takes_what_descriptors_it_may_have_and_outlives_their_end() {
     tokio::time::sleep(Duration::from_millis(500)).await;
     assert!(cluster.runs(1));
     drop(silent);
-    // Still scarce: those who come now find the places of those who have gone.
+    // Still scarce: new clients get the descriptors of those that are gone.
     let client = cluster.client_of(1);
     client.ensure_trait("CUSTOM_STILL_HERE").await.unwrap();
     let listed = client

@@ -7,33 +7,33 @@ use placement_tests::binaries;
 use serde_json::Value;
 
 /// What a command says: exit code, standard output, standard error.
-fn said(line: &str) -> (i32, String, String) {
+fn run(line: &str) -> (i32, String, String) {
     let mut words = line.split_whitespace();
     let scripts = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/packaging/debian");
     let script = Path::new(scripts).join(words.next().unwrap());
     // They ask `placementd` for its version.
-    let beside = binaries::placementd().unwrap();
-    let path = format!("{}:/usr/bin:/bin", beside.parent().unwrap().display());
+    let placementd = binaries::placementd().unwrap();
+    let path = format!("{}:/usr/bin:/bin", placementd.parent().unwrap().display());
     let output = Command::new(script).args(words).env("PATH", path).output();
     let output = output.unwrap();
-    let [out, err] = [output.stdout, output.stderr].map(|said| String::from_utf8(said).unwrap());
+    let [out, err] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
     (output.status.code().unwrap(), out, err)
 }
 
 /// Exit codes and output are those of openstack-placement 16.0.0; what there is to say of us is on standard error.
 #[test]
-fn nothing_is_migrated_and_that_is_said() {
+fn database_commands_do_nothing_and_report_it() {
     for call in [
         "placement-manage db sync",
         "placement-manage --config-file /etc/placement/placement.conf db sync",
         "placement-manage --config-dir /etc/placement/placement.conf.d --debug db sync",
         "placement-manage --log-file /var/log/placement.log db stamp a082b8bb98d0",
     ] {
-        let (code, out, err) = said(call);
+        let (code, out, err) = run(call);
         assert_eq!((code, out.as_str()), (0, ""), "{call}");
         assert!(err.contains("has no database and no schema"), "{err}");
     }
-    let (code, out, _) = said("placement-manage db version");
+    let (code, out, _) = run("placement-manage db version");
     assert_eq!((code, out.as_str()), (0, "None\n"));
 
     let table = "\
@@ -44,17 +44,17 @@ fn nothing_is_migrated_and_that_is_said() {
 | create_incomplete_consumers |      0      |     0     |
 +-----------------------------+-------------+-----------+
 ";
-    let (code, out, _) = said("placement-manage db online_data_migrations");
+    let (code, out, _) = run("placement-manage db online_data_migrations");
     assert_eq!(code, 0);
     assert_eq!(
         out,
         format!("Running batches of 50 until complete\n{table}")
     );
-    let (code, out, _) = said("placement-manage db online_data_migrations --max-count 5");
+    let (code, out, _) = run("placement-manage db online_data_migrations --max-count 5");
     assert_eq!((code, out.as_str()), (0, table));
     for count in ["0", "x"] {
         let call = format!("placement-manage db online_data_migrations --max-count {count}");
-        let (code, out, _) = said(&call);
+        let (code, out, _) = run(&call);
         let words = "Must supply a positive value for max_count\n";
         assert_eq!((code, out.as_str()), (127, words), "{call}");
     }
@@ -62,7 +62,7 @@ fn nothing_is_migrated_and_that_is_said() {
 
 #[test]
 fn an_upgrade_finds_nothing_to_do() {
-    let (code, out, _) = said("placement-status --config-file /etc/placement.conf upgrade check");
+    let (code, out, _) = run("placement-status --config-file /etc/placement.conf upgrade check");
     assert_eq!(code, 0);
     let lines: Vec<_> = out.lines().collect();
     assert!(
@@ -87,7 +87,7 @@ fn an_upgrade_finds_nothing_to_do() {
         assert!(check[2].starts_with("| Details: Nothing to do: "), "{out}");
     }
 
-    let (code, out, _) = said("placement-status upgrade --json check");
+    let (code, out, _) = run("placement-status upgrade --json check");
     let json: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(
         (code, json["name"].as_str()),
@@ -115,7 +115,7 @@ fn calls_that_upstream_refuses_are_refused_with_its_exit_codes() {
         ("placement-status upgrade", 2),
         ("placement-status upgrade nonsense", 2),
     ] {
-        let (found, out, err) = said(call);
+        let (found, out, err) = run(call);
         assert_eq!(found, code, "{call}: {out}{err}");
     }
 }

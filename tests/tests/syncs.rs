@@ -206,7 +206,7 @@ fn each_sync_is_in_the_table_with_the_test_that_fails_without_it() {
 fn the_directory_of_a_node_that_waits_is_durable() {
     let root = tempfile::tempdir().unwrap();
     let (trace, dir) = (root.path().join("trace"), root.path().join("above/node"));
-    // `-D`: the child of this test is the node, which can be told to stop.
+    // `-D`: the child of this test is the node, which can be stopped.
     let watched = Command::new("strace")
         .args(["-D", "-f", "-y", "-qq", "-e", "trace=fsync,bind", "-o"])
         .arg(&trace)
@@ -220,22 +220,22 @@ fn the_directory_of_a_node_that_waits_is_durable() {
         return skipped("watching for syncs", "there is no strace");
     };
     let started = Instant::now();
-    let said = loop {
-        let said = fs::read_to_string(&trace).unwrap_or_default();
-        if said.contains("admin.new") {
-            break said;
+    let calls = loop {
+        let calls = fs::read_to_string(&trace).unwrap_or_default();
+        if calls.contains("admin.new") {
+            break calls;
         }
         if watched.try_wait().unwrap().is_some() {
-            return skipped("watching for syncs", &said);
+            return skipped("watching for syncs", &calls);
         }
-        assert!(started.elapsed() < Duration::from_secs(60), "{said}");
+        assert!(started.elapsed() < Duration::from_secs(60), "{calls}");
         std::thread::sleep(Duration::from_millis(20));
     };
     watched.kill().unwrap();
     watched.wait().unwrap();
-    let (before, _) = said.split_once("admin.new").unwrap();
+    let (before, _) = calls.split_once("admin.new").unwrap();
     for synced in [root.path().to_owned(), root.path().join("above")] {
         let name = format!("<{}>)", synced.display());
-        assert!(before.contains(&name), "{name} is not synced: {said}");
+        assert!(before.contains(&name), "{name} is not synced: {calls}");
     }
 }

@@ -36,6 +36,6 @@ async fn requests_are_served_on_threads_of_their_own() {
     let raft = taken(pid, "placement-node").unwrap() - raft;
     assert!(
         requests > 2 * raft,
-        "{requests} ns for requests, {raft} ns beside them"
+        "{requests} ns for requests, {raft} ns for Raft"
     );
 }

@@ -7,8 +7,13 @@ use placement_tests::wait::until_ok;
 /// Waits for a topology that fits.
 async fn topology(cluster: &Cluster, through: u64, fits: impl Fn(&Topology) -> bool) -> Topology {
     until_ok("a topology", async || {
-        let known = cluster.admin_of(through).topology().await.unwrap();
-        if fits(&known) { Ok(known) } else { Err(known) }
+        let known = cluster.admin_of(through).topology().await;
+        let known = known.map_err(|error| error.to_string())?;
+        if fits(&known) {
+            Ok(known)
+        } else {
+            Err(format!("{known:#?}"))
+        }
     })
     .await
 }
@@ -19,17 +24,17 @@ fn region(name: &str) -> FailureDomain {
     }
 }
 
-/// What is said of one loss: whether writes go on, and the reads of each site in the order of their names.
-fn said(topology: &Topology, place: &FailureDomain) -> (bool, Vec<Reads>) {
-    let loss = (topology.losses.iter().find(|loss| loss.place == *place)).unwrap();
-    (
-        loss.writes,
-        loss.sites.iter().map(|site| site.reads).collect(),
-    )
+/// Whether this is reported of one loss: whether writes go on, and the reads of each site in the order of their names.
+fn reports(topology: &Topology, place: &FailureDomain, writes: bool, reads: &[Reads]) -> bool {
+    let loss = topology.losses.iter().find(|loss| loss.place == *place);
+    loss.is_some_and(|loss| {
+        let of_sites = loss.sites.iter().map(|site| site.reads);
+        loss.writes == writes && of_sites.eq(reads.iter().copied())
+    })
 }
 
 #[tokio::test]
-async fn what_is_to_be_survived_is_kept_and_what_would_end_it_is_refused() {
+async fn a_change_that_ends_the_required_survival_is_refused() {
     let config = "[cluster]\nsurvive = \"region\"\n";
     let mut cluster = Cluster::prepare(3, config).unwrap();
     for (id, region) in [(1, "north"), (2, "south"), (3, "west")] {
@@ -48,16 +53,22 @@ async fn what_is_to_be_survived_is_kept_and_what_would_end_it_is_refused() {
         };
         named && known.members.len() == 4 && between(1, 2) && between(2, 1) && between(1, 4)
     };
-    let known = topology(&cluster, 2, measured).await;
-    assert!(known.survives.region && known.survives.node, "{known:#?}");
-    assert_eq!(
-        said(&known, &region("south")),
-        (true, vec![Reads::All, Reads::None, Reads::All])
-    );
-    for site in &known.sites {
-        assert!(site.linearizable_ms.unwrap() < 1_000.0, "{site:?}");
-        assert!(site.write_ms.unwrap() < 2_000.0, "{site:?}");
-    }
+    // A busy machine makes measured times long now and then, and a node silent.
+    let is_near = |known: &Topology| {
+        known.sites.iter().all(|site| {
+            let (read, write) = (site.linearizable_ms, site.write_ms);
+            read.is_some_and(|ms| ms < 1_000.0) && write.is_some_and(|ms| ms < 2_000.0)
+        })
+    };
+    topology(&cluster, 2, |known| {
+        let south = [Reads::All, Reads::None, Reads::All];
+        measured(known)
+            && known.survives.region
+            && known.survives.node
+            && reports(known, &region("south"), true, &south)
+            && is_near(known)
+    })
+    .await;
 
     // A fourth vote, and half of them are in the north.
     let admin = cluster.admin_of(3);
@@ -69,33 +80,28 @@ async fn what_is_to_be_survived_is_kept_and_what_would_end_it_is_refused() {
         let Err(Error::Refused(refused)) = refused else {
             panic!("{refused:?}");
         };
-        let words = refused.to_string();
-        assert!(words.contains("[cluster] survive"), "{words}");
-        assert!(words.contains("region north"), "{words}");
+        let reason = refused.to_string();
+        assert!(reason.contains("[cluster] survive"), "{reason}");
+        assert!(reason.contains("region north"), "{reason}");
     }
-    cluster.ctl(&["topology"]);
+    cluster.ctl_in_time(&["topology"]).await;
 
     // With `--force` the warning comes afterwards.
-    cluster.ctl(&["members", "demote", "--force", "3"]);
-    let shown = cluster.placementctl(&["topology"]).unwrap();
-    assert_eq!(shown.status.code(), Some(1), "{shown:?}");
-    let words = String::from_utf8_lossy(&shown.stdout).into_owned();
-    assert!(
-        words.contains("is to be survived ([cluster] survive), and is not"),
-        "{words}"
-    );
-    assert!(words.contains("promote node 3"), "{words}");
-    cluster.placementctl(&["members", "promote", "3"]).unwrap();
+    (cluster.ctl_in_time(&["members", "demote", "--force", "3"])).await;
+    let warnings = [
+        "is to be survived ([cluster] survive), and is not",
+        "promote node 3",
+    ];
+    cluster.until_shown(&["topology"], 1, &warnings).await;
+    cluster.ctl_in_time(&["members", "promote", "3"]).await;
 
-    // What it says is so: without the south writes go on, and the south reads nothing.
+    // The report is right: without the south writes go on, and the south reads nothing.
     cluster.kill_9(2);
-    let known = topology(&cluster, 1, |known| {
+    topology(&cluster, 1, |known| {
+        let west = [Reads::Local, Reads::None, Reads::None];
         known.leader.is_some_and(|leader| leader != 2)
+            && !known.survives.node
+            && reports(known, &region("west"), false, &west)
     })
     .await;
-    assert!(!known.survives.node, "one is lost already: {known:#?}");
-    assert_eq!(
-        said(&known, &region("west")),
-        (false, vec![Reads::Local, Reads::None, Reads::None])
-    );
 }

@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::time::Duration;
 
 use http::StatusCode;
 use placement_client::{ApiRequest, Client};
@@ -11,21 +10,19 @@ use placement_tests::cluster::{STOP_LIMIT, is_ready};
 use placement_tests::layout::{NodePlace, initial_members};
 use placement_tests::node_process::{NodeProcess, StartOptions};
 use placement_tests::ports::Ports;
-use placement_tests::wait::until;
+use placement_tests::wait::{PATIENCE, until};
 use rustix::process::Signal;
-
-const LIMIT: Duration = Duration::from_secs(60);
 
 async fn get(address: String, path: &str) -> (StatusCode, String) {
     let client = Client::new([address])
         .unwrap()
-        .with_attempt_timeout(Duration::from_secs(5));
+        .with_attempt_timeout(PATIENCE);
     let answer = client.request_once(ApiRequest::get(path)).await.unwrap();
     let text = String::from_utf8_lossy(&answer.body).into_owned();
     (answer.status, text)
 }
 
-/// How many lines the node says that it dropped.
+/// How many lines the node has dropped, by its metrics.
 async fn dropped(place: &NodePlace) -> u64 {
     let (_, metrics) = get(place.admin(), "/metrics").await;
     let value = metrics
@@ -36,7 +33,7 @@ async fn dropped(place: &NodePlace) -> u64 {
 }
 
 #[tokio::test]
-async fn a_log_that_nobody_reads_holds_up_nothing() {
+async fn a_log_that_is_not_read_delays_no_request() {
     let directory = tempfile::tempdir().unwrap();
     let ports = Ports::claim(1);
     let place = NodePlace::new(directory.path(), ports.first(), 1);
@@ -61,20 +58,20 @@ async fn a_log_that_nobody_reads_holds_up_nothing() {
     }
     assert!(is_ready(&place).await);
 
-    // Somebody reads again: the log says that it has a gap.
+    // Once the log is read again, it shows that it has a gap.
     fs::write(&config, "").unwrap();
     node.signal(Signal::HUP);
     let (found, gap) = std::sync::mpsc::channel();
     let reading = std::thread::spawn(move || {
         let mut lines = BufReader::new(unread).lines();
-        let said = lines.find(|line| {
+        let gap = lines.find(|line| {
             line.as_ref()
                 .is_ok_and(|line| line.contains("lines of this log were dropped"))
         });
-        let _ = found.send(said.is_some());
+        let _ = found.send(gap.is_some());
         lines.map_while(Result::ok).last()
     });
-    assert!(gap.recv_timeout(LIMIT).unwrap(), "the log shows no gap");
+    assert!(gap.recv_timeout(PATIENCE).unwrap(), "the log shows no gap");
 
     node.signal(Signal::TERM);
     assert!(node.wait(STOP_LIMIT).unwrap().success());
@@ -83,7 +80,7 @@ async fn a_log_that_nobody_reads_holds_up_nothing() {
 }
 
 #[tokio::test]
-async fn a_node_whose_log_nobody_reads_can_be_stopped() {
+async fn a_node_whose_log_is_not_read_can_be_stopped() {
     let directory = tempfile::tempdir().unwrap();
     let ports = Ports::claim(1);
     let place = NodePlace::new(directory.path(), ports.first(), 1);

@@ -34,7 +34,7 @@ struct Command {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=50))]
     nodes: Option<u64>,
 
-    /// Where data and logs are kept [default: .cluster beside scripts/].
+    /// Where data and logs are kept [default: .cluster next to scripts/].
     #[arg(long)]
     dir: Option<PathBuf>,
 

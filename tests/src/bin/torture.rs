@@ -72,7 +72,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
             let well = outcome.seen.failed.is_empty()
                 && outcome.seen.worst() <= LATENCY_MAX
                 && outcome.memory <= MEMORY_MAX
-                && outcome.told.all_answered()
+                && outcome.answers.all_answered()
                 && !outcome.election;
             met &= well;
             println!("{} {outcome}", verdict(well));

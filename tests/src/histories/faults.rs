@@ -42,13 +42,13 @@ pub enum Fault {
     PauseOne,
     /// The processes of a majority are stopped, and go on.
     PauseMajority,
-    /// The leader hears no one, and no one hears it.
+    /// The leader receives nothing from the other nodes, nor they from it.
     CutOffLeader,
     /// One direction between two nodes is cut.
     CutOneWay,
-    /// Two halves do not hear each other.
+    /// Two halves are cut off from each other.
     CutInHalves,
-    /// All nodes hear one, and no others.
+    /// All nodes are connected to one, and to no others.
     Bridge,
     /// A node is asked to stop, and starts again.
     Restart,
@@ -215,8 +215,8 @@ impl<'a> Injector<'a> {
         self.cluster.mend();
         for node in self.members.clone() {
             if let Some(status) = self.cluster.gave_up(node) {
-                let said = self.cluster.log(node, 20);
-                bail!("node {node} ended by itself with {status}:\n{said}");
+                let log = self.cluster.log(node, 20);
+                bail!("node {node} ended by itself with {status}:\n{log}");
             }
             if !self.cluster.runs(node) {
                 self.start(node)?;
@@ -329,7 +329,7 @@ impl<'a> Injector<'a> {
         Ok(())
     }
 
-    /// Has a new node come with a token. One that has heard of a membership that was never committed waits for good;
+    /// Has a new node come with a token. One that has received a membership that was never committed waits for good;
     /// then comes the next.
     async fn invite(&mut self, admin: &Admin) -> anyhow::Result<u64> {
         loop {

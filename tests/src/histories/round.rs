@@ -25,7 +25,7 @@ use crate::power::Power;
 use crate::wait::within;
 
 /// Snapshots and purges come soon. What is kept in the log is more than
-/// these clients write in two seconds: within one, the nodes have it in the log beside their backups.
+/// these clients write in two seconds: within one, the nodes have it in the log next to their backups.
 const CONFIG: &str = "[cluster]\nwait_ms = 1500\n\
     [raft]\nsnapshot_after = 100\n\
     [backup]\nevery_s = 86400\nkeep = 1000\n\
@@ -115,7 +115,7 @@ impl Round {
         Ok(cluster)
     }
 
-    /// Runs it. `say` is told from time to time how far it is.
+    /// Runs it. `say` is called from time to time with its progress.
     ///
     /// # Errors
     /// The cluster cannot be prepared. All else is a violation.
@@ -285,7 +285,7 @@ async fn speak(round: Round, board: Rc<Board>, say: impl Fn(&str)) {
 }
 
 impl Course {
-    /// Writes down what is needed to understand what went wrong, beside the data directories.
+    /// Writes down what is needed to understand what went wrong, next to the data directories.
     fn write(&self, directory: &Path, story: &str) -> anyhow::Result<()> {
         std::fs::write(directory.join("history.txt"), self.history.text())?;
         std::fs::write(directory.join("log.txt"), self.log.text())?;

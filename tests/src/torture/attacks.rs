@@ -12,15 +12,15 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
-use super::told::{NOT_ANSWERED, Told};
+use super::answers::{Answers, NOT_ANSWERED};
 use crate::layout::NodePlace;
 
 /// How long an attacker waits for an answer.
 const PATIENCE: Duration = Duration::from_secs(90);
-/// Connections that say nothing, as many as one machine can have of a node and more.
+/// Silent connections, as many as one machine can have of a node and more.
 const SILENT: usize = 1_500;
 
-/// Whom it is done to.
+/// What is attacked.
 #[derive(Clone)]
 pub(super) struct Target {
     pub(super) places: Vec<NodePlace>,
@@ -36,13 +36,13 @@ impl Target {
     }
 }
 
-type Running = Pin<Box<dyn Future<Output = Told> + Send>>;
+type Running = Pin<Box<dyn Future<Output = Answers> + Send>>;
 
 /// What the children of a provider have.
 pub(super) const TRAIT: &str = "CUSTOM_TORTURE";
 
 /// An attack, by its name.
-type Attack = (&'static str, fn(Target, Instant) -> Running);
+pub(super) type Attack = (&'static str, fn(Target, Instant) -> Running);
 
 /// All of them.
 pub(super) const ATTACKS: &[Attack] = &[
@@ -181,62 +181,62 @@ fn again(
             attackers.spawn(async move {
                 let client = Client::new([place.api_url()]).expect("a place is an endpoint");
                 let client = client.with_attempt_timeout(PATIENCE);
-                let mut told = Told::default();
+                let mut answers = Answers::default();
                 while Instant::now() < until {
                     let begun = Instant::now();
                     match client.request_once(request()).await {
-                        Ok(answer) => told.note(answer.status.as_str()),
+                        Ok(answer) => answers.note(answer.status.as_str()),
                         Err(Error::OutcomeUnknown { .. } | Error::Unreachable { .. })
                             if begun.elapsed() < PATIENCE =>
                         {
-                            told.note("closed");
+                            answers.note("closed");
                         }
-                        Err(_) => told.note(NOT_ANSWERED),
+                        Err(_) => answers.note(NOT_ANSWERED),
                     }
                 }
-                told
+                answers
             });
         }
-        Told::of_all(attackers).await
+        Answers::of_all(attackers).await
     })
 }
 
-/// Many connections to the leader that say this and then a byte a second.
+/// Many connections to the leader that send this and then a byte a second.
 fn silent(
     target: Target,
     until: Instant,
     address: fn(&NodePlace) -> String,
-    said: &[u8],
+    head: &[u8],
 ) -> Running {
     let address = address(target.leader());
-    let said = said.to_vec();
+    let head = head.to_vec();
     Box::pin(async move {
         let mut attackers = JoinSet::new();
         for nth in 0..SILENT {
-            let (address, said) = (address.clone(), said.clone());
+            let (address, head) = (address.clone(), head.clone());
             attackers.spawn(async move {
                 // Not all in one moment: the system's queue of connections is short.
                 sleep(Duration::from_millis(nth as u64 / 2)).await;
-                let mut told = Told::default();
-                match linger(&address, &said, until).await {
-                    Ok(()) => told.note("kept"),
-                    Err(_) => told.note("closed"),
+                let mut answers = Answers::default();
+                match linger(&address, &head, until).await {
+                    Ok(()) => answers.note("kept"),
+                    Err(_) => answers.note("closed"),
                 }
-                told
+                answers
             });
         }
-        Told::of_all(attackers).await
+        Answers::of_all(attackers).await
     })
 }
 
-async fn linger(address: &str, said: &[u8], until: Instant) -> std::io::Result<()> {
+async fn linger(address: &str, head: &[u8], until: Instant) -> std::io::Result<()> {
     let mut stream = TcpStream::connect(address).await?;
     // What is not read must not be sent.
-    stream.write_all(said).await?;
+    stream.write_all(head).await?;
     let mut byte = [0];
     while Instant::now() < until {
         stream.write_all(b" ").await?;
-        if said.starts_with(b"GET /traits") {
+        if head.starts_with(b"GET /traits") {
             sleep(Duration::from_secs(1)).await;
             continue;
         }

@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 use uuid::Uuid;
 
-use super::told::Told;
+use super::answers::Answers;
 use super::{providers, term};
 use crate::cluster::Cluster;
 use crate::process_cost::Growth;
@@ -44,8 +44,8 @@ pub struct Overload {
     pub goodput: f64,
     /// Requests per second that were sent then.
     pub offered: f64,
-    /// What those were told who got nothing.
-    pub told: Told,
+    /// The answers to the writes that were not carried out.
+    pub answers: Answers,
     /// The most memory that a node had above what it had at the peak, in bytes.
     pub memory: u64,
     /// Whether the term has changed.
@@ -57,7 +57,7 @@ impl fmt::Display for Overload {
         write!(
             f,
             "{} clients: {:.0} writes/s; {}: {:.0} of {:.0} requests/s, {:.0} % of the peak; {} MiB \
-             more{}; told: {}",
+             more{}; answers: {}",
             self.clients,
             self.peak,
             match self.load {
@@ -69,7 +69,7 @@ impl fmt::Display for Overload {
             100.0 * self.goodput / self.peak,
             self.memory / (1024 * 1024),
             if self.election { ", an election" } else { "" },
-            self.told
+            self.answers
         )
     }
 }
@@ -112,7 +112,7 @@ pub async fn overload(
         peak: f64::midpoint(peak_before, peak_after),
         goodput: score.answered,
         offered: score.offered,
-        told: score.told,
+        answers: score.answers,
         memory,
         election: term(cluster).await? != term_before,
     })
@@ -124,20 +124,20 @@ struct Score {
     answered: f64,
     /// Per second.
     offered: f64,
-    told: Told,
+    answers: Answers,
 }
 
 /// How a write is counted that was carried out.
 const CARRIED_OUT: &str = "carried out";
 
 impl Score {
-    fn new(mut told: Told, elapsed: Duration) -> Self {
-        let all: u64 = told.0.values().sum();
-        let answered = told.0.remove(CARRIED_OUT).unwrap_or_default();
+    fn new(mut answers: Answers, elapsed: Duration) -> Self {
+        let all: u64 = answers.0.values().sum();
+        let answered = answers.0.remove(CARRIED_OUT).unwrap_or_default();
         Self {
             answered: answered as f64 / elapsed.as_secs_f64(),
             offered: all as f64 / elapsed.as_secs_f64(),
-            told,
+            answers,
         }
     }
 }
@@ -176,19 +176,19 @@ async fn in_turn(writers: Vec<Writer>, each: Duration) -> Score {
     let mut tasks = JoinSet::new();
     for writer in writers {
         tasks.spawn(async move {
-            let mut told = Told::default();
+            let mut answers = Answers::default();
             while begun.elapsed() < each {
                 let how = writer.write().await;
-                told.note(how);
+                answers.note(how);
                 if how != CARRIED_OUT {
                     sleep(PAUSE).await;
                 }
             }
-            told
+            answers
         });
     }
-    let told = Told::of_all(tasks).await;
-    Score::new(told, begun.elapsed())
+    let answers = Answers::of_all(tasks).await;
+    Score::new(answers, begun.elapsed())
 }
 
 /// So many writes per second, by the next client.
@@ -197,7 +197,7 @@ async fn at_a_rate(writers: &[Writer], per_second: f64, each: Duration) -> Score
     let mut tasks = JoinSet::new();
     let mut due = writers.iter().cycle();
     let mut sent = 0.0;
-    let mut told = Told::default();
+    let mut answers = Answers::default();
     while begun.elapsed() < each {
         while sent < per_second * begun.elapsed().as_secs_f64() {
             let writer = due.next().expect("there are writers").clone();
@@ -206,12 +206,12 @@ async fn at_a_rate(writers: &[Writer], per_second: f64, each: Duration) -> Score
         }
         sleep(TICK).await;
         while let Some(one) = tasks.try_join_next() {
-            told.note(one.expect("a client does not panic"));
+            answers.note(one.expect("a client does not panic"));
         }
     }
     let elapsed = begun.elapsed();
     while let Some(one) = tasks.join_next().await {
-        told.note(one.expect("a client does not panic"));
+        answers.note(one.expect("a client does not panic"));
     }
-    Score::new(told, elapsed)
+    Score::new(answers, elapsed)
 }

@@ -85,7 +85,12 @@ impl Cloud {
 
     /// One whose limits per second are counted by this clock.
     pub(crate) fn timed(clock: Arc<dyn Clock>, settings: ApiSettings) -> Self {
-        Self::build(Audit::off(), Arc::new(RealWorld::default()), clock, settings)
+        Self::build(
+            Audit::off(),
+            Arc::new(RealWorld::default()),
+            clock,
+            settings,
+        )
     }
 
     fn build(

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_application_credential_is_good_for_what_its_access_rules_allow() {
+    async fn an_application_credential_allows_what_its_access_rules_list() {
         let (cloud, _, keystone) = fixtures::keystone(300);
         let rules =
             json!([{"service": "placement", "method": "GET", "path": "/placement/traits/*"}]);

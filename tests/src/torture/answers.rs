@@ -1,23 +1,23 @@
-//! What clients were answered.
+//! The answers to clients.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use tokio::task::JoinSet;
 
-/// How often something was answered how.
+/// How often there was which answer.
 #[derive(Debug, Clone, Default)]
-pub struct Told(pub(super) BTreeMap<String, u64>);
+pub struct Answers(pub(super) BTreeMap<String, u64>);
 
-/// What is told of a request that no one answered or ended.
+/// A request that was not answered, and whose connection was not closed.
 pub(super) const NOT_ANSWERED: &str = "not answered";
 
-impl Told {
+impl Answers {
     pub(super) fn note(&mut self, answer: impl Into<String>) {
         *self.0.entry(answer.into()).or_default() += 1;
     }
 
-    /// What all of these were answered, once each has ended.
+    /// The answers to all of these, once each has ended.
     pub(super) async fn of_all(tasks: JoinSet<Self>) -> Self {
         let mut all = Self::default();
         for (answer, times) in tasks.join_all().await.into_iter().flat_map(|one| one.0) {
@@ -32,7 +32,7 @@ impl Told {
     }
 }
 
-impl fmt::Display for Told {
+impl fmt::Display for Answers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (nth, (answer, times)) in self.0.iter().enumerate() {
             let comma = if nth > 0 { ", " } else { "" };

@@ -3,7 +3,7 @@
 //! neighbour's clients have a listener of their own ([`NeighbourVenue`]), and a witness of their own judges what they see by a
 //! model that holds nothing else.
 //!
-//! Beside them each node now and then makes a third partition, writes to it, and deletes it; and where the clients of the run
+//! Each node now and then also makes a third partition, writes to it, and deletes it; and where the clients of the run
 //! are in the default partition it changes its routes, which lead them there all the same: a request that was under way then may
 //! be refused, and nothing is done twice or elsewhere. What becomes of the third is judged by the digest of its rows only.
 
@@ -12,15 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use placement_api::backend::{Unavailable, WriteBackend};
-use placement_model::command::{
-    CapacityRule, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate, CreatePartition,
-    CreateProvider, DeleteAllocations, DeletePartition, DeleteProvider, EnsureTrait,
-    ProviderAmounts, ReplaceAllocations, ReplaceInventories, RoutePartition,
-};
-use placement_model::types::{
-    ConsumerUuid, Generation, Given, Inventory, PartitionName, ProviderUuid, ResourceClassName,
-    Route, Routes,
-};
+use placement_model::command::{CreatePartition, DeletePartition, RoutePartition};
+use placement_model::types::{PartitionName, Route, Routes};
 use placement_model::{Command, Outcome, Refusal};
 use placement_node::Node;
 use placement_node::config::PartitionSection;
@@ -31,12 +24,14 @@ use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use tokio::time::sleep;
 
+use crate::beliefs::Beliefs;
 use crate::history::Answer;
 use crate::http::{NEIGHBOUR_PORT, call_at};
 use crate::operation::{Operation, Token};
 use crate::parameters::{Clouds, Parameters};
+use crate::seed::Seed;
 use crate::shared::{Shared, now};
-use crate::workload::Names;
+use crate::workload::{Choices, Names, Workload};
 
 const SECOND: &str = "second";
 const THIRD: &str = "third";
@@ -87,6 +82,7 @@ pub(crate) struct Neighbour {
     default: Arc<dyn WriteBackend>,
     third: Arc<dyn WriteBackend>,
     random: SmallRng,
+    workload: Workload,
     names: Names,
     clouds: Clouds,
     /// When they have had enough, since the start of the simulation.
@@ -94,8 +90,13 @@ pub(crate) struct Neighbour {
 }
 
 impl Neighbour {
-    pub(crate) fn new(parameters: &Parameters, node: &Node, random: SmallRng) -> Self {
+    pub(crate) fn new(parameters: &Parameters, node: &Node, mut random: SmallRng) -> Self {
+        let choices = Choices {
+            seed: Seed(random.random()),
+            ..parameters.choices()
+        };
         Self {
+            workload: Workload::new(0, &choices),
             default: node.write_backend(),
             third: node.write_backend_of(name(THIRD)),
             random,
@@ -128,7 +129,9 @@ impl Neighbour {
                     self.default.submit(command, "neighbour".to_owned()).await
                 }
                 _ => {
-                    let command = self.command();
+                    let Some(command) = self.command() else {
+                        continue;
+                    };
                     self.third.submit(command, "neighbour".to_owned()).await
                 }
             };
@@ -166,55 +169,16 @@ impl Neighbour {
         )
     }
 
-    fn command(&mut self) -> Command {
-        let class: Given<ResourceClassName> =
-            Given::Valid("VCPU".parse().expect("a standard class"));
-        let random = &mut self.random;
-        let all: Vec<_> = self.names.core.iter().chain(&self.names.field).collect();
-        let provider = ProviderUuid(**all.choose(random).expect("a run has providers"));
-        let consumer = self.names.consumers.choose(random);
-        let consumer = ConsumerUuid::from(consumer.expect("a run has consumers").to_string());
-        match random.random_range(0..7) {
-            0 | 1 => Command::CreateProvider(CreateProvider {
-                uuid: provider,
-                name: provider.to_string().try_into().expect("a name"),
-                parent: None,
-            }),
-            2 => Command::ReplaceInventories(ReplaceInventories {
-                provider,
-                generation: Generation(random.random_range(0..3)),
-                inventories: [(
-                    class,
-                    Inventory {
-                        total: random.random_range(1..100),
-                        reserved: 0,
-                        min_unit: 1,
-                        max_unit: 100,
-                        step_size: 1,
-                        allocation_ratio: 1.0,
-                    },
-                )]
-                .into(),
-                capacity_rule: CapacityRule::NotNegative,
-            }),
-            3 => Command::DeleteProvider(DeleteProvider { uuid: provider }),
-            4 => Command::DeleteAllocations(DeleteAllocations { consumer }),
-            5 => Command::EnsureTrait(EnsureTrait {
-                name: "CUSTOM_NEIGHBOURLY".parse().expect("a trait"),
-            }),
-            _ => Command::ReplaceAllocations(ReplaceAllocations {
-                consumers: vec![ConsumerAllocations {
-                    consumer,
-                    allocations: vec![ProviderAmounts {
-                        provider: Given::Valid(provider),
-                        resources: [(class, random.random_range(1..5))].into_iter().collect(),
-                    }],
-                    project: "red".into(),
-                    user: "neighbour".into(),
-                    generation: ConsumerGeneration::Unchecked,
-                    consumer_type: ConsumerTypeUpdate::Keep,
-                }],
-            }),
+    fn command(&mut self) -> Option<Command> {
+        if self.random.random_bool(0.3) {
+            let first = self.workload.set_up(&self.names, 100);
+            return first
+                .choose(&mut self.random)
+                .map(|write| write.command.clone());
         }
+        let (kind, providers) = self.workload.kind(&self.names);
+        let known = Beliefs::default();
+        let write = (self.workload).write(kind, &providers, &self.names, &known);
+        write.map(|write| write.command)
     }
 }

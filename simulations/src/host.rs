@@ -51,7 +51,7 @@ pub struct Host {
     disk: SimulatedDisk,
     /// What is on the disk is not all that the node has known: it may refuse to start, and stays away then.
     is_rotten: Cell<bool>,
-    /// What the node then said of its data.
+    /// The error with which the node then refused its data.
     refused: RefCell<Option<String>>,
     /// A copy of the data directory, and how often the node had started when it was made.
     copy: RefCell<Option<(TempDir, u64)>>,
@@ -355,7 +355,7 @@ impl Host {
         self.is_rotten.get()
     }
 
-    /// What the node said of rotten data when it refused to start on them.
+    /// The error with which the node refused to start on rotten data.
     pub fn refused(&self) -> Option<String> {
         self.refused.borrow().clone()
     }

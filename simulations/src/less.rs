@@ -51,7 +51,7 @@ impl fmt::Display for Numbers {
     }
 }
 
-/// As it is written on the command line, with a blank before the option.
+/// In the form of the command line, with a blank before the option.
 impl fmt::Display for Less {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.only_faults {

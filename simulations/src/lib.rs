@@ -10,7 +10,7 @@
 //! * [`host`], [`net`], [`outside`]: what a simulated node is given in place of the real world.
 //! * [`faults`]: what goes wrong, and when. [`mutant`]: bugs put in on purpose.
 //! * [`client`], [`scan`], [`shared`] with [`http`]: who asks, over the simulated network. What they ask next
-//!   ([`workload`]), how it is said, and what came of it ([`history`]) is in [`placement_witness`].
+//!   ([`workload`]), how it is asked in HTTP, and what came of it ([`history`]) is in [`placement_witness`].
 //!   [`library`]: our own client among them. [`operator`]: who changes the cluster during the run.
 //! * [`witness`] with [`oracle`], [`wgl`], [`ledger`] and [`logs`] with [`invariants`]: what must
 //!   hold.

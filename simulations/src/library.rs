@@ -13,7 +13,7 @@ use placement_client::{ApiRequest, BoxFuture, Consistency, Error, Transport, Tra
 use placement_witness::http::{HOST, answer};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::history::{Answer, Call, End, Said};
+use crate::history::{Answer, Call, End, Reported};
 use crate::http::{API_PORT, node_name, send};
 use crate::operation::{Level, Operation, Token};
 use crate::parameters::OurClient;
@@ -96,20 +96,20 @@ impl Library {
         }
     }
 
-    /// Does what is asked for, and writes down what it said. Gives the last answer.
+    /// Does what is asked for, and records what it reports. Returns the last answer.
     pub(crate) async fn perform(&self, operation: Operation) -> Option<Answer> {
         let request = request(&operation);
         *self.under_way.borrow_mut() = UnderWay {
             operation: Some(operation),
             requests: Vec::new(),
         };
-        let said = match self.client.request(request).await {
-            Ok(response) => Said::Answered(response.status.as_u16()),
+        let reported = match self.client.request(request).await {
+            Ok(response) => Reported::Answered(response.status.as_u16()),
             Err(Error::NothingCommitted { .. } | Error::Unreachable { .. }) => {
-                Said::NothingCommitted
+                Reported::NothingCommitted
             }
-            Err(Error::OutcomeUnknown { .. }) => Said::Unknown,
-            Err(other) => Said::Other(other.to_string()),
+            Err(Error::OutcomeUnknown { .. }) => Reported::Unknown,
+            Err(other) => Reported::Other(other.to_string()),
         };
         let requests = std::mem::take(&mut self.under_way.borrow_mut().requests);
         let mut history = self.shared.history.borrow_mut();
@@ -120,7 +120,7 @@ impl Library {
         history.calls.push(Call {
             requests,
             repeats_unknown: self.repeats_unknown,
-            said,
+            reported,
         });
         answer
     }
@@ -128,12 +128,12 @@ impl Library {
 
 /// How our client is asked for an operation.
 fn request(operation: &Operation) -> ApiRequest {
-    let said = operation.request();
-    let method = Method::from_bytes(said.method.as_bytes()).expect("a method of HTTP");
-    let mut request = ApiRequest::new(method, &said.path)
-        .microversion(&format!("1.{}", said.minor))
+    let asked = operation.request();
+    let method = Method::from_bytes(asked.method.as_bytes()).expect("a method of HTTP");
+    let mut request = ApiRequest::new(method, &asked.path)
+        .microversion(&format!("1.{}", asked.minor))
         .header("x-roles", "admin,service");
-    if let Some(body) = &said.body {
+    if let Some(body) = &asked.body {
         request = request.json(body);
     }
     let Operation::Read(_, level) = operation else {

@@ -22,7 +22,7 @@ pub type Voters = Vec<BTreeSet<u64>>;
 /// All members, and whether each has a vote.
 pub type Members = BTreeMap<u64, bool>;
 
-/// An entry, as far as it is looked at.
+/// What is looked at of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
     /// Its name.
@@ -115,7 +115,7 @@ impl From<&LogId> for EntryId {
 
 impl From<&Entry> for Written {
     fn from(entry: &Entry) -> Self {
-        let (said, voters, members) = match &entry.payload {
+        let (content, voters, members) = match &entry.payload {
             Payload::Blank => ("blank".to_owned(), None, None),
             Payload::Normal(logged) => (format!("{:?}", logged.stamped()), None, None),
             Payload::Membership(membership) => {
@@ -128,7 +128,7 @@ impl From<&Entry> for Written {
         };
         Self {
             id: EntryId::from(&entry.log_id),
-            digest: xxh3_64(said.as_bytes()),
+            digest: xxh3_64(content.as_bytes()),
             voters,
             members,
         }

@@ -18,7 +18,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, fmt};
 
-/// So often it is said how far a swarm is.
+/// How often a swarm reports its progress.
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// Runs simulated clusters: one seed is one history, to the byte. Ends with an error if a seed
@@ -91,7 +91,7 @@ struct Many {
     /// Runs only those of the seeds whose runs stand in regions: one in six.
     #[arg(long)]
     in_regions: bool,
-    /// How many runs go on at once; as many as there are processors if it is not said.
+    /// How many runs go on at once; by default as many as there are processors.
     #[arg(long)]
     jobs: Option<usize>,
     #[command(flatten)]

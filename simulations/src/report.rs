@@ -27,7 +27,7 @@ pub struct Report {
     pub kinds: Kinds,
     /// The points of their work at which nodes lost their power.
     pub points: Kinds,
-    /// What nodes said of data that they refused: a bit had turned in them, or they were an older copy.
+    /// The errors of nodes that refused their data: a bit had turned in it, or it was an older copy.
     pub refused: Vec<String>,
     /// The orders of an operator, and their outcomes.
     pub orders: Vec<(Order, Done)>,
@@ -92,7 +92,7 @@ pub struct Counts {
 /// Reads that were answered, by what they promised.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Reads {
-    /// Linearizable, said aloud or by default.
+    /// Linearizable, by header or by default.
     pub linearizable: usize,
     /// Of these, those that were asked and answered while a fault was going on.
     pub in_faults: usize,

@@ -74,15 +74,15 @@ fn one_seed_is_one_history() {
             .args(["run", "--seed", &seed.to_string(), "--trace"])
             .output()
             .expect("the binary runs");
-        let said = String::from_utf8_lossy(&output.stdout);
+        let printed = String::from_utf8_lossy(&output.stdout);
         let (history, packets) = (first.history.digest(), first.trace.1);
         assert!(
-            said.contains(&format!("{history:032x}")),
-            "another process: {said}"
+            printed.contains(&format!("{history:032x}")),
+            "another process: {printed}"
         );
         assert!(
-            said.contains(&format!("{packets:032x}")),
-            "another process: {said}"
+            printed.contains(&format!("{packets:032x}")),
+            "another process: {printed}"
         );
         compared += 1;
         neighbours += first.counts.neighbours;
@@ -110,6 +110,6 @@ fn assertions_are_on_in_our_crates_and_in_openraft() {
         program.windows(words.len()).any(|found| found == words)
     };
     // What an assertion of openraft's engine says. Put together here, so that it is not this test's own.
-    let said = ["it can only commit", " its own vote"].concat();
-    assert!(holds(&said), "openraft is built without its assertions");
+    let message = ["it can only commit", " its own vote"].concat();
+    assert!(holds(&message), "openraft is built without its assertions");
 }

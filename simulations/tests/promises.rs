@@ -125,7 +125,7 @@ fn joint_membership_commits_on_a_majority_of_both_sets() {
 }
 
 /// What node 1 says of itself, one after the other.
-fn said(roles: &[(u64, Vote, u64)]) -> Result<(), String> {
+fn observed(roles: &[(u64, Vote, u64)]) -> Result<(), String> {
     let mut leadership = Leadership::default();
     roles.iter().try_for_each(|(start, vote, applied)| {
         leadership.observe(Role {
@@ -143,17 +143,17 @@ fn vote_does_not_fall_while_a_node_runs() {
     let (low, high) = (Vote::new(3, 2), Vote::new(3, 4));
     let granted = Vote::new_committed(3, 2);
     for (before, after) in [(low, Vote::new(2, 3)), (high, low), (granted, low)] {
-        let wrong = said(&[(1, before, 0), (1, after, 0)]).unwrap_err();
+        let wrong = observed(&[(1, before, 0), (1, after, 0)]).unwrap_err();
         assert!(wrong.contains(votes_rise::NAME), "{wrong}");
     }
-    said(&[(1, low, 0), (1, granted, 0), (1, high, 0)]).unwrap();
+    observed(&[(1, low, 0), (1, granted, 0), (1, high, 0)]).unwrap();
 }
 
 #[test]
 fn readers_do_not_see_less_than_before_within_one_start() {
     let vote = Vote::new(1, 1);
-    said(&[(1, vote, 7), (2, vote, 5)]).unwrap();
-    let wrong = said(&[(2, vote, 5), (2, vote, 4)]).unwrap_err();
+    observed(&[(1, vote, 7), (2, vote, 5)]).unwrap();
+    let wrong = observed(&[(2, vote, 5), (2, vote, 4)]).unwrap_err();
     assert!(wrong.starts_with(applied_never_falls::NAME), "{wrong}");
 }
 
@@ -236,7 +236,7 @@ impl Alike {
         }
     }
 
-    fn committed(&mut self, index: u64) {
+    fn committed(&mut self, index: u64, sequence: u64) {
         let stamped = Stamped {
             partition: PartitionId::DEFAULT,
             routes: 0,
@@ -244,7 +244,7 @@ impl Alike {
             write_id: Some(WriteId {
                 origin: 1,
                 boot: 1,
-                sequence: index,
+                sequence,
                 answered_below: 0,
             }),
             command: Self::write().command,
@@ -269,36 +269,50 @@ impl Alike {
 #[test]
 fn one_log_entry_answers_one_request() {
     let mut alike = Alike::default();
-    alike.committed(1);
-    alike.committed(2);
+    alike.committed(1, 1);
+    alike.committed(2, 2);
     alike.asked((10, 20), answer(201, 1, ""));
     alike.asked((30, 40), answer(204, 2, ""));
     assert_eq!(alike.wrong(), Vec::<String>::new());
     alike.asked((31, 41), answer(204, 2, ""));
-    assert!(alike.wrong()[0].contains("is said to be two requests"));
+    assert!(alike.wrong()[0].contains("answers two requests"));
 }
 
 #[test]
 fn unanswered_writes_that_look_alike_match_the_log_in_the_order_of_sending() {
     let mut alike = Alike::default();
-    alike.committed(1);
+    alike.committed(1, 1);
     alike.asked((10, 20), answer(201, 1, ""));
     alike.asked((25, 30), lost());
     alike.asked((50, 55), lost());
     for index in 2..=3 {
-        alike.committed(index);
+        alike.committed(index, index);
         let name = Asked::Trait("CUSTOM_X".to_owned()).newest();
         let read = Operation::Read(name, Level::Default);
         let span = [(40, 45), (60, 65)][usize::try_from(index - 2).unwrap()];
         happens(&mut alike.history, span, read, answer(204, index, ""));
         assert_eq!(alike.wrong(), Vec::<String>::new());
     }
-    alike.committed(4);
+    alike.committed(4, 4);
     assert!(alike.wrong()[0].contains("no client asked for it"));
 }
 
 #[test]
-fn what_was_found_before_a_check_panicked_is_told() {
+fn write_id_from_before_a_request_was_sent_is_of_another_request() {
+    for (sent, right) in [(25, true), (40, false)] {
+        let mut alike = Alike::default();
+        for (index, sequence) in [(1, 1), (2, 3), (3, 2)] {
+            alike.committed(index, sequence);
+        }
+        alike.asked((10, 15), lost());
+        alike.asked((20, 30), answer(204, 2, ""));
+        alike.asked((sent, 45), lost());
+        assert_eq!(alike.wrong().is_empty(), right, "{:?}", alike.wrong());
+    }
+}
+
+#[test]
+fn complaints_from_before_a_panic_are_kept() {
     let ledger = SharedLedger::new();
     let checking = ledger.clone();
     let check = std::thread::spawn(move || {

@@ -53,7 +53,7 @@ fn impatient(seed: u64) -> Parameters {
 }
 
 #[test]
-fn nothing_fails_and_nobody_notices() {
+fn run_without_faults_has_one_leader_and_no_503() {
     let report = goes_well(quiet(1), Vec::new());
     assert_eq!(report.counts.unavailable, 0, "{:?}", report.counts);
     assert_eq!(report.counts.elections, 1, "{:?}", report.counts);
@@ -258,8 +258,8 @@ fn a_node_whose_rows_have_rotted_refuses_them() {
         assert!(report.kinds.contains("rot-row"), "{:?}", report.kinds);
         refused += ran(&report, RarePath::RowsRefused).min(1);
         for words in &report.refused {
-            let is_told = ["damaged", "newer"].iter().any(|one| words.contains(one));
-            assert!(is_told, "{words}");
+            let is_named = ["damaged", "newer"].iter().any(|one| words.contains(one));
+            assert!(is_named, "{words}");
         }
     }
     assert!(refused > 0, "a bit that had turned was not noticed");
@@ -309,7 +309,7 @@ fn cluster_forms_while_faults_go_on() {
 
 /// Its heartbeats keep the others quiet, but nothing can be committed: it has to notice by itself.
 #[test]
-fn a_leader_that_hears_nobody_steps_aside() {
+fn leader_that_receives_nothing_steps_down() {
     let faults = vec![
         Planned::at(1000, 4000, Fault::DeafenLeader),
         Planned::at(6000, 3500, Fault::DeafenLeader),
@@ -556,7 +556,7 @@ fn leadership_is_handed_from_node_to_node() {
 
 /// A disk fails once while several writes of one batch wait for what comes of them.
 #[test]
-fn all_writes_of_a_batch_are_told_when_replication_ends() {
+fn all_writes_of_a_batch_are_answered_when_replication_ends() {
     let (parameters, faults) = drawn(Seed(8_080_230_822));
     goes_well(parameters, faults);
 }

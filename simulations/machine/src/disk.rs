@@ -21,7 +21,7 @@ use crate::files;
 /// How often it is looked whether a disk still hangs.
 const HANGING: Duration = Duration::from_millis(5);
 
-/// One simulated node's disk. It outlives the node: keep it beside the data directory and give it
+/// One simulated node's disk. It outlives the node: keep it next to the data directory and give it
 /// to every start of the node.
 ///
 /// The bytes of the log are really written, so that RocksDB is the product's. A sync is a delay,
@@ -44,7 +44,7 @@ struct Inner {
     lost_files: u64,
     // Durable length of each write-ahead log file, in bytes.
     synced: BTreeMap<PathBuf, u64>,
-    // The highest vote that a node on this disk was told to be durable.
+    // The highest vote that was reported to a node on this disk as durable.
     acknowledged: Option<Vote>,
     lost_vote: Option<String>,
 }

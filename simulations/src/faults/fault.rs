@@ -36,7 +36,7 @@ macro_rules! faults {
     };
 }
 
-// The kind as it is counted, and what `explain` says of it.
+// The kind by which it is counted, and what `explain` prints of it.
 faults! {
     /// The power of one node fails: what was not synced is gone.
     PowerCut(node: u64), "power-cut", "the power of node {node} fails";

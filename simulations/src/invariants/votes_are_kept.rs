@@ -5,7 +5,7 @@
 /// Its name in complaints.
 pub const NAME: &str = "votes are kept";
 
-/// The complaint about what a disk has said.
+/// The complaint about a vote that a disk has lost.
 pub fn complaint(node: u64, lost: &str) -> String {
     format!("{NAME}: node {node}: {lost}")
 }

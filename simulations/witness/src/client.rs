@@ -108,7 +108,7 @@ impl<V: Venue> Client<V> {
         let node = self.node();
         if !self.workload.percent(writes_percent) {
             let question = self.workload.question(self.venue.names());
-            // What another cluster has said is of no use in this one.
+            // Tokens of another cluster are of no use in this one.
             let furthest = self.venue.furthest().map(|token| token.epoch);
             let token = self.beliefs.token;
             let token = token.filter(|token| Some(token.epoch) == furthest);

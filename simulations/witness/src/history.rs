@@ -30,13 +30,13 @@ pub struct Call {
     pub requests: Vec<usize>,
     /// Whether it may send a write again of which it doesn't know what came of it.
     pub repeats_unknown: bool,
-    /// What it said.
-    pub said: Said,
+    /// What it reported.
+    pub reported: Reported,
 }
 
-/// What our own client says in the end.
+/// What our own client reports in the end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Said {
+pub enum Reported {
     /// This status was answered.
     Answered(u16),
     /// Nothing was committed.
@@ -97,7 +97,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The body as JSON; null if it is none.
+    /// The body as JSON; null if it is not JSON.
     pub fn json(&self) -> serde_json::Value {
         self.parsed().unwrap_or_default()
     }

@@ -209,7 +209,7 @@ impl Workload {
     }
 }
 
-/// What is asked of every node at the end besides all that is there: consumers and projects that may
+/// What is asked of every node at the end, apart from all that is there: consumers and projects that may
 /// hold nothing, and a search of each kind.
 pub(crate) fn last_questions(names: &Names) -> Vec<Question> {
     let consumers = names.consumers.iter().copied().map(Asked::Allocations);

@@ -3,7 +3,7 @@
 //! faults and log.
 //!
 //! * [`client`] with [`workload`], [`inquiry`] and [`beliefs`]: who asks what next, drawn from a [`seed`].
-//! * [`operation`], [`http`], [`history`]: how it is said, and what came of it.
+//! * [`operation`], [`http`], [`history`]: how it is asked in HTTP, and what came of it.
 //! * [`witness`] with [`oracle`], [`staleness`] and [`wgl`]: what must hold. [`promise`]: its names.
 
 pub mod beliefs;

@@ -7,7 +7,7 @@ pub const ANSWERS_FOLLOW: &str = "answers follow from the log";
 /// What was acknowledged is in the log, at the place that was named (the architecture: acknowledged is
 /// committed).
 pub const ACKNOWLEDGED_IS_THERE: &str = "acknowledged is there";
-/// What is said not to be committed never is (docs/api.md: `placement.nothing_committed` is safe to repeat).
+/// What is answered as not committed never is (docs/api.md: `placement.nothing_committed` is safe to repeat).
 pub const NOTHING_COMMITTED: &str = "nothing committed is true";
 /// Each command of the log was asked for, by one request that may have had an effect.
 pub const ASKED_FOR: &str = "every command was asked for once";

@@ -206,7 +206,7 @@ fn of_event(
             Some(claim.user.to_string()),
         )),
         409 if conflict => {
-            // Of several it is not said which, and a reshape may be about a provider.
+            // The answer does not name which of several, and a reshape may be about a provider.
             let alone = matches!(write.command, Command::ReplaceAllocations(_)) && all.len() == 1;
             alone.then_some(Seen::Conflict(claim.generation))
         }

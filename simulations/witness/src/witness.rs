@@ -11,7 +11,7 @@ use std::time::Duration;
 use placement_model::types::PartitionId;
 use placement_model::{Outcome, Refusal, Stamped};
 
-use crate::history::{Answer, End, Event, History, Said};
+use crate::history::{Answer, End, Event, History, Reported};
 use crate::inquiry::last_questions;
 use crate::operation::{Level, Operation, Question, Token, Write};
 use crate::oracle::{Oracle, expected, is_housekeeping};
@@ -35,6 +35,14 @@ pub struct Finding {
 
 /// Where each entry of the log took effect: at its own place, or where it stood first.
 type Effects = BTreeMap<u64, (u64, Outcome)>;
+
+/// A write id, in the order in which its node issues them: the node, its start, the number in that.
+type Id = (u64, u64, u64);
+
+fn id(stamped: &Stamped) -> Option<Id> {
+    let id = stamped.write_id?;
+    Some((id.origin, id.boot, id.sequence))
+}
 
 /// Checks `history` against `log`.
 pub fn check(history: &History, log: &BTreeMap<u64, Stamped>) -> Finding {
@@ -62,7 +70,7 @@ pub fn broken_answer(event: &Event) -> Option<String> {
     wrong.map(|wrong| format!("{wrong}\n    {}", event.line()))
 }
 
-/// What can be asked of a partition as it is at the end of `log`, and of what holds nothing there.
+/// What can be asked of a partition at the end of `log`, and of what holds nothing there.
 pub fn every_question(
     log: &BTreeMap<u64, Stamped>,
     partition: PartitionId,
@@ -95,15 +103,12 @@ fn replay(history: &History, log: &BTreeMap<u64, Stamped>, finding: &mut Finding
     }
     let places: BTreeSet<u64> = log.keys().chain(answers.keys()).copied().collect();
     let mut oracle = Oracle::of(history.partition);
-    let mut firsts: BTreeMap<(u64, u64, u64), u64> = BTreeMap::new();
+    let mut firsts: BTreeMap<Id, u64> = BTreeMap::new();
     let mut effects = Effects::new();
     for index in places {
         if let Some(stamped) = log.get(&index) {
             let outcome = oracle.entry(stamped);
-            let name = stamped
-                .write_id
-                .map(|one| (one.origin, one.boot, one.sequence));
-            let first = name.map_or(index, |name| *firsts.entry(name).or_insert(index));
+            let first = id(stamped).map_or(index, |id| *firsts.entry(id).or_insert(index));
             if first != index {
                 finding.repeated += 1;
             }
@@ -183,7 +188,7 @@ fn one_answer_each(history: &History, finding: &mut Finding) {
     for (number, (index, _)) in &finding.effects {
         if let Some(other) = seen.insert(*index, *number) {
             finding.violations.push(format!(
-                "{}: entry {index} of the log is said to be two requests\n    {}\n    {}",
+                "{}: entry {index} of the log answers two requests\n    {}\n    {}",
                 promise::ASKED_FOR,
                 history.events[other].line(),
                 history.events[*number].line()
@@ -194,9 +199,9 @@ fn one_answer_each(history: &History, finding: &mut Finding) {
 
 /// Finds the writes without an answer in the log, and entries that no client asked for.
 ///
-/// Requests that say the same through the same node cannot be distinguished if no answer came; the
-/// first entry of the log is then taken for the first request that was sent, which is never wrong
-/// where another choice would be right.
+/// Requests for the same through the same node cannot be distinguished if no answer came. A node issues ascending write
+/// ids, each after its request was sent: so the lowest id is taken for the first request that was sent, which is never wrong
+/// where another choice would be right, and an id that was issued before a request was sent is of another request.
 fn resolve(
     history: &History,
     log: &BTreeMap<u64, Stamped>,
@@ -214,7 +219,19 @@ fn resolve(
             Operation::Read(..) => None,
         })
         .collect();
-    for (index, stamped) in log.range(history.behind + 1..) {
+    let ids_ended: BTreeMap<Id, Duration> = (finding.effects.iter())
+        .filter_map(|(number, (index, _))| {
+            Some((id(log.get(index)?)?, history.events[*number].ended?))
+        })
+        .collect();
+    let issued_before = |id: Id| {
+        let later = ids_ended.range(id..);
+        let of_node = later.take_while(|(later, _)| later.0 == id.0);
+        of_node.map(|(_, ended)| *ended).min()
+    };
+    let mut entries: Vec<(&u64, &Stamped)> = log.range(history.behind + 1..).collect();
+    entries.sort_by_key(|(_, stamped)| id(stamped));
+    for (index, stamped) in entries {
         let own = effects.get(index).filter(|(first, _)| first == index);
         let Some(effect) = own.filter(|_| !claimed.contains(index)) else {
             continue;
@@ -222,9 +239,11 @@ fn resolve(
         if is_housekeeping(stamped, history.partition) {
             continue;
         }
+        let issued_before = id(stamped).and_then(issued_before);
         let found = unknown.iter().position(|(number, write)| {
-            let node = history.events[*number].node;
-            is_of(stamped, write, history.partition, node)
+            let event = &history.events[*number];
+            is_of(stamped, write, history.partition, event.node)
+                && issued_before.is_none_or(|ended| event.sent < ended)
         });
         match found {
             Some(position) => {
@@ -234,14 +253,14 @@ fn resolve(
             }
             None => finding
                 .violations
-                .push(nobody_asked(history, *index, stamped)),
+                .push(not_asked_for(history, *index, stamped)),
         }
     }
 }
 
-fn nobody_asked(history: &History, index: u64, stamped: &Stamped) -> String {
+fn not_asked_for(history: &History, index: u64, stamped: &Stamped) -> String {
     let denied = history.events.iter().find(|event| {
-        let denied = event.answer().is_some_and(said_nothing_committed);
+        let denied = event.answer().is_some_and(denies_any_commit);
         let is_it = |write| is_of(stamped, write, history.partition, event.node);
         matches!(&event.operation, Operation::Write(write) if denied && is_it(write))
     });
@@ -267,12 +286,12 @@ fn may_be_in_the_log(event: &Event) -> bool {
         && match &event.end {
             End::Open | End::Lost(_) => true,
             End::NotSent(_) => false,
-            End::Answer(answer) => answer.status >= 500 && !said_nothing_committed(answer),
+            End::Answer(answer) => answer.status >= 500 && !denies_any_commit(answer),
         }
 }
 
 /// Whether the answer promises that the write never entered the log.
-pub fn said_nothing_committed(answer: &Answer) -> bool {
+pub fn denies_any_commit(answer: &Answer) -> bool {
     answer.status == 503
         && answer
             .code()
@@ -359,16 +378,18 @@ fn check_headers(history: &History, finding: &mut Finding) {
             first.map(|one| one.epoch),
             answer.index.map(|one| one.epoch),
         );
-        let said = answer.effective.as_deref().unwrap_or("-");
+        let named = answer.effective.as_deref().unwrap_or("-");
         // What is refused for its form depends on no state.
-        let depends = said != "none" || answer.status != 400;
+        let depends = named != "none" || answer.status != 400;
         let wrong = match keeps(&event.operation) {
             _ if own.is_some() && own != epoch => format!(
                 "it is of epoch {}, and the first answer was of {}",
                 own.unwrap_or_default(),
                 epoch.unwrap_or_default()
             ),
-            kept if depends && kept != said => format!("it says {said}, and {kept} was asked for"),
+            kept if depends && kept != named => {
+                format!("it says {named}, and {kept} was asked for")
+            }
             _ => continue,
         };
         finding.violations.push(format!(
@@ -394,7 +415,7 @@ pub fn keeps(operation: &Operation) -> String {
     }
 }
 
-/// What our own client said is what came of its requests.
+/// What our own client reports is what came of its requests.
 fn check_calls(history: &History, finding: &mut Finding) {
     let mut shown: BTreeMap<usize, Token> = BTreeMap::new();
     for call in &history.calls {
@@ -406,18 +427,18 @@ fn check_calls(history: &History, finding: &mut Finding) {
         });
         let (in_the_log, last) = (in_the_log.count(), call.requests.last());
         let last = last.and_then(|number| history.events[*number].answer());
-        let wrong = match &call.said {
+        let wrong = match &call.reported {
             _ if in_the_log > 1 && !call.repeats_unknown => {
                 Some("one write was carried out more than once".to_owned())
             }
-            Said::Answered(status) if last.map(|one| one.status) != Some(*status) => {
+            Reported::Answered(status) if last.map(|one| one.status) != Some(*status) => {
                 Some(format!("it says {status}, which was not the last answer"))
             }
-            Said::NothingCommitted if in_the_log > 0 => {
+            Reported::NothingCommitted if in_the_log > 0 => {
                 Some("it says that nothing was committed, and it is in the log".to_owned())
             }
-            Said::Other(what) => Some(what.clone()),
-            Said::Answered(_) | Said::NothingCommitted | Said::Unknown => None,
+            Reported::Other(what) => Some(what.clone()),
+            Reported::Answered(_) | Reported::NothingCommitted | Reported::Unknown => None,
         };
         let mut wrong: Vec<String> = wrong.into_iter().collect();
         for number in &call.requests {
@@ -431,8 +452,8 @@ fn check_calls(history: &History, finding: &mut Finding) {
                 wrong.push(format!("it asks for {asked} after it was shown {shown}"));
             }
             // One that came in the moment in which the client lost patience was not seen: it asked again.
-            let is_seen =
-                call.requests.last() == Some(number) && matches!(call.said, Said::Answered(_));
+            let is_seen = call.requests.last() == Some(number)
+                && matches!(call.reported, Reported::Answered(_));
             let success = event
                 .answer()
                 .filter(|one| is_seen && (200..300).contains(&one.status));

@@ -39,8 +39,8 @@ pub(crate) const TRAITS: [&str; 5] = [
 ];
 /// Those of them that clients make and delete.
 const CUSTOM_TRAITS: [&str; 3] = ["CUSTOM_RED", "CUSTOM_BLUE", "CUSTOM_GREEN"];
-/// Who is charged below 1.8, where requests do not say it.
-const NOBODY: &str = "00000000-0000-0000-0000-000000000000";
+/// The project and user that are charged below 1.8, where requests name none.
+const NO_ONE: &str = "00000000-0000-0000-0000-000000000000";
 /// The newest microversion is `1.39`.
 pub(crate) const NEWEST: u8 = 39;
 /// Providers that come and go.
@@ -626,7 +626,7 @@ impl Workload {
                 let (project, user) = if minor >= 8 {
                     (self.one(&names.projects), user.as_str())
                 } else {
-                    (NOBODY.to_owned(), NOBODY)
+                    (NO_ONE.to_owned(), NO_ONE)
                 };
                 ConsumerAllocations {
                     consumer: ConsumerUuid::from(consumer.to_string()),

@@ -1,4 +1,4 @@
-//! What a simulated client can ask for. How it is said in HTTP is in `write` and `question`, by
+//! What a simulated client can ask for. How it is asked in HTTP is in `write` and `question`, in
 //! code of our own: that a node understands the same is part of what is tested.
 
 mod question;
@@ -26,7 +26,7 @@ pub enum Operation {
 pub enum Level {
     /// No header: linearizable by default.
     Default,
-    /// `linearizable`, said aloud.
+    /// `linearizable`, by header.
     Linearizable,
     /// `session`, at or after this token.
     Session(Token),
@@ -80,7 +80,7 @@ pub struct Request {
 }
 
 impl Operation {
-    /// How the operation is said in HTTP.
+    /// The operation as an HTTP request.
     pub fn request(&self) -> Request {
         let (question, level) = match self {
             Operation::Write(write) => return write.request(),

@@ -26,7 +26,7 @@ pub struct Write {
 }
 
 impl Write {
-    /// How the write is said in HTTP.
+    /// The write as an HTTP request.
     ///
     /// # Panics
     /// If no client can ask for the command.

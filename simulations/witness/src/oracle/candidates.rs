@@ -45,7 +45,7 @@ pub(super) fn wrong(
         let left = way.as_ref().and_then(|way| right.get_mut(way));
         match left.and_then(|left| left.checked_sub(1).map(|less| *left = less)) {
             Some(()) => given.extend(way),
-            None => return Some(format!("{one} is none of these candidates: {all:?}")),
+            None => return Some(format!("{one} is not among these candidates: {all:?}")),
         }
     }
     let summaries = summaries(sample_cloud, request, minor, &given, &all);
@@ -60,7 +60,7 @@ fn unmapped(way: Way) -> Way {
     }
 }
 
-/// A candidate as it is written: a list below 1.12, mappings from 1.34.
+/// A candidate in JSON: a list below 1.12, mappings from 1.34.
 fn read(one: &Value, minor: u8) -> Option<Way> {
     let amounts = |item: &Value| -> Option<BTreeMap<String, u64>> {
         let resources = item["resources"].as_object()?.iter();

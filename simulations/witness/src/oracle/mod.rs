@@ -173,8 +173,8 @@ fn uuid(text: String) -> Option<Uuid> {
     text.parse().ok()
 }
 
-/// Whether an entry is none that a client of this partition has asked for: the cluster's own, an operator's, or
-/// another partition's.
+/// Whether no client of this partition has asked for an entry: it is the cluster's own, an operator's, or another
+/// partition's.
 pub fn is_housekeeping(entry: &Stamped, partition: PartitionId) -> bool {
     entry.partition != partition || entry.command.is_of_the_cluster()
 }

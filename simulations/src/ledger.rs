@@ -10,6 +10,7 @@ use placement_model::types::PartitionId;
 use placement_model::{Cluster, Outcome, Stamped};
 use placement_raft_store::{Applier, LogEvent, LogObserver};
 
+use crate::invariants::members_change_as_ordered::Ordered;
 use crate::invariants::{self, Applied, Hint, Invariant, LogInvariant};
 use crate::logs::{Happened, Logs};
 
@@ -27,6 +28,7 @@ pub struct Ledger {
     last: BTreeMap<u64, u64>,
     starts: BTreeMap<u64, u64>,
     logs: Logs,
+    ordered: Ordered,
     invariants: Vec<Box<dyn Invariant + Send>>,
     log_invariants: Vec<Box<dyn LogInvariant + Send>>,
 }
@@ -38,6 +40,7 @@ pub struct SharedLedger(Arc<Mutex<Ledger>>);
 impl SharedLedger {
     /// An empty ledger.
     pub fn new() -> Self {
+        let ordered = Ordered::default();
         let ledger = Ledger {
             log: BTreeMap::new(),
             violations: Vec::new(),
@@ -47,7 +50,8 @@ impl SharedLedger {
             starts: BTreeMap::new(),
             logs: Logs::default(),
             invariants: invariants::all(),
-            log_invariants: invariants::of_logs(),
+            log_invariants: invariants::of_logs(&ordered),
+            ordered,
         };
         Self(Arc::new(Mutex::new(ledger)))
     }
@@ -87,13 +91,18 @@ impl Ledger {
         self.last.values_mut().for_each(|last| *last = behind);
         self.logs = Logs::behind(behind, voters);
         self.invariants = invariants::all();
-        self.log_invariants = invariants::of_logs();
+        self.log_invariants = invariants::of_logs(&self.ordered);
         before
     }
 
     /// The logs of all nodes.
     pub fn logs(&self) -> &Logs {
         &self.logs
+    }
+
+    /// Where operators write down how the members are to change.
+    pub fn ordered(&self) -> Ordered {
+        self.ordered.clone()
     }
 }
 

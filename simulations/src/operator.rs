@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
 use crate::http::node_name;
+use crate::invariants::members_change_as_ordered::{Change, Ordered};
 
 /// Where every simulated node listens to operators.
 pub const ADMIN_PORT: u16 = 8780;
@@ -76,6 +77,7 @@ pub struct Desk {
     /// Nodes that were ever drained.
     drained: RefCell<BTreeSet<u64>>,
     tokens: Rc<Tokens>,
+    ordered: Ordered,
 }
 
 /// What operators hand each other.
@@ -108,9 +110,32 @@ impl fmt::Display for Order {
     }
 }
 
+impl Order {
+    /// How the members change by it.
+    fn changes(self) -> Vec<(u64, Change)> {
+        match self {
+            Order::Add(node) => vec![(node, Change::Joins)],
+            Order::Promote(node) => vec![(node, Change::GetsVote)],
+            Order::Demote(node) => vec![(node, Change::LosesVote)],
+            Order::Remove(node) | Order::Retire(node) => vec![(node, Change::Leaves)],
+            Order::Join { spare, old } => vec![
+                (spare, Change::Joins),
+                (spare, Change::GetsVote),
+                (old, Change::LosesVote),
+                (old, Change::Leaves),
+            ],
+            Order::Transfer(_)
+            | Order::Drain(_)
+            | Order::Undrain(_)
+            | Order::Revoke(_)
+            | Order::Token(_) => Vec::new(),
+        }
+    }
+}
+
 impl Desk {
     /// The desks of two operators of a cluster that begins with so many nodes.
-    pub fn two(nodes: u64) -> [Rc<Self>; 2] {
+    pub fn two(nodes: u64, ordered: &Ordered) -> [Rc<Self>; 2] {
         let asked = Rc::new(RefCell::new((1..=nodes).collect()));
         let tokens = Rc::<Tokens>::default();
         [(); 2].map(|()| {
@@ -121,6 +146,7 @@ impl Desk {
                 done: RefCell::default(),
                 drained: RefCell::default(),
                 tokens: Rc::clone(&tokens),
+                ordered: ordered.clone(),
             })
         })
     }
@@ -175,7 +201,7 @@ impl Desk {
         shown.insert(node, token.to_owned());
     }
 
-    /// One try at having a node join, in the place of another one or beside all. Whom it cannot replace is taken out.
+    /// One try at having a node join, in the place of another one or as one more. A node that it cannot replace is taken out.
     async fn join(&self, spare: u64, old: Option<u64>, through: u64) -> Option<Done> {
         let tokens = "/v1/join-tokens".to_owned();
         if self.token(spare).is_none() {
@@ -224,14 +250,17 @@ impl Desk {
     /// What is left to be done, and what the node answered that was last asked for it.
     pub fn left(&self) -> String {
         let current = self.current.borrow();
-        let (now, said) = current.as_ref().map_or_else(
+        let (now, answer) = current.as_ref().map_or_else(
             || ("nothing".to_owned(), "nothing"),
-            |(order, said)| (order.to_string(), said.as_str()),
+            |(order, answer)| (order.to_string(), answer.as_str()),
         );
         let then: Vec<String> = (self.orders.borrow().iter())
             .map(ToString::to_string)
             .collect();
-        format!("now: {now}, answered by: {said}; then: {}", then.join(", "))
+        format!(
+            "now: {now}, answered by: {answer}; then: {}",
+            then.join(", ")
+        )
     }
 
     /// What came of the orders so far.
@@ -252,6 +281,9 @@ impl Desk {
                 continue;
             };
             *self.current.borrow_mut() = Some((order, String::new()));
+            self.ordered.begin(&order.changes());
+            // A node joins in its own time.
+            let mut may_be_late = matches!(order, Order::Add(_) | Order::Join { .. });
             let done = loop {
                 turn += 1;
                 let through = match order {
@@ -268,8 +300,9 @@ impl Desk {
                     order => {
                         let answer = timeout(PATIENCE, ask(order, through)).await;
                         let answer = answer.ok().and_then(Result::ok);
-                        let said = format!("node {through}: {answer:?}");
-                        *self.current.borrow_mut() = Some((order, said));
+                        may_be_late |= answer.as_ref().is_none_or(|(status, _)| *status >= 500);
+                        let last = format!("node {through}: {answer:?}");
+                        *self.current.borrow_mut() = Some((order, last));
                         ended(order, answer)
                     }
                 };
@@ -279,6 +312,9 @@ impl Desk {
                 sleep(PAUSE).await;
             };
             tracing::info!(%order, ?done, "an order has ended");
+            if !may_be_late {
+                self.ordered.end(&order.changes());
+            }
             if let (Order::Add(node) | Order::Join { spare: node, .. }, Done::Yes) = (order, &done)
             {
                 self.asked.borrow_mut().push(node);

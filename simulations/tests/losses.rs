@@ -12,6 +12,7 @@ use http_body_util::Full;
 use placement_client::{Loss, Reads, Topology};
 use placement_simulations::host::Host;
 use placement_simulations::http::{API_PORT, node_name};
+use placement_simulations::invariants::members_change_as_ordered::Ordered;
 use placement_simulations::ledger::SharedLedger;
 use placement_simulations::operator::{ADMIN_PORT, Desk, Order};
 use placement_simulations::outside;
@@ -124,7 +125,7 @@ impl Cluster {
             sim.host(host.name.clone(), move || software.clone().run());
         }
         let asked = Rc::<RefCell<Asked>>::default();
-        let [desk, _] = Desk::two(parameters.nodes);
+        let [desk, _] = Desk::two(parameters.nodes, &Ordered::default());
         sim.client("operator", desk.clone().work());
         sim.client("asker", ask(asked.clone()));
         for (a, one) in &hosts {

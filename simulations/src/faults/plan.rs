@@ -129,8 +129,8 @@ fn series(
     planned
 }
 
-/// What two operators do at the same time: both add a voter, one takes votes and gives them back, and may take a
-/// node out that runs.
+/// What two operators do at the same time: both add a voter, one takes votes and gives them back, and the other may
+/// take out a node that runs.
 fn orders(parameters: &Parameters) -> Vec<Planned> {
     let (random, nodes) = (
         &mut parameters.seed.stream("faults orders"),

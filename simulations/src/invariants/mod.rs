@@ -20,9 +20,9 @@ mod leadership;
 pub mod liveness;
 pub mod log_is_kept;
 pub mod log_matching;
+pub mod members_change_as_ordered;
 pub mod no_503_without_a_fault;
 pub mod no_over_allocation;
-pub mod one_change_of_members;
 pub mod one_command_per_write_id;
 pub mod one_committed_leader_per_term;
 pub mod one_start_per_leader;
@@ -40,6 +40,7 @@ use placement_model::types::PartitionId;
 use placement_model::{Changes, Outcome, Stamped, State};
 use placement_raft_store::Vote;
 
+use self::members_change_as_ordered::{MembersChangeAsOrdered, Ordered};
 use crate::logs::{EntryId, Happened, Logs};
 
 pub use leadership::Leadership;
@@ -67,7 +68,7 @@ pub fn names() -> Vec<&'static str> {
         votes_are_kept::NAME,
     ];
     names.extend(all().iter().map(|one| one.name()));
-    names.extend(of_logs().iter().map(|one| one.name()));
+    names.extend(of_logs(&Ordered::default()).iter().map(|one| one.name()));
     names
 }
 
@@ -163,15 +164,15 @@ pub fn all() -> Vec<Box<dyn Invariant + Send>> {
     ]
 }
 
-/// All that are looked at with whatever happens to a log.
-pub fn of_logs() -> Vec<Box<dyn LogInvariant + Send>> {
+/// All that are looked at with whatever happens to a log, or to the members: these change as ordered.
+pub fn of_logs(ordered: &Ordered) -> Vec<Box<dyn LogInvariant + Send>> {
     vec![
         Box::<commit_on_a_quorum::CommitOnAQuorum>::default(),
         Box::<committed_stays::CommittedStays>::default(),
         Box::<leader_completeness::LeaderCompleteness>::default(),
         Box::<log_is_kept::LogIsKept>::default(),
         Box::<log_matching::LogMatching>::default(),
-        Box::<one_change_of_members::OneChangeOfMembers>::default(),
+        Box::new(MembersChangeAsOrdered::new(ordered.clone())),
         Box::<one_committed_leader_per_term::OneCommittedLeaderPerTerm>::default(),
         Box::<own_vote::OwnVote>::default(),
         Box::<votes_rise::VotesOnDiskRise>::default(),

@@ -17,10 +17,11 @@ use crate::faults::{Planned, drawn};
 use crate::invariants::{
     applied_never_falls, carried_out_once, commit_immutable, commit_on_a_quorum, committed_stays,
     equal_digest, from_history, generations_rise, indexes_agree, leader_completeness,
-    leader_settles, liveness, log_is_kept, log_matching, no_503_without_a_fault,
-    no_over_allocation, one_command_per_write_id, one_committed_leader_per_term,
-    one_start_per_leader, own_vote, refusals_change_nothing, restored_is_another, staleness,
-    stamps_rise, usages_are_sums, votes_are_kept, votes_rise, well_formed_trees,
+    leader_settles, liveness, log_is_kept, log_matching, members_change_as_ordered,
+    no_503_without_a_fault, no_over_allocation, one_command_per_write_id,
+    one_committed_leader_per_term, one_start_per_leader, own_vote, refusals_change_nothing,
+    restored_is_another, staleness, stamps_rise, usages_are_sums, votes_are_kept, votes_rise,
+    well_formed_trees,
 };
 use crate::parameters::IN_THE_NEIGHBOUR;
 use crate::parameters::Parameters;
@@ -93,7 +94,7 @@ mutants! {
     OlderSnapshotReturns, "older-snapshot-returns", applied_never_falls::NAME;
     /// A write of unknown outcome is sent again as another one.
     AskAgainAsAnother, "ask-again-as-another", from_history::ASKED_FOR;
-    /// Of a write that was sent it is said that nothing was committed.
+    /// A write that was sent is answered as one that was not committed.
     DenyWhatWasSent, "deny-what-was-sent", from_history::NOTHING_COMMITTED;
     /// A write calls itself answered.
     AnsweredBeforeItIs, "answered-before-it-is", one_command_per_write_id::NAME;
@@ -177,6 +178,10 @@ mutants! {
     OlderCopyTakesPart, "older-copy-takes-part", log_is_kept::NAME;
     /// A state is taken for durable that was applied while the rows were flushed.
     CoverWhatIsNotFlushed, "cover-what-is-not-flushed", liveness::NAME;
+    /// A change of the members is made on whatever they have become since it was decided.
+    OverwriteMembers, "overwrite-members", members_change_as_ordered::NAME;
+    /// A local read is called linearizable.
+    LocalCalledLinearizable, "local-called-linearizable", from_history::SAYS_WHAT_IT_KEEPS;
     /// Reads name another history than writes.
     OtherEpoch, "other-epoch", from_history::SAYS_WHAT_IT_KEEPS;
     /// A restored node begins to count its starts again.
@@ -224,6 +229,8 @@ impl Mutant {
                 "GET /allocation_candidates"
             }
             Mutant::NeighboursLastClaimForgotten => IN_THE_NEIGHBOUR,
+            Mutant::OtherEpoch => "it is of epoch",
+            Mutant::LocalCalledLinearizable => "local was asked for",
             _ => "",
         }
     }
@@ -233,7 +240,7 @@ impl Mutant {
     pub fn course(self, seed: Seed) -> (Parameters, Vec<Planned>) {
         match self {
             Mutant::LoseAcknowledged => courses::power_cuts(seed),
-            Mutant::CountEveryVote => courses::two_leaders_are_heard(seed),
+            Mutant::CountEveryVote => courses::two_leaders_are_reachable(seed),
             Mutant::LeadWithoutQuorum => courses::leaders_are_cut_off(seed),
             Mutant::ReadBeforeTheFirstEntry => courses::leaders_fall_mute(seed),
             Mutant::VoteForAnyLog | Mutant::HeartbeatAgrees => courses::truncations(seed),
@@ -258,6 +265,7 @@ impl Mutant {
                 courses::power_cuts_behind_snapshots(seed)
             }
             Mutant::RestoreForgetsBoots | Mutant::RestoreKeepsTokens => courses::lost(seed),
+            Mutant::OverwriteMembers => courses::two_operators(seed),
             Mutant::OlderCopyTakesPart => courses::copied_disks(seed),
             Mutant::InstallWithoutTraits => courses::snapshots(seed),
             _ => drawn(seed),

@@ -70,6 +70,11 @@ impl Proxy {
                 let again = |age: Duration| age.checked_sub(begun).unwrap_or(age);
                 answer.staleness = answer.staleness.map(again);
             }
+            Mutant::LocalCalledLinearizable
+                if matches!(asked, Operation::Read(_, Level::Local)) =>
+            {
+                answer.effective = Some("linearizable".to_owned());
+            }
             Mutant::OtherEpoch => {
                 if let Some(index) = &mut answer.index {
                     index.epoch += 1;

@@ -230,7 +230,7 @@ impl World {
             Fault::Demote(node) => {
                 (self.deputy).order([Order::Demote(node), Order::Promote(node)]);
             }
-            Fault::Retire(node) => self.deputy.order([Order::Retire(node)]),
+            Fault::Retire(node) => self.desk.order([Order::Retire(node)]),
             Fault::Kill(node) => self.kill(node),
             Fault::Restart(node) => self.stop(node),
             Fault::Pause(node) => self.hosts[&node].pause(),

@@ -47,7 +47,7 @@ pub(crate) struct Course {
     pub(crate) orders: Vec<(Order, Done)>,
     /// Where in their work nodes lost their power.
     pub(crate) points: Kinds,
-    /// What nodes said of data that they refused.
+    /// The errors of nodes that refused their data.
     pub(crate) refused: Vec<String>,
     /// Messages that were kept, and let go later.
     pub(crate) late: u64,
@@ -123,7 +123,7 @@ impl World {
             sim.client(name.clone(), work_in_the_neighbour(number, shared.clone()));
             clients.push(name);
         }
-        let [desk, deputy] = Desk::two(parameters.nodes);
+        let [desk, deputy] = Desk::two(parameters.nodes, &ledger.lock().ordered());
         sim.client("operator", desk.clone().work());
         if parameters.two_operators {
             sim.client("deputy", deputy.clone().work());
@@ -181,8 +181,8 @@ impl World {
         self.take_in_learners(changes)?;
         self.begins("the fault phase begins");
         let parameters = &self.shared.parameters;
-        let nobody_is_lost = faults.is_empty() && !parameters.minority_stays_down;
-        if nobody_is_lost && !parameters.faults_from_the_start {
+        let no_node_fails = faults.is_empty() && !parameters.minority_stays_down;
+        if no_node_fails && !parameters.faults_from_the_start {
             self.course.healthy_since = Some(self.sim.elapsed());
         }
         self.fault_phase(faults)?;
@@ -220,8 +220,8 @@ impl World {
         self.shared.phase.set(Phase::Recovery);
         let clients = self.shared.parameters.clients + self.shared.parameters.neighbours();
         let content = |world: &Self| world.shared.content.get() == clients;
-        let unheard = "not every client got its writes through after the fault phase";
-        self.course.recovery = self.steps(recovery, unheard, content)?;
+        let unserved = "not every client got its writes through after the fault phase";
+        self.course.recovery = self.steps(recovery, unserved, content)?;
         // Nodes that have just started may not have known the last change of the members.
         self.take_in();
         // A node behind a connection that a fault left dumb may be the last to hear of them.
@@ -317,7 +317,7 @@ impl World {
         for host in self.hosts.values() {
             if let Some(wrong) = host.lost_vote() {
                 let wrong = votes_are_kept::complaint(host.node, &wrong);
-                // Said once; the run goes on, to show what follows from it.
+                // Reported once; the run goes on, to show what follows from it.
                 let violations = &mut self.course.violations;
                 if !violations.iter().any(|one| one.starts_with(&wrong)) {
                     violations.push(seen_at(&wrong, self.sim.elapsed()));

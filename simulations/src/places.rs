@@ -9,6 +9,8 @@ use crate::regions::Regions;
 
 /// One run in so many stands in regions.
 const ONE_IN: u32 = 6;
+/// Round trips in which a new leader finds the end of a follower's log: it halves its own, of a thousand entries at most.
+const PROBES: u32 = 10;
 
 /// The same run in regions, if its seed has it so, with the times that an operator has to set for them. No other run
 /// is another one for that.
@@ -56,7 +58,9 @@ pub fn in_regions(parameters: Parameters, regions: Regions) -> Parameters {
         ..parameters
     };
     placed.knobs.silence = placed.knobs.silence.max(4 * farthest + ms(200));
-    placed.wait = placed.wait.max(2 * placed.request());
+    // A write waits while leadership moves to a preferred site.
+    let moved = 2 * placed.request() + PROBES * farthest;
+    placed.wait = placed.wait.max(moved);
     placed.patience = placed.patience.max(4 * placed.request());
     placed
 }

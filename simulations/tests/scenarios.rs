@@ -561,6 +561,13 @@ fn all_writes_of_a_batch_are_answered_when_replication_ends() {
     goes_well(parameters, faults);
 }
 
+/// Over 150 ms a new leader takes a second to find the ends of its followers' logs, and writes wait for it.
+#[test]
+fn writes_wait_while_leadership_moves_to_a_preferred_site() {
+    let (parameters, faults) = drawn(Seed(900_000_746));
+    goes_well(parameters, faults);
+}
+
 /// It stands first in the list of the node that joins, and can only say that it was removed.
 #[test]
 fn a_removed_node_that_goes_on_running_keeps_no_node_from_joining() {

@@ -153,10 +153,7 @@ async fn node_with_new_addresses_is_the_same_member() {
     cluster.start_node(mistaken).unwrap();
     cluster.wait_ready(mistaken).await.unwrap();
     cluster
-        .until_logged(
-            &[mistaken],
-            "the cluster has this node's own description",
-        )
+        .until_logged(&[mistaken], "the cluster has this node's own description")
         .await;
     let places: Vec<_> = cluster
         .ids()

@@ -26,13 +26,16 @@ pub fn place(parameters: Parameters) -> Parameters {
             .push(random.random_range(0..regions.sites()));
     }
     let fault_phase = Duration::from_millis(random.random_range(9_000..15_000));
-    in_regions(
-        Parameters {
-            fault_phase,
-            ..parameters
-        },
-        regions,
-    )
+    let farthest = regions.farthest();
+    let parameters = Parameters {
+        fault_phase,
+        ..parameters
+    };
+    let mut placed = in_regions(parameters, regions);
+    // A write waits while leadership moves to a preferred site.
+    let moved = 2 * placed.request() + PROBES * farthest;
+    placed.wait = placed.wait.max(moved);
+    placed
 }
 
 /// A run in these regions.
@@ -58,9 +61,7 @@ pub fn in_regions(parameters: Parameters, regions: Regions) -> Parameters {
         ..parameters
     };
     placed.knobs.silence = placed.knobs.silence.max(4 * farthest + ms(200));
-    // A write waits while leadership moves to a preferred site.
-    let moved = 2 * placed.request() + PROBES * farthest;
-    placed.wait = placed.wait.max(moved);
+    placed.wait = placed.wait.max(2 * placed.request());
     placed.patience = placed.patience.max(4 * placed.request());
     placed
 }

@@ -561,6 +561,13 @@ fn all_writes_of_a_batch_are_answered_when_replication_ends() {
     goes_well(parameters, faults);
 }
 
+/// Node 1 asks for a better site, loses leadership and has it back before it is answered.
+#[test]
+fn leader_that_is_elected_again_does_not_hand_over_at_once() {
+    let (parameters, faults) = drawn(Seed(920_001_967));
+    goes_well(parameters, faults);
+}
+
 /// Over 150 ms a new leader takes a second to find the ends of its followers' logs, and writes wait for it.
 #[test]
 fn writes_wait_while_leadership_moves_to_a_preferred_site() {

@@ -83,8 +83,8 @@ pub(crate) async fn follow(slot: Arc<Slot>, preference: Vec<String>) {
         let Some((to, site)) = better(&node, &preference, than).await else {
             continue;
         };
-        if !node.replica.leads() {
-            // Leadership went elsewhere while others were asked: nothing is handed over.
+        if !node.replica.leads() || node.replica.vote().0.leader_id.term != term {
+            // Leadership went elsewhere while others were asked, and may be back: nothing is handed over.
             continue;
         }
         RarePath::BetterSite.ran();

@@ -110,7 +110,7 @@ caught! {
     calling_states_younger_than_they_are: HalvedStaleness from 6;
     answering_with_an_earlier_state: StateOfTheReadBefore from 1;
     skipping_the_capacity_check: SkipCapacityCheck from 3;
-    carrying_out_a_repeated_request_again: ApplyRetriesTwice from 48;
+    carrying_out_a_repeated_request_again: ApplyRetriesTwice from 1;
     a_node_that_decides_otherwise: DivergingNode from 1;
     keeping_the_first_of_several: FirstOfSeveralStays from 3;
     leaving_the_generation: GenerationStays from 1;

@@ -251,7 +251,9 @@ impl Mutant {
             Mutant::CountLearners => courses::learners(seed),
             Mutant::TrustInSilence | Mutant::SessionGivesUp => courses::each_is_cut_off(seed),
             Mutant::CommitTheTail => courses::tails(seed),
-            Mutant::AskAgainAsAnother => courses::leaders_fall(seed, Duration::from_secs(5)),
+            Mutant::AskAgainAsAnother | Mutant::ApplyRetriesTwice => {
+                courses::leaders_fall(seed, Duration::from_secs(5))
+            }
             Mutant::DenyWhatWasSent => courses::leaders_fall(seed, Duration::from_millis(800)),
             Mutant::TokenNotWaitedFor => courses::lagging_followers(seed, 8),
             Mutant::TokenLessOne => courses::lagging_followers(seed, 2),

@@ -40,7 +40,6 @@ use placement_model::types::PartitionId;
 use placement_model::{Changes, Outcome, Stamped, State};
 use placement_raft_store::Vote;
 
-use self::members_change_as_ordered::{MembersChangeAsOrdered, Ordered};
 use crate::logs::{EntryId, Happened, Logs};
 
 pub use leadership::Leadership;
@@ -68,7 +67,11 @@ pub fn names() -> Vec<&'static str> {
         votes_are_kept::NAME,
     ];
     names.extend(all().iter().map(|one| one.name()));
-    names.extend(of_logs(&Ordered::default()).iter().map(|one| one.name()));
+    names.extend(
+        of_logs(&members_change_as_ordered::Ordered::default())
+            .iter()
+            .map(|one| one.name()),
+    );
     names
 }
 
@@ -165,14 +168,16 @@ pub fn all() -> Vec<Box<dyn Invariant + Send>> {
 }
 
 /// All that are looked at with whatever happens to a log, or to the members: these change as ordered.
-pub fn of_logs(ordered: &Ordered) -> Vec<Box<dyn LogInvariant + Send>> {
+pub fn of_logs(ordered: &members_change_as_ordered::Ordered) -> Vec<Box<dyn LogInvariant + Send>> {
     vec![
         Box::<commit_on_a_quorum::CommitOnAQuorum>::default(),
         Box::<committed_stays::CommittedStays>::default(),
         Box::<leader_completeness::LeaderCompleteness>::default(),
         Box::<log_is_kept::LogIsKept>::default(),
         Box::<log_matching::LogMatching>::default(),
-        Box::new(MembersChangeAsOrdered::new(ordered.clone())),
+        Box::new(members_change_as_ordered::MembersChangeAsOrdered::new(
+            ordered.clone(),
+        )),
         Box::<one_committed_leader_per_term::OneCommittedLeaderPerTerm>::default(),
         Box::<own_vote::OwnVote>::default(),
         Box::<votes_rise::VotesOnDiskRise>::default(),

@@ -15,7 +15,7 @@ pub enum Outcome {
     Done(Reply),
     /// The command was refused. The state is as before, but for what a [`Refusal`] says of itself.
     Refused(Refusal),
-    /// A late duplicate of a request that was answered long ago; no request waits for this.
+    /// A late duplicate of a write that was answered long ago; no client waits for this.
     AnsweredBefore,
 }
 

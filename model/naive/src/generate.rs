@@ -203,7 +203,7 @@ fn consumer_allocations() -> impl Strategy<Value = ConsumerAllocations> {
         )
 }
 
-/// One consumer that wants little of one provider, and so may well get it.
+/// One consumer that asks for little of one provider, and so may well get it.
 fn modest_allocations() -> impl Strategy<Value = Vec<ConsumerAllocations>> {
     let resources = btree_map(select(&STANDARD_CLASSES[..]), 1_u64..5, 1..=2);
     (consumer_allocations(), 0_u8..4, resources).prop_map(|(mut one, number, resources)| {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::consumers::{self, Claim, Request};
+use super::consumers::{self, Claim, Inspected};
 use super::ensure;
 use super::providers::Found;
 use crate::outcome::Refusal;
@@ -21,17 +21,17 @@ type Units = BTreeMap<(ProviderId, ResourceClassId), u64>;
 pub(super) fn claim(
     state: &State,
     at: Timestamp,
-    request: &Request<'_>,
+    inspected: &Inspected<'_>,
     changes: &mut Changes,
 ) -> Result<(), Refusal> {
-    if let Some(refusal) = &request.unknown_class {
+    if let Some(refusal) = &inspected.unknown_class {
         return Err(refusal.clone());
     }
-    let claims = &request.claims;
+    let claims = &inspected.claims;
     let providers: BTreeSet<_> = claims.iter().map(|claim| claim.provider).collect();
     check_inventories(state, claims, &providers)?;
-    check_amounts(state, claims, &freed(state, request))?;
-    put_consumers(state, at, request, changes);
+    check_amounts(state, claims, &freed(state, inspected))?;
+    put_consumers(state, at, inspected, changes);
     for provider in providers {
         let place = state.place_by_id(provider).expect(FOUND);
         changes.push(Found::at(state, place).bump(at));
@@ -69,10 +69,10 @@ fn check_inventories(
 }
 
 /// What the request's consumers hold, and so give back first.
-fn freed(state: &State, request: &Request<'_>) -> Units {
+fn freed(state: &State, inspected: &Inspected<'_>) -> Units {
     let mut freed = Units::new();
-    for (index, consumer) in request.consumers.iter().enumerate() {
-        if of_consumer(&request.claims, index).is_empty() {
+    for (index, consumer) in inspected.consumers.iter().enumerate() {
+        if of_consumer(&inspected.claims, index).is_empty() {
             continue;
         }
         let held = state.consumers.row(&consumer.consumer);
@@ -118,12 +118,12 @@ fn check_amounts(state: &State, claims: &[Claim], freed: &Units) -> Result<(), R
 
 /// A consumer that is named by a claim rises by one generation, or goes if it ends with nothing.
 /// One that had nothing to give back keeps its generation, and is made if it is new.
-fn put_consumers(state: &State, at: Timestamp, request: &Request<'_>, changes: &mut Changes) {
-    for (index, consumer) in request.consumers.iter().enumerate() {
+fn put_consumers(state: &State, at: Timestamp, inspected: &Inspected<'_>, changes: &mut Changes) {
+    for (index, consumer) in inspected.consumers.iter().enumerate() {
         let name = &consumer.consumer;
         let old = state.consumers.row(name);
         let mut row = consumers::row(state, consumer, at);
-        let mine = of_consumer(&request.claims, index);
+        let mine = of_consumer(&inspected.claims, index);
         if !mine.is_empty() {
             row.generation = row.generation.next();
             row.updated_at = at;

@@ -13,7 +13,7 @@ use crate::types::{Generation, Timestamp};
 /// named too, with the amount 0.
 #[derive(Clone, Copy)]
 pub(super) struct Claim {
-    /// Index into [`Request::consumers`].
+    /// Index into [`Inspected::consumers`].
     pub(super) consumer: usize,
     pub(super) provider: ProviderId,
     pub(super) class: ResourceClassId,
@@ -32,7 +32,7 @@ impl Claim {
 
 /// A request of which consumers and providers are known to be right.
 #[derive(Default)]
-pub(super) struct Request<'a> {
+pub(super) struct Inspected<'a> {
     pub(super) consumers: Vec<&'a ConsumerAllocations>,
     /// In the order of the request.
     pub(super) claims: Vec<Claim>,
@@ -48,14 +48,14 @@ pub(super) fn inspect<'a>(
     state: &State,
     at: Timestamp,
     consumers: &'a [ConsumerAllocations],
-) -> Result<Request<'a>, Box<Refused>> {
+) -> Result<Inspected<'a>, Box<Refused>> {
     let consumers = last_of_each(consumers, |consumer| &consumer.consumer);
     for consumer in &consumers {
         check_generation(state, consumer)?;
     }
-    let mut request = Request::default();
+    let mut inspected = Inspected::default();
     for (index, consumer) in consumers.iter().enumerate() {
-        if let Err(refusal) = request.add_claims(state, index, consumer) {
+        if let Err(refusal) = inspected.add_claims(state, index, consumer) {
             let is_new = |new: &&ConsumerAllocations| state.consumers.row(&new.consumer).is_none();
             let new = consumers.into_iter().filter(is_new);
             let changes = new
@@ -64,9 +64,9 @@ pub(super) fn inspect<'a>(
             return Err(Box::new(Refused { refusal, changes }));
         }
     }
-    Ok(Request {
+    Ok(Inspected {
         consumers,
-        ..request
+        ..inspected
     })
 }
 
@@ -85,7 +85,7 @@ fn check_generation(state: &State, consumer: &ConsumerAllocations) -> Result<(),
     })
 }
 
-impl Request<'_> {
+impl Inspected<'_> {
     fn add_claims(
         &mut self,
         state: &State,

@@ -28,7 +28,7 @@ use crate::types::Timestamp;
 /// rows that change. [`Cluster::apply`](crate::Cluster::apply) decides for all.
 ///
 /// Pure and total: the same arguments give the same result on every node, and no command can make
-/// it panic. The state is changed only by [`State::commit`] with the returned changes. A request
+/// it panic. The state is changed only by [`State::commit`] with the returned changes. A write
 /// id seen before gives the outcome of the first time and no changes.
 pub fn apply(state: &State, stamped: &Stamped) -> (Outcome, Changes) {
     if let Some(outcome) = answered(state, stamped) {

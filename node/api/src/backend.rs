@@ -99,6 +99,13 @@ impl View {
         Ok(self)
     }
 
+    /// The same moment in the partition with this id; `None`: there is none.
+    pub fn of(mut self, partition: PartitionId) -> Option<Self> {
+        self.state.cluster.partition(partition)?;
+        self.state.partition = partition;
+        Some(self)
+    }
+
     /// The partition that it is of, with its routes at that moment.
     pub fn destination(&self) -> Destination {
         let SharedState { cluster, partition } = &self.state;
@@ -203,11 +210,11 @@ pub trait WriteBackend: Send + Sync {
     /// Has the command committed by the cluster and applied here, once, under any leader. Waits for
     /// a leader up to the configured time.
     ///
-    /// `http_request_id` is the id of the HTTP request, carried through forwarding and logs.
+    /// `request_id` is the id of the HTTP request, carried through forwarding and logs.
     fn submit(
         &self,
         command: Command,
-        http_request_id: String,
+        request_id: String,
     ) -> BoxFuture<'_, Result<Written, Unavailable>>;
 }
 

@@ -142,7 +142,7 @@ impl Replica {
         LeadershipChanges { receiver }
     }
 
-    /// Why this node takes no part in the cluster any more, if so: its disk has failed, or Raft has
+    /// Why this node is quarantined, if it is: its disk has failed, or Raft has
     /// stopped on it.
     pub(crate) fn failure(&self) -> Option<Arc<str>> {
         self.health.failure().or_else(|| {

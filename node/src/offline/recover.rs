@@ -57,7 +57,7 @@ fn words(plan: &Plan) -> String {
         "Lost: whatever the other nodes have beyond {}, even if a client was answered that it was carried \
          out. Of the nodes that are left, recover the one whose `last` has the highest term, and among \
          those the highest index (`placementd inspect` on each of them).\n\
-         Must be true: the nodes {others:?} are gone for ever, or enough of them that the others are \
+         Must be true: the nodes {others:?} are gone forever, or enough of them that the others are \
          no majority. If a majority of them runs, there will be two clusters, and both take claims.\n\
          Then: node {me} is the only voter of a new cluster. The old nodes are refused, and so are \
          session tokens of before.\n",

@@ -356,7 +356,7 @@ pub(crate) struct WriteCall {
     /// Recognised by the state machine if it comes twice.
     pub(crate) write_id: WriteId,
     /// The id of the HTTP request, for the logs.
-    pub(crate) http_request_id: String,
+    pub(crate) request_id: String,
     /// The record of the [`placement_model::Command`]. The node that the client asked encodes it once.
     pub(crate) command: Blob,
     /// For how long the client waits, in milliseconds.
@@ -593,7 +593,7 @@ mod tests {
                     sequence: 3,
                     answered_below: 3,
                 },
-                http_request_id: "req-1".to_owned(),
+                request_id: "req-1".to_owned(),
                 command: Blob(Bytes::from_static(&[2, 0])),
                 patience_ms,
                 destination: Destination::from(partition),

@@ -56,7 +56,7 @@ impl Memory {
         self.write(standard::sync());
     }
 
-    /// Makes reads and writes wait for ever.
+    /// Makes reads and writes wait forever.
     #[allow(dead_code, reason = "not every test has the patience")]
     pub(crate) fn hang(&self) {
         self.inner.lock().unwrap().hangs = true;

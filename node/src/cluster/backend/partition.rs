@@ -8,9 +8,9 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use placement_model::Command;
 use placement_model::cluster::RoutedBy;
 use placement_model::types::PartitionName;
-use placement_model::{Command, Outcome};
 use tracing::Instrument;
 
 use super::write::Writes;
@@ -41,7 +41,7 @@ impl PartitionBackend {
     async fn submitted(
         &self,
         command: Command,
-        http_request_id: String,
+        request_id: String,
     ) -> Result<Written, Unavailable> {
         // As far as this node knows: apply looks whether it is so.
         let view = match self.seen(Consistency::Local).await {
@@ -49,15 +49,9 @@ impl PartitionBackend {
             Err(Unavailable::NoPartition(_)) => self.seen(Consistency::Linearizable).await?,
             seen => seen?,
         };
-        let written = (self.write)
-            .write(view.destination(), command, http_request_id)
-            .await?;
-        match (written.view.clone().within(&self.name), &written.outcome) {
-            (Ok(view), _) => Ok(Written { view, ..written }),
-            // A refusal shows nothing of the state.
-            (Err(_), Outcome::Refused(_)) => Ok(written),
-            (Err(gone), _) => Err(Unavailable::outcome_unknown(gone.to_string())),
-        }
+        (self.write)
+            .write(view.destination(), command, request_id)
+            .await
     }
 }
 
@@ -79,10 +73,9 @@ impl WriteBackend for PartitionBackend {
     fn submit(
         &self,
         command: Command,
-        http_request_id: String,
+        request_id: String,
     ) -> BoxFuture<'_, Result<Written, Unavailable>> {
-        let span =
-            tracing::debug_span!("submit", request_id = %http_request_id, partition = %self.name);
-        Box::pin(self.submitted(command, http_request_id).instrument(span))
+        let span = tracing::debug_span!("submit", request_id = %request_id, partition = %self.name);
+        Box::pin(self.submitted(command, request_id).instrument(span))
     }
 }

@@ -26,33 +26,23 @@ impl Writes {
         Self { slot, backlog }
     }
 
-    /// Has a command carried out in one partition. The view is of the default one.
+    /// Has a command carried out in one partition.
     pub(crate) async fn write(
         &self,
         destination: Destination,
         command: Command,
-        http_request_id: String,
+        request_id: String,
     ) -> Result<Written, Unavailable> {
         // What a command takes is not known yet, and counted elsewhere.
         let permit = self.backlog.permit(0).map_err(busy)?;
         let deadline = Instant::now() + self.slot.wait();
         let node = self.slot.running(deadline).await?;
-        let replica = &node.replica;
-        let begun = replica.freshness.now();
         // Once they are in the state of this node, they stand before this write in the log.
         node.wait_for_standards(deadline).await?;
-        let committed = node
-            .commit_in(destination, command, http_request_id, deadline)
-            .await?;
+        let written = node.commit_in(destination, command, request_id, deadline);
+        let written = written.await?;
         permit.answered();
-        // All that was acknowledged before this write began stands before it in the log.
-        replica.freshness.confirm(begun);
-        Ok(Written {
-            outcome: committed.outcome,
-            index: replica.place(committed.at.index()),
-            term: committed.at.committed_leader_id().term,
-            view: replica.view(),
-        })
+        Ok(written)
     }
 }
 
@@ -69,10 +59,10 @@ impl WriteBackend for Writes {
     fn submit(
         &self,
         command: Command,
-        http_request_id: String,
+        request_id: String,
     ) -> BoxFuture<'_, Result<Written, Unavailable>> {
-        let span = tracing::debug_span!("submit", request_id = %http_request_id);
-        let written = self.write(Destination::DEFAULT, command, http_request_id);
+        let span = tracing::debug_span!("submit", request_id = %request_id);
+        let written = self.write(Destination::DEFAULT, command, request_id);
         Box::pin(written.instrument(span))
     }
 }

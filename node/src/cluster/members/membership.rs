@@ -588,7 +588,7 @@ mod tests {
                 sequence: 1,
                 answered_below: 1,
             },
-            http_request_id: "a write of node 2".to_owned(),
+            request_id: "a write of node 2".to_owned(),
             command: Blob(wire::encode(RecordVersion::NEWEST, &command).into()),
             patience_ms: 0,
             destination: Destination::DEFAULT,

@@ -57,7 +57,7 @@ async fn raise(node: &Running, to: Level) {
     let command = Command::RaiseLevel(RaiseLevel { to });
     match node.commit(command, format!("feature level {to}")).await {
         Ok(raised) => {
-            let index = raised.at.index();
+            let index = raised.index.index;
             tracing::info!(index, level = %to, "the feature level of the cluster is raised");
         }
         Err(error) => tracing::warn!(?error, level = %to, "the feature level is not raised yet"),
@@ -104,7 +104,7 @@ async fn write_names(node: &Running) -> Result<(), Unavailable> {
     let command = Command::SyncStandards(node.standards.clone());
     let written = node.commit(command, "standards".to_owned()).await?;
     tracing::info!(
-        index = written.at.index(),
+        index = written.index.index,
         "the standard resource classes and traits are written"
     );
     Ok(())

@@ -20,7 +20,7 @@ use crate::cluster::running::Running;
 use crate::rpc::channel::{Channel, decode};
 use crate::rpc::message::{Lane, Method, WriteCall, WriteReply};
 use crate::rpc::raft::upload;
-use placement_api::backend::Unavailable;
+use placement_api::backend::{Unavailable, Written};
 
 /// How long to wait before the same leader is asked again.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -77,21 +77,22 @@ impl Running {
         &self,
         command: Command,
         what: String,
-    ) -> Result<Committed, Unavailable> {
+    ) -> Result<Written, Unavailable> {
         let deadline = Instant::now() + self.replica.config.wait();
         self.commit_in(Destination::DEFAULT, command, what, deadline)
             .await
     }
 
-    /// Has a command committed once and applied here. It is given time beyond the deadline to get to
-    /// the others if it is large. `http_request_id` is for the logs.
+    /// Has a command committed once and applied here; the view is of its partition. It is given time beyond the
+    /// deadline to get to the others if it is large. `request_id` is for the logs.
     pub(crate) async fn commit_in(
         &self,
         destination: Destination,
         command: Command,
-        http_request_id: String,
+        request_id: String,
         deadline: Instant,
-    ) -> Result<Committed, Unavailable> {
+    ) -> Result<Written, Unavailable> {
+        let begun = self.replica.freshness.now();
         (self.replica.permits(&command)).map_err(Unavailable::nothing_committed)?;
         self.past_is_known(deadline).await?;
         let record = wire::encode(RecordVersion::of(self.replica.level()), &command);
@@ -111,17 +112,31 @@ impl Running {
         }
         let call = WriteCall {
             write_id,
-            http_request_id,
+            request_id,
             command: Blob(record.into()),
             patience_ms: 0,
             destination,
         };
-        let committed = self.send_write(call, deadline).await?;
-        if committed.outcome == Outcome::AnsweredBefore {
+        let Committed { at, outcome } = self.send_write(call, deadline).await?;
+        if outcome == Outcome::AnsweredBefore {
             let reason = "the cluster takes no more writes under this node's number";
             return Err(Doubt::Sent(reason.to_owned()).gave_up(String::new()));
         }
-        Ok(committed)
+        // All that was acknowledged before this write began stands before it in the log.
+        self.replica.freshness.confirm(begun);
+        let view = self.replica.view();
+        let view = match view.clone().of(destination.partition) {
+            Some(of_partition) => of_partition,
+            // A refusal shows nothing of the state.
+            None if matches!(outcome, Outcome::Refused(_)) => view,
+            None => return Err(Unavailable::outcome_unknown("its partition is deleted")),
+        };
+        Ok(Written {
+            outcome,
+            index: self.replica.place(at.index()),
+            term: at.committed_leader_id().term,
+            view,
+        })
     }
 
     async fn send_write(
@@ -155,7 +170,7 @@ impl Running {
             };
             if let WriteReply::Unknown(reason) = &reply {
                 tracing::info!(
-                    request_id = %call.http_request_id,
+                    request_id = %call.request_id,
                     reason,
                     "the write's outcome is not known, asking again"
                 );
@@ -252,7 +267,7 @@ impl Running {
             }
         };
         let span =
-            tracing::debug_span!("forward", request_id = %call.http_request_id, leader = leader.id);
+            tracing::debug_span!("forward", request_id = %call.request_id, leader = leader.id);
         match forward.instrument(span).await {
             Ok(reply) => reply,
             Err(error) if error.is_without_effect() => Err(WriteReply::Rejected(format!(

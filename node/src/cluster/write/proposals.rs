@@ -154,7 +154,7 @@ impl Proposer {
             // Apply knows a write by the number it has in the log; here both names stand together.
             let span = tracing::debug_span!(
                 "propose",
-                request_id = %call.http_request_id,
+                request_id = %call.request_id,
                 origin = call.write_id.origin,
                 boot = call.write_id.boot,
                 sequence = call.write_id.sequence,

@@ -88,14 +88,6 @@ impl Noted {
     }
 }
 
-/// A write that was carried out.
-pub(crate) struct Done {
-    /// The model's reply.
-    pub(crate) reply: Reply,
-    /// A state that contains the write.
-    pub(crate) view: View,
-}
-
 impl RequestContext {
     /// The path's parameter at this position.
     pub(crate) fn param(&self, position: usize) -> &str {
@@ -178,7 +170,7 @@ impl RequestContext {
         });
     }
 
-    /// Has a command carried out.
+    /// Has a command carried out. Returns the model's reply, and a state that contains the write.
     ///
     /// # Errors
     /// The error of a refusal, or 503.
@@ -186,7 +178,7 @@ impl RequestContext {
         &self,
         command: Command,
         write: WriteKind<'_>,
-    ) -> Result<Done, ApiError> {
+    ) -> Result<(Reply, View), ApiError> {
         {
             let mut notes = self.notes.lock();
             if self.server.api.audit.is_on() {
@@ -217,10 +209,7 @@ impl RequestContext {
         };
         self.note(position, Consistency::Linearizable);
         match written.outcome {
-            Outcome::Done(reply) => Ok(Done {
-                reply,
-                view: written.view,
-            }),
+            Outcome::Done(reply) => Ok((reply, written.view)),
             Outcome::Refused(refusal) => Err(refused(write, refusal)),
             Outcome::AnsweredBefore => {
                 tracing::error!("a fresh write was taken for one that was answered long ago");

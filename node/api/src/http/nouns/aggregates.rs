@@ -52,7 +52,7 @@ pub(crate) async fn replace(context: &RequestContext) -> Result<Answer, ApiError
         generation: given_generation(&body),
         aggregates: given.iter().cloned().collect(),
     });
-    let done = context.submit(command, WriteKind::ChangeProvider).await?;
-    let (generation, _) = written(&done.reply)?;
+    let (reply, _) = context.submit(command, WriteKind::ChangeProvider).await?;
+    let (generation, _) = written(&reply)?;
     Ok(answer(context, &given, generation))
 }

@@ -127,8 +127,8 @@ async fn write_one(
     command: Command,
     write: WriteKind<'_>,
 ) -> Result<Answer, ApiError> {
-    let done = context.submit(command, write).await?;
-    let (generation, at) = written(&done.reply)?;
+    let (reply, _) = context.submit(command, write).await?;
+    let (generation, at) = written(&reply)?;
     let answer = Answer::json(&InventoryBody {
         inventory: echo(body),
         resource_provider_generation: generation,
@@ -152,8 +152,8 @@ pub(crate) async fn replace(context: &RequestContext) -> Result<Answer, ApiError
         capacity_rule: capacity_rule(context.version),
     });
     let write = WriteKind::ReplaceInventories { provider };
-    let done = context.submit(command, write).await?;
-    let (generation, at) = written(&done.reply)?;
+    let (reply, _) = context.submit(command, write).await?;
+    let (generation, at) = written(&reply)?;
     let given = body.at("inventories").members();
     let modified = given.clone().next().map(|_| at);
     let answer = Answer::json(&ListBody {

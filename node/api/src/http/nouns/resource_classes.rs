@@ -99,8 +99,8 @@ pub(crate) async fn ensure(context: &RequestContext) -> Result<Answer, ApiError>
     let location = path(&name);
     let command = Command::EnsureResourceClass(EnsureResourceClass { name });
     let write = WriteKind::ChangeResourceClass;
-    let done = context.submit(command, write).await?;
-    Ok(ensured(&done.reply, location).0)
+    let (reply, _) = context.submit(command, write).await?;
+    Ok(ensured(&reply, location).0)
 }
 
 /// `DELETE /resource_classes/{name}`.

@@ -152,9 +152,9 @@ pub(crate) async fn create(context: &RequestContext) -> Result<Answer, ApiError>
         name: name.clone(),
         parent: body.at("parent_provider_uuid").text().map(Given::from),
     });
-    let done = context.submit(command, write).await?;
+    let (reply, _) = context.submit(command, write).await?;
     let location = format!("/resource_providers/{uuid}");
-    match done.reply {
+    match reply {
         Reply::Provider(provider) if context.version.from(20) => {
             let answer = Answer::json(&ProviderBody::of(context, &provider));
             Ok(context.modified(answer.location(location), Some(provider.modified)))
@@ -188,8 +188,8 @@ pub(crate) async fn update(context: &RequestContext) -> Result<Answer, ApiError>
         true => context.view_to_write().await?.state.provider_updated(&uuid),
         false => None,
     };
-    let done = context.submit(command, write).await?;
-    let Reply::Provider(provider) = done.reply else {
+    let (reply, _) = context.submit(command, write).await?;
+    let Reply::Provider(provider) = reply else {
         return Ok(Answer::no_content().status(StatusCode::OK));
     };
     let answer = Answer::json(&ProviderBody::of(context, &provider));

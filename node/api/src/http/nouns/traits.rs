@@ -97,8 +97,8 @@ pub(crate) async fn ensure(context: &RequestContext) -> Result<Answer, ApiError>
     let command = Command::EnsureTrait(EnsureTrait { name });
     #[cfg(feature = "rehearsal")]
     let command = command.rehearsed();
-    let done = context.submit(command, WriteKind::ChangeTrait).await?;
-    let (answer, at) = ensured(&done.reply, location);
+    let (reply, _) = context.submit(command, WriteKind::ChangeTrait).await?;
+    let (answer, at) = ensured(&reply, location);
     Ok(context.modified(answer, at))
 }
 
@@ -132,10 +132,10 @@ pub(crate) async fn replace(context: &RequestContext) -> Result<Answer, ApiError
         generation,
         traits: traits.clone(),
     });
-    let done = context.submit(command, WriteKind::ChangeProvider).await?;
-    let (generation, _) = written(&done.reply)?;
+    let (reply, view) = context.submit(command, WriteKind::ChangeProvider).await?;
+    let (generation, _) = written(&reply)?;
     let known = |name: &TraitName| {
-        let at = done.view.state.trait_(name).unwrap_or_default();
+        let at = view.state.trait_(name).unwrap_or_default();
         (name.clone(), at)
     };
     let traits: Vec<_> = (traits.iter().filter_map(Given::valid).map(known)).collect();

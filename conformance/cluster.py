@@ -83,7 +83,7 @@ def open_policy():
 
 
 def free_ports(wanted=40, attempts=100):
-    """The first of `wanted` consecutive ports of loopback that nobody listens on."""
+    """The first of `wanted` consecutive ports of loopback that nothing listens on."""
     for _ in range(attempts):
         base = random.randrange(20000, 32000, wanted)
         if all(is_free(port) for port in range(base, base + wanted)):

@@ -25,7 +25,7 @@ class Nodes:
         return self._choice.choice(self.netlocs)
 
     def direct(self, url):
-        """The same URL on a node chosen anew, if it is one of a node of ours."""
+        """The same URL on a node chosen again, if it is one of a node of ours."""
         parts = urllib.parse.urlsplit(url)
         if parts.netloc not in self.netlocs:
             return url

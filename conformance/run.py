@@ -42,15 +42,15 @@ def main():
         with Cluster(options.cluster, profile, choice, options.partition) as nodes:
             Session.nodes = nodes
             Session.consumers.clear()
-            beside = neighbour.Neighbour(nodes, seed) if options.partition else None
-            with beside or contextlib.nullcontext():
+            other_writes = neighbour.Neighbour(nodes, seed) if options.partition else None
+            with other_writes or contextlib.nullcontext():
                 for file in files:
                     counts = run_file(file, profile)
                     ran, passed, failed = ran + 1, passed + counts[0], failed + counts[1]
-            if beside:
-                written += beside.written
-                failed += len(beside.failed)
-                print('\n'.join(beside.failed))
+            if other_writes:
+                written += other_writes.written
+                failed += len(other_writes.failed)
+                print('\n'.join(other_writes.failed))
     for line in Session.forbidden:
         print(f'passed by its status alone, because HTTP itself forbids the request: {line}')
     print(f'{time.monotonic() - started:.0f} s')
@@ -60,7 +60,7 @@ def main():
         print(f'FAILED: {lost}')
     by_status = f', {len(Session.forbidden)} passed by status alone' if Session.forbidden else ''
     if options.partition:
-        print(f'{written} writes were carried out in another partition meanwhile')
+        print(f'{written} writes were carried out in another partition in the meantime')
         failed += not written
     print(f'{passed} passed, {failed} failed{by_status}')
     sys.exit(1 if failed or lost or not passed else 0)

@@ -182,7 +182,7 @@ def deep_numa_network(rest):
 
 
 def non_shared_storage(rest):
-    """Three hosts with disks of their own, and three aggregates that nobody is in yet."""
+    """Three hosts with disks of their own, and three aggregates that are empty so far."""
     aggregates('AGGA_UUID', 'AGGB_UUID', 'AGGC_UUID')
     for number in (1, 2, 3):
         host = Provider(rest, f'cn{number}').known_as(f'CN{number}_UUID')

@@ -1,6 +1,6 @@
 """Leads the cases to what exists.
 
-A case that is made of a schema alone names providers, classes and generations that nobody has, and
+A case that is made of a schema alone names providers, classes and generations that do not exist, and
 sees nothing but 404 and 409. So most of its names are exchanged for those of the sample before it
 is sent; which ones follows from the names alone, so that a seed repeats a run.
 """

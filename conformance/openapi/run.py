@@ -63,7 +63,7 @@ def parse():
                     'not have.')
     parser.add_argument('--seed', type=int, default=1, help='of the cases (default: 1)')
     parser.add_argument('--cases', type=int, default=30,
-                        help='at most so many random cases per operation and pass, beside those that '
+                        help='at most so many random cases per operation and pass, besides those that '
                              'follow from the document (default: 30)')
     parser.add_argument('--cluster', metavar='COMMAND',
                         default=os.path.join(ROOT, 'scripts', 'run-cluster'),
@@ -147,7 +147,7 @@ class Node:
 
 
 def free_port(wanted=20):
-    """The first of some consecutive ports of loopback that nobody listens on."""
+    """The first of some consecutive ports of loopback that nothing listens on."""
     for base in range(20000 + os.getpid() % 500 * wanted, 32000, wanted):
         if all(is_free(port) for port in range(base, base + wanted)):
             return base

@@ -15,7 +15,7 @@ QUERY = {
     'required': ['HW_CPU_X86_AVX2', '!CUSTOM_FAST', 'in:CUSTOM_FAST,HW_CPU_X86_AVX2',
                  'CUSTOM_FAST,!CUSTOM_FAST', 'NOPE', ''],
     'member_of': [AGGREGATES[0], f'in:{",".join(AGGREGATES)}', f'!{AGGREGATES[1]}',
-                  f'!in:{AGGREGATES[1]}', 'in:', 'nobody'],
+                  f'!in:{AGGREGATES[1]}', 'in:', 'no-one'],
     'in_tree': PROVIDERS,
     'uuid': PROVIDERS,
     'root_required': ['HW_CPU_X86_AVX2', '!CUSTOM_FAST', 'NOPE'],

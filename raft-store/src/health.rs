@@ -33,7 +33,7 @@ impl Health {
         }
     }
 
-    /// Waits for a failure, perhaps for ever.
+    /// Waits for a failure, perhaps forever.
     pub async fn failed(&mut self) -> Arc<str> {
         let mut failures = self.0.subscribe();
         let failed = failures.wait_for(Option::is_some).await;
@@ -74,7 +74,7 @@ impl Failure {
         // This message goes to clients and to other nodes: in a simulation they are the same in each run.
         let dir = here(|platform| platform.shown(&self.dir));
         let words = format!(
-            "the {} in {} cannot be {action}: {error}; this node takes no part until the cause is \
+            "the {} in {} cannot be {action}: {error}; this node is quarantined until the cause is \
              removed and it is started again",
             self.part,
             dir.display()

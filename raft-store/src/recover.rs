@@ -1,4 +1,4 @@
-//! The way out when a majority is lost for ever: one node that is left goes on alone, under the name of a
+//! The way out when a majority is lost forever: one node that is left goes on alone, under the name of a
 //! new cluster, with everything that stands in its log.
 //!
 //! It takes another cluster id, so that no node of the old one can talk to it, and another epoch, so that

@@ -108,7 +108,7 @@ fn rows_that_cannot_be_written_behind_end_the_nodes_part() {
                 let batch = futures::stream::iter(batch);
                 match store.machine.apply(batch).await {
                     Err(error) => break error.to_string(),
-                    Ok(()) => assert!(next < 1_000, "it goes on for ever"),
+                    Ok(()) => assert!(next < 1_000, "it goes on forever"),
                 }
                 tokio::time::sleep(Duration::from_millis(10)).await;
             };

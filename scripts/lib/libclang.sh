@@ -48,11 +48,11 @@ is_libclang() {
     [ "$start" = $'\x7fELF\x02' ]
 }
 
-# has_clang_headers LIBRARY...: whether clang's own headers (stddef.h, stdbool.h, …) are there: beside
+# has_clang_headers LIBRARY...: whether clang's own headers (stddef.h, stdbool.h, …) are there: next to
 # one of the libraries, or where a `clang` says. A package of the library alone lacks them.
 has_clang_headers() (
     shopt -s nullglob
-    # Whoever sets this tells bindgen where they are.
+    # A user who sets this gives bindgen their place.
     [ -z "${BINDGEN_EXTRA_CLANG_ARGS:-}" ] || exit 0
     for library in "$@"; do
         for place in "$library" "$(readlink -f -- "$library")"; do
@@ -86,7 +86,7 @@ drop_useless_libclang_path() {
     fi
 }
 
-# misses_libclang LOG: whether what a build said means that bindgen missed libclang or clang's headers.
+# misses_libclang LOG: whether the output of a build means that bindgen missed libclang or clang's headers.
 misses_libclang() {
     grep -qE -e "Unable to find libclang" -e "libclang.* shared library.*could not be opened" \
         -e "'(stddef|stdbool|stdarg|stdint|limits|float)\.h' file not found" "$1"

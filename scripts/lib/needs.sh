@@ -104,7 +104,7 @@ rust_version_needed() {
 }
 
 # Rust is not installed by a script: how is the user's choice. But a shell that was opened before
-# rustup was installed, or a distribution's older cargo before it on the PATH, stops nobody.
+# rustup was installed, or a distribution's older cargo before it on the PATH, does no harm.
 ensure_rust() {
     local lack home=${CARGO_HOME:-${HOME:-}/.cargo}/bin
     lack=$(rust_lack)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks compose.yaml and the chart as their tools do, and prints what comes of them, as JSON, for tests.
+"""Checks compose.yaml and the chart as their tools do, and prints the result, as JSON, for tests.
 
 Needs check-jsonschema, helm-python-sdk and kubernetes-validate.
 """
@@ -28,8 +28,8 @@ def manifests(values: dict) -> list:
 
 
 def main() -> None:
-    beside = pathlib.Path(sys.executable).parent
-    schema = [beside / "check-jsonschema", "--builtin-schema", "vendor.compose-spec"]
+    tools = pathlib.Path(sys.executable).parent
+    schema = [tools / "check-jsonschema", "--builtin-schema", "vendor.compose-spec"]
     compose = HERE / "compose.yaml"
     subprocess.run([*schema, compose], check=True, stdout=sys.stderr)
     report = lint(CHART, strict=True)

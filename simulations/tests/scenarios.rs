@@ -554,7 +554,7 @@ fn leadership_is_handed_from_node_to_node() {
     assert!(report.counts.elections >= 4, "{:?}", report.counts);
 }
 
-/// A disk fails once while several writes of one batch wait for what comes of them.
+/// A disk fails once while several writes of one batch wait for their outcomes.
 #[test]
 fn all_writes_of_a_batch_are_answered_when_replication_ends() {
     let (parameters, faults) = drawn(Seed(8_080_230_822));

@@ -1,4 +1,4 @@
-//! Files and directories for one user alone, as a node wants them that is to use them.
+//! Files and directories for one user alone, as a node that uses them requires.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;

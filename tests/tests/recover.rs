@@ -1,4 +1,4 @@
-//! A majority is lost for ever: one node that is left goes on alone, and the old ones are refused.
+//! A majority is lost forever: one node that is left goes on alone, and the old ones are refused.
 
 use std::fs;
 use std::process::{Command, Output};

@@ -189,7 +189,7 @@ impl Core {
         }
         let words = format!(
             "the feature level of the cluster is {level} from entry {} on, but this binary knows \
-             levels up to {}; this node takes no part until it is started with a newer version, \
+             levels up to {}; this node is quarantined until it is started with a newer version, \
              the one that the rest of the cluster runs",
             next.index().unwrap_or_default(),
             Level::NEWEST

@@ -36,7 +36,7 @@ struct Command {
     #[arg(long, conflicts_with_all = ["hostile", "overload", "seconds"])]
     minutes: Option<f64>,
 
-    /// The first seed: what clients ask and which faults come follows from it, what comes of that does not.
+    /// The first seed: what clients ask and which faults come follows from it, the results do not.
     /// One that no one had unless it is given.
     #[arg(long, requires = "minutes")]
     seed: Option<u64>,

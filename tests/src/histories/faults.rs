@@ -54,7 +54,7 @@ pub enum Fault {
     Restart,
     /// An operator hands leadership over.
     Transfer,
-    /// A node and its disk are lost for ever; another one takes its place.
+    /// A node and its disk are lost forever; another one takes its place.
     Replace,
 }
 
@@ -288,7 +288,7 @@ impl<'a> Injector<'a> {
         self.cluster.cut(ways);
     }
 
-    /// One node is gone for ever; a new one comes in under a number that no one had.
+    /// One node is gone forever; a new one comes in under a number that no one had.
     async fn replace(&mut self, old: u64) -> anyhow::Result<()> {
         self.cluster.kill_9(old);
         std::fs::remove_dir_all(self.cluster.data_dir(old))?;

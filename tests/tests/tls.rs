@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http::{Method, StatusCode};
@@ -15,7 +15,7 @@ use placement_tests::binaries;
 use placement_tests::cluster::{Cluster, STEADY_LEADER};
 use placement_tests::host::create;
 use placement_tests::python;
-use placement_tests::wait::{PATIENCE, until_ok};
+use placement_tests::wait::{PATIENCE, until, until_ok};
 
 fn placementctl(endpoint: &str, trust: &Trust, arguments: &[&str]) -> Output {
     let mut command = Command::new(binaries::placementctl().unwrap());
@@ -129,24 +129,25 @@ async fn certificates_that_change_under_load_cost_no_request() {
     let mut writers = Vec::new();
     for (writer, endpoint) in endpoints.iter().cloned().enumerate() {
         let (stop, trust) = (stop.clone(), trust.clone());
-        writers.push(tokio::spawn(async move {
-            let mut written = 0;
+        let written = Arc::new(AtomicUsize::new(0));
+        let count = written.clone();
+        let task = tokio::spawn(async move {
             while !stop.load(Ordering::Relaxed) {
                 // A connection for each request, and none is tried twice.
                 let client = Client::trusting([&endpoint], trust.clone()).unwrap();
                 let client = client
                     .with_patience(Duration::ZERO)
                     .with_attempt_timeout(PATIENCE);
-                let new = NewProvider::named(&format!("host-{writer}-{written}"));
-                match client.create_provider(&new).await {
-                    Ok(_) => written += 1,
+                let name = format!("host-{writer}-{}", count.load(Ordering::Relaxed));
+                match client.create_provider(&NewProvider::named(&name)).await {
+                    Ok(_) => drop(count.fetch_add(1, Ordering::Relaxed)),
                     // The machine was too busy for a handshake in time; nothing was refused.
                     Err(Error::Unreachable(reason)) if reason.contains("timed out") => {}
                     Err(error) => panic!("{error}"),
                 }
             }
-            written
-        }));
+        });
+        writers.push((task, written));
     }
 
     // The others first know the newer authority, then its certificates come.
@@ -168,9 +169,19 @@ async fn certificates_that_change_under_load_cost_no_request() {
     let newer = Client::trusting(&endpoints[..1], authority.trust(None)).unwrap();
     let newer = newer.with_patience(Duration::ZERO);
     until_ok("the newer certificate", async || newer.providers(&[]).await).await;
+    let counts = || {
+        writers
+            .iter()
+            .map(|(_, written)| written.load(Ordering::Relaxed))
+    };
+    let before: Vec<_> = counts().collect();
+    until("writes under the newer certificates", async || {
+        counts().zip(&before).all(|(now, before)| now > before + 1)
+    })
+    .await;
     stop.store(true, Ordering::Relaxed);
-    for writer in writers {
-        assert!(writer.await.unwrap() > 0);
+    for (writer, _) in writers {
+        writer.await.unwrap();
     }
     cluster.assert_equal_states().await;
 }

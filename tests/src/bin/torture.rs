@@ -10,7 +10,7 @@ use placement_tests::histories::{Round, Summary};
 use placement_tests::torture::{LATENCY_MAX, Load, MEMORY_MAX, OVERLOADED_LINK, hostile, overload};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-/// Starts a cluster of three on this machine and gives it bad days, while other clients work on. Prints
+/// Starts a cluster of three on this machine and attacks it, while other clients work on. Prints
 /// what these saw, and whether the bars are met. The attackers run on the same processors.
 ///
 /// With --minutes processes are killed, stopped and cut off, lose their power and are replaced, while clients

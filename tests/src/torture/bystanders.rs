@@ -32,6 +32,11 @@ impl Seen {
         let all = self.writes.iter().chain(&self.reads);
         all.max().copied().unwrap_or_default()
     }
+
+    /// Whether a write and a read were answered.
+    pub fn are_served(&self) -> bool {
+        !self.writes.is_empty() && !self.reads.is_empty()
+    }
 }
 
 impl fmt::Display for Seen {

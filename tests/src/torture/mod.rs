@@ -78,14 +78,13 @@ pub async fn hostile(
     tokio::time::sleep(Duration::from_secs(1).min(each)).await;
     peace.stop().await?;
     for attack in ATTACKS {
-        for attempt in 1..=ATTEMPTS {
+        for _ in 0..ATTEMPTS {
             let outcome = carry_out(cluster, attack, &providers, each).await?;
             report(&outcome);
             tokio::time::sleep(PAUSE).await;
-            let seen = &outcome.seen;
-            let served = !seen.writes.is_empty() && !seen.reads.is_empty();
-            if served || attempt == ATTEMPTS {
-                outcomes.push(outcome);
+            let ends = outcome.seen.are_served();
+            outcomes.push(outcome);
+            if ends {
                 break;
             }
         }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -118,10 +118,16 @@ impl Queue {
         let has_room = |waiting: usize| (waiting < most).then_some(waiting + 1);
         let room = waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, has_room);
         let record = Box::new(record);
-        // It fails only once the thread is gone.
-        if room.is_err() || self.items.try_send(Item::Record { record, kept }).is_err() {
-            self.state.numbers.lost.fetch_add(1, Ordering::Relaxed);
+        if room.is_ok() {
+            match self.items.try_send(Item::Record { record, kept }) {
+                Ok(()) => return,
+                // Other items have the place.
+                Err(TrySendError::Full(_)) => drop(waiting.fetch_sub(1, Ordering::Relaxed)),
+                // The thread is gone. Once as many as may wait are lost, no write is taken.
+                Err(TrySendError::Disconnected(_)) => {}
+            }
         }
+        self.state.numbers.lost.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(super) fn reopen(&self) {
@@ -135,5 +141,20 @@ impl Queue {
         let (done, flushed) = oneshot::channel();
         self.items.try_send(Item::Flush(done)).ok()?;
         Some(flushed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::tests::unauthenticated;
+    use super::*;
+
+    #[test]
+    fn record_that_found_no_place_takes_none() {
+        let (queue, _receiver) = Queue::new();
+        (0..WAITING_MAX + 2).for_each(|_| queue.reopen());
+        queue.put(unauthenticated(), None);
+        assert_eq!(queue.state.numbers.lost.load(Ordering::Relaxed), 1);
+        assert_eq!(queue.state.waiting.load(Ordering::Relaxed), 0);
     }
 }

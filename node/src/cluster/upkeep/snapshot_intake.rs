@@ -98,8 +98,10 @@ fn take(
     from: u64,
     call: SnapshotCall,
 ) -> Result<SnapshotReply, Denied> {
+    check_end(&call)?;
     let is_held = incoming.as_ref().is_some_and(|one| one.is_of(&call));
-    if !is_held && call.offset > 0 {
+    // The first call of a transfer has no data: a late part of another snapshot throws nothing away.
+    if !is_held && !(call.offset == 0 && call.data.0.is_empty()) {
         return Err(another());
     }
     // Another one is given up first: the disk may not hold both.
@@ -121,6 +123,17 @@ fn take(
     let offset = one.receiver.length();
     *incoming = Some(one);
     Ok(SnapshotReply::From { offset })
+}
+
+/// What is longer than its snapshot could never be completed.
+fn check_end(call: &SnapshotCall) -> Result<(), Denied> {
+    let SnapshotCall { bytes, offset, .. } = call;
+    let end = offset.checked_add(call.data.0.len() as u64);
+    if end.is_some_and(|end| end <= *bytes) {
+        return Ok(());
+    }
+    let reason = format!("the part at byte {offset} ends beyond its {bytes} bytes");
+    Err(Denied::Snapshot(reason))
 }
 
 fn another() -> Denied {
@@ -207,9 +220,26 @@ async fn install(
 
 #[cfg(test)]
 mod tests {
+    use placement_raft_store::wire::Blob;
     use placement_raft_store::{Identity, StoreOptions, create, open};
 
     use super::*;
+
+    #[test]
+    fn part_that_ends_beyond_its_snapshot_is_refused() {
+        let part = |offset, length| SnapshotCall {
+            vote: (&Vote::new(1, 1)).into(),
+            meta: WireSnapshotMeta::default(),
+            bytes: 100,
+            offset,
+            data: Blob(vec![0; length].into()),
+        };
+        assert!(check_end(&part(90, 10)).is_ok());
+        for (offset, length) in [(90, 11), (0, 101), (u64::MAX, 1)] {
+            let refused = check_end(&part(offset, length)).unwrap_err();
+            assert!(refused.to_string().contains("100 bytes"), "{refused}");
+        }
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_partial_snapshot_is_dropped_after_a_while() {

@@ -27,7 +27,6 @@ mod moments;
 mod older_copy;
 mod operator;
 mod osc_placement;
-mod packages;
 mod partitions;
 mod policy;
 mod power_cut;

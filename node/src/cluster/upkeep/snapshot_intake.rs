@@ -101,7 +101,8 @@ fn take(
     check_end(&call)?;
     let is_held = incoming.as_ref().is_some_and(|one| one.is_of(&call));
     // The first call of a transfer has no data: a late part of another snapshot throws nothing away.
-    if !is_held && !(call.offset == 0 && call.data.0.is_empty()) {
+    let begins = call.offset == 0 && call.data.0.is_empty();
+    if !is_held && !begins {
         return Err(another());
     }
     // Another one is given up first: the disk may not hold both.

@@ -82,17 +82,17 @@ impl Drill {
     }
 
     /// Waits until a node has the log up to its last write in its directory. Returns the digest of that state.
-    async fn log_is_kept(&self, id: u64) -> Option<String> {
+    async fn log_is_kept(&self, id: u64) -> String {
         let local = self.backups.path().join(self.place(id).await);
         until_ok("the last write in the directory", async || {
             let digest = self.cluster.admin_of(id).status().await.unwrap().digest;
             let checked = check(&local);
-            let kept = (checked.status.success())
-                .then(|| printed(&checked))
-                .and_then(|mut kept| kept.remove("digest"));
-            (digest == kept)
-                .then_some(digest.clone())
-                .ok_or((digest, kept))
+            let is_whole = checked.status.success();
+            let kept = is_whole.then(|| printed(&checked)["digest"].clone());
+            match (digest, kept) {
+                (Some(digest), Some(kept)) if digest == kept => Ok(digest),
+                differ => Err(differ),
+            }
         })
         .await
     }
@@ -171,14 +171,7 @@ async fn a_cluster_is_restored_from_copies_that_were_made_under_load() {
         task.await.unwrap();
     }
     drill.cluster.assert_equal_states().await;
-    let status = drill.cluster.admin_of(2).status().await.unwrap();
-    let local = drill.backups.path().join(&place);
-    // Its log is kept up to the last write, and copied.
-    let digest = status.digest.unwrap();
-    until("the last write", async || {
-        printed(&check(&local))["digest"] == digest
-    })
-    .await;
+    let digest = drill.log_is_kept(2).await;
     drill.all_is_there(2).await;
     for id in drill.cluster.ids() {
         drill.cluster.kill_9(id);
@@ -266,12 +259,16 @@ async fn a_cluster_with_a_past_is_restored_from_the_store_on_new_machines() {
     drill.crash().await;
     write().await;
 
-    let (mut digest, mut there) = (None, BTreeMap::new());
-    // The leader may still retire the number of node 2 in the meantime.
-    while digest.is_none() || digest != drill.log_is_kept(3).await {
-        digest = drill.log_is_kept(3).await;
-        there = drill.all_is_there(3).await;
-    }
+    let mut digest = drill.log_is_kept(3).await;
+    let there = loop {
+        let there = drill.all_is_there(3).await;
+        // The leader may have retired the number of node 2 in the meantime.
+        let now = drill.log_is_kept(3).await;
+        if now == digest {
+            break there;
+        }
+        digest = now;
+    };
     let logs = there.keys().filter(|name| name.starts_with("log-"));
     assert!(logs.count() >= 2, "the log in several files: {there:?}");
     let place = drill.place(3).await;
@@ -284,7 +281,7 @@ async fn a_cluster_with_a_past_is_restored_from_the_store_on_new_machines() {
     let target = drill.cluster.directory().join("fetched");
     let to = target.to_str().unwrap();
     let fetched = printed(&drill.fetch(&["--from", &place, "--to", to]));
-    assert_eq!(fetched.get("digest"), digest.as_ref());
+    assert_eq!(fetched["digest"], digest);
     // Its second node has a number that was retired.
     let (mut restored, _) = restored(&target, &[]).await;
     restored.assert_equal_states().await;

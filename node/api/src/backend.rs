@@ -99,7 +99,7 @@ impl View {
         Ok(self)
     }
 
-    /// The same moment in the partition with this id; `None`: there is none.
+    /// The same moment in the partition with this id; `None` if it does not exist.
     pub fn of(mut self, partition: PartitionId) -> Option<Self> {
         self.state.cluster.partition(partition)?;
         self.state.partition = partition;

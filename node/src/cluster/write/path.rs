@@ -124,11 +124,10 @@ impl Running {
         }
         // All that was acknowledged before this write began stands before it in the log.
         self.replica.freshness.confirm(begun);
-        let view = self.replica.view();
-        let view = match view.clone().of(destination.partition) {
-            Some(of_partition) => of_partition,
+        let view = match self.replica.view().of(destination.partition) {
+            Some(view) => view,
             // A refusal shows nothing of the state.
-            None if matches!(outcome, Outcome::Refused(_)) => view,
+            None if matches!(outcome, Outcome::Refused(_)) => self.replica.view(),
             None => return Err(Unavailable::outcome_unknown("its partition is deleted")),
         };
         Ok(Written {

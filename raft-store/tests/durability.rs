@@ -284,7 +284,7 @@ fn a_torn_write_is_cut_off_wherever_it_ends() {
             !ends_within_a_record(&std::fs::read(newest_wal(dir.path())).unwrap()),
             "a whole log"
         );
-        lost += disk.cut_power_torn(dir.path()).unwrap();
+        lost += disk.cut_power(dir.path(), true).unwrap();
         torn += u32::from(ends_within_a_record(
             &std::fs::read(newest_wal(dir.path())).unwrap(),
         ));
@@ -310,7 +310,7 @@ fn a_simulated_disk_reports_an_acknowledged_vote_that_is_gone() {
             store.log.save_vote(&Vote::new(9, 1)).await.unwrap();
         });
         drop(injection);
-        disk.cut_power(dir.path()).unwrap();
+        disk.cut_power(dir.path(), false).unwrap();
         assert_eq!(disk.lost_vote(), None, "it was not read yet");
         simulated(dir.path(), &disk, async |_store| ());
         match disk.lost_vote() {

@@ -165,7 +165,7 @@ fn a_truncation_is_no_loss_whatever_of_it_a_crash_leaves() {
             replace(store).await;
         });
         let bytes = match lost {
-            true => disk.cut_power(dir.path()).unwrap(),
+            true => disk.cut_power(dir.path(), false).unwrap(),
             false => 1,
         };
         assert!(bytes > 0);

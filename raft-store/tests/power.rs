@@ -71,7 +71,7 @@ impl Machine {
     /// One start of the node, until its power fails.
     fn run<T>(&self, work: impl AsyncFnOnce(Option<Store>) -> T) -> T {
         let done = run_here(async { work(self.opened().await).await });
-        self.disk.cut_power(&self.dir()).unwrap();
+        self.disk.cut_power(&self.dir(), false).unwrap();
         done
     }
 }
@@ -81,7 +81,7 @@ fn a_node_that_was_made_and_started_is_found_again() {
     let machine = Machine::new();
     let dir = machine.dir();
     create(&dir, identity(1)).unwrap();
-    machine.disk.cut_power(&dir).unwrap();
+    machine.disk.cut_power(&dir, false).unwrap();
     let found = placement_raft_store::identity(&dir).unwrap();
     assert_eq!(found, Some(identity(1)));
     for start in 1..=3 {
@@ -230,7 +230,7 @@ fn a_kept_log_that_a_killed_process_has_left_unsynced_is_durable_once_it_is_gone
         std::fs::copy(file.path(), dir.path().join(file.file_name())).unwrap();
     }
     assert_eq!(dir.log().unwrap().next(), 21);
-    machine.disk.cut_power(&machine.dir()).unwrap();
+    machine.disk.cut_power(&machine.dir(), false).unwrap();
     let dir = BackupDir::open(&root, identity(1)).unwrap();
     assert_eq!(dir.log().unwrap().next(), 21);
 }
@@ -250,7 +250,7 @@ fn a_backup_and_the_log_that_is_kept_are_found_again() {
     let machine = Machine::new();
     let root = machine.top.path().join("backups");
     let reopened = || {
-        machine.disk.cut_power(&machine.dir()).unwrap();
+        machine.disk.cut_power(&machine.dir(), false).unwrap();
         BackupDir::open(&root, identity(1)).unwrap()
     };
     let entries = |from: usize, to: u64| history(to).split_off(from);

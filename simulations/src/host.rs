@@ -198,23 +198,14 @@ impl Host {
         self.running.borrow_mut().take();
     }
 
-    /// To be called once all tasks of the machine are gone: what was not synced is lost. Returns
-    /// how many bytes that was.
+    /// To be called once all tasks of the machine are gone: what was not synced is lost, all of it unless it is `torn`.
+    /// Returns how many bytes that was.
     ///
     /// # Errors
     /// The log's files cannot be cut.
-    pub fn lose_power(&self) -> io::Result<u64> {
+    pub fn lose_power(&self, torn: bool) -> io::Result<u64> {
         self.forget();
-        self.disk.cut_power(&self.data_dir())
-    }
-
-    /// The same, but some of what was not synced has reached the disk.
-    ///
-    /// # Errors
-    /// The log's files cannot be cut.
-    pub fn lose_power_torn(&self) -> io::Result<u64> {
-        self.forget();
-        self.disk.cut_power_torn(&self.data_dir())
+        self.disk.cut_power(&self.data_dir(), torn)
     }
 
     /// Turns a bit of the log, while the node does not run. False if there is none yet.

@@ -12,6 +12,9 @@ const ONE_IN: u32 = 6;
 /// Round trips in which a new leader finds the end of a follower's log: it halves its own, of a thousand entries at most.
 const PROBES: u32 = 10;
 
+/// The clients together write no more often.
+const ENTRY_EVERY_MS: u64 = 5;
+
 /// The same run in regions, if its seed has it so, with the times that an operator has to set for them. No other run
 /// is another one for that.
 pub fn place(parameters: Parameters) -> Parameters {
@@ -60,6 +63,10 @@ pub fn in_regions(parameters: Parameters, regions: Regions) -> Parameters {
         regions: Some(regions),
         ..parameters
     };
+    // What is written until the farthest node has acknowledged it is not to be cut from the log: a snapshot would take
+    // longer than a write waits.
+    let unacknowledged = farthest.as_millis() as u64 / ENTRY_EVERY_MS;
+    placed.keep_in_log = placed.keep_in_log.max(unacknowledged);
     placed.knobs.silence = placed.knobs.silence.max(4 * farthest + ms(200));
     placed.wait = placed.wait.max(2 * placed.request());
     placed.patience = placed.patience.max(4 * placed.request());

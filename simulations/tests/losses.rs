@@ -256,7 +256,7 @@ impl Cluster {
         for node in &loss.nodes {
             let host = self.hosts[node].clone();
             self.sim.crash(host.name.as_str());
-            host.lose_power().expect("a disk");
+            host.lose_power(false).expect("a disk");
         }
         let left: Vec<u64> = (self.hosts.keys().copied())
             .filter(|node| !loss.nodes.contains(node))

@@ -454,10 +454,18 @@ impl Cluster {
     /// # Panics
     /// If it fails.
     pub fn ctl(&self, arguments: &[&str]) -> String {
+        let printed = self.printed(arguments);
+        printed.unwrap_or_else(|error| panic!("{arguments:?}: {error}"))
+    }
+
+    /// What `placementctl` prints, or why it fails.
+    fn printed(&self, arguments: &[&str]) -> Result<String, String> {
         let output = self.placementctl(arguments).expect("placementctl starts");
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{arguments:?}: {error}");
-        String::from_utf8(output.stdout).expect("it prints text")
+        let text = |bytes| String::from_utf8(bytes).expect("it prints text");
+        match output.status.success() {
+            true => Ok(text(output.stdout)),
+            false => Err(text(output.stderr)),
+        }
     }
 
     /// Runs `placementctl` until it succeeds, and gives what it printed. A cluster that has just been formed knows no
@@ -466,14 +474,8 @@ impl Cluster {
     /// # Panics
     /// If it does not succeed in time.
     pub async fn ctl_in_time(&self, arguments: &[&str]) -> String {
-        until_ok(&format!("{arguments:?}"), async || {
-            let output = self.placementctl(arguments).expect("placementctl starts");
-            match output.status.success() {
-                true => Ok(String::from_utf8(output.stdout).expect("it prints text")),
-                false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
-            }
-        })
-        .await
+        let printed = async || self.printed(arguments);
+        until_ok(&format!("{arguments:?}"), printed).await
     }
 
     /// Runs `placementctl`, which changes nothing, until it ends with this code and all of these words are in its

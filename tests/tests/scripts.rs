@@ -311,22 +311,21 @@ fn a_build_without_libclang_fails_with_an_explanation() {
 
 #[test]
 fn rust_must_be_there_and_new_enough() {
-    for (machine, words) in [
-        (Machine::new().without("cargo"), "cargo is not on the PATH"),
-        (Machine::new().without("rustc"), "rustc is not on the PATH"),
+    for (tool, does, words) in [
+        ("cargo", "", "cargo is not on the PATH"),
+        ("rustc", "", "rustc is not on the PATH"),
+        ("rustc", "echo rustc 1.63.0", "rustc is version 1.63.0, too"),
         (
-            Machine::new().program("rustc", "echo rustc 1.63.0"),
-            "rustc is version 1.63.0, too old",
-        ),
-        (
-            Machine::new().program("cargo", "echo cargo 1.9.0"),
+            "cargo",
+            "echo cargo 1.9.0",
             "cargo is version 1.9.0, too old",
         ),
-        (
-            Machine::new().program("cargo", "echo no default toolchain >&2; exit 1"),
-            "cargo does not run",
-        ),
+        ("cargo", "echo none >&2; exit 1", "cargo does not run"),
     ] {
+        let machine = match does {
+            "" => Machine::new().without(tool),
+            does => Machine::new().program(tool, does),
+        };
         let ran = machine.run("ensure_rust");
         ran.fails_with(words);
         ran.fails_with("from https://rustup.rs");
@@ -470,34 +469,20 @@ fn verify_without_shellcheck_says_how_to_get_it() {
 
 #[test]
 fn invalid_arguments_are_refused_before_anything_is_built() {
-    for (script, arguments, words) in [
-        (
-            "test",
-            &["--only", "everything"][..],
-            "does not know \"--only everything\"",
-        ),
-        ("test", &["--only"], "does not know \"--only\""),
-        ("install", &["--prefix"], "--prefix needs a directory"),
-        (
-            "install",
-            &["--prefix", "--from"],
-            "--prefix needs a directory",
-        ),
-        ("install", &["/usr"], "does not know \"/usr\""),
-        ("package", &["--to"], "--to needs a directory"),
-        ("package", &["--release"], "does not know \"--release\""),
-        (
-            "install",
-            &["--prefix", "/dev/null"],
-            "/dev/null/bin cannot be made",
-        ),
-        (
-            "install",
-            &["--prefix", "there", "--from", "nowhere"],
-            "nowhere holds no program",
-        ),
+    for (line, words) in [
+        ("test --only everything", "not know \"--only everything\""),
+        ("test --only", "does not know \"--only\""),
+        ("install --prefix", "--prefix needs a directory"),
+        ("install --prefix --from", "--prefix needs a directory"),
+        ("install /usr", "does not know \"/usr\""),
+        ("package --to", "--to needs a directory"),
+        ("package --release", "does not know \"--release\""),
+        ("install --prefix /dev/null", "/dev/null/bin cannot be made"),
+        ("install --prefix a --from none", "none holds no program"),
     ] {
-        let ran = Machine::new().run_script(script, arguments);
+        let (script, arguments) = line.split_once(' ').unwrap();
+        let arguments: Vec<_> = arguments.split(' ').collect();
+        let ran = Machine::new().run_script(script, &arguments);
         ran.fails_with(words);
     }
     for script in ["test", "install", "package"] {

@@ -38,7 +38,7 @@ struct Target {
     /// Which one it is sent.
     covers: Option<LogId>,
     begun: Instant,
-    /// When something arrived there last.
+    /// When something arrived there last, or when it was first asked; `None` if it does not take it.
     moved: Option<Instant>,
     /// All has arrived, and is being verified and installed.
     installing: bool,
@@ -108,7 +108,10 @@ impl Sending {
             offset,
             data: Blob(data.into()),
         };
-        let mut reply = (call(part(0, Vec::new())).await).map_err(Unsent::Call)?;
+        let mut reply = call(part(0, Vec::new())).await.map_err(|error| {
+            self.unanswered(to);
+            Unsent::Call(error)
+        })?;
         if matches!(reply, SnapshotReply::From { offset: 1.. }) {
             RarePath::SnapshotResumed.ran();
         }
@@ -163,10 +166,10 @@ impl Sending {
         let mut targets = self.targets.lock();
         let target = (targets.entry(to)).or_insert_with(|| Target::new(covers));
         if target.covers != covers {
-            *target = Target {
-                put_off: target.put_off.take(),
-                ..Target::new(covers)
-            };
+            let put_off = target.put_off.take();
+            *target = Target::new(covers);
+            target.moved = target.moved.filter(|_| put_off.is_none());
+            target.put_off = put_off;
         }
         // The call before may have been given up.
         target.installing = false;
@@ -176,6 +179,13 @@ impl Sending {
     fn installing(&self, to: u64, installing: bool) {
         if let Some(target) = self.targets.lock().get_mut(&to) {
             target.installing = installing;
+        }
+    }
+
+    /// A node that cannot be reached, and has nothing yet, does not keep the log from being cut.
+    fn unanswered(&self, to: u64) {
+        if let Some(target) = self.targets.lock().get_mut(&to) {
+            target.moved = target.moved.filter(|moved| *moved > target.begun);
         }
     }
 
@@ -238,10 +248,11 @@ impl Sending {
 
 impl Target {
     fn new(covers: Option<LogId>) -> Self {
+        let now = Instant::now();
         Self {
             covers,
-            begun: Instant::now(),
-            moved: None,
+            begun: now,
+            moved: Some(now),
             installing: false,
             put_off: None,
         }
@@ -396,6 +407,21 @@ mod tests {
         let rest: Vec<u64> = (30..length).step_by(CHUNK).collect();
         assert_eq!(offsets(&calls), rest);
         assert_eq!(origin.sending.under_way(), None);
+    }
+
+    /// A log that is cut while the node is being reached would have it need another snapshot after this one.
+    #[tokio::test(start_paused = true)]
+    async fn transfer_is_under_way_from_its_first_call_on() {
+        let mut origin = Origin::new(0).await;
+        let snapshot = origin.snapshot().await;
+        let sending = &origin.sending;
+        let call = |_| {
+            assert_eq!(sending.under_way(), Some(TO));
+            async { Err(()) }.boxed()
+        };
+        let sent = sending.send(TO, Vote::new_committed(1, 1), &snapshot, CHUNK, call);
+        assert!(sent.await.is_err());
+        assert_eq!(sending.under_way(), None, "it cannot be reached");
     }
 
     #[tokio::test(start_paused = true)]

@@ -143,23 +143,17 @@ impl SimulatedDisk {
         self.lock().rot(dir)
     }
 
-    /// Cuts the log in the data directory `dir` back to what was synced, as a loss of power does.
-    /// Every handle of the store must be gone. Returns how many bytes were lost.
+    /// Cuts the log in the data directory `dir` back to what was synced, as a loss of power does. If it is `torn`, some
+    /// of what was not synced has reached the disk: a record may end anywhere. Every handle of the store must be gone.
+    /// Returns how many bytes were lost.
     ///
     /// # Errors
     /// Those of the file system.
-    pub fn cut_power(&self, dir: &Path) -> io::Result<u64> {
-        self.lock().cut(dir, |_random, _unsynced| 0)
-    }
-
-    /// As [`SimulatedDisk::cut_power`], but some of what was not synced has reached the disk all
-    /// the same: a record may end anywhere.
-    ///
-    /// # Errors
-    /// Those of the file system.
-    pub fn cut_power_torn(&self, dir: &Path) -> io::Result<u64> {
-        self.lock()
-            .cut(dir, |random, unsynced| random.random_range(0..=unsynced))
+    pub fn cut_power(&self, dir: &Path, torn: bool) -> io::Result<u64> {
+        self.lock().cut(dir, |random, unsynced| match torn {
+            true => random.random_range(0..=unsynced),
+            false => 0,
+        })
     }
 
     /// A vote that was called durable and was not there when the log was opened again, as text. Such

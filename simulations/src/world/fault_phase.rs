@@ -76,7 +76,7 @@ impl World {
         }
         for node in self.away.clone() {
             if !is_cut_off {
-                self.power_cut(node)?;
+                self.power_cut(node, false)?;
             }
         }
         for one in going {
@@ -166,12 +166,12 @@ impl World {
     fn strike(&mut self, fault: Fault) -> turmoil::Result<Fault> {
         let now = self.sim.elapsed();
         match fault {
-            Fault::PowerCut(node) => self.power_cut(node)?,
-            Fault::PowerCutTorn(node) => self.power_cut_torn(node)?,
+            Fault::PowerCut(node) => self.power_cut(node, false)?,
+            Fault::PowerCutTorn(node) => self.power_cut(node, true)?,
             Fault::PowerCutAt(node, point) => {
                 self.hosts[&node].disk().fail_at(Some(POINTS[point]));
                 if point < START_POINTS && !self.down.contains_key(&node) {
-                    self.power_cut(node)?;
+                    self.power_cut(node, false)?;
                     self.start(node);
                 }
             }
@@ -280,7 +280,7 @@ impl World {
             }
             Fault::DiskError(node) => {
                 self.hosts[&node].disk().set_failing_once(false);
-                self.power_cut_torn(node)?;
+                self.power_cut(node, true)?;
                 self.start(node);
             }
             Fault::HungDisk(node) => self.hosts[&node].disk().set_hanging(false),
@@ -337,7 +337,7 @@ impl World {
                     one.is_there = true;
                     self.course.kinds.insert(one.fault.kind());
                     self.course.points.insert(point);
-                    self.power_cut(node)?;
+                    self.power_cut(node, false)?;
                 }
             }
             _ => {}
@@ -408,19 +408,11 @@ impl World {
     }
 
     /// Powers a node off. Faults may overlap: it comes back when the last of them ends.
-    fn power_cut(&mut self, node: u64) -> turmoil::Result {
+    fn power_cut(&mut self, node: u64, torn: bool) -> turmoil::Result {
         self.kill(node);
         // What a node wrote before it was killed or stopped is lost too, where nothing had synced it.
         if !self.hosts[&node].is_rotten() {
-            self.course.lost_bytes += self.hosts[&node].lose_power()?;
-        }
-        Ok(())
-    }
-
-    fn power_cut_torn(&mut self, node: u64) -> turmoil::Result {
-        self.kill(node);
-        if !self.hosts[&node].is_rotten() {
-            self.course.lost_bytes += self.hosts[&node].lose_power_torn()?;
+            self.course.lost_bytes += self.hosts[&node].lose_power(torn)?;
         }
         Ok(())
     }

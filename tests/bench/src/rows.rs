@@ -205,21 +205,12 @@ impl Options {
         };
         for &hosts in &self.hosts[1..] {
             let cloud = Cloud::of(Shape::Flat, hosts);
-            search(
-                cloud,
-                vec![candidates(TEN, &cloud.query().limit(10), 16, 0.0)],
-            );
+            let asked = candidates(TEN, &cloud.query().limit(10), 16, 0.0);
+            search(cloud, vec![asked]);
         }
         let nested = Cloud::of(Shape::Nested, self.trees);
-        search(
-            nested,
-            vec![candidates(
-                "candidates, limit=10",
-                &nested.query().limit(10),
-                16,
-                4000.0,
-            )],
-        );
+        let asked = candidates(TEN, &nested.query().limit(10), 16, 4000.0);
+        search(nested, vec![asked]);
         // With more devices upstream does not come to an end.
         let devices = [(1, 500.0), (2, 500.0), (4, 0.0), (8, 0.0)].map(|(groups, bar)| {
             let what = format!("candidates, {groups} devices, limit=1000");
@@ -276,23 +267,15 @@ impl Scene {
                 .await?;
             let axum = Axum::start(&answer.body).await?;
             let load = asked.load(&axum.servers(), seconds);
-            add(
-                nth,
-                "bare axum",
-                load.measure(&[axum.pid()], &[]).await,
-                bar,
-            );
+            let sample = load.measure(&[axum.pid()], &[]).await;
+            add(nth, "bare axum", sample, bar);
         }
         drop(cluster);
         if compared_with(Peer::Etcd).next().is_some() {
             let etcd = Etcd::start().await?;
             for (nth, asked, bar) in compared_with(Peer::Etcd) {
-                add(
-                    nth,
-                    "etcd",
-                    etcd.puts(asked.connections, seconds).await,
-                    bar,
-                );
+                let sample = etcd.puts(asked.connections, seconds).await;
+                add(nth, "etcd", sample, bar);
             }
         }
         if compared_with(Peer::Upstream).next().is_some() {
@@ -303,12 +286,8 @@ impl Scene {
                 let mut load = asked.load(&upstream.servers(), seconds.max(UPSTREAM_SECONDS_MIN));
                 // It gives up on conflicts between its own threads.
                 load.may_fail = asked.row == Row::Writes;
-                add(
-                    nth,
-                    "upstream",
-                    load.measure(&upstream.pids(), &[]).await,
-                    bar,
-                );
+                let sample = load.measure(&upstream.pids(), &[]).await;
+                add(nth, "upstream", sample, bar);
             }
         }
         Ok(lines)
@@ -343,21 +322,9 @@ impl Asked {
     fn print(&self, cloud: Cloud, lines: &[Measured]) -> usize {
         let mut missed = 0;
         for (who, sample, bar) in lines {
-            let Self {
-                row,
-                what,
-                connections,
-                ..
-            } = self;
-            let Sample {
-                per_second,
-                p50_ms,
-                p99_ms,
-                cpu_ms,
-                cpu_of_asked_ms,
-                ..
-            } = match sample {
-                Ok(sample) => *sample,
+            let (row, what, connections) = (self.row, &self.what, self.connections);
+            let sample = match sample {
+                Ok(sample) => sample,
                 Err(error) => {
                     missed += 1;
                     println!("| {row:?} | {what} | {cloud} | {who} | not measured: {error:#} |");
@@ -365,15 +332,12 @@ impl Asked {
                 }
             };
             // What is held against each other: of one client the latency, of searches the cost.
-            let ratio = lines[0]
-                .1
-                .as_ref()
-                .ok()
-                .map(|first| match (connections, row) {
-                    (1, _) => p50_ms / first.p50_ms,
-                    (_, Row::Candidates) => cpu_of_asked_ms / first.cpu_of_asked_ms,
-                    _ => first.per_second / per_second,
-                });
+            let first = lines[0].1.as_ref().ok();
+            let ratio = first.map(|first| match (connections, row) {
+                (1, _) => sample.p50_ms / first.p50_ms,
+                (_, Row::Candidates) => sample.cpu_of_asked_ms / first.cpu_of_asked_ms,
+                _ => first.per_second / sample.per_second,
+            });
             let verdict = match (bar, ratio) {
                 (Some(bar), Some(ratio)) if ratio >= *bar => format!("≥ {bar} × | met"),
                 (Some(bar), _) => {
@@ -383,12 +347,13 @@ impl Asked {
                 (None, _) => "|".to_owned(),
             };
             println!(
-                "| {row:?} | {what}, {connections} connections | {cloud} | {who} | {per_second:.0} | {} | {} | {} | {} | {:.2} × | \
+                "| {row:?} | {what}, {connections} connections | {cloud} | {who} | {:.0} | {} | {} | {} | {} | {:.2} × | \
                  {verdict} |",
-                ms(p50_ms),
-                ms(p99_ms),
-                ms(cpu_ms),
-                ms(cpu_of_asked_ms),
+                sample.per_second,
+                ms(sample.p50_ms),
+                ms(sample.p99_ms),
+                ms(sample.cpu_ms),
+                ms(sample.cpu_of_asked_ms),
                 ratio.unwrap_or(f64::NAN),
             );
         }

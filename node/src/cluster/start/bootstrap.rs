@@ -280,6 +280,10 @@ impl Bootstrap {
             .initialize(found)
             .await
             .map_err(|error| format!("cannot write the first membership: {error}"))?;
+        // The metrics come later than the answer, and the introduction of this node is made of them.
+        let known = running.replica.raft.wait(None);
+        let known = known.log_index_at_least(Some(0), "the first membership");
+        known.await.map_err(|error| error.to_string())?;
         tracing::info!(cluster = %identity.cluster, members = ?members.keys(), "the cluster is formed");
         Ok(())
     }

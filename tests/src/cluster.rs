@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
-use http::StatusCode;
 use parking_lot::Mutex;
 use placement_client::{Admin, ApiRequest, Client, NodeStatus, Trust};
+use placement_local::says_ready;
 use rustix::process::Signal;
 use tempfile::TempDir;
 
@@ -666,19 +666,6 @@ impl Drop for Cluster {
             }
         }
     }
-}
-
-/// Whether a node says that it is ready.
-pub async fn is_ready(place: &NodePlace) -> bool {
-    says_ready(Client::new([place.api_url()]).expect("places are endpoints")).await
-}
-
-async fn says_ready(client: Client) -> bool {
-    client
-        .with_attempt_timeout(Duration::from_secs(2))
-        .request_once(ApiRequest::get("/readyz"))
-        .await
-        .is_ok_and(|response| response.status == StatusCode::OK)
 }
 
 /// Which of these processes has the first end of a connection, as the system's tables tell. A port alone does

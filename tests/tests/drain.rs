@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use placement_client::{ApiRequest, Client, NewProvider};
-use placement_tests::cluster::{Cluster, STEADY_LEADER, is_ready};
+use placement_tests::cluster::{Cluster, STEADY_LEADER};
+use placement_tests::is_ready;
 use placement_tests::layout::NodePlace;
 use placement_tests::wait::{PATIENCE, until};
 use tokio::task::JoinHandle;

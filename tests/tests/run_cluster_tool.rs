@@ -30,15 +30,20 @@ impl Tool {
     }
 
     fn run(&self, arguments: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_run-cluster"))
-            .env("PLACEMENTD", binaries::placementd().unwrap())
+        let mut command = self.command();
+        command.env("RUST_BACKTRACE", "1").args(arguments);
+        command.output().unwrap()
+    }
+
+    fn command(&self) -> Command {
+        let placementd = binaries::placementd().unwrap();
+        let mut command = Command::new(placementd.with_file_name("run-cluster"));
+        command
+            .env("PLACEMENTD", placementd)
             .env("PLACEMENTCTL", binaries::placementctl().unwrap())
-            .env("RUST_BACKTRACE", "1")
             .arg("--dir")
-            .arg(self.directory())
-            .args(arguments)
-            .output()
-            .unwrap()
+            .arg(self.directory());
+        command
     }
 
     /// Starts a cluster and returns its announcement, which is all that stdout has.
@@ -189,16 +194,10 @@ fn clean_deletes_nothing_that_is_not_a_cluster_s() {
 #[test]
 fn ctrl_c_stops_everything() {
     let tool = Tool::new();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_run-cluster"))
-        .env("PLACEMENTD", binaries::placementd().unwrap())
-        .env("PLACEMENTCTL", binaries::placementctl().unwrap())
-        .arg("--dir")
-        .arg(tool.directory())
-        .args([
-            "--no-sample",
-            "--base-port",
-            &tool.ports.first().to_string(),
-        ])
+    let port = tool.ports.first().to_string();
+    let mut child = tool
+        .command()
+        .args(["--no-sample", "--base-port", &port])
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::null())
         .spawn()

@@ -12,7 +12,7 @@ mod fixture;
 mod health;
 mod leadership;
 mod membership;
-#[path = "../../../tests/src/ports.rs"]
+#[path = "../../../tests/local/src/ports.rs"]
 #[allow(unreachable_pub, reason = "part of a library as well")]
 mod ports;
 mod reads;

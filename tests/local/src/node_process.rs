@@ -34,7 +34,7 @@ pub struct StartOptions {
     pub wait_ms: Option<u32>,
     /// Further flags.
     pub flags: Vec<String>,
-    /// Whether the other nodes reach it over a [`crate::link::Link`].
+    /// Whether the other nodes reach it over a link that the test lays.
     pub linked: bool,
     /// The signal it gets when its starter dies; `None`: it lives on.
     pub dies_with_parent: Option<&'static str>,

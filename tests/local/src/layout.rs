@@ -56,7 +56,7 @@ impl NodePlace {
         format!("127.0.0.1:{}", self.base_port + 1)
     }
 
-    /// `host:port` at which the other nodes reach it where a [`crate::link::Link`] lies between.
+    /// `host:port` at which the other nodes reach it where a link lies between.
     pub fn link(&self) -> String {
         format!("127.0.0.1:{}", self.base_port + 3)
     }

@@ -147,7 +147,7 @@ impl Backup {
         let last = LogId::new(LeaderId::new(0, 0), self.info.index);
         let mut applied = self.applied.clone();
         applied.last = Some(last);
-        applied.membership = StoredMembership::new(Some(last), membership(members));
+        applied.membership = StoredMembership::new(Some(last), membership(members)).into();
         let cluster = &applied.cluster;
         let over = cluster.rows().filter_map(|(_, row)| match row {
             // Joins and replacements of the old cluster do not concern this one.

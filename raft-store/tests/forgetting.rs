@@ -15,6 +15,7 @@ use common::{
 use openraft::storage::{IOFlushed, RaftLogReader, RaftLogStorage};
 use openraft::type_config::TypeConfigExt;
 use placement_machine::{SimulatedDisk, simulate};
+use placement_model::command::WriteId;
 use placement_raft_store::{Entry, OpenError, StoreOptions, TypeConfig, Vote, open};
 
 /// Changes one bit in the middle of what was synced.
@@ -258,12 +259,37 @@ fn a_lost_or_older_count_of_starts_is_noticed() {
         let mut store = opened(dir.path());
         assert_eq!(store.boot, 3);
         apply(&mut store.machine, history(3)).await;
-        apply(&mut store.machine, vec![common::provider_of_boot(3, 4)]).await;
+        let later = common::provider_by(4, |id| WriteId { boot: 3, ..id });
+        apply(&mut store.machine, vec![later]).await;
         store.drafts.flush().await.unwrap();
     });
     fs::write(&boot, &first).unwrap();
     let words = refusal(options(dir.path())).to_string();
     assert!(words.contains("has started 1 times"), "{words}");
+}
+
+/// The outcome is not written, but that of the same number in the start before is to be deleted: rows that are not those
+/// of the digest are refused.
+#[test]
+fn an_outcome_that_comes_and_goes_leaves_the_rows_as_they_are_to_be() {
+    let dir = new_dir();
+    run(async {
+        let mut store = opened(dir.path());
+        apply(&mut store.machine, history(3)).await;
+        store.drafts.flush().await.unwrap();
+        let restarted = |index, sequence, answered_below| {
+            common::provider_by(index, |id| WriteId {
+                boot: 2,
+                sequence,
+                answered_below,
+                ..id
+            })
+        };
+        let entries = vec![restarted(4, 3, 0), restarted(5, 4, 4), restarted(6, 5, 5)];
+        apply(&mut store.machine, entries).await;
+        store.drafts.flush().await.unwrap();
+    });
+    assert_eq!(applied(&opened(dir.path())).index(), Some(6));
 }
 
 /// A leader whose disk does not keep up waits, rather than fill the memory.

@@ -124,7 +124,8 @@ fn carry_out(entries: &[Entry]) -> AppliedState {
                 applied.last_stamp = Some(logged.stamped().at);
             }
             Payload::Membership(members) => {
-                applied.membership = StoredMembership::new(Some(entry.log_id), members.clone());
+                applied.membership =
+                    StoredMembership::new(Some(entry.log_id), members.clone()).into();
             }
             Payload::Blank => {}
         }

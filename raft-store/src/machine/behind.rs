@@ -25,6 +25,28 @@ use crate::runtime::{self, Worker};
 /// So many times [`StoreOptions::rows_behind`](crate::StoreOptions::rows_behind) may wait. Beyond, apply waits for the disk.
 const BEHIND_MOST: usize = 8;
 
+/// A row that has changed.
+pub(super) struct Changed {
+    partition: PartitionId,
+    key: RowKey,
+    /// It was not there before: the outcome of a write is put once.
+    is_new: bool,
+}
+
+impl Changed {
+    pub(super) fn by(partition: PartitionId, change: &Change) -> Self {
+        Self {
+            partition,
+            key: change.key(),
+            is_new: matches!(change, Change::PutOutcome(..)),
+        }
+    }
+
+    fn row(&self) -> (PartitionId, &RowKey) {
+        (self.partition, &self.key)
+    }
+}
+
 /// What is applied and not written. When it is dropped, the rest is applied again from the log.
 pub(super) struct Behind {
     shared: Arc<Shared>,
@@ -46,7 +68,7 @@ struct Shared {
 /// The rows that have changed, some more than once, and the state that they are read from.
 #[derive(Default)]
 struct Waiting {
-    keys: Vec<(PartitionId, RowKey)>,
+    rows: Vec<Changed>,
     applied: Option<AppliedState>,
 }
 
@@ -76,17 +98,13 @@ impl Behind {
     ///
     /// # Errors
     /// If rows noted earlier could not be written.
-    pub(super) fn note(
-        &self,
-        keys: Vec<(PartitionId, RowKey)>,
-        applied: AppliedState,
-    ) -> io::Result<()> {
+    pub(super) fn note(&self, rows: Vec<Changed>, applied: AppliedState) -> io::Result<()> {
         self.shared.failure.check()?;
         let waiting = {
             let mut waiting = self.shared.waiting.lock();
-            waiting.keys.extend(keys);
+            waiting.rows.extend(rows);
             waiting.applied = Some(applied);
-            waiting.keys.len()
+            waiting.rows.len()
         };
         if waiting < self.due {
             return Ok(());
@@ -137,25 +155,31 @@ impl Shared {
     fn write(&self) -> io::Result<()> {
         let _writing = self.writing.lock();
         self.failure.check()?;
-        let Waiting { mut keys, applied } = std::mem::take(&mut *self.waiting.lock());
+        let Waiting { mut rows, applied } = std::mem::take(&mut *self.waiting.lock());
         let Some(applied) = applied else {
             return Ok(());
         };
-        keys.sort_unstable();
-        keys.dedup();
+        // Of several changes of a row the first stays: it tells whether the row is on the disk.
+        rows.sort_by(|one, other| one.row().cmp(&other.row()));
+        rows.dedup_by(|next, first| next.row() == first.row());
         let version = applied.record_version();
         let mut batch = WriteBatch::default();
-        for (partition, key) in &keys {
+        for changed in &rows {
+            let partition = changed.partition;
             // The rows of a partition that is gone go with its own.
-            let Some(row) = applied.cluster.row(*partition, key) else {
+            let Some(row) = applied.cluster.row(partition, &changed.key) else {
                 continue;
             };
+            // One that came and went since then was never written.
+            if changed.is_new && matches!(row, Change::Delete(_)) {
+                continue;
+            }
             if let Change::PutPartition(id, row) = &row
                 && row.deleted_at.is_some()
             {
                 self.database.delete_rows_of(&mut batch, *id);
             }
-            self.database.put(&mut batch, version, *partition, &row);
+            self.database.put(&mut batch, version, partition, &row);
         }
         self.database.put_applied(&mut batch, version, &applied);
         let _under_way = self.base.counters.disk_wait.begin();

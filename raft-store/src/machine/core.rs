@@ -8,13 +8,11 @@ use std::time::Duration;
 use openraft::storage::EntryResponder;
 use parking_lot::Mutex;
 use placement_model::mutant;
-use placement_model::state::change::RowKey;
-use placement_model::types::PartitionId;
 use placement_model::{Change, Cluster, Level, Outcome, Stamped};
 use rocksdb::WriteBatch;
 use tokio::time::Instant;
 
-use super::behind::Behind;
+use super::behind::{Behind, Changed};
 use super::database::StateDatabase;
 use super::outcomes::Committed;
 use super::snapshot_dir::{self, SnapshotDir};
@@ -139,7 +137,8 @@ impl Core {
                     Applied::Outcome(outcome)
                 }
                 Payload::Membership(membership) => {
-                    next.membership = StoredMembership::new(Some(entry.log_id), membership);
+                    let stored = StoredMembership::new(Some(entry.log_id), membership);
+                    next.membership = Arc::new(stored);
                     Applied::NoCommand
                 }
             };
@@ -202,7 +201,7 @@ impl Core {
         &self,
         index: u64,
         next: &mut AppliedState,
-        changed: &mut Vec<(PartitionId, RowKey)>,
+        changed: &mut Vec<Changed>,
         stamped: &Stamped,
     ) -> Outcome {
         let started = Instant::now();
@@ -219,8 +218,8 @@ impl Core {
         let applier = &self.base.options.applier;
         let (outcome, changes) = applier.apply(index, &next.cluster, stamped);
         for (partition, changes) in &changes {
-            let keys = changes.iter().map(Change::key);
-            changed.extend(keys.map(|key| (*partition, key)));
+            let rows = changes.iter();
+            changed.extend(rows.map(|change| Changed::by(*partition, change)));
         }
         Arc::make_mut(&mut next.cluster).commit(&changes);
         next.last_stamp = next.last_stamp.max(Some(stamped.at));

@@ -3,6 +3,7 @@
 //! There is no write-ahead log: after a crash the database is as it was at some flush, all column
 //! families at the same point (`atomic_flush`), and openraft applies what follows again.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use placement_model::mutant;
@@ -116,7 +117,7 @@ impl StateDatabase {
         Ok(AppliedState {
             cluster: cluster.into(),
             last: record.last.map(LogId::from),
-            membership,
+            membership: Arc::new(membership),
             last_stamp: record.last_stamp,
         })
     }
@@ -184,7 +185,7 @@ impl StateDatabase {
     ) {
         let record = AppliedRecord {
             last: applied.last.as_ref().map(WireLogId::from),
-            membership: (&applied.membership).into(),
+            membership: applied.membership.as_ref().into(),
             digest: applied.digest().to_string(),
             last_stamp: applied.last_stamp,
         };

@@ -81,7 +81,7 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
 
     async fn applied_state(&mut self) -> Result<(Option<LogId>, StoredMembership), io::Error> {
         let applied = self.core.current();
-        Ok((applied.last, applied.membership.clone()))
+        Ok((applied.last, applied.membership.as_ref().clone()))
     }
 
     async fn apply<S>(&mut self, entries: S) -> Result<(), io::Error>

@@ -24,7 +24,7 @@ pub struct AppliedState {
     /// The last entry it contains; `None` on a node that has applied nothing.
     pub last: Option<LogId>,
     /// The membership as of that entry.
-    pub membership: StoredMembership,
+    pub membership: Arc<StoredMembership>,
     /// The greatest timestamp of all commands up to that entry: a leader stamps its next command
     /// with a later one. `None` before the first command.
     pub last_stamp: Option<Timestamp>,
@@ -40,7 +40,7 @@ impl AppliedState {
     pub(super) fn covers(&self) -> SnapshotMeta {
         SnapshotMeta {
             last_log_id: self.last,
-            last_membership: self.membership.clone(),
+            last_membership: self.membership.as_ref().clone(),
         }
     }
 

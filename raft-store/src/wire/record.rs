@@ -7,6 +7,7 @@
 use std::fmt;
 
 use placement_model::Level;
+use rmp_serde::Deserializer;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -90,7 +91,7 @@ const WRITTEN: &str = "writing to memory does not fail, and no type of ours refu
 /// # Errors
 /// [`WireError`]; any bytes whatever give a value or an error.
 pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, WireError> {
-    let (&version, mut rest) = bytes.split_first().ok_or(WireError::Empty)?;
+    let (&version, rest) = bytes.split_first().ok_or(WireError::Empty)?;
     if version > RecordVersion::NEWEST.0 {
         return Err(WireError::Newer(version));
     }
@@ -98,11 +99,11 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, WireError> {
         let reason = format!("version {version} was never written");
         return Err(WireError::Damaged(reason));
     }
-    let value = rmp_serde::decode::from_read(&mut rest)
-        .map_err(|error| WireError::Damaged(error.to_string()))?;
-    if rest.is_empty() {
-        Ok(value)
-    } else {
-        Err(WireError::Damaged(format!("{} bytes too many", rest.len())))
+    let mut reader = Deserializer::from_read_ref(rest);
+    let value = T::deserialize(&mut reader);
+    let value = value.map_err(|error| WireError::Damaged(error.to_string()))?;
+    match reader.into_inner().remaining_slice().len() {
+        0 => Ok(value),
+        left => Err(WireError::Damaged(format!("{left} bytes too many"))),
     }
 }

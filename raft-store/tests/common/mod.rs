@@ -115,12 +115,12 @@ pub(crate) fn logged(stamped: Stamped) -> LoggedCommand {
     LoggedCommand::encoded(RecordVersion::NEWEST, stamped)
 }
 
-/// The entry that makes a provider of its own, written in a later start of node 1.
-pub(crate) fn provider_of_boot(boot: u64, index: u64) -> Entry {
+/// The entry that makes a provider of its own, by another write of node 1.
+pub(crate) fn provider_by(index: u64, write: impl FnOnce(WriteId) -> WriteId) -> Entry {
     let mut one = provider(1, index);
     if let Payload::Normal(logged_command) = &one.payload {
         let mut stamped = logged_command.stamped().clone();
-        stamped.write_id = stamped.write_id.map(|id| WriteId { boot, ..id });
+        stamped.write_id = stamped.write_id.map(write);
         one.payload = Payload::Normal(logged(stamped));
     }
     one

@@ -665,7 +665,7 @@ async fn snapshots() {
     let applied = crate::AppliedState {
         cluster: Arc::new(state.clone().into()),
         last: meta.last_log_id,
-        membership: meta.last_membership.clone(),
+        membership: meta.last_membership.clone().into(),
         last_stamp,
     };
     let built = store.snapshots.write_down(&applied).unwrap();

@@ -100,15 +100,13 @@ async fn restore_to_a_moment_has_all_writes_although_a_leader_s_clock_was_ahead(
     for id in cluster.ids() {
         cluster.kill_9(id);
     }
+    // More may have been committed since the state was asked for.
+    let whole = printed(&check(&kept));
     let new = Cluster::prepare(3, "").unwrap();
     let output = restore(&new, 1, &kept, &["--until", &now]);
     let warnings = String::from_utf8_lossy(&output.stderr).into_owned();
     let restored = printed(&output);
-    assert_eq!(
-        Some(&restored["digest"]),
-        status.digest.as_ref(),
-        "{warnings}"
-    );
+    assert_eq!(restored["digest"], whole["digest"], "{warnings}");
     assert!(
         !warnings.contains("the time in the log is ahead"),
         "{warnings}"

@@ -278,7 +278,7 @@ async fn without_loss(cluster: &Cluster) {
     let leads = format!("node {other} leads");
     slow.step_until(cluster, &leads).await;
     slow.step_in_time(cluster).await;
-    assert!(!placement_tests::cluster::is_ready(cluster.place(leader)).await);
+    assert!(!placement_tests::is_ready(cluster.place(leader)).await);
     slow.step_in_time(cluster).await;
     slow.end();
 

@@ -6,7 +6,8 @@ use std::io::{BufRead, BufReader};
 
 use http::StatusCode;
 use placement_client::{ApiRequest, Client};
-use placement_tests::cluster::{STOP_LIMIT, is_ready};
+use placement_tests::cluster::STOP_LIMIT;
+use placement_tests::is_ready;
 use placement_tests::layout::{NodePlace, initial_members};
 use placement_tests::node_process::{NodeProcess, StartOptions};
 use placement_tests::ports::Ports;

@@ -294,7 +294,7 @@ pub(super) fn applied_state(
     Ok(AppliedState {
         cluster: cluster.into(),
         last: meta.last_log_id,
-        membership: meta.last_membership,
+        membership: meta.last_membership.into(),
         last_stamp: header.last_stamp,
     })
 }

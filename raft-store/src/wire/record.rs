@@ -8,8 +8,9 @@ use std::fmt;
 
 use placement_model::Level;
 use rmp_serde::Deserializer;
-use serde::Serialize;
+use rmp_serde::decode::Error;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 /// The version of a record: its first byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -102,8 +103,9 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, WireError> {
     let mut reader = Deserializer::from_read_ref(rest);
     let value = T::deserialize(&mut reader);
     let value = value.map_err(|error| WireError::Damaged(error.to_string()))?;
-    match reader.into_inner().remaining_slice().len() {
-        0 => Ok(value),
-        left => Err(WireError::Damaged(format!("{left} bytes too many"))),
+    // There is no marker of another value.
+    match <()>::deserialize(&mut reader) {
+        Err(Error::InvalidMarkerRead(_)) => Ok(value),
+        _ => Err(WireError::Damaged("bytes too many".to_owned())),
     }
 }

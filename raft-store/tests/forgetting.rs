@@ -273,6 +273,7 @@ fn a_lost_or_older_count_of_starts_is_noticed() {
 #[test]
 fn an_outcome_that_comes_and_goes_leaves_the_rows_as_they_are_to_be() {
     let dir = new_dir();
+    drop(opened(dir.path()));
     run(async {
         let mut store = opened(dir.path());
         apply(&mut store.machine, history(3)).await;

@@ -45,12 +45,8 @@ fn a_killed_process_loses_nothing_acknowledged() {
     let mut acknowledged = 0;
     for round in 1..=3 {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args([
-                "--ignored",
-                "--exact",
-                "child_that_appends_until_it_is_killed",
-                "--nocapture",
-            ])
+            .args(["--ignored", "--nocapture", "--exact"])
+            .arg("child_that_appends_until_it_is_killed")
             .env("PLACEMENT_STORE_TEST_DIR", dir.path())
             .stdout(Stdio::piped())
             .spawn()
@@ -139,23 +135,14 @@ fn a_full_disk_stops_the_node_and_loses_nothing() {
         .arg(test)
         .env("PLACEMENT_STORE_TEST_SMALL_DISK", mount.path())
         .output();
+    let what = "a full disk under a store";
     let Ok(output) = output else {
-        skipped(
-            "a full disk under a store",
-            "there is no `unshare` to mount a small disk with",
-        );
-        return;
+        return skipped(what, "there is no `unshare` to mount a small disk with");
     };
-    let (out, err) = (
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr),
-    );
+    let texts = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+    let [out, err] = texts;
     if !out.contains("running 1 test") {
-        skipped(
-            "a full disk under a store",
-            &format!("a small disk cannot be mounted here: {err}"),
-        );
-        return;
+        return skipped(what, &format!("it cannot be mounted here: {err}"));
     }
     assert!(output.status.success(), "{out}\n{err}");
     assert!(out.contains("before the disk was full"), "{out}");

@@ -215,9 +215,8 @@ fn asked(section: &str, scratch: &Path) -> Value {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_service_with_these_retries_tolerates_a_time_without_a_leader() {
-    let mut cluster = Cluster::start_with(3, "[cluster]\nwait_ms = 200\n")
-        .await
-        .unwrap();
+    let config = "[cluster]\nwait_ms = 200\n";
+    let mut cluster = Cluster::start_with(3, config).await.unwrap();
     let section = block(&document("README.md"), "ini");
     // As Nova would be without Keystone: no one asks it here.
     let who = format!(
@@ -231,10 +230,8 @@ async fn a_service_with_these_retries_tolerates_a_time_without_a_leader() {
     cluster.kill_9(2);
     cluster.kill_9(3);
     let answer = asked(&impatient, &scratch);
-    assert_eq!(
-        (&answer["status"], &answer["unknown"]),
-        (&503.into(), &Value::Array(vec![]))
-    );
+    let shown = [&answer["status"], &answer["unknown"]];
+    assert_eq!(shown, [&json!(503), &json!([])]);
 
     let refused = async |cluster: &Cluster| {
         let metrics = cluster.metrics(1).await;
@@ -328,8 +325,6 @@ fn devstack_s_plugin_puts_a_node_in_the_place_of_placement_api() {
     ] {
         assert!(output.contains(&words), "no {words:?} in {output}");
     }
-    assert!(
-        output.ends_with("no site placement-api\nbuilt\nusr\n"),
-        "{output}"
-    );
+    let end = "no site placement-api\nbuilt\nusr\n";
+    assert!(output.ends_with(end), "{output}");
 }

@@ -295,10 +295,8 @@ fn other_build_failures_are_not_retried() {
     let ran = machine.run("compile building cargo build");
     ran.fails_with("mismatched types");
     assert_eq!(machine.installed(), Vec::<String>::new());
-    assert_eq!(
-        fs::read_to_string(machine.path("home/runs")).unwrap(),
-        "run\n"
-    );
+    let runs = fs::read_to_string(machine.path("home/runs"));
+    assert_eq!(runs.unwrap(), "run\n");
 }
 
 #[test]
@@ -408,10 +406,8 @@ fn a_python_without_venv_is_completed() {
         .program("python3", "exit 1")
         .script("root/usr/bin/python3", r#"[ -e "$HOME/apt-get" ]"#);
     let ran = hidden.run("ensure_python tests \"$ROOT\"; python_with_venv \"$ROOT\"");
-    assert_eq!(
-        ran.out,
-        hidden.path("root/usr/bin/python3").to_str().unwrap()
-    );
+    let found = hidden.path("root/usr/bin/python3");
+    assert_eq!(ran.out, found.to_str().unwrap());
 
     let never = Machine::new().program("python3", "exit 1");
     never
@@ -436,10 +432,8 @@ fn a_virtual_environment_whose_python_has_gone_is_made_again() {
     assert_eq!(machine.run(make).out, first.out);
     fs::remove_file(Path::new(&first.out).join("bin/python")).unwrap();
     assert!(machine.run(make).succeeded);
-    assert_eq!(
-        fs::read_to_string(machine.path("home/made")).unwrap(),
-        "made\nmade\n"
-    );
+    let made = fs::read_to_string(machine.path("home/made"));
+    assert_eq!(made.unwrap(), "made\nmade\n");
 }
 
 #[test]

@@ -380,7 +380,12 @@ impl World {
     fn held(&self, fault: Fault) -> Vec<(String, String)> {
         match fault {
             Fault::HoldClients(node) => self.pairs_with_clients(node),
-            _ => self.named(fault.held_pairs(self.nodes())),
+            Fault::Hold(node) => {
+                let others = (1..=self.nodes()).filter(|one| *one != node);
+                self.named(others.map(|one| (node, one)).collect())
+            }
+            Fault::HoldLink(a, b) => self.named(vec![(a, b)]),
+            _ => Vec::new(),
         }
     }
 

@@ -12,7 +12,7 @@ const ONE_IN: u32 = 6;
 /// Round trips in which a new leader finds the end of a follower's log: it halves its own, of a thousand entries at most.
 const PROBES: u32 = 10;
 
-/// The clients together write no more often.
+/// About how often all clients together write, at most.
 const ENTRY_EVERY_MS: u64 = 5;
 
 /// The same run in regions, if its seed has it so, with the times that an operator has to set for them. No other run

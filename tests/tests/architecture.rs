@@ -34,6 +34,7 @@ const MUST_NOT_REACH: [(&str, &[&str]); 5] = [
             "placement-witness",
             "placement-machine",
             "placement-tests",
+            "placement-local",
             "placement-simulations",
         ],
     ),

@@ -89,18 +89,22 @@ async fn restore_to_a_moment_has_all_writes_although_a_leader_s_clock_was_ahead(
     fs::remove_file(&gate).unwrap();
     lead(&cluster, 2).await;
     create(&cluster.client(), "b").await;
-    let status = cluster.admin_of(2).status().await.unwrap();
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let now = moment(since.unwrap().as_secs() + 1);
-    until("the log is kept with the backup", async || {
-        let index = printed(&check(&kept))["index"].parse().ok();
-        index >= status.applied
+    until_ok("the log is kept with the backup", async || {
+        let status = cluster.admin_of(2).status().await.unwrap();
+        let kept = printed(&check(&kept));
+        if kept["index"].parse().ok() != status.applied {
+            return Err(kept);
+        }
+        assert_eq!(Some(&kept["digest"]), status.digest.as_ref());
+        Ok(())
     })
     .await;
     for id in cluster.ids() {
         cluster.kill_9(id);
     }
-    // More may have been committed since the state was asked for.
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let now = moment(since.unwrap().as_secs() + 1);
+    // More may have been committed since.
     let whole = printed(&check(&kept));
     let new = Cluster::prepare(3, "").unwrap();
     let output = restore(&new, 1, &kept, &["--until", &now]);

@@ -137,7 +137,7 @@ fn check_script(words: &[String]) -> Result<(), String> {
     let text = std::fs::read_to_string(&path).map_err(|error| error.to_string())?;
     // Three scripts hand everything to a program of ours, which has the help.
     let program = match words[0].as_str() {
-        "scripts/run-cluster" => Some(built("run-cluster")),
+        "scripts/run-cluster" => Some(binaries::run_cluster().unwrap()),
         "scripts/simulate" => Some(built("simulate")),
         "scripts/torture" => Some(env!("CARGO_BIN_EXE_torture").into()),
         _ => None,

@@ -36,10 +36,9 @@ impl Tool {
     }
 
     fn command(&self) -> Command {
-        let placementd = binaries::placementd().unwrap();
-        let mut command = Command::new(placementd.with_file_name("run-cluster"));
+        let mut command = Command::new(binaries::run_cluster().unwrap());
         command
-            .env("PLACEMENTD", placementd)
+            .env("PLACEMENTD", binaries::placementd().unwrap())
             .env("PLACEMENTCTL", binaries::placementctl().unwrap())
             .arg("--dir")
             .arg(self.directory());

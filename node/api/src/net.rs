@@ -88,7 +88,7 @@ impl Net for TokioNet {
         Box::pin(async move {
             let resolve = async { Ok(tokio::net::lookup_host(address).await?.collect()) };
             let stream = connect_to(resolve).await?;
-            prepare(&stream, NOT_SENT_MAX)?;
+            prepare(&stream)?;
             Ok(Box::new(stream) as BoxStream)
         })
     }
@@ -100,13 +100,11 @@ const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 const KEEPALIVE_EVERY: Duration = Duration::from_secs(10);
 /// How long what was sent may stay unacknowledged.
 const USER_TIMEOUT: Duration = Duration::from_secs(60);
-/// How many bytes may wait in the system to be sent to another node: what is urgent waits behind them.
+/// How many bytes may wait in the system to be sent: what is urgent waits behind them.
 const NOT_SENT_MAX: u32 = 32 * 1024;
-/// How many bytes of answers may wait there: large ones are handed over at once, and those that are not read are bounded.
-const ANSWERS_NOT_SENT_MAX: u32 = 512 * 1024;
 
 /// No connection to an end that has vanished is kept, and what is written goes out soon.
-fn prepare(stream: &TcpStream, not_sent_max: u32) -> io::Result<()> {
+fn prepare(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = SockRef::from(stream);
     let keepalive = TcpKeepalive::new()
@@ -116,7 +114,7 @@ fn prepare(stream: &TcpStream, not_sent_max: u32) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
         socket.set_tcp_user_timeout(Some(USER_TIMEOUT))?;
-        socket.set_tcp_notsent_lowat(not_sent_max)?;
+        socket.set_tcp_notsent_lowat(NOT_SENT_MAX)?;
     }
     Ok(())
 }
@@ -125,7 +123,7 @@ impl Listener for tokio::net::TcpListener {
     fn accept(&mut self) -> BoxFuture<'_, io::Result<(BoxStream, SocketAddr)>> {
         Box::pin(async move {
             let (stream, from) = tokio::net::TcpListener::accept(self).await?;
-            prepare(&stream, ANSWERS_NOT_SENT_MAX)?;
+            prepare(&stream)?;
             Ok((Box::new(stream) as BoxStream, from))
         })
     }

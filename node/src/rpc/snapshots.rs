@@ -40,8 +40,8 @@ struct Target {
     begun: Instant,
     /// When something arrived there last, or when it was first asked; `None` if it does not take it.
     moved: Option<Instant>,
-    /// All has arrived, and is being verified and installed.
-    installing: bool,
+    /// Its snapshot is being written down here, or all has arrived and is being verified and installed.
+    at_work: bool,
     /// When it is asked again, if it cannot take one now.
     put_off: Option<PutOff>,
 }
@@ -88,7 +88,10 @@ impl Sending {
         if let Some(until) = self.begin(to, snapshot.meta.last_log_id) {
             sleep_until(until).await;
         }
-        let file = match self.write_down(snapshot).await {
+        self.at_work(to, true);
+        let written = self.write_down(snapshot).await;
+        self.at_work(to, false);
+        let file = match written {
             Ok(file) => file,
             Err(error) => {
                 let reason = format!("this node cannot write it down: {error}");
@@ -108,6 +111,7 @@ impl Sending {
             offset,
             data: Blob(data.into()),
         };
+        self.asked(to);
         let mut reply = call(part(0, Vec::new())).await.map_err(|error| {
             self.unanswered(to);
             Unsent::Call(error)
@@ -129,9 +133,9 @@ impl Sending {
                 }
             };
             if offset >= bytes {
-                self.installing(to, true);
+                self.at_work(to, true);
                 reply = (call(part(bytes, Vec::new())).await).map_err(Unsent::Call)?;
-                self.installing(to, false);
+                self.at_work(to, false);
                 if matches!(reply, SnapshotReply::From { .. }) {
                     return Err(Unsent::Again("it was not installed".to_owned()));
                 }
@@ -172,13 +176,22 @@ impl Sending {
             target.put_off = put_off;
         }
         // The call before may have been given up.
-        target.installing = false;
+        target.at_work = false;
         target.put_off.as_ref().map(|put_off| put_off.until)
     }
 
-    fn installing(&self, to: u64, installing: bool) {
+    fn at_work(&self, to: u64, at_work: bool) {
         if let Some(target) = self.targets.lock().get_mut(&to) {
-            target.installing = installing;
+            target.at_work = at_work;
+        }
+    }
+
+    /// It is asked for the first time: writing the snapshot down may have taken long.
+    fn asked(&self, to: u64) {
+        if let Some(target) = self.targets.lock().get_mut(&to)
+            && target.moved == Some(target.begun)
+        {
+            *target = Target::new(target.covers);
         }
     }
 
@@ -253,14 +266,14 @@ impl Target {
             covers,
             begun: now,
             moved: Some(now),
-            installing: false,
+            at_work: false,
             put_off: None,
         }
     }
 
     fn is_under_way(&self) -> bool {
         let moves = self.moved.is_some_and(|moved| moved.elapsed() < STALLED);
-        (moves || self.installing) && self.begun.elapsed() < KEEPS_WAITING
+        (moves || self.at_work) && self.begun.elapsed() < KEEPS_WAITING
     }
 }
 
@@ -419,6 +432,9 @@ mod tests {
             assert_eq!(sending.under_way(), Some(TO));
             async { Err(()) }.boxed()
         };
+        // Writing it down has taken long.
+        sending.begin(TO, snapshot.meta.last_log_id);
+        tokio::time::sleep(STALLED).await;
         let sent = sending.send(TO, Vote::new_committed(1, 1), &snapshot, CHUNK, call);
         assert!(sent.await.is_err());
         assert_eq!(sending.under_way(), None, "it cannot be reached");

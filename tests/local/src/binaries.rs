@@ -16,6 +16,12 @@ pub fn placementctl() -> anyhow::Result<PathBuf> {
     find("placementctl", "PLACEMENTCTL")
 }
 
+/// The path of `run-cluster`.
+pub fn run_cluster() -> anyhow::Result<PathBuf> {
+    bring_up_to_date()?;
+    existing("run-cluster")
+}
+
 /// The path of `placementd` as its next version could be, one feature level ahead; built when it is
 /// asked for.
 pub fn rehearsal() -> anyhow::Result<PathBuf> {

@@ -1,4 +1,4 @@
-//! Runs a cluster on this machine; `scripts/run-cluster` builds everything and then calls this.
+//! Runs a cluster on this machine; `scripts/run-cluster` builds the programs and then calls this.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -86,9 +86,8 @@ impl Options {
                 progress(subject.name);
                 let ids = subject.cluster.ids();
                 let nodes = pids(&mut subject.cluster, ids);
-                subject
-                    .rounds
-                    .push(subject.load.measure(&nodes, &[]).await?);
+                let measured = subject.load.measure(&nodes, &[]).await?;
+                subject.rounds.push(measured);
             }
         }
         println!(
@@ -97,21 +96,13 @@ impl Options {
         println!("|---|---:|---:|---:|---:|");
         let mut first = None;
         for mut subject in subjects {
-            subject
-                .rounds
-                .sort_by(|one, other| one.cpu_ms.total_cmp(&other.cpu_ms));
-            let Sample {
-                per_second,
-                p50_ms,
-                cpu_ms,
-                ..
-            } = subject.rounds[self.rounds / 2];
-            let ratio = cpu_ms / *first.get_or_insert(cpu_ms);
-            let (p50, cpu) = (ms(p50_ms), cpu_ms * 1e3);
-            println!(
-                "| {} | {per_second:.0} | {p50} | {cpu:.1} µs | {ratio:.2} × |",
-                subject.name
-            );
+            let rounds = &mut subject.rounds;
+            rounds.sort_by(|one, other| one.cpu_ms.total_cmp(&other.cpu_ms));
+            let median = rounds[self.rounds / 2];
+            let ratio = median.cpu_ms / *first.get_or_insert(median.cpu_ms);
+            let (name, per_second) = (subject.name, median.per_second);
+            let (p50, cpu) = (ms(median.p50_ms), median.cpu_ms * 1e3);
+            println!("| {name} | {per_second:.0} | {p50} | {cpu:.1} µs | {ratio:.2} × |");
         }
         Ok(())
     }
@@ -132,32 +123,22 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
          password = \"{PASSWORD}\"\n",
         keystone.url()
     );
-    let subjects = vec![
-        options
-            .subject("plain, noauth2", 1, false, "", "admin")
-            .await?,
-        options
-            .subject("plain, Keystone", 1, false, &asking, &token)
-            .await?,
-        options
-            .subject("TLS, noauth2", 1, true, "", "admin")
-            .await?,
-        options
-            .subject("TLS, Keystone", 1, true, &asking, &token)
-            .await?,
-    ];
-    println!(
-        "One node, local reads of inventories, {} clients:\n",
-        options.clients
-    );
+    let mut subjects = Vec::new();
+    for (name, is_secured, config, token) in [
+        ("plain, noauth2", false, "", "admin"),
+        ("plain, Keystone", false, &asking, &token),
+        ("TLS, noauth2", true, "", "admin"),
+        ("TLS, Keystone", true, &asking, &token),
+    ] {
+        subjects.push(options.subject(name, 1, is_secured, config, token).await?);
+    }
+    let clients = options.clients;
+    println!("One node, local reads of inventories, {clients} clients:\n");
     options.table(subjects).await?;
     let subjects = vec![
         options.subject("plain", 3, false, "", "admin").await?,
         options.subject("TLS", 3, true, "", "admin").await?,
     ];
-    println!(
-        "\nThree nodes, `PUT /allocations` through all of them, {} clients:\n",
-        options.clients
-    );
+    println!("\nThree nodes, `PUT /allocations` through all of them, {clients} clients:\n");
     options.table(subjects).await
 }

@@ -40,6 +40,8 @@ struct Target {
     begun: Instant,
     /// When something arrived there last, or when it was first asked; `None` if it does not take it.
     moved: Option<Instant>,
+    /// Something has arrived there.
+    has_some: bool,
     /// Its snapshot is being written down here, or all has arrived and is being verified and installed.
     at_work: bool,
     /// When it is asked again, if it cannot take one now.
@@ -189,7 +191,8 @@ impl Sending {
     /// It is asked for the first time: writing the snapshot down may have taken long.
     fn asked(&self, to: u64) {
         if let Some(target) = self.targets.lock().get_mut(&to)
-            && target.moved == Some(target.begun)
+            && !target.has_some
+            && target.moved.is_some()
         {
             *target = Target::new(target.covers);
         }
@@ -198,13 +201,14 @@ impl Sending {
     /// A node that cannot be reached, and has nothing yet, does not keep the log from being cut.
     fn unanswered(&self, to: u64) {
         if let Some(target) = self.targets.lock().get_mut(&to) {
-            target.moved = target.moved.filter(|moved| *moved > target.begun);
+            target.moved = target.moved.filter(|_| target.has_some);
         }
     }
 
     fn moved(&self, to: u64) {
         if let Some(target) = self.targets.lock().get_mut(&to) {
             target.moved = Some(Instant::now());
+            target.has_some = true;
             if target.put_off.take().is_some() {
                 tracing::info!(target_node = to, "the snapshot is taken now");
             }
@@ -266,6 +270,7 @@ impl Target {
             covers,
             begun: now,
             moved: Some(now),
+            has_some: false,
             at_work: false,
             put_off: None,
         }

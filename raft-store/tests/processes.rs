@@ -139,10 +139,11 @@ fn a_full_disk_stops_the_node_and_loses_nothing() {
     let Ok(output) = output else {
         return skipped(what, "there is no `unshare` to mount a small disk with");
     };
-    let texts = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
-    let [out, err] = texts;
+    let (out, err) = (&output.stdout, &output.stderr);
+    let [out, err] = [out, err].map(|bytes| String::from_utf8_lossy(bytes));
     if !out.contains("running 1 test") {
-        return skipped(what, &format!("it cannot be mounted here: {err}"));
+        let why = format!("a small disk cannot be mounted here: {err}");
+        return skipped(what, &why);
     }
     assert!(output.status.success(), "{out}\n{err}");
     assert!(out.contains("before the disk was full"), "{out}");

@@ -578,15 +578,9 @@ fn writes_wait_while_leadership_moves_to_a_preferred_site() {
 /// 200 ms away, a learner was sent a snapshot only to be sent another one: the log was cut while it was first asked.
 #[test]
 fn a_distant_learner_is_not_sent_one_snapshot_after_the_other() {
-    let (parameters, faults) = drawn(Seed(930_101_761));
-    let keep_in_log = 0;
-    goes_well(
-        Parameters {
-            keep_in_log,
-            ..parameters
-        },
-        faults,
-    );
+    let (mut parameters, faults) = drawn(Seed(930_101_761));
+    parameters.keep_in_log = 0;
+    goes_well(parameters, faults);
 }
 
 /// It stands first in the list of the node that joins, and can only say that it was removed.

@@ -1,7 +1,7 @@
 //! What the documents for people say exists: each command with its flags, each file.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use placement_tests::binaries;
@@ -135,15 +135,10 @@ fn check_program(program: &Path, words: &[String]) -> Result<(), String> {
 fn check_script(words: &[String]) -> Result<(), String> {
     let path = repository().join(&words[0]);
     let text = std::fs::read_to_string(&path).map_err(|error| error.to_string())?;
-    // Three scripts hand everything to a program of ours, which has the help.
-    let program = match words[0].as_str() {
-        "scripts/run-cluster" => Some(binaries::run_cluster().unwrap()),
-        "scripts/simulate" => Some(built("simulate")),
-        "scripts/torture" => Some(env!("CARGO_BIN_EXE_torture").into()),
-        _ => None,
-    };
-    if let Some(program) = program {
-        return check_program(&program, words);
+    // Three scripts hand everything to a program of ours of the same name, which has the help.
+    let tool = words[0].trim_start_matches("scripts/");
+    if ["run-cluster", "simulate", "torture"].contains(&tool) {
+        return check_program(&binaries::tool(tool).unwrap(), words);
     }
     // The tests do not compile the bench; its script names all parts and flags.
     let part = words.get(1).filter(|word| !word.starts_with('-'));
@@ -161,10 +156,6 @@ fn check_script(words: &[String]) -> Result<(), String> {
         Some(flag) => Err(format!("`{flag}` is not in the script")),
         None => Ok(()),
     }
-}
-
-fn built(name: &str) -> PathBuf {
-    binaries::placementd().unwrap().with_file_name(name)
 }
 
 /// Whether a command of ours is valid; `None` if this is no command of ours.

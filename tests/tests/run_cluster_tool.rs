@@ -36,7 +36,7 @@ impl Tool {
     }
 
     fn command(&self) -> Command {
-        let mut command = Command::new(binaries::run_cluster().unwrap());
+        let mut command = Command::new(binaries::tool("run-cluster").unwrap());
         command
             .env("PLACEMENTD", binaries::placementd().unwrap())
             .env("PLACEMENTCTL", binaries::placementctl().unwrap())

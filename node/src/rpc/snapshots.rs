@@ -90,9 +90,9 @@ impl Sending {
         if let Some(until) = self.begin(to, snapshot.meta.last_log_id) {
             sleep_until(until).await;
         }
-        self.at_work(to, true);
+        self.change(to, |target| target.at_work = true);
         let written = self.write_down(snapshot).await;
-        self.at_work(to, false);
+        self.change(to, |target| target.at_work = false);
         let file = match written {
             Ok(file) => file,
             Err(error) => {
@@ -113,9 +113,9 @@ impl Sending {
             offset,
             data: Blob(data.into()),
         };
-        self.asked(to);
+        self.change(to, Target::asked);
         let mut reply = call(part(0, Vec::new())).await.map_err(|error| {
-            self.unanswered(to);
+            self.change(to, Target::unanswered);
             Unsent::Call(error)
         })?;
         if matches!(reply, SnapshotReply::From { offset: 1.. }) {
@@ -135,9 +135,9 @@ impl Sending {
                 }
             };
             if offset >= bytes {
-                self.at_work(to, true);
+                self.change(to, |target| target.at_work = true);
                 reply = (call(part(bytes, Vec::new())).await).map_err(Unsent::Call)?;
-                self.at_work(to, false);
+                self.change(to, |target| target.at_work = false);
                 if matches!(reply, SnapshotReply::From { .. }) {
                     return Err(Unsent::Again("it was not installed".to_owned()));
                 }
@@ -170,49 +170,29 @@ impl Sending {
     /// Notes what a node is sent. Returns when it may be asked, if not at once.
     fn begin(&self, to: u64, covers: Option<LogId>) -> Option<Instant> {
         let mut targets = self.targets.lock();
-        let target = (targets.entry(to)).or_insert_with(|| Target::new(covers));
+        let target = (targets.entry(to)).or_insert_with(|| Target::new(covers, None));
         if target.covers != covers {
-            let put_off = target.put_off.take();
-            *target = Target::new(covers);
-            target.moved = target.moved.filter(|_| put_off.is_none());
-            target.put_off = put_off;
+            *target = Target::new(covers, target.put_off.take());
         }
         // The call before may have been given up.
         target.at_work = false;
         target.put_off.as_ref().map(|put_off| put_off.until)
     }
 
-    fn at_work(&self, to: u64, at_work: bool) {
+    fn change(&self, to: u64, change: impl FnOnce(&mut Target)) {
         if let Some(target) = self.targets.lock().get_mut(&to) {
-            target.at_work = at_work;
-        }
-    }
-
-    /// It is asked for the first time: writing the snapshot down may have taken long.
-    fn asked(&self, to: u64) {
-        if let Some(target) = self.targets.lock().get_mut(&to)
-            && !target.has_some
-            && target.moved.is_some()
-        {
-            *target = Target::new(target.covers);
-        }
-    }
-
-    /// A node that cannot be reached, and has nothing yet, does not keep the log from being cut.
-    fn unanswered(&self, to: u64) {
-        if let Some(target) = self.targets.lock().get_mut(&to) {
-            target.moved = target.moved.filter(|_| target.has_some);
+            change(target);
         }
     }
 
     fn moved(&self, to: u64) {
-        if let Some(target) = self.targets.lock().get_mut(&to) {
+        self.change(to, |target| {
             target.moved = Some(Instant::now());
             target.has_some = true;
             if target.put_off.take().is_some() {
                 tracing::info!(target_node = to, "the snapshot is taken now");
             }
-        }
+        });
     }
 
     /// Leaves a node alone for a while, longer each time. Logged once.
@@ -264,15 +244,29 @@ impl Sending {
 }
 
 impl Target {
-    fn new(covers: Option<LogId>) -> Self {
+    fn new(covers: Option<LogId>, put_off: Option<PutOff>) -> Self {
         let now = Instant::now();
         Self {
             covers,
             begun: now,
-            moved: Some(now),
+            moved: put_off.is_none().then_some(now),
             has_some: false,
             at_work: false,
-            put_off: None,
+            put_off,
+        }
+    }
+
+    /// It is asked for the first time: writing the snapshot down may have taken long.
+    fn asked(&mut self) {
+        if !self.has_some {
+            self.moved = self.moved.map(|_| Instant::now());
+        }
+    }
+
+    /// A node that cannot be reached, and has nothing yet, does not keep the log from being cut.
+    fn unanswered(&mut self) {
+        if !self.has_some {
+            self.moved = None;
         }
     }
 

@@ -245,6 +245,18 @@ impl Fault {
             _ => Vec::new(),
         }
     }
+
+    /// The pairs of nodes between which messages are kept for as long as it lasts.
+    pub fn held_pairs(self, nodes: u64) -> Vec<(u64, u64)> {
+        match self {
+            Fault::Hold(node) => (1..=nodes)
+                .filter(|one| *one != node)
+                .map(|one| (node, one))
+                .collect(),
+            Fault::HoldLink(a, b) => vec![(a, b)],
+            _ => Vec::new(),
+        }
+    }
 }
 
 #[cfg(test)]

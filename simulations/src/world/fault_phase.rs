@@ -380,12 +380,7 @@ impl World {
     fn held(&self, fault: Fault) -> Vec<(String, String)> {
         match fault {
             Fault::HoldClients(node) => self.pairs_with_clients(node),
-            Fault::Hold(node) => {
-                let others = (1..=self.nodes()).filter(|one| *one != node);
-                self.named(others.map(|one| (node, one)).collect())
-            }
-            Fault::HoldLink(a, b) => self.named(vec![(a, b)]),
-            _ => Vec::new(),
+            _ => self.named(fault.held_pairs(self.nodes())),
         }
     }
 

@@ -16,10 +16,10 @@ pub fn placementctl() -> anyhow::Result<PathBuf> {
     find("placementctl", "PLACEMENTCTL")
 }
 
-/// The path of `run-cluster`.
-pub fn run_cluster() -> anyhow::Result<PathBuf> {
+/// The path of a tool, such as `run-cluster`.
+pub fn tool(name: &str) -> anyhow::Result<PathBuf> {
     bring_up_to_date()?;
-    existing("run-cluster")
+    existing(name)
 }
 
 /// The path of `placementd` as its next version could be, one feature level ahead; built when it is
@@ -36,11 +36,10 @@ pub fn rehearsal() -> anyhow::Result<PathBuf> {
 }
 
 fn find(name: &str, variable: &str) -> anyhow::Result<PathBuf> {
-    if let Some(path) = std::env::var_os(variable) {
-        return Ok(path.into());
+    match std::env::var_os(variable) {
+        Some(path) => Ok(path.into()),
+        None => tool(name),
     }
-    bring_up_to_date()?;
-    existing(name)
 }
 
 fn existing(name: &str) -> anyhow::Result<PathBuf> {

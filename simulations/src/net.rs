@@ -1,6 +1,7 @@
 //! The node's network, carried by turmoil.
 
-use std::cell::Cell;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
@@ -17,12 +18,13 @@ use tokio::time::{Sleep, sleep};
 use turmoil::net::TcpStream;
 
 thread_local! {
-    static CONNECTIONS: Cell<u64> = const { Cell::new(0) };
+    static CONNECTIONS: RefCell<BTreeMap<String, u64>> = const { RefCell::new(BTreeMap::new()) };
 }
 
-/// How many connections the nodes of this thread have tried to make since this was last asked.
+/// How many connections the nodes of this thread have tried to make since this was last asked, to that address to
+/// which they tried most.
 pub fn connections() -> u64 {
-    CONNECTIONS.take()
+    CONNECTIONS.take().into_values().max().unwrap_or_default()
 }
 
 /// Turmoil's TCP. Unlike the real one it never sends a lost segment again: a connection that lost
@@ -73,7 +75,9 @@ impl Net for TurmoilNet {
 
     fn connect<'a>(&'a self, address: &'a str) -> BoxFuture<'a, io::Result<BoxStream>> {
         Box::pin(async move {
-            CONNECTIONS.set(CONNECTIONS.get() + 1);
+            CONNECTIONS.with_borrow_mut(|tried| {
+                *tried.entry(address.to_owned()).or_default() += 1;
+            });
             let stream = TcpStream::connect(address).await?;
             Ok(self.stream(stream))
         })

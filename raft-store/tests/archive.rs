@@ -1,13 +1,10 @@
 //! Backups with the log since: any moment can be restored, and none that something is missing for.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
-mod common;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use common::{applied, apply, history, identity, new_dir, opened, run, stamp};
+use crate::common::{applied, apply, history, identity, new_dir, opened, run, stamp};
 use placement_machine::{Lateness, simulate_within};
 use placement_raft_store::runtime::Limits;
 use placement_raft_store::wire::RecordVersion;

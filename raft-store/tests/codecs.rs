@@ -1,8 +1,6 @@
 //! The wire format towards other nodes: whatever bytes arrive, they are a value or an error.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-mod common;
-
+use crate::common;
 use placement_raft_store::wire::{
     self, RecordVersion, WireEntry, WireError, WireSnapshotMeta, WireStoredMembership, WireVote,
 };

@@ -1,8 +1,6 @@
 //! openraft's own demands on a store.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-mod common;
-
+use crate::common;
 use openraft::StorageError;
 use openraft::testing::log::{StoreBuilder, Suite};
 use placement_raft_store::{LogStore, StateMachine, TypeConfig};

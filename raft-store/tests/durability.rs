@@ -1,13 +1,10 @@
 //! What survives a close without a flush, and a loss of power.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
-mod common;
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{
+use crate::common::{
     append, applied, apply, history, log_id, new_dir, newest_wal, observations, opened, options,
     provider, read_all, replay, run, run_here,
 };

@@ -1,10 +1,6 @@
 //! The log does what a list of entries would do, whatever it is asked, and across restarts.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
-mod common;
-
-use common::{append, blank, log_id, new_dir, options, provider, run};
+use crate::common::{append, blank, log_id, new_dir, options, provider, run};
 use futures::TryStreamExt;
 use openraft::storage::{RaftLogReader, RaftLogStorage};
 use placement_raft_store::{Entry, LogId, LogStore, StoreOptions, open};

@@ -1,11 +1,8 @@
 //! What a node reports that is started on the wrong directory, and what each start counts.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
-mod common;
 
 use std::fs;
 
-use common::{
+use crate::common::{
     CLUSTER, append, apply, assert_says, entry, history, identity, new_dir, opened, options,
     refusal, run,
 };
@@ -193,7 +190,7 @@ fn a_node_stops_where_the_level_rises_beyond_it_and_goes_on_from_there() {
         append(&mut store.log, known.clone()).await;
         apply(&mut store.machine, known).await;
         let raise = entry(1, 6, Command::RaiseLevel(RaiseLevel { to: beyond }));
-        let later = vec![raise, common::provider(1, 7)];
+        let later = vec![raise, crate::common::provider(1, 7)];
         append(&mut store.log, later.clone()).await;
         let entries = later.into_iter().map(|entry| Ok((entry, None)));
         let refused = store.machine.apply(futures::stream::iter(entries)).await;

@@ -1,14 +1,11 @@
 //! What openraft does today that costs us something. Each test pins it, so that an upgrade which changes
 //! it is noticed: then what works around it can go. What we propose instead is in
 //! `docs/openraft-proposals.md`.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
-mod common;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use common::{
+use crate::common::{
     apply, blank, build, identity, log_id, membership, new_dir, opened, options, provider, run,
     run_here,
 };

@@ -1,13 +1,10 @@
 //! Several clouds in one store: what is in each comes back from the disk and over a snapshot, and a cloud that
 //! was deleted leaves nothing.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
-mod common;
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
 
-use common::{
+use crate::common::{
     applied, apply, build, entry, history, identity, logged, new_dir, opened, provider, run,
     take_over,
 };

@@ -1,14 +1,11 @@
 //! What of the plain files survives a loss of power, at rest and in the middle of the work: each sync of the
 //! store is needed by one of these.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
-mod common;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{
+use crate::common::{
     append, applied, apply, blank, build, history, identity, install, log_id, new_dir, opened,
     options, provider, read_all, run, run_here,
 };

@@ -14,7 +14,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::{append, apply, blank, new_dir, opened, provider, read_all, run};
+use crate::common::{append, apply, blank, new_dir, opened, provider, read_all, run};
 use openraft::storage::{IOFlushed, RaftLogStorage};
 use openraft::type_config::TypeConfigExt;
 use placement_raft_store::{TypeConfig, Vote};

@@ -1,12 +1,9 @@
 //! A node goes on alone after a majority was lost, and only where it may.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
-mod common;
 
 use std::fs;
 use std::path::Path;
 
-use common::{
+use crate::common::{
     CLUSTER, append, apply, blank, history, identity, log_id, membership, new_dir, opened, options,
     read_all, replay, run,
 };

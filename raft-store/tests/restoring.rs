@@ -1,15 +1,12 @@
 //! New clusters that begin with a backup of one that has lived: restarts, removed and replaced nodes, join
 //! tokens, partitions, log files of several starts, and more rows than go into one frame or one batch.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
-mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
-use common::{
+use crate::common::{
     CLUSTER, append, blank, entry, identity, log_id, logged, membership, new_dir, opened, options,
     provider, run, stamp,
 };
@@ -337,8 +334,8 @@ fn a_cluster_that_has_lived_goes_on_with_one_node() {
     recover(&options(dir.path()), new).unwrap();
     let applied = run(async {
         let mut store = opened(dir.path());
-        let all = common::read_all(&mut store.log).await;
-        common::apply(&mut store.machine, all).await;
+        let all = crate::common::read_all(&mut store.log).await;
+        crate::common::apply(&mut store.machine, all).await;
         store.views.current()
     });
     assert_eq!(applied.digest(), whole.digest());

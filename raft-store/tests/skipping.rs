@@ -1,12 +1,9 @@
 //! An entry that no node can apply is skipped by hand, and leaves a trace.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
-mod common;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use common::{
+use crate::common::{
     append, applied, apply, blank, history, log_id, membership, new_dir, opened, options, provider,
     read_all, replay, run,
 };

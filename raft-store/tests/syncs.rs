@@ -17,7 +17,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::{
+use crate::common::{
     append, applied, apply, blank, build, history, identity, install, log_id, opened, options,
     provider, run, send,
 };

@@ -1,11 +1,8 @@
 //! What readers see, and when.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
-mod common;
 
 use std::time::Duration;
 
-use common::{apply, history, new_dir, opened, provider, run};
+use crate::common::{apply, history, new_dir, opened, provider, run};
 use placement_raft_store::{Stopped, runtime};
 
 #[test]

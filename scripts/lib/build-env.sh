@@ -96,7 +96,7 @@ ensure_rocksdb() {
         with_heartbeat "waiting for another build of RocksDB" flock 8
     fi
     if [ ! -f "$directory/librocksdb.a" ]; then
-        say "compiling RocksDB once, into $directory (three to five minutes on two cores)"
+        say "compiling RocksDB once, into $directory (two to four minutes on two cores)"
         scratch=$(mktemp -d "$placementd_cache/building.XXXXXX")
         if ! with_heartbeat "compiling RocksDB" compile_rocksdb "$scratch"; then
             rm -rf "$scratch"
@@ -124,6 +124,12 @@ build_env() {
     directory=$(rocksdb_directory)
     ensure_rocksdb "$directory"
     export ROCKSDB_LIB_DIR=$directory ROCKSDB_STATIC=1
+}
+
+# The same for a release.
+release_env() {
+    rocksdb_optimisation=-O2
+    build_env
 }
 
 # Prints what makes another shell ready for cargo, for `eval`.

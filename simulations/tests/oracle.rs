@@ -1,7 +1,5 @@
 //! Simulated clients write and ask for everything that there is, and are refused for every reason, without a cluster.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use placement_model::standard::sync;

@@ -1,8 +1,6 @@
 //! Promises and checks that no mutant breaks by name (`tests/mutants.rs` has the others): what is right is accepted,
 //! what is wrong is not, in small histories written by hand.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 

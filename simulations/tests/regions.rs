@@ -13,9 +13,7 @@ use placement_simulations::report::Report;
 use placement_simulations::seed::Seed;
 use placement_simulations::story::Life;
 
-mod common;
-
-use common::{answered, goes_well, is_write, ms, written};
+use crate::common::{answered, goes_well, is_write, ms, written};
 
 /// A quiet cluster in these regions, whose clients do not wait long for a node that cannot answer.
 fn quiet(seed: u64, fault_phase: u64, regions: Regions) -> Parameters {

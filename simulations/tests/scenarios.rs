@@ -11,9 +11,7 @@ use placement_simulations::parameters::{Clouds, Knobs, OurClient, Parameters};
 use placement_simulations::report::Report;
 use placement_simulations::seed::Seed;
 
-mod common;
-
-use common::{answered, goes_well, ms, written};
+use crate::common::{answered, goes_well, ms, written};
 
 /// A quiet cluster of three with a fast disk and network.
 fn quiet(seed: u64) -> Parameters {

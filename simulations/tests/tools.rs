@@ -1,7 +1,5 @@
 //! What helps to understand a seed that fails.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use placement_simulations::campaign::Subject;
 use placement_simulations::explain::explain;
 use placement_simulations::less::Less;

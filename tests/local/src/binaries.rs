@@ -25,14 +25,10 @@ pub fn tool(name: &str) -> anyhow::Result<PathBuf> {
 /// The path of `placementd` as its next version could be, one feature level ahead; built when it is
 /// asked for.
 pub fn rehearsal() -> anyhow::Result<PathBuf> {
-    const NAME: &str = "placementd-rehearsal";
     if let Some(cargo) = std::env::var_os("CARGO") {
-        build(
-            &cargo,
-            &["--bin", NAME, "--features", "placement-node/rehearsal"],
-        )?;
+        build(&cargo, &["rehearsal"])?;
     }
-    existing(NAME)
+    existing("placementd-rehearsal")
 }
 
 fn find(name: &str, variable: &str) -> anyhow::Result<PathBuf> {
@@ -69,19 +65,21 @@ fn bring_up_to_date() -> anyhow::Result<()> {
     let Some(cargo) = std::env::var_os("CARGO") else {
         return Ok(());
     };
-    DONE.get_or_init(|| build(&cargo, &["--bins"]).map_err(|error| format!("{error:#}")))
-        .clone()
-        .map_err(anyhow::Error::msg)
+    // The same selection as everywhere: another one means other features of what is shared, and with that another
+    // compilation of it.
+    DONE.get_or_init(|| {
+        build(&cargo, &["build", "--workspace", "--bins"]).map_err(|error| format!("{error:#}"))
+    })
+    .clone()
+    .map_err(anyhow::Error::msg)
 }
 
 fn build(cargo: &std::ffi::OsStr, what: &[&str]) -> anyhow::Result<()> {
     let mut command = Command::new(cargo);
     command
         .current_dir(env!("CARGO_MANIFEST_DIR"))
-        // The same selection as everywhere: another one means other features of what is shared,
-        // and with that another compilation of it.
-        .args(["build", "--quiet", "--workspace"])
-        .args(what);
+        .args(what)
+        .arg("--quiet");
     // What cargo tells a test of its package would have build scripts that look at it run again, here and in the next
     // build from outside, and all that stands on them compiled again: TLS, and with it the server.
     for (name, _) in std::env::vars_os() {

@@ -1,0 +1,13 @@
+//! Simulated clusters, in one binary. Two have their own, which cargo runs alone: the seeds have a fixed time, and what
+//! compares packets sees them in traces, which other runs would switch.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod common;
+mod losses;
+mod mutants;
+mod oracle;
+mod promises;
+mod regions;
+mod scenarios;
+mod tools;

@@ -2,8 +2,8 @@
 # Sourced by the scripts: what a build needs, found or made once. Prints to stderr only.
 #
 # RocksDB is the longest part of a build by far. Cargo compiles it again for each target directory,
-# profile, feature set and RUSTFLAGS, so it is compiled once, apart from the rest, and kept as a
-# static library under the user's cache; every build links that.
+# profile, feature set and RUSTFLAGS, so it is compiled once for tests and once for releases, apart from
+# the rest, and kept as a static library under the user's cache; every build links that.
 
 repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 placementd_cache=${XDG_CACHE_HOME:-$HOME/.cache}/placementd

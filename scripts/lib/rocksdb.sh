@@ -11,7 +11,7 @@
 # The version of the crate whose build.rs the flags below were read from.
 rocksdb_flags_version=0.19.0
 
-# How much the compiler optimises: little for tests and trials, which have it a third sooner.
+# How much the compiler optimises: tests and trials have the library a third sooner with -O1.
 # `release_env` asks for more.
 rocksdb_optimisation=-O1
 

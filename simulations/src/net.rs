@@ -21,8 +21,7 @@ thread_local! {
     static CONNECTIONS: RefCell<BTreeMap<String, u64>> = const { RefCell::new(BTreeMap::new()) };
 }
 
-/// How many connections the nodes of this thread have tried to make since this was last asked, to that address to
-/// which they tried most.
+/// The most connections that the nodes of this thread have tried to make to any one address since this was last asked.
 pub fn connections() -> u64 {
     CONNECTIONS.take().into_values().max().unwrap_or_default()
 }

@@ -71,7 +71,7 @@ pub struct Counts {
     pub elections: usize,
     /// How often a node was given a snapshot instead of entries.
     pub snapshots: usize,
-    /// Connections that nodes tried to make to one of them, to which they tried most.
+    /// The most connections that nodes tried to make to any one of them.
     pub connections: u64,
     /// Bytes of the log that power cuts took.
     pub lost_bytes: u64,

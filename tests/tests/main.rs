@@ -46,14 +46,20 @@ mod topology;
 mod unread_log;
 mod upgrade;
 
+/// Those of packages whose binaries are named.
 #[test]
-fn every_file_here_is_run() {
-    let manifest = include_str!("../Cargo.toml");
-    for file in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests")).unwrap() {
-        let file = file.unwrap().file_name().into_string().unwrap();
-        let module = format!("\nmod {};\n", file.trim_end_matches(".rs"));
-        let is_run = include_str!("main.rs").contains(&module)
-            || manifest.contains(&format!("path = \"tests/{file}\"\n"));
-        assert!(is_run, "{file} is in no binary");
+fn every_file_of_tests_is_run() {
+    for package in ["tests", "raft-store", "simulations"] {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+        let read = |path| std::fs::read_to_string(format!("{folder}/{package}/{path}")).unwrap();
+        let (manifest, main) = (read("Cargo.toml"), read("tests/main.rs"));
+        for file in std::fs::read_dir(format!("{folder}/{package}/tests")).unwrap() {
+            let file = file.unwrap().file_name().into_string().unwrap();
+            let module = format!("\nmod {};\n", file.trim_end_matches(".rs"));
+            let is_run = main.contains(&module)
+                || manifest.contains(&format!("path = \"tests/{file}\"\n"))
+                || file == "fixtures";
+            assert!(is_run, "{package}/tests/{file} is in no binary");
+        }
     }
 }

@@ -206,10 +206,10 @@ pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
         .block_on(future)
 }
 
-/// Runs `future` to its end on this thread, with all tasks that it spawns here.
+/// Runs `future` to its end on this thread, with all tasks that it spawns here, in simulated time.
 pub(crate) fn run_here<T>(future: impl Future<Output = T>) -> T {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
-    let runtime = runtime.enable_all().build().unwrap();
+    let runtime = runtime.enable_all().start_paused(true).build().unwrap();
     tokio::task::LocalSet::new().block_on(&runtime, future)
 }
 

@@ -42,7 +42,7 @@ fn existing(name: &str) -> anyhow::Result<PathBuf> {
     let path = directory()?.join(name);
     ensure!(
         path.exists(),
-        "{} does not exist; build it with `cargo build --workspace --bins`",
+        "{} does not exist; `cargo build --workspace --bins` or `cargo rehearsal` builds it",
         path.display()
     );
     Ok(path)

@@ -96,7 +96,7 @@ ensure_rocksdb() {
         with_heartbeat "waiting for another build of RocksDB" flock 8
     fi
     if [ ! -f "$directory/librocksdb.a" ]; then
-        say "compiling RocksDB once, into $directory (two to four minutes on two cores)"
+        say "compiling RocksDB once, into $directory (some three minutes on two cores)"
         scratch=$(mktemp -d "$placementd_cache/building.XXXXXX")
         if ! with_heartbeat "compiling RocksDB" compile_rocksdb "$scratch"; then
             rm -rf "$scratch"

@@ -70,9 +70,9 @@ compile_rocksdb() (
         }'
     cp "$sys/build_version.cc" "$scratch/unit-version.cc"
 
-    # One compiler a core, as far as there is a GiB of memory for each.
+    # One compiler a core, as far as there are 1.25 GiB of memory for each.
     jobs=$(awk -v cores="$(nproc)" '$1 == "MemAvailable:" {
-        jobs = int($2 / 1048576); print jobs < 1 ? 1 : jobs < cores ? jobs : cores }' /proc/meminfo)
+        jobs = int($2 / 1310720); print jobs < 1 ? 1 : jobs < cores ? jobs : cores }' /proc/meminfo)
     # shellcheck disable=SC2016
     printf '%s\0' "$scratch"/unit-*.cc |
         xargs -0 -n1 -P "$jobs" bash -c '"${@:1:$#-1}" -c "${!#}" -o "${!#%.cc}.o" || exit 255' bash "${cxx[@]}" &&

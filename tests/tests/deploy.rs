@@ -201,9 +201,7 @@ async fn openstack_client_reaches_a_running_node_through_haproxy() {
 }
 
 /// Reads the section with keystoneauth and asks for the list of providers.
-fn asked(section: &str, scratch: &Path) -> Value {
-    let packages = ["keystoneauth1==5.18.1", "oslo.config==10.7.0"];
-    let programs = environment(installed_in(), "keystoneauth-5.18.1", &packages).unwrap();
+fn asked(programs: &Path, section: &str, scratch: &Path) -> Value {
     let file = scratch.join("nova.conf");
     fs::write(&file, section).unwrap();
     let script = repository().join("tests/upstream/placement_section.py");
@@ -215,6 +213,9 @@ fn asked(section: &str, scratch: &Path) -> Value {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_service_with_these_retries_tolerates_a_time_without_a_leader() {
+    // Once: while another test installs for itself, this waits.
+    let packages = ["keystoneauth1==5.18.1", "oslo.config==10.7.0"];
+    let programs = environment(installed_in(), "keystoneauth-5.18.1", &packages).unwrap();
     let config = "[cluster]\nwait_ms = 200\n";
     let mut cluster = Cluster::start_with(3, config).await.unwrap();
     let section = block(&document("README.md"), "ini");
@@ -229,7 +230,7 @@ async fn a_service_with_these_retries_tolerates_a_time_without_a_leader() {
     let scratch = cluster.directory().to_owned();
     cluster.kill_9(2);
     cluster.kill_9(3);
-    let answer = asked(&impatient, &scratch);
+    let answer = asked(&programs, &impatient, &scratch);
     let shown = [&answer["status"], &answer["unknown"]];
     assert_eq!(shown, [&json!(503), &json!([])]);
 
@@ -245,7 +246,7 @@ async fn a_service_with_these_retries_tolerates_a_time_without_a_leader() {
             .sum::<u64>()
     };
     let before = refused(&cluster).await;
-    let asking = tokio::task::spawn_blocking(move || asked(&section, &scratch));
+    let asking = tokio::task::spawn_blocking(move || asked(&programs, &section, &scratch));
     until("a first refusal", async || refused(&cluster).await > before).await;
     cluster.start_node(2).unwrap();
     assert_eq!(asking.await.unwrap()["status"], 200);

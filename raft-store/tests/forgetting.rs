@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::common::{
-    append, applied, apply, assert_says, blank, history, log_id, new_dir, newest_wal, opened,
+    self, append, applied, apply, assert_says, blank, history, log_id, new_dir, newest_wal, opened,
     options, provider, read_all, refusal, replay, run, run_here,
 };
 use openraft::storage::{IOFlushed, RaftLogReader, RaftLogStorage};
@@ -256,7 +256,7 @@ fn a_lost_or_older_count_of_starts_is_noticed() {
         let mut store = opened(dir.path());
         assert_eq!(store.boot, 3);
         apply(&mut store.machine, history(3)).await;
-        let later = crate::common::provider_by(4, |id| WriteId { boot: 3, ..id });
+        let later = common::provider_by(4, |id| WriteId { boot: 3, ..id });
         apply(&mut store.machine, vec![later]).await;
         store.drafts.flush().await.unwrap();
     });
@@ -276,7 +276,7 @@ fn an_outcome_that_comes_and_goes_leaves_the_rows_as_they_are_to_be() {
         apply(&mut store.machine, history(3)).await;
         store.drafts.flush().await.unwrap();
         let restarted = |index, sequence, answered_below| {
-            crate::common::provider_by(index, |id| WriteId {
+            common::provider_by(index, |id| WriteId {
                 boot: 2,
                 sequence,
                 answered_below,

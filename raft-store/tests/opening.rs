@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::common::{
-    CLUSTER, append, apply, assert_says, entry, history, identity, new_dir, opened, options,
+    self, CLUSTER, append, apply, assert_says, entry, history, identity, new_dir, opened, options,
     refusal, run,
 };
 use openraft::storage::RaftStateMachine;
@@ -190,7 +190,7 @@ fn a_node_stops_where_the_level_rises_beyond_it_and_goes_on_from_there() {
         append(&mut store.log, known.clone()).await;
         apply(&mut store.machine, known).await;
         let raise = entry(1, 6, Command::RaiseLevel(RaiseLevel { to: beyond }));
-        let later = vec![raise, crate::common::provider(1, 7)];
+        let later = vec![raise, common::provider(1, 7)];
         append(&mut store.log, later.clone()).await;
         let entries = later.into_iter().map(|entry| Ok((entry, None)));
         let refused = store.machine.apply(futures::stream::iter(entries)).await;

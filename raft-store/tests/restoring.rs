@@ -7,8 +7,8 @@ use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
 use crate::common::{
-    CLUSTER, append, blank, entry, identity, log_id, logged, membership, new_dir, opened, options,
-    provider, run, stamp,
+    self, CLUSTER, append, blank, entry, identity, log_id, logged, membership, new_dir, opened,
+    options, provider, run, stamp,
 };
 use openraft::storage::RaftLogStorage;
 use placement_model::command::{
@@ -334,8 +334,8 @@ fn a_cluster_that_has_lived_goes_on_with_one_node() {
     recover(&options(dir.path()), new).unwrap();
     let applied = run(async {
         let mut store = opened(dir.path());
-        let all = crate::common::read_all(&mut store.log).await;
-        crate::common::apply(&mut store.machine, all).await;
+        let all = common::read_all(&mut store.log).await;
+        common::apply(&mut store.machine, all).await;
         store.views.current()
     });
     assert_eq!(applied.digest(), whole.digest());

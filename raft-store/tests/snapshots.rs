@@ -4,8 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use crate::common::{
-    Built, append, applied, apply, assert_says, blank, build, current, history, identity, install,
-    logged, new_dir, opened, provider, refusal, replay, run, send, stamp, take_over,
+    self, Built, append, applied, apply, assert_says, blank, build, current, history, identity,
+    install, logged, new_dir, opened, provider, refusal, replay, run, send, stamp, take_over,
 };
 use openraft::storage::{RaftLogReader, RaftLogStorage, RaftSnapshotBuilder, RaftStateMachine};
 use placement_raft_store::{
@@ -144,7 +144,7 @@ fn the_log_may_be_purged_up_to_what_is_covered() {
     let digest = run(async {
         let mut store = opened(dir.path());
         append(&mut store.log, history(100)).await;
-        let committed = Some(crate::common::log_id(1, 100));
+        let committed = Some(common::log_id(1, 100));
         store.log.save_committed(committed).await.unwrap();
         apply(&mut store.machine, history(80)).await;
         store.drafts.cover().await.unwrap();

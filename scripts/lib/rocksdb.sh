@@ -3,7 +3,7 @@
 #
 # The crate's build script compiles each of RocksDB's 342 sources alone, and most of that time goes into
 # the same headers. Here 24 sources that are neighbours share one file that includes them: the same
-# code in a fifth of the time. The flags are those of the build script (`build_rocksdb` in its
+# code in a quarter of the time. The flags are those of the build script (`build_rocksdb` in its
 # build.rs) for Linux and the feature lz4, but for the processor's own and how much is optimised.
 
 : "${repository:?}" "${placementd_cache:?}"

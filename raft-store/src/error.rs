@@ -57,12 +57,12 @@ pub enum OpenError {
         newest = RecordVersion::NEWEST
     )]
     NewerFormat(PathBuf, u8),
-    /// A newer binary has written a table that this one does not know.
+    /// A binary of another version has written a table that this one does not know.
     #[error(
         "{0} holds the table {1:?}, which this placementd does not know: start it with the \
-         newer version that wrote it"
+         version that wrote it, or {JOIN_AGAIN}"
     )]
-    NewerTable(PathBuf, String),
+    UnknownTable(PathBuf, String),
     /// The state is of a feature level that this binary does not know.
     #[error(
         "{0} is of feature level {1}, but this placementd knows levels up to {newest}: start it \

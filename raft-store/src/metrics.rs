@@ -48,7 +48,7 @@ impl StoreMetrics {
 
     /// The numbers of the state's database.
     pub fn state(&self) -> DatabaseNumbers {
-        DatabaseNumbers::read(&self.state, &crate::machine::families())
+        DatabaseNumbers::read(&self.state, &crate::machine::FAMILIES)
     }
 }
 

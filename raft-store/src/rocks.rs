@@ -67,8 +67,8 @@ pub(crate) struct Database {
 }
 
 impl Database {
-    /// Opens a database with these column families. Others have been made by a newer version, and are
-    /// no matter as long as it has written nothing to them.
+    /// Opens a database with these column families. Others are of another version, and are no matter as
+    /// long as they are empty.
     pub(crate) fn open(options: &Options, dir: PathBuf, families: &[&str]) -> Result<Self> {
         let failed = |error| open_error(&dir, &error);
         let mut unknown = Vec::new();
@@ -80,36 +80,43 @@ impl Database {
             .chain(unknown.iter().map(String::as_str))
             .map(|name| (name, options.clone()));
         let db = DB::open_cf_with_opts(options, &dir, all).map_err(failed)?;
-        for table in unknown {
-            let mut rows = db.iterator_cf(family(&db, &table), IteratorMode::Start);
-            if rows.next().is_some() {
-                return Err(OpenError::NewerTable(dir, table));
-            }
-        }
-        let db = Arc::new(db);
-        Ok(Self { db, dir })
+        Self::without(unknown, db, dir)
     }
 
-    /// Opens a database of which nothing is written or removed. A column family that an older version has
-    /// not made is missing, but not one of `needed`.
+    /// Opens a database of which nothing is written or removed.
     pub(crate) fn open_to_read(
         mut options: Options,
         dir: PathBuf,
         families: &[&str],
-        needed: &[&str],
     ) -> Result<Self> {
         options.create_if_missing(false);
         options.create_missing_column_families(false);
         let failed = |error| open_error(&dir, &error);
-        let there = DB::list_cf(&options, &dir).map_err(failed)?;
-        if let Some(missing) = (needed.iter()).find(|name| !there.iter().any(|one| one == *name)) {
-            let reason = format!("it has no table {missing:?}");
-            return Err(OpenError::Damaged(dir, reason));
-        }
-        let there = (there.iter()).filter(|name| families.contains(&name.as_str()));
-        let described = there.map(|name| (name, options.clone()));
+        let mut there = DB::list_cf(&options, &dir).map_err(failed)?;
+        let described = there.iter().map(|name| (name, options.clone()));
         let db = DB::open_cf_with_opts_for_read_only(&options, &dir, described, false);
-        let db = Arc::new(db.map_err(failed)?);
+        let db = db.map_err(failed)?;
+        let missing = families.iter().find(|name| db.cf_handle(name).is_none());
+        there.retain(|name| name != "default" && !families.contains(&name.as_str()));
+        let database = Self::without(there, db, dir)?;
+        match missing {
+            None => Ok(database),
+            Some(missing) => {
+                let reason = format!("it has no table {missing:?}");
+                Err(OpenError::Damaged(database.dir, reason))
+            }
+        }
+    }
+
+    /// Refuses a database that has rows in one of the column families `unknown`.
+    fn without(unknown: Vec<String>, db: DB, dir: PathBuf) -> Result<Self> {
+        for table in unknown {
+            let mut rows = db.iterator_cf(family(&db, &table), IteratorMode::Start);
+            if rows.next().is_some() {
+                return Err(OpenError::UnknownTable(dir, table));
+            }
+        }
+        let db = Arc::new(db);
         Ok(Self { db, dir })
     }
 

@@ -1,6 +1,7 @@
 //! What a node reports that is started on the wrong directory, and what each start counts.
 
 use std::fs;
+use std::path::Path;
 
 use crate::common::{
     self, CLUSTER, append, apply, assert_says, entry, history, identity, new_dir, opened, options,
@@ -9,7 +10,7 @@ use crate::common::{
 use openraft::storage::RaftStateMachine;
 use placement_model::command::RaiseLevel;
 use placement_model::{Command, Level};
-use placement_raft_store::{Identity, OpenError, StoreOptions, create, open};
+use placement_raft_store::{Identity, OpenError, StoreOptions, create, inspect, open};
 use tempfile::TempDir;
 use uuid::Uuid;
 
@@ -154,29 +155,52 @@ fn a_start_that_fails_is_not_counted() {
     assert_eq!(opened(dir.path()).boot, 1);
 }
 
+/// The state's database of a stopped node, with these column families.
+fn state_with(dir: &Path, families: &[&str]) -> rocksdb::DB {
+    let mut options = rocksdb::Options::default();
+    options.create_missing_column_families(true);
+    rocksdb::DB::open_cf(&options, dir.join("state"), families).unwrap()
+}
+
+/// To a look at the directory, and to a start.
+fn assert_table_unknown(dir: &Path, table: &str) {
+    let expected = format!("holds the table \"{table}\", which this placementd does not know");
+    let problems = inspect(dir).unwrap().problems;
+    let [problem] = &problems[..] else {
+        panic!("not one problem: {problems:?}");
+    };
+    assert_eq!(problem.part, "state");
+    assert_says(&problem.words, &expected);
+    assert_says(&refusal(options(dir)), &expected);
+}
+
 #[test]
-fn a_table_of_a_newer_binary_is_refused_once_it_holds_something() {
+fn a_row_of_a_table_of_a_newer_binary_is_refused() {
+    // Between tables that are known, and behind them.
+    for tag in [19, 254] {
+        let dir = new_dir();
+        drop(opened(dir.path()));
+        let db = state_with(dir.path(), &["rows"]);
+        let rows = db.cf_handle("rows").unwrap();
+        db.put_cf(rows, [tag, 0, 0], b"value").unwrap();
+        drop(db);
+        assert_table_unknown(dir.path(), &tag.to_string());
+    }
+}
+
+/// Builds before had a column family per table, and `meta` beside them.
+#[test]
+fn a_directory_with_a_column_family_per_table_is_refused_once_it_holds_something() {
     let dir = new_dir();
     drop(opened(dir.path()));
-    let state = dir.path().join("state");
-    {
-        let families = rocksdb::DB::list_cf(&rocksdb::Options::default(), &state).unwrap();
-        let mut options = rocksdb::Options::default();
-        options.create_missing_column_families(true);
-        let families = families.iter().map(String::as_str).chain(["leases"]);
-        rocksdb::DB::open_cf(&options, &state, families).unwrap();
-    }
-    // It was made, since every version makes its tables; while it is empty, the way back is open.
+    drop(state_with(dir.path(), &["rows", "meta", "providers"]));
     drop(opened(dir.path()));
-    {
-        let options = rocksdb::Options::default();
-        let families = rocksdb::DB::list_cf(&options, &state).unwrap();
-        let db = rocksdb::DB::open_cf(&options, &state, families).unwrap();
-        let leases = db.cf_handle("leases").unwrap();
-        db.put_cf(leases, b"key", b"value").unwrap();
-    }
-    let error = refusal(options(dir.path()));
-    assert_says(&error, "holds the table \"leases\"");
+    let mut db = state_with(dir.path(), &["rows", "meta", "providers"]);
+    let meta = db.cf_handle("meta").unwrap();
+    db.put_cf(meta, b"applied", b"value").unwrap();
+    db.drop_cf("rows").unwrap();
+    drop(db);
+    assert_table_unknown(dir.path(), "meta");
 }
 
 /// The others run a newer version, and have raised the level after this node was last connected.

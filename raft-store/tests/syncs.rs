@@ -332,6 +332,7 @@ const WANTED: [(&str, &[Wanted]); 21] = [
     ),
 ];
 const WAL: &str = "*/log/*.log";
+const STATE: &str = "*/state*";
 const TABLE: &str = "*/state/*.sst";
 
 fn is_like(path: &str, pattern: &str) -> bool {
@@ -391,4 +392,8 @@ fn what_is_called_durable_was_synced() {
         let missing = left_out(&steps[step], wanted);
         assert_eq!(missing, Vec::<&str>::new(), "{step}: {steps:#?}");
     }
+    // Whichever tables have changed: the file, its name before and after, and that it counts.
+    let of_the_state = |done: &&Done| matches!(done, Done::Synced(path) if is_like(path, STATE));
+    let flush = steps["build"].iter().filter(of_the_state);
+    assert_eq!(flush.count(), 4, "a flush: {steps:#?}");
 }

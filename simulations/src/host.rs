@@ -518,7 +518,7 @@ impl Host {
         storage.block_cache_bytes = 1 << 20;
         // The write buffers keep the product's 64 MiB, so that no run fills them: RocksDB would flush them in a
         // thread of its own, and what a loss of power leaves of the state would depend on when that was.
-        // `Limits::rows_buffer` stands for it. 8 MiB are too few: eight column families reserve 1 MiB each.
+        // `Limits::rows_buffer` stands for it.
         storage
     }
 }

@@ -5,10 +5,7 @@ use std::path::Path;
 
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
-use rocksdb::{DB, IteratorMode, Options, WriteBatch};
-
-/// The column families of the state that hold no rows.
-const WITHOUT_ROWS: [&str; 2] = ["default", "meta"];
+use rocksdb::{DB, Direction, IteratorMode, Options, WriteBatch};
 
 /// Turns a bit of a row of the state in the data directory `dir`, in its key or in its value; which one
 /// follows from `seed`. False if no row was flushed yet.
@@ -24,24 +21,17 @@ pub(crate) fn rot_row(dir: &Path, seed: u64) -> io::Result<bool> {
         return Ok(false);
     }
     let options = Options::default();
-    let mut families = DB::list_cf(&options, &state).map_err(io::Error::other)?;
-    families.sort_unstable();
-    let database = DB::open_cf(&options, &state, &families).map_err(io::Error::other)?;
-    let mut rows = Vec::new();
-    for name in families
-        .iter()
-        .filter(|name| !WITHOUT_ROWS.contains(&name.as_str()))
-    {
-        let family = database.cf_handle(name).expect("it was opened");
-        for row in database.iterator_cf(family, IteratorMode::Start) {
-            rows.push((family, row.map_err(io::Error::other)?));
-        }
-    }
+    let database = DB::open_cf(&options, &state, ["rows"]).map_err(io::Error::other)?;
+    let family = database.cf_handle("rows").expect("it was opened");
+    // Before the tag of the first table stands what is no row.
+    let first = IteratorMode::From(&[1], Direction::Forward);
+    let rows: Result<Vec<_>, _> = database.iterator_cf(family, first).collect();
+    let mut rows = rows.map_err(io::Error::other)?;
     if rows.is_empty() {
         return Ok(false);
     }
     let random = &mut SmallRng::seed_from_u64(seed);
-    let (family, (key, value)) = rows.swap_remove(random.random_range(0..rows.len()));
+    let (key, value) = rows.swap_remove(random.random_range(0..rows.len()));
     let mut row = [&*key, &*value].concat();
     let bit = random.random_range(0..8 * row.len());
     row[bit / 8] ^= 1 << (bit % 8);

@@ -53,7 +53,7 @@ impl LogDatabase {
     /// Opens it without writing a byte.
     pub(crate) fn open_to_read(store: &StoreOptions, cache: &Cache) -> Result<Self> {
         let (options, dir) = (rocks::options(store, cache), store.dir.join(LOG_DIR));
-        let rocks = Database::open_to_read(options, dir, &FAMILIES, &FAMILIES)?;
+        let rocks = Database::open_to_read(options, dir, &FAMILIES)?;
         Ok(Self::of(store, rocks))
     }
 

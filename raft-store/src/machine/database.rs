@@ -1,7 +1,7 @@
-//! The state's rows in RocksDB: a column family per table, and `meta`.
+//! The state's rows in RocksDB, and where they stand. Keys begin with the tag of their table.
 //!
-//! There is no write-ahead log: after a crash the database is as it was at some flush, all column
-//! families at the same point (`atomic_flush`), and openraft applies what follows again.
+//! There is no write-ahead log: after a crash the database is as it was at some flush, and openraft
+//! applies what follows again. A flush is of one column family, so it takes all tables at one point.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +10,8 @@ use placement_model::mutant;
 use placement_model::types::{PartitionId, Timestamp};
 use placement_model::{Change, Cluster, Level};
 use rocksdb::{
-    Cache, ColumnFamily, FlushOptions, IteratorMode, ReadOptions, WriteBatch, WriteOptions,
+    Cache, ColumnFamily, FlushOptions, IterateBounds, IteratorMode, PrefixRange, ReadOptions,
+    WriteBatch, WriteOptions,
 };
 use serde::{Deserialize, Serialize};
 
@@ -26,9 +27,14 @@ use crate::tables::{self, Table};
 use crate::types::{LogId, StoredMembership};
 use crate::wire::{self, RecordVersion, WireError, WireLogId, WireStoredMembership};
 
-const META: &str = "meta";
-const APPLIED: &str = "applied";
-const INSTALLING: &str = "installing";
+/// The column families of the state.
+pub(crate) const FAMILIES: [&str; 1] = [ROWS];
+const ROWS: &str = "rows";
+/// No table has the tags 0 and 255.
+const TAG_MIN: [u8; 1] = [1];
+const TAG_END: [u8; 1] = [u8::MAX];
+const APPLIED: &str = "\0applied";
+const INSTALLING: &str = "\0installing";
 
 pub(crate) struct StateDatabase {
     pub(super) rocks: Database,
@@ -50,15 +56,14 @@ pub(crate) struct AppliedRecord {
 impl StateDatabase {
     pub(super) fn open(store: &StoreOptions, cache: &Cache) -> Result<Self> {
         let mut options = rocks::options(store, cache);
-        options.set_atomic_flush(true);
         options.set_db_write_buffer_size(store.write_buffer_bytes);
-        Database::open(&options, store.dir.join(STATE_DIR), &families()).map(Self::of)
+        Database::open(&options, store.dir.join(STATE_DIR), &FAMILIES).map(Self::of)
     }
 
     /// Opens it without writing a byte.
     pub(crate) fn open_to_read(store: &StoreOptions, cache: &Cache) -> Result<Self> {
         let (options, dir) = (rocks::options(store, cache), store.dir.join(STATE_DIR));
-        Database::open_to_read(options, dir, &families(), &[META]).map(Self::of)
+        Database::open_to_read(options, dir, &FAMILIES).map(Self::of)
     }
 
     fn of(rocks: Database) -> Self {
@@ -66,15 +71,15 @@ impl StateDatabase {
         Self { rocks, unflushed }
     }
 
-    fn meta(&self) -> &ColumnFamily {
-        self.rocks.family(META)
+    fn family(&self) -> &ColumnFamily {
+        self.rocks.family(ROWS)
     }
 
     /// The state as it was flushed last.
     ///
     /// # Errors
     /// [`OpenError::Damaged`] if a row cannot be read, or all together do not have the digest that
-    /// was written with them in this binary's form.
+    /// was written with them in this binary's form. [`OpenError::UnknownTable`].
     pub(crate) fn load(&self) -> Result<AppliedState> {
         self.read_all().inspect_err(|error| {
             if let OpenError::Damaged(..) = error {
@@ -86,13 +91,12 @@ impl StateDatabase {
     fn read_all(&self) -> Result<AppliedState> {
         let record = self
             .rocks
-            .record(META, APPLIED)?
+            .record(ROWS, APPLIED)?
             .unwrap_or_else(|| AppliedRecord {
                 digest: Cluster::default().digest().to_string(),
                 ..AppliedRecord::default()
             });
-        let rows = Table::ALL.into_iter().flat_map(|table| self.rows_of(table));
-        let cluster = tables::load(rows, |reason| self.damaged(reason))?;
+        let cluster = tables::load(self.rows(TAG_MIN..), |reason| self.damaged(reason))?;
         if cluster.level() > Level::NEWEST {
             let dir = self.rocks.dir.clone();
             return Err(OpenError::NewerLevel(dir, cluster.level()));
@@ -126,17 +130,25 @@ impl StateDatabase {
         &self,
         table: Table,
     ) -> impl Iterator<Item = Result<(PartitionId, Change)>> + '_ {
+        self.rows(PrefixRange([table.tag()]))
+    }
+
+    /// The rows of a range of keys that begins with a tag.
+    fn rows(
+        &self,
+        keys: impl IterateBounds,
+    ) -> impl Iterator<Item = Result<(PartitionId, Change)>> + '_ {
+        let mut read = ReadOptions::default();
+        read.fill_cache(false);
+        read.set_iterate_range(keys);
         let db = &self.rocks.db;
-        let rows = |family| {
-            let mut read = ReadOptions::default();
-            read.fill_cache(false);
-            db.iterator_cf_opt(family, read, IteratorMode::Start)
-        };
-        // Missing only where a directory of an older version is looked at.
-        let rows = db.cf_handle(table.name()).into_iter().flat_map(rows);
+        let rows = db.iterator_cf_opt(self.family(), read, IteratorMode::Start);
         rows.map(move |row| {
             let (key, value) = row.map_err(|error| self.rocks.failed(&error))?;
-            tables::read(table, &key, &value).map_err(|error| self.unreadable(table, error))
+            let (tag, key) = (key.split_first()).expect("the range begins with a tag");
+            let table = Table::of_tag(*tag)
+                .ok_or_else(|| OpenError::UnknownTable(self.rocks.dir.clone(), tag.to_string()))?;
+            tables::read(table, key, &value).map_err(|error| self.unreadable(table, error))
         })
     }
 
@@ -160,19 +172,19 @@ impl StateDatabase {
         change: &Change,
     ) {
         let row = tables::row(version, partition, change);
-        let family = self.rocks.family(row.table.name());
+        let key = key(row.table, &row.key);
         match row.value {
-            Some(value) => batch.put_cf(family, row.key, value),
-            None => batch.delete_cf(family, row.key),
+            Some(value) => batch.put_cf(self.family(), key, value),
+            None => batch.delete_cf(self.family(), key),
         }
     }
 
     /// Has a batch delete all rows of a partition, at the cost of one per table.
     pub(super) fn delete_rows_of(&self, batch: &mut WriteBatch, partition: PartitionId) {
-        let (from, to) = (partition, PartitionId(partition.0.saturating_add(1)));
+        let ends = [partition, PartitionId(partition.0.saturating_add(1))];
         for table in Table::ALL {
-            let family = self.rocks.family(table.name());
-            batch.delete_range_cf(family, tables::prefix(from), tables::prefix(to));
+            let [from, to] = ends.map(|end| key(table, &tables::prefix(end)));
+            batch.delete_range_cf(self.family(), from, to);
         }
     }
 
@@ -189,7 +201,7 @@ impl StateDatabase {
             digest: applied.digest().to_string(),
             last_stamp: applied.last_stamp,
         };
-        batch.put_cf(self.meta(), APPLIED, wire::encode(version, &record));
+        batch.put_cf(self.family(), APPLIED, wire::encode(version, &record));
     }
 
     /// Writes a batch to memory, whole or not at all.
@@ -207,16 +219,15 @@ impl StateDatabase {
 
     /// Makes everything written so far durable.
     pub(super) fn sync(&self) -> Result<(), rocksdb::Error> {
-        let families = families().map(|name| self.rocks.family(name));
         let mut options = FlushOptions::default();
         options.set_wait(true);
         self.unflushed.store(0, Ordering::Relaxed);
-        self.rocks.db.flush_cfs_opt(&families, &options)
+        self.rocks.db.flush_cf_opt(self.family(), &options)
     }
 
     /// The snapshot whose installation a crash has interrupted.
     pub(crate) fn installing(&self) -> Result<Option<String>> {
-        self.rocks.record(META, INSTALLING)
+        self.rocks.record(ROWS, INSTALLING)
     }
 
     /// Notes, durably, that `snapshot` is being installed.
@@ -226,7 +237,8 @@ impl StateDatabase {
         snapshot: &str,
     ) -> Result<(), rocksdb::Error> {
         let mut batch = WriteBatch::default();
-        batch.put_cf(self.meta(), INSTALLING, wire::encode(version, snapshot));
+        let note = wire::encode(version, snapshot);
+        batch.put_cf(self.family(), INSTALLING, note);
         self.write(batch)?;
         self.sync()
     }
@@ -242,11 +254,7 @@ impl StateDatabase {
         self.begin_replacing(version, snapshot)?;
         files::point("the rows are to be replaced", &self.rocks.dir);
         let mut batch = WriteBatch::default();
-        for table in Table::ALL {
-            // Every key begins with the partition, and no partition has this number.
-            let family = self.rocks.family(table.name());
-            batch.delete_range_cf(family, [].as_slice(), [0xff, 0xff].as_slice());
-        }
+        batch.delete_range_cf(self.family(), TAG_MIN, TAG_END);
         let batch_bytes = runtime::limits().install_batch;
         for (partition, change) in applied.cluster.rows() {
             self.put(&mut batch, version, partition, &change);
@@ -255,31 +263,74 @@ impl StateDatabase {
             }
         }
         self.put_applied(&mut batch, version, applied);
-        batch.delete_cf(self.meta(), INSTALLING);
+        batch.delete_cf(self.family(), INSTALLING);
         self.write(batch)?;
         files::point("the rows are replaced", &self.rocks.dir);
         self.sync()
     }
 }
 
-/// The column families of the state.
-pub(crate) fn families() -> [&'static str; Table::ALL.len() + 1] {
-    let mut names = [META; Table::ALL.len() + 1];
-    for (name, table) in names.iter_mut().zip(Table::ALL) {
-        *name = table.name();
-    }
-    names
+fn key(table: Table, own: &[u8]) -> Vec<u8> {
+    [&[table.tag()], own].concat()
 }
 
 #[cfg(test)]
 mod tests {
-    use placement_model::state::change::Counters;
+    use std::collections::BTreeSet;
+
+    use placement_model::state::change::{Counters, RowKey};
     use uuid::Uuid;
 
     use super::*;
     use crate::data_dir::create;
+    use crate::fixtures::rows_of_all_tables;
     use crate::identity::Identity;
     use crate::store::open;
+
+    /// The keys of all rows, read table by table.
+    fn keys(database: &StateDatabase) -> BTreeSet<(PartitionId, RowKey)> {
+        let mut keys = BTreeSet::new();
+        for table in Table::ALL {
+            for row in database.rows_of(table) {
+                let (partition, change) = row.unwrap();
+                let row = tables::row(RecordVersion::NEWEST, partition, &change);
+                assert_eq!(row.table, table);
+                keys.insert((partition, change.key()));
+            }
+        }
+        keys
+    }
+
+    #[test]
+    fn tables_and_partitions_do_not_run_into_one_another() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let options = StoreOptions::new(dir.path());
+        let database = StateDatabase::open(&options, &options.cache()).unwrap();
+        let [before, deleted, after] = [6, 7, 8].map(PartitionId);
+        let last = PartitionId(u16::MAX - 1);
+        let mut rows = rows_of_all_tables();
+        // Their keys are the prefix of the partition alone.
+        let shortest = Change::PutCounters(Counters::default());
+        rows.extend([before, deleted, after, last].map(|id| (id, shortest.clone())));
+        let mut batch = WriteBatch::default();
+        for (partition, row) in &rows {
+            database.put(&mut batch, RecordVersion::NEWEST, *partition, row);
+        }
+        database.write(batch).unwrap();
+        let note = "a snapshot";
+        (database.begin_replacing(RecordVersion::NEWEST, note)).unwrap();
+
+        let mut expected: BTreeSet<_> = (rows.iter().map(|(id, row)| (*id, row.key()))).collect();
+        assert_eq!(keys(&database), expected);
+        for gone in [deleted, last, PartitionId::DEFAULT] {
+            let mut batch = WriteBatch::default();
+            database.delete_rows_of(&mut batch, gone);
+            database.write(batch).unwrap();
+            expected.retain(|(id, _)| *id != gone);
+            assert_eq!(keys(&database), expected, "{gone:?} is deleted");
+        }
+        assert_eq!(database.installing().unwrap().as_deref(), Some(note));
+    }
 
     /// As no version writes them, and as a later one may.
     #[test]
@@ -317,7 +368,7 @@ mod tests {
                     &row,
                 );
                 let record = wire::encode(RecordVersion::NEWEST, &record);
-                batch.put_cf(database.meta(), APPLIED, record);
+                batch.put_cf(database.family(), APPLIED, record);
                 database.write(batch).unwrap();
                 database.sync().unwrap();
             }

@@ -35,7 +35,7 @@ pub(crate) use backup::{backup_time, put_in_place, read_backup};
 pub use checkpoints::Checkpoints;
 #[cfg(test)]
 pub(crate) use database::AppliedRecord;
-pub(crate) use database::{StateDatabase, families};
+pub(crate) use database::{FAMILIES, StateDatabase};
 pub use drafts::Drafts;
 pub(crate) use inspect::snapshots;
 pub use inspect::{SnapshotPart, TablePart};

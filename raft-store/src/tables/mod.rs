@@ -1,7 +1,7 @@
-//! One table per noun: which column family it has, and how a row's key and value are written.
+//! One table per noun: its tag and name, and how a row's key and value are written.
 //!
-//! A key begins with the partition, two bytes, so that the rows of one lie together. A value is a record of
-//! [`crate::wire`].
+//! A key begins with the partition, two bytes, so that the rows of one lie together; where all tables are in one place,
+//! the tag stands before it. A value is a record of [`crate::wire`].
 
 mod key;
 mod table;

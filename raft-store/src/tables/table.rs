@@ -1,6 +1,6 @@
 //! The tables.
 
-/// Declares the tables with the tags that stand in snapshots, which are never given again, and their column families.
+/// Declares the tables with the tags that stand in databases and snapshots, which are never given again, and their names.
 macro_rules! tables {
     ($($table:ident = $tag:literal, $name:literal;)+) => {
         /// A table.
@@ -14,7 +14,7 @@ macro_rules! tables {
             /// Every table.
             pub(crate) const ALL: [Self; [$($tag),+].len()] = [$(Self::$table),+];
 
-            /// The column family.
+            /// What it is called.
             pub(crate) const fn name(self) -> &'static str {
                 match self {
                     $(Self::$table => $name,)+
@@ -49,7 +49,7 @@ impl Table {
         )
     }
 
-    /// The tag in snapshots.
+    /// The tag in databases and snapshots.
     pub(crate) const fn tag(self) -> u8 {
         self as u8
     }

@@ -60,6 +60,12 @@ pub(crate) fn family<'a>(db: &'a DB, name: &str) -> &'a ColumnFamily {
         .expect("the database was opened with all its column families")
 }
 
+/// Those of `there` that this binary does not know.
+fn others(mut there: Vec<String>, families: &[&str]) -> Vec<String> {
+    there.retain(|name| name != "default" && !families.contains(&name.as_str()));
+    there
+}
+
 /// A database, and the directory that it is in.
 pub(crate) struct Database {
     pub(crate) db: Arc<DB>,
@@ -73,8 +79,7 @@ impl Database {
         let failed = |error| open_error(&dir, &error);
         let mut unknown = Vec::new();
         if is_there(&dir) {
-            unknown = DB::list_cf(options, &dir).map_err(failed)?;
-            unknown.retain(|name| name != "default" && !families.contains(&name.as_str()));
+            unknown = others(DB::list_cf(options, &dir).map_err(failed)?, families);
         }
         let all = (families.iter().copied())
             .chain(unknown.iter().map(String::as_str))
@@ -92,13 +97,12 @@ impl Database {
         options.create_if_missing(false);
         options.create_missing_column_families(false);
         let failed = |error| open_error(&dir, &error);
-        let mut there = DB::list_cf(&options, &dir).map_err(failed)?;
+        let there = DB::list_cf(&options, &dir).map_err(failed)?;
         let described = there.iter().map(|name| (name, options.clone()));
         let db = DB::open_cf_with_opts_for_read_only(&options, &dir, described, false);
         let db = db.map_err(failed)?;
         let missing = families.iter().find(|name| db.cf_handle(name).is_none());
-        there.retain(|name| name != "default" && !families.contains(&name.as_str()));
-        let database = Self::without(there, db, dir)?;
+        let database = Self::without(others(there, families), db, dir)?;
         match missing {
             None => Ok(database),
             Some(missing) => {

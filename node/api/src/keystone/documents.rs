@@ -2,7 +2,8 @@
 
 use std::time::SystemTime;
 
-use serde::Deserialize;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -61,13 +62,24 @@ struct UsedCredential {
 
 #[derive(Deserialize)]
 struct Owned {
+    #[serde(deserialize_with = "not_empty")]
     id: String,
     domain: Option<Named>,
 }
 
 #[derive(Deserialize)]
 struct Named {
+    #[serde(deserialize_with = "not_empty")]
     id: String,
+}
+
+/// Nobody and nothing has an empty id: an answer with one is damaged.
+fn not_empty<'de, D: Deserializer<'de>>(id: D) -> Result<String, D::Error> {
+    let id = String::deserialize(id)?;
+    match id.is_empty() {
+        true => Err(D::Error::custom("an empty id")),
+        false => Ok(id),
+    }
 }
 
 #[derive(Deserialize)]
@@ -284,6 +296,27 @@ mod tests {
         let mut timeless = document();
         timeless["expires_at"] = json!("soon");
         assert!(answer(&timeless).into_token().is_err());
+    }
+
+    #[test]
+    fn answer_with_an_empty_id_is_refused() {
+        let mut of = document();
+        of["domain"] = json!({"id": "d"});
+        for place in [
+            "/user/id",
+            "/user/domain/id",
+            "/project/id",
+            "/project/domain/id",
+            "/domain/id",
+        ] {
+            let mut empty = json!({ "token": of });
+            assert!(Answer::read(empty.to_string().as_bytes()).is_ok());
+            *empty.pointer_mut(&format!("/token{place}")).unwrap() = json!("");
+            assert!(
+                Answer::read(empty.to_string().as_bytes()).is_err(),
+                "{place}"
+            );
+        }
     }
 
     proptest! {

@@ -188,7 +188,7 @@ fn a_row_of_a_table_of_a_newer_binary_is_refused() {
     }
 }
 
-/// Builds before had a column family per table, and `meta` beside them.
+/// Builds before had a column family per table, and one called `meta`.
 #[test]
 fn a_directory_with_a_column_family_per_table_is_refused_once_it_holds_something() {
     let dir = new_dir();

@@ -73,7 +73,7 @@ struct Named {
     id: String,
 }
 
-/// Nobody and nothing has an empty id: an answer with one is damaged.
+/// No id is empty: an answer with an empty one is damaged.
 fn not_empty<'de, D: Deserializer<'de>>(id: D) -> Result<String, D::Error> {
     let id = String::deserialize(id)?;
     match id.is_empty() {

@@ -6,6 +6,9 @@ use std::fmt;
 use anyhow::Context;
 use futures::{StreamExt, TryStreamExt};
 use placement_client::{CandidateQuery, Claim, Client, Error, Inventory, NewProvider};
+use rand::rngs::SmallRng;
+use rand::seq::IteratorRandom as _;
+use rand::{Rng as _, SeedableRng as _};
 use uuid::Uuid;
 
 use crate::load::IN_TURN;
@@ -13,11 +16,14 @@ use crate::progress;
 
 /// The class of a PCI device.
 const DEVICE: &str = "CUSTOM_PCI_DEVICE";
-/// The trait of half of the devices of the nested cloud.
-const FAST: &str = "CUSTOM_FAST";
 const DEVICES_PER_HOST: u64 = 8;
-/// The number of the first consumer among those of a tree; providers have those below.
+/// Traits of a used host, and how many there are to choose from.
+const TRAITS_PER_HOST: usize = 30;
+const TRAITS: usize = 60;
+/// The number of the first consumer among those of a tree, and of the first of those that are added later; providers
+/// have those below.
 const FIRST_CONSUMER: u64 = 0x8000;
+const FIRST_ADDED: u64 = 0x9000;
 /// How many trees are made at once.
 const CLIENTS: usize = 48;
 
@@ -25,9 +31,6 @@ const CLIENTS: usize = 48;
 pub(crate) enum Shape {
     /// Hosts of one provider each, half of whose processors are in use.
     Flat,
-    /// Trees of seven: a root with disk, two NUMA nodes with processors and memory, and below each of
-    /// them a fast and a slow device.
-    Nested,
     /// Hosts with processors and eight devices below, each a provider with one unit.
     Pci,
 }
@@ -37,17 +40,17 @@ pub(crate) enum Shape {
 pub(crate) struct Cloud {
     pub(crate) shape: Shape,
     pub(crate) size: u64,
-    /// Consumers of each root, in addition to the one that has half of a flat host's processors.
-    pub(crate) consumers: u64,
+    /// Whether each root has 30 of 60 traits, and what a day of claims of different sizes has left.
+    pub(crate) is_used: bool,
 }
 
 impl fmt::Display for Cloud {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.shape {
-            Shape::Flat => write!(f, "flat, {} hosts", self.size),
-            Shape::Nested => write!(f, "nested, {} trees of 7", self.size),
-            Shape::Pci => write!(f, "PCI, {} hosts of {DEVICES_PER_HOST}", self.size),
+            Shape::Flat => write!(f, "flat, {} hosts", self.size)?,
+            Shape::Pci => write!(f, "PCI, {} hosts of {DEVICES_PER_HOST}", self.size)?,
         }
+        f.write_str(if self.is_used { ", used" } else { ", plain" })
     }
 }
 
@@ -56,37 +59,31 @@ struct Provider {
     name: String,
     parent: Option<Uuid>,
     inventories: Vec<(&'static str, Inventory)>,
-    traits: Vec<&'static str>,
+    traits: Vec<String>,
 }
 
-/// Providers, parents first, and consumers with what they hold of the first.
+/// What a consumer holds of a root.
+type Holding = (Uuid, Vec<(&'static str, u64)>);
+
+/// Providers, parents first, and the holdings of the first.
 struct Tree {
     providers: Vec<Provider>,
-    consumers: Vec<(Uuid, Vec<(&'static str, u64)>)>,
+    holdings: Vec<Holding>,
 }
 
 impl Cloud {
-    pub(crate) fn of(shape: Shape, size: u64) -> Self {
+    pub(crate) fn used(shape: Shape, size: u64) -> Self {
         Self {
             shape,
             size,
-            consumers: 0,
+            is_used: true,
         }
     }
 
-    /// What is asked of it; of the PCI cloud, one device.
-    pub(crate) fn query(self) -> CandidateQuery {
-        match self.shape {
-            Shape::Flat => {
-                CandidateQuery::resources(&[("VCPU", 2), ("MEMORY_MB", 2048), ("DISK_GB", 20)])
-            }
-            Shape::Nested => CandidateQuery::resources(&[("DISK_GB", 20)])
-                .with("resources_CPU", "VCPU:2,MEMORY_MB:2048")
-                .with("resources_DEV", &format!("{DEVICE}:1"))
-                .with("required_DEV", FAST)
-                .with("same_subtree", "_CPU,_DEV")
-                .with("group_policy", "none"),
-            Shape::Pci => devices_query(1),
+    pub(crate) fn plain(shape: Shape, size: u64) -> Self {
+        Self {
+            is_used: false,
+            ..Self::used(shape, size)
         }
     }
 
@@ -96,22 +93,37 @@ impl Cloud {
         (0..trees).map(|tree| uuid(tree, 0)).collect()
     }
 
-    /// The first consumer of each of the first trees.
-    pub(crate) fn consumers(self) -> Vec<Uuid> {
-        let trees = self.size.min(IN_TURN as u64);
-        (0..trees).map(|tree| uuid(tree, FIRST_CONSUMER)).collect()
-    }
-
     /// Puts it into a service, through the REST API.
     pub(crate) async fn seed(self, clients: &[Client]) -> anyhow::Result<()> {
         progress(&format!("seeding {self}"));
         clients[0].ensure_resource_class(DEVICE).await?;
-        clients[0].ensure_trait(FAST).await?;
+        for nth in 0..TRAITS {
+            clients[0].ensure_trait(&trait_name(nth)).await?;
+        }
+        let make = async |client: &Client, nth| self.tree(nth).make(client).await;
+        self.each(clients, make).await
+    }
+
+    /// Adds so many consumers to each flat host.
+    pub(crate) async fn add_consumers(self, clients: &[Client], count: u64) -> anyhow::Result<()> {
+        progress(&format!("adding {count} consumers to each host"));
+        let add = async |client: &Client, nth| {
+            let numbers = FIRST_ADDED..FIRST_ADDED + count;
+            let held = vec![("VCPU", 1), ("MEMORY_MB", 512), ("DISK_GB", 10)];
+            let holdings = numbers.map(|number| (uuid(nth, number), held.clone()));
+            claim(client, uuid(nth, 0), holdings.collect()).await
+        };
+        self.each(clients, add).await
+    }
+
+    /// Does something for each tree.
+    async fn each(
+        self,
+        clients: &[Client],
+        what: impl AsyncFn(&Client, u64) -> Result<(), Error>,
+    ) -> anyhow::Result<()> {
         futures::stream::iter(0..self.size)
-            .map(|nth| async move {
-                let client = &clients[nth as usize % clients.len()];
-                self.tree(nth).make(client).await
-            })
+            .map(|nth| what(&clients[nth as usize % clients.len()], nth))
             .buffer_unordered(CLIENTS)
             .try_collect::<()>()
             .await
@@ -129,54 +141,49 @@ impl Cloud {
                 .collect(),
             traits: Vec::new(),
         };
-        let mut held = Vec::new();
-        let providers = match self.shape {
+        let (mut providers, mut held) = match self.shape {
             Shape::Flat => {
-                held.push(vec![("VCPU", 512)]);
                 let stock = [("VCPU", 1_024), ("MEMORY_MB", 262_144), ("DISK_GB", 2_000)];
-                vec![provider(0, None, &stock)]
-            }
-            Shape::Nested => {
-                let numa = [1, 4].into_iter().flat_map(|numa| {
-                    let mut fast = provider(numa + 1, Some(numa), &[(DEVICE, 8)]);
-                    fast.traits.push(FAST);
-                    let slow = provider(numa + 2, Some(numa), &[(DEVICE, 8)]);
-                    [
-                        provider(numa, Some(0), &[("VCPU", 32), ("MEMORY_MB", 131_072)]),
-                        fast,
-                        slow,
-                    ]
-                });
-                [provider(0, None, &[("DISK_GB", 2_000)])]
-                    .into_iter()
-                    .chain(numa)
-                    .collect()
+                (vec![provider(0, None, &stock)], vec![vec![("VCPU", 512)]])
             }
             Shape::Pci => {
-                let devices =
-                    (1..=DEVICES_PER_HOST).map(|nth| provider(nth, Some(0), &[(DEVICE, 1)]));
-                [provider(0, None, &[("VCPU", 1_024)])]
-                    .into_iter()
-                    .chain(devices)
-                    .collect()
+                let root = provider(0, None, &[("VCPU", 1_024)]);
+                let device = |node| provider(node, Some(0), &[(DEVICE, 1)]);
+                let devices = (1..=DEVICES_PER_HOST).map(device);
+                ([root].into_iter().chain(devices).collect(), Vec::new())
             }
         };
-        let more = vec![("VCPU", 1), ("MEMORY_MB", 512), ("DISK_GB", 10)];
-        held.extend((0..self.consumers).map(|_| more.clone()));
-        let consumers = (FIRST_CONSUMER..)
-            .map(|number| uuid(nth, number))
-            .zip(held)
-            .collect();
+        if self.is_used {
+            let mut random = SmallRng::seed_from_u64(nth);
+            let some = (0..TRAITS).choose_multiple(&mut random, TRAITS_PER_HOST);
+            providers[0].traits = some.into_iter().map(trait_name).collect();
+            for _ in 0..random.random_range(2..=12) {
+                let units: u64 = random.random_range(1..=16);
+                let each = [("VCPU", 1), ("MEMORY_MB", 1_000), ("DISK_GB", 10)];
+                let each = each.into_iter().take(providers[0].inventories.len());
+                held.push(each.map(|(class, unit)| (class, units * unit)).collect());
+            }
+        }
+        let consumers = (FIRST_CONSUMER..).map(|number| uuid(nth, number));
         Tree {
             providers,
-            consumers,
+            holdings: consumers.zip(held).collect(),
         }
     }
+}
+
+fn trait_name(nth: usize) -> String {
+    format!("CUSTOM_TRAIT_{nth:02}")
 }
 
 fn uuid(tree: u64, node: u64) -> Uuid {
     let number = 0xe57a7e00_0000_4000_8000_000000000000 + (u128::from(tree) << 16);
     Uuid::from_u128(number + u128::from(node))
+}
+
+/// What is asked of a flat cloud.
+pub(crate) fn flat_query() -> CandidateQuery {
+    CandidateQuery::resources(&[("VCPU", 2), ("MEMORY_MB", 2048), ("DISK_GB", 20)])
 }
 
 /// So many devices of one host, each in a group of its own.
@@ -190,40 +197,41 @@ pub(crate) fn devices_query(groups: u32) -> CandidateQuery {
 
 /// Makes providers with room for everything that will be written, unless they are there.
 pub(crate) async fn boundless(client: &Client) -> anyhow::Result<Vec<Uuid>> {
+    let stock = [("VCPU", 1_000_000_000), ("MEMORY_MB", 2_000_000_000)];
+    let make = |number| Provider {
+        uuid: Uuid::from_u128(number),
+        name: format!("boundless-{number}"),
+        parent: None,
+        inventories: (stock.map(|(class, total)| (class, Inventory::of(total)))).into(),
+        traits: Vec::new(),
+    };
     let uuids: Vec<Uuid> = (1..=IN_TURN).map(Uuid::from_u128).collect();
-    if client.provider(uuids[0]).await.is_ok() {
-        return Ok(uuids);
-    }
-    for &uuid in &uuids {
-        let stock = [("VCPU", 1_000_000_000), ("MEMORY_MB", 2_000_000_000)];
-        let provider = Provider {
-            uuid,
-            name: format!("boundless-{uuid}"),
-            parent: None,
-            inventories: stock
-                .map(|(class, total)| (class, Inventory::of(total)))
-                .into(),
-            traits: Vec::new(),
-        };
-        provider.make(client).await?;
+    if client.provider(uuids[uuids.len() - 1]).await.is_err() {
+        futures::stream::iter((1..=IN_TURN).map(make))
+            .map(async |provider| provider.make(client).await)
+            .buffered(CLIENTS)
+            .try_collect::<()>()
+            .await?;
     }
     Ok(uuids)
 }
 
 impl Tree {
-    async fn make(&self, client: &Client) -> Result<(), Error> {
+    async fn make(self, client: &Client) -> Result<(), Error> {
         for provider in &self.providers {
             provider.make(client).await?;
         }
-        let root = self.providers[0].uuid;
-        let claim = |held: &[_]| Claim::by("project", "user").and(root, held);
-        let claims: BTreeMap<_, _> = (self.consumers.iter())
-            .map(|(consumer, held)| (*consumer, claim(held)))
-            .collect();
-        if !claims.is_empty() {
-            client.post_allocations(&claims).await?;
-        }
-        Ok(())
+        claim(client, self.providers[0].uuid, self.holdings).await
+    }
+}
+
+async fn claim(client: &Client, root: Uuid, holdings: Vec<Holding>) -> Result<(), Error> {
+    let claims: BTreeMap<_, _> = (holdings.into_iter())
+        .map(|(consumer, held)| (consumer, Claim::by("project", "user").and(root, &held)))
+        .collect();
+    match claims.is_empty() {
+        true => Ok(()),
+        false => client.post_allocations(&claims).await,
     }
 }
 
@@ -239,7 +247,7 @@ impl Provider {
             .replace_inventories(made.uuid, made.generation, inventories)
             .await?;
         if !self.traits.is_empty() {
-            let traits = self.traits.iter().copied();
+            let traits = self.traits.iter().map(String::as_str);
             client
                 .replace_provider_traits(made.uuid, set.resource_provider_generation, traits)
                 .await?;

@@ -1,18 +1,17 @@
 //! Three nodes of etcd with its default configuration, and puts by h2load: unary calls of gRPC are POSTs over
 //! HTTP/2. `etcdctl check perf` limits its own rate, and etcd's JSON gateway costs more than gRPC.
 
-use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use placement_client::{ApiRequest, Client};
 use placement_tests::ports::{BLOCK, Ports};
 use tempfile::TempDir;
-use tokio::process::Command;
 
-use crate::load::Sample;
-use crate::process_group::{Group, cpu_time, guarded};
+use crate::load::{Sample, on_its_core};
+use crate::process_group::{Group, guarded};
 use crate::progress;
+use crate::rows::Asking;
 
 const NODES: u16 = 3;
 const VALUE_BYTES: usize = 1024;
@@ -79,42 +78,44 @@ impl Etcd {
         (0..NODES).map(move |nth| first + nth * BLOCK)
     }
 
-    fn cpu_time(&self) -> anyhow::Result<Duration> {
-        self.nodes.iter().map(|node| cpu_time(node.pid())).sum()
+    pub(crate) fn pids(&self) -> Vec<u32> {
+        self.nodes.iter().map(Group::pid).collect()
     }
 
-    /// Puts of 1 KiB under one key, as etcd's own benchmark does by default, by so many connections over all
-    /// nodes, for a second of warming up and then so many seconds. The processor time counts both.
-    pub(crate) async fn puts(&self, connections: usize, seconds: u64) -> anyhow::Result<Sample> {
-        let nodes = usize::from(NODES);
-        let (before, puts_before) = (self.cpu_time()?, self.puts_so_far().await?);
-        let loads = self.clients().enumerate().filter_map(|(nth, port)| {
-            let share = connections / nodes + usize::from(nth < connections % nodes);
-            (share > 0).then(|| self.h2load(port, share, seconds))
+    /// Puts of 1 KiB under one key, as etcd's own benchmark does by default, by so many connections over
+    /// these nodes, for so many seconds.
+    pub(crate) async fn puts(
+        &self,
+        asking: Asking,
+        connections: usize,
+        seconds: u64,
+    ) -> anyhow::Result<Sample> {
+        let mut ports = Vec::new();
+        for port in self.clients() {
+            if asking == Asking::All || (asking == Asking::Leader) == leads(port).await? {
+                ports.push(port);
+            }
+        }
+        let ports = &ports[..ports.len().min(connections)];
+        let before = self.puts_so_far().await?;
+        let loads = ports.iter().enumerate().map(|(nth, port)| {
+            let share = connections / ports.len() + usize::from(nth < connections % ports.len());
+            self.h2load(*port, share, seconds)
         });
         let mut latencies = futures::future::try_join_all(loads).await?.concat();
         latencies.sort_unstable();
-        let (spent, puts) = (
-            self.cpu_time()? - before,
-            self.puts_so_far().await? - puts_before,
-        );
+        let (answers, puts) = (latencies.len(), self.puts_so_far().await? - before);
         ensure!(
-            puts >= latencies.len() as f64,
-            "{} answers, but only {puts} puts",
-            latencies.len()
+            puts >= answers as f64,
+            "{answers} answers, but only {puts} puts"
         );
-        let at = |share: f64| {
-            let last = latencies.len().saturating_sub(1) as f64;
-            latencies
-                .get((last * share).round() as usize)
-                .map_or(0.0, |us| *us as f64 / 1e3)
-        };
+        let at =
+            |share: f64| latencies[((answers - 1) as f64 * share).round() as usize] as f64 / 1e3;
         Ok(Sample {
-            requests: latencies.len() as f64,
-            per_second: latencies.len() as f64 / seconds as f64,
+            requests: answers as f64,
+            per_second: answers as f64 / seconds as f64,
             p50_ms: at(0.5),
             p99_ms: at(0.99),
-            cpu_ms: spent.as_secs_f64() * 1e3 / puts,
             ..Sample::default()
         })
     }
@@ -122,19 +123,17 @@ impl Etcd {
     /// Latencies in microseconds.
     async fn h2load(&self, port: u16, share: usize, seconds: u64) -> anyhow::Result<Vec<u64>> {
         let log = self.directory.path().join(format!("h2load-{port}"));
-        let output = Command::new("h2load")
-            .args(["-m1", "--warm-up-time=1", "-d", "put"])
+        let output = on_its_core("h2load")?
+            .args(["-m1", "-d", "put"])
             .args(["-H", "content-type: application/grpc", "-H", "te: trailers"])
             .arg(format!("-c{share}"))
             .arg(format!("-D{seconds}"))
             .arg(format!("--log-file={}", log.display()))
             .arg(format!("http://127.0.0.1:{port}/etcdserverpb.KV/Put"))
             .current_dir(self.directory.path())
-            .stdin(Stdio::null())
-            .kill_on_drop(true)
             .output()
             .await
-            .context("h2load does not start; Debian has it in nghttp2-client")?;
+            .context("taskset does not start")?;
         let printed = String::from_utf8_lossy(&output.stdout);
         let lines = std::fs::read_to_string(&log)?;
         std::fs::remove_file(&log)?;
@@ -155,14 +154,28 @@ impl Etcd {
         Ok(took)
     }
 
-    /// A put that failed is answered 200, too: what the first node has carried out counts.
+    /// A put that failed is answered 200, too: what the furthest node has carried out counts.
     async fn puts_so_far(&self) -> anyhow::Result<f64> {
-        let client = Client::new([format!("http://127.0.0.1:{}", self.ports.first())])?;
-        let answer = client.call(ApiRequest::get("/metrics")).await?;
-        let text = String::from_utf8(answer.body.to_vec())?;
-        let puts = (text.lines()).find_map(|line| line.strip_prefix("etcd_mvcc_put_total "));
-        Ok(puts.context("etcd counts no puts")?.parse()?)
+        let counts = self
+            .clients()
+            .map(|port| metric(port, "etcd_mvcc_put_total"));
+        let counts = futures::future::try_join_all(counts).await?;
+        Ok(counts.into_iter().fold(0.0, f64::max))
     }
+}
+
+async fn leads(port: u16) -> anyhow::Result<bool> {
+    Ok(metric(port, "etcd_server_is_leader").await? > 0.0)
+}
+
+async fn metric(port: u16, name: &str) -> anyhow::Result<f64> {
+    let client = Client::new([format!("http://127.0.0.1:{port}")])?;
+    let answer = client.call(ApiRequest::get("/metrics")).await?;
+    let text = String::from_utf8(answer.body.to_vec())?;
+    let value = (text.lines()).find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    Ok(value
+        .with_context(|| format!("etcd has no {name}"))?
+        .parse()?)
 }
 
 /// A `PutRequest` of `etcdserverpb` as protocol buffers, after gRPC's five bytes: not compressed, and the length.

@@ -1,12 +1,16 @@
 -- What wrk sends, and what it prints at the end. Arguments: a seed, and the file with the requests: method,
--- path and body in a line, with tabs between them. An @ in a path is a new UUID each time.
+-- path and body in a line, with tabs between them. An @ in a path is a new UUID each time. A request with 36 times # is
+-- a claim: it is sent after each answer with candidates, and has the provider of one of them there.
 -- PAUSE_MS: how long a connection waits after each answer.
 
-local threads = 0
+local threads = {}
 local requests = {}
 local turn = 0
 local random, format = math.random, string.format
 local pause = tonumber(os.getenv("PAUSE_MS"))
+-- Providers that are to be claimed.
+local chosen = {}
+claim, searched, claimed, refused = nil, 0, 0, 0
 
 if pause > 0 then
   function delay()
@@ -15,13 +19,30 @@ if pause > 0 then
 end
 
 function setup(thread)
-  thread:set("number", threads)
-  threads = threads + 1
+  threads[#threads + 1] = thread
+  thread:set("number", #threads)
 end
 
 local function uuid()
   return format("%08x-%04x-4%03x-8%03x-%06x%06x", random(0, 4294967295), random(0, 65535),
     random(0, 4095), random(0, 4095), random(0, 16777215), random(0, 16777215))
+end
+
+-- The one whose text begins there, or behind it.
+local function candidate(body, from)
+  return body:match('"allocations": ?{"([%x-]+)"', from)
+end
+
+local function answered(status, _, body)
+  if status == 204 then
+    claimed = claimed + 1
+  elseif status == 409 then
+    refused = refused + 1
+  elseif status == 200 then
+    searched = searched + 1
+    local last = body:find('"provider_summaries"', 1, true)
+    chosen[#chosen + 1] = candidate(body, random(1, last)) or candidate(body)
+  end
 end
 
 function init(args)
@@ -30,11 +51,15 @@ function init(args)
     local method, path, body = line:match("^(%S+)\t(%S+)\t(.*)$")
     if body == "" then body = nil end
     local whole = wrk.format(method, path, nil, body)
-    if path:find("@", 1, true) then
-      local at = whole:find("@", 1, true)
-      requests[#requests + 1] = { whole:sub(1, at - 1), whole:sub(at + 1) }
-    else
+    local before, after = whole:match("^(.-)@(.*)$")
+    if not before then
       requests[#requests + 1] = { whole }
+    elseif after:find(("#"):rep(36), 1, true) then
+      local between, rest = after:match("^(.-)" .. ("#"):rep(36) .. "(.*)$")
+      claim = { before, between, rest }
+      response = answered
+    else
+      requests[#requests + 1] = { before, after }
     end
   end
   -- Threads do not all begin with the same request.
@@ -42,6 +67,10 @@ function init(args)
 end
 
 function request()
+  local provider = table.remove(chosen)
+  if provider then
+    return claim[1] .. uuid() .. claim[2] .. provider .. claim[3]
+  end
   turn = turn % #requests + 1
   local it = requests[turn]
   if it[2] then
@@ -50,11 +79,23 @@ function request()
   return it[1]
 end
 
--- Requests, microseconds and errors, then latencies in microseconds, each with the requests that it stands for.
+-- Requests, microseconds and errors, then latencies in microseconds, each with the requests that it stands for. Of
+-- claims, those count that were granted, and for a half those that were under way at the end.
 function done(summary, latency)
   local errors = summary.errors
-  io.write(format("\nmeasured %d %d %d\n", summary.requests, summary.duration,
-    errors.connect + errors.read + errors.write + errors.timeout + errors.status))
+  local count = summary.requests
+  local failed = errors.connect + errors.read + errors.write + errors.timeout + errors.status
+  if threads[1]:get("claim") then
+    count = 0
+    for _, thread in ipairs(threads) do
+      local searched, claimed, refused = thread:get("searched"), thread:get("claimed"), thread:get("refused")
+      count = count + claimed + (searched - claimed - refused) / 2
+      failed = failed - refused
+    end
+    -- As elsewhere, what failed is among them.
+    count = count + failed
+  end
+  io.write(format("\nmeasured %d %d %d\n", count, summary.duration, failed))
   local function at(percent, share)
     io.write(format("latency %d %f\n", latency:percentile(percent), share * summary.requests))
   end

@@ -4,22 +4,21 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use placement_client::MICROVERSION_DEFAULT;
-use serde_json::json;
+use placement_client::{CandidateQuery, MICROVERSION_DEFAULT};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::Command;
 use uuid::Uuid;
 
-use crate::process_group::cpu_time;
+use crate::cores::{self, Shares, Ticks};
+use crate::process_group::{cpu_time, cpu_time_of_ended_children};
 
 const SCRIPT: &str = include_str!("load.lua");
 /// An answer that takes longer is an error.
 const TIMEOUT: &str = "60s";
-/// Threads of the wrk that asks a single server.
-const THREADS_MAX: usize = 2;
-const WARM_UP_S: u64 = 1;
+pub(crate) const WARM_UP_S: u64 = 1;
 /// How many providers or consumers are asked for in turn.
-pub(crate) const IN_TURN: u128 = 64;
+pub(crate) const IN_TURN: u128 = 1000;
 
 /// A request: method, path and body. An `@` in the path stands for a UUID that is new each time.
 pub(crate) type Request = (&'static str, String, String);
@@ -50,9 +49,34 @@ pub(crate) struct Sample {
     pub(crate) per_second: f64,
     pub(crate) p50_ms: f64,
     pub(crate) p99_ms: f64,
-    /// Processor time per request: of the whole service, and of the process that is asked.
+    /// Processor time per request: of the whole service, of the process that is asked, and of the load.
     pub(crate) cpu_ms: f64,
     pub(crate) cpu_of_asked_ms: f64,
+    pub(crate) cpu_of_load_ms: f64,
+    pub(crate) shares: Shares,
+}
+
+/// What a load measures, with the processor time of the processes that are asked, of the others of the service, and of
+/// the load.
+pub(crate) async fn measured(
+    [asked, others]: [&[u32]; 2],
+    run: impl Future<Output = anyhow::Result<Sample>>,
+) -> anyhow::Result<Sample> {
+    let cpu = |pids: &[u32]| {
+        let all = pids.iter().map(|pid| cpu_time(*pid));
+        all.sum::<anyhow::Result<Duration>>()
+    };
+    let spent = || anyhow::Ok([cpu(asked)?, cpu(others)?, cpu_time_of_ended_children()?]);
+    let (before, ticks) = (spent()?, Ticks::now()?);
+    let mut sample = run.await?;
+    sample.shares = ticks.until_now()?;
+    let after = spent()?;
+    let each = |nth: usize| (after[nth] - before[nth]).as_secs_f64() * 1e3 / sample.requests;
+    let [of_asked, of_others, of_load] = [each(0), each(1), each(2)];
+    sample.cpu_ms = of_asked + of_others;
+    sample.cpu_of_asked_ms = of_asked;
+    sample.cpu_of_load_ms = of_load;
+    Ok(sample)
 }
 
 impl Load {
@@ -78,32 +102,10 @@ impl Load {
         self
     }
 
-    /// Runs the load once for warming up and once measured, with the processor time of the processes that are
-    /// asked and of the others of the service.
+    /// Runs the load once for warming up and once measured.
     pub(crate) async fn measure(&self, asked: &[u32], others: &[u32]) -> anyhow::Result<Sample> {
-        let cpu = |pids: &[u32]| {
-            pids.iter()
-                .map(|pid| cpu_time(*pid))
-                .sum::<anyhow::Result<Duration>>()
-        };
         self.clone().seconds(WARM_UP_S).run().await?;
-        let before = [cpu(asked)?, cpu(others)?];
-        let mut sample = self.run().await?;
-        let each = |spent: Duration| spent.as_secs_f64() * 1e3 / sample.requests;
-        let [of_asked, of_others] = [
-            each(cpu(asked)? - before[0]),
-            each(cpu(others)? - before[1]),
-        ];
-        sample.cpu_of_asked_ms = of_asked;
-        sample.cpu_ms = of_asked + of_others;
-        ensure!(
-            sample.errors == 0,
-            "{} of {} requests failed: {:?}",
-            sample.errors,
-            sample.requests,
-            self.requests[0]
-        );
-        Ok(sample)
+        measured([asked, others], self.run()).await
     }
 
     /// Runs the load once.
@@ -124,18 +126,20 @@ impl Load {
             sample.per_second *= 1.0 - failed / sample.requests;
             sample.requests -= failed;
         }
+        ensure!(
+            sample.errors == 0,
+            "{} of {} requests failed: {:?}",
+            sample.errors,
+            sample.requests,
+            self.requests[0]
+        );
         Ok(sample)
     }
 
     async fn wrk(&self, directory: &TempDir, server: &str, share: usize) -> anyhow::Result<String> {
-        let threads = match self.servers.len() {
-            1 => share.min(THREADS_MAX),
-            _ => 1,
-        };
-        let mut command = Command::new("wrk");
+        let mut command = on_its_core("wrk")?;
         command
-            .args(["--timeout", TIMEOUT, "-s", "load.lua"])
-            .arg(format!("-t{threads}"))
+            .args(["--timeout", TIMEOUT, "-s", "load.lua", "-t1"])
             .arg(format!("-c{share}"))
             .arg(format!("-d{}s", self.seconds))
             .args(["-H", &format!("X-Auth-Token: {}", self.token)])
@@ -150,18 +154,21 @@ impl Load {
         command
             .args([server, "--", &rand::random::<u32>().to_string(), "requests"])
             .env("PAUSE_MS", self.pause_ms.to_string())
-            .current_dir(directory.path())
-            .stdin(Stdio::null())
-            .kill_on_drop(true);
-        let output = command
-            .output()
-            .await
-            .context("wrk does not start; Debian has it as wrk")?;
+            .current_dir(directory.path());
+        let output = command.output().await.context("taskset does not start")?;
         let printed = String::from_utf8_lossy(&output.stdout).into_owned();
         let failed = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "wrk failed: {printed}{failed}");
         Ok(printed)
     }
+}
+
+/// A program that makes load, on the load's processor.
+pub(crate) fn on_its_core(program: &str) -> anyhow::Result<Command> {
+    let mut command = Command::new("taskset");
+    command.args(["--cpu-list", &cores::of_the_load()?, program]);
+    command.stdin(Stdio::null()).kill_on_drop(true);
+    Ok(command)
 }
 
 /// The figures of wrks that ran at once, from all that they printed.
@@ -184,11 +191,12 @@ fn figures(printed: &str) -> anyhow::Result<Sample> {
     }
     ensure!(sample.requests > 0.0, "wrk got no answer:\n{printed}");
     latencies.sort_by_key(|(took, _)| *took);
+    let all: f64 = latencies.iter().map(|(_, weight)| weight).sum();
     let quantile = |share: f64| {
         let mut passed = 0.0;
         let found = latencies.iter().find(|(_, weight)| {
             passed += weight;
-            passed >= share * sample.requests
+            passed >= share * all
         });
         found
             .or(latencies.last())
@@ -217,14 +225,32 @@ pub(crate) fn gets(uuids: &[Uuid], path: impl Fn(&Uuid) -> String) -> Vec<Reques
 pub(crate) fn writes() -> Vec<Request> {
     let write = |provider| {
         let provider = Uuid::from_u128(provider).to_string();
-        let body = json!({
-            "allocations": {provider: {"resources": {"VCPU": 1, "MEMORY_MB": 2}}},
-            "project_id": "project",
-            "user_id": "user",
-            "consumer_generation": null,
-            "consumer_type": "INSTANCE",
-        });
-        ("PUT", "/allocations/@".to_owned(), body.to_string())
+        claim(&provider, json!({"VCPU": 1, "MEMORY_MB": 2}))
     };
     (1..=IN_TURN).map(write).collect()
+}
+
+/// Claims as a scheduler makes them: a search, and then one of its candidates, small, so that a cloud is not full soon.
+pub(crate) fn claims(limit: u64) -> Vec<Request> {
+    let small = [("VCPU", 1), ("MEMORY_MB", 64), ("DISK_GB", 1)];
+    let search = CandidateQuery::resources(&small).limit(limit);
+    let resources = small.map(|(class, amount)| (class.to_owned(), json!(amount)));
+    vec![
+        ("GET", search.path(), String::new()),
+        claim(
+            &"#".repeat(36),
+            Value::Object(resources.into_iter().collect()),
+        ),
+    ]
+}
+
+fn claim(provider: &str, resources: Value) -> Request {
+    let body = json!({
+        "allocations": {provider: {"resources": resources}},
+        "project_id": "project",
+        "user_id": "user",
+        "consumer_generation": null,
+        "consumer_type": "INSTANCE",
+    });
+    ("PUT", "/allocations/@".to_owned(), body.to_string())
 }

@@ -88,14 +88,33 @@ pub(crate) fn cpu_time(pid: u32) -> anyhow::Result<Duration> {
         let Ok(stat) = std::fs::read_to_string(entry?.path().join("stat")) else {
             continue;
         };
-        // Behind the name in parentheses: state, ppid, pgrp…, and utime and stime as the 12th and 13th.
-        let (before, after) = stat.rsplit_once(')').unwrap_or_default();
-        let fields: Vec<&str> = after.split_whitespace().collect();
-        let is = |field: Option<&str>| field.is_some_and(|field| field.parse() == Ok(pid));
-        if is(before.split(' ').next()) || is(fields.get(2).copied()) {
-            let [user, system] = [fields[11], fields[12]].map(str::parse::<u64>);
-            ticks += user? + system?;
+        let is = |text: &str| text.parse() == Ok(pid);
+        let of = stat.split(' ').next().is_some_and(is);
+        let fields = fields(&stat);
+        if of || fields.get(2).is_some_and(|group| is(group)) {
+            ticks += sum(&fields[11..13])?;
         }
     }
-    Ok(Duration::from_secs_f64(ticks as f64 / TICKS_PER_SECOND))
+    Ok(of_ticks(ticks))
+}
+
+/// The same of all children of this process that have ended and were waited for.
+pub(crate) fn cpu_time_of_ended_children() -> anyhow::Result<Duration> {
+    let stat = std::fs::read_to_string("/proc/self/stat").context("cannot read /proc")?;
+    Ok(of_ticks(sum(&fields(&stat)[13..15])?))
+}
+
+/// What stands behind the name in parentheses: state, ppid, pgrp…, from the 12th on utime, stime, cutime and cstime.
+fn fields(stat: &str) -> Vec<&str> {
+    let (_, after) = stat.rsplit_once(')').unwrap_or_default();
+    after.split_whitespace().collect()
+}
+
+fn sum(ticks: &[&str]) -> anyhow::Result<u64> {
+    let ticks = ticks.iter().map(|text| text.parse::<u64>());
+    Ok(ticks.sum::<Result<u64, _>>()?)
+}
+
+fn of_ticks(ticks: u64) -> Duration {
+    Duration::from_secs_f64(ticks as f64 / TICKS_PER_SECOND)
 }

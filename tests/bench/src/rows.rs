@@ -1,25 +1,30 @@
-//! Reads, candidates and writes of one node and of three, and of others in the same run.
+//! Rows: what placementd is asked, beside others that are asked the same in turn, and the bars.
 
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
-use placement_client::{ApiRequest, CandidateQuery};
+use placement_client::ApiRequest;
 use placement_tests::cluster::{COUNTED_ONLY, Cluster};
 
 use crate::axum_server::Axum;
-use crate::clouds::{Cloud, Shape, boundless, devices_query};
+use crate::bars::{Bars, Bound, median};
+use crate::clouds::{Cloud, Shape, boundless, devices_query, flat_query};
 use crate::etcd::Etcd;
-use crate::load::{Load, Request, Sample, gets, reads, writes};
+use crate::load::{Load, Request, Sample, WARM_UP_S, claims, measured, reads, writes};
 use crate::upstream::Upstream;
-use crate::{ms, pids, plot, progress, urls};
+use crate::{cores, json_writer, ms, pids, progress, start, urls};
 
 /// Upstream answers few requests in a second.
-const UPSTREAM_SECONDS_MIN: u64 = 10;
+const UPSTREAM_SECONDS_MIN: u64 = 5;
+const UPSTREAM_CLAIMS_SECONDS_MIN: u64 = 60;
+/// How often each service is asked, in turn with the others it is compared with.
+pub(crate) const ROUNDS: usize = 5;
+/// A node brings its rows to the disk twice at least within so many writes.
+const WRITES_WITH_SNAPSHOTS: f64 = 40_000.0;
+/// A load whose processor is less idle than this, in percent, may be what limits a rate.
+const LOAD_IDLE_MIN: f64 = 5.0;
 
-/// Reads, candidates and writes of one node and of three.
 #[derive(Args)]
 pub(crate) struct Options {
     /// Seconds per figure.
@@ -30,47 +35,75 @@ pub(crate) struct Options {
     #[arg(long, value_delimiter = ',')]
     only: Vec<Row>,
 
-    /// Sizes of the flat cloud in hosts; several separated by commas. All but ten candidates are asked of the first.
-    #[arg(long, value_delimiter = ',', default_value = "1000,10000")]
+    /// Sizes of the flat clouds in hosts, separated by commas. Ten candidates are asked of each, the start has the
+    /// last, and everything else has the first; the PCI cloud has half as many hosts.
+    #[arg(long, value_delimiter = ',', default_value = "1000,10000,100000")]
     hosts: Vec<u64>,
 
-    /// Hosts of the nested cloud, of seven providers each; the PCI cloud has half as many, with eight devices each.
-    #[arg(long, default_value_t = 500)]
-    trees: u64,
-
-    /// Draws the cost of ten candidates against the size of the cloud into this file, as SVG.
-    #[arg(long)]
-    plot: Option<PathBuf>,
-}
-
-/// The same, and in the same run openstack-placement 16.0.0 (uwsgi, 5 processes of 25 threads, on MariaDB), etcd (three
-/// nodes) and axum with a fixed answer. Fails if a bar is missed.
-#[derive(Args)]
-pub(crate) struct Compare {
-    /// Only these.
-    peers: Vec<Peer>,
-
-    #[command(flatten)]
-    pub(crate) options: Options,
-
     /// A Python venv with openstack-placement, PyMySQL and pyuwsgi; scripts/bench makes one.
-    #[arg(long, env = "PLACEMENT_UPSTREAM_VENV", hide = true, default_value = "")]
-    venv: PathBuf,
-}
-
-#[derive(Clone, Copy, PartialEq, ValueEnum)]
-enum Peer {
-    Axum,
-    Etcd,
-    Upstream,
+    #[arg(long, env = "PLACEMENT_UPSTREAM_VENV", hide = true)]
+    venv: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, PartialEq, Debug, ValueEnum)]
 enum Row {
+    /// Inventories of one provider, beside bare axum.
     Reads,
+    /// Ten candidates.
     Candidates,
+    /// All candidates, beside serde_json.
+    AllCandidates,
+    /// A thousand candidates with one to eight devices.
+    Pci,
+    /// Writes by many clients, beside etcd.
     Writes,
+    /// Writes by one client at the leader and at a follower, beside etcd.
     OneWriter,
+    /// Claims, beside upstream.
+    Claims,
+    /// Reads, ten candidates and writes beside upstream.
+    Upstream,
+    /// Writes beside snapshots, and without.
+    Snapshots,
+    /// The start of a node, and the memory of consumers.
+    Start,
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Service {
+    Ours,
+    /// Ours, which brings no rows to the disk.
+    Calm,
+    Axum,
+    /// Not a service, but what writes an answer alone.
+    SerdeJson,
+    Etcd,
+    Upstream,
+}
+
+/// A rate is to be high, everything else low.
+#[derive(Clone, Copy, PartialEq)]
+enum Figure {
+    PerSecond,
+    P50,
+    P99,
+    Cpu,
+    CpuOfAsked,
+}
+
+/// A figure, as a ratio if there is a peer, and what it may be.
+struct Bar {
+    figure: Figure,
+    peer: Option<Service>,
+    bound: Option<f64>,
+}
+
+/// Which of the nodes is asked.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Asking {
+    All,
+    Leader,
+    Follower,
 }
 
 /// What is asked of a service.
@@ -79,306 +112,483 @@ struct Asked {
     what: String,
     requests: Vec<Request>,
     connections: usize,
+    nodes: Asking,
     /// The promise that a read asks for.
     promise: &'static str,
-    /// Who is asked the same, and so many times better ours is to be.
-    bars: Vec<(Peer, f64)>,
+    bars: Vec<Bar>,
 }
 
-/// Of how many nodes and in which cloud it is asked.
+/// Of how many nodes, configured how, and in which cloud it is asked.
 struct Scene {
     nodes: u64,
+    config: &'static str,
     cloud: Cloud,
     asked: Vec<Asked>,
 }
 
-type Measured = (String, anyhow::Result<Sample>, Option<f64>);
+/// What a service has shown, once a round.
+type Line = (Service, anyhow::Result<Vec<Sample>>);
 
-/// `scripts/bench` and `scripts/bench compare`.
-pub(crate) async fn run(options: &Options, compare: Option<&Compare>) -> anyhow::Result<()> {
+/// `scripts/bench` without the name of a part.
+pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
     ensure!(options.seconds > 0, "--seconds is 1 or more");
-    let all = [Peer::Axum, Peer::Etcd, Peer::Upstream];
-    let (peers, venv) = match compare {
-        None => (&[][..], Path::new("")),
-        Some(Compare { peers, venv, .. }) if peers.is_empty() => (&all[..], venv.as_path()),
-        Some(Compare { peers, venv, .. }) => (peers.as_slice(), venv.as_path()),
-    };
     println!(
-        "| row | request | cloud | service | per second | p50 | p99 | CPU of all processes | of the one asked | the first is \
-         better by | bar | |\n|---|---|---|---|---:|---:|---:|---:|---:|---:|---|---|"
+        "| row | request | cloud | service | per second | p50 | p99 | CPU of all processes | of the one asked | of the \
+         load | services idle | load idle | stolen |\n\
+         |---|---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
     );
-    let (mut missed, mut points) = (0, Vec::new());
+    let is_wanted = |row: Row| options.only.is_empty() || options.only.contains(&row);
+    let mut bars = Bars::default();
     for mut scene in options.scenes() {
-        let is_wanted =
-            |asked: &Asked| options.only.is_empty() || options.only.contains(&asked.row);
-        scene.asked.retain(is_wanted);
-        for asked in &mut scene.asked {
-            asked.bars.retain(|(peer, _)| peers.contains(peer));
-        }
-        if scene.asked.is_empty() {
-            continue;
-        }
-        let is_flat = matches!(scene.cloud.shape, Shape::Flat);
-        for (asked, lines) in scene
-            .asked
-            .iter()
-            .zip(scene.measure(options.seconds, venv).await?)
-        {
-            missed += asked.print(scene.cloud, &lines);
-            for (who, sample, _) in &lines {
-                if let (true, Ok(sample)) = (is_flat && asked.what == TEN, sample) {
-                    points.push((who.clone(), scene.cloud.size as f64, sample.cpu_of_asked_ms));
-                }
-            }
+        scene.asked.retain(|asked| is_wanted(asked.row));
+        if !scene.asked.is_empty() {
+            scene.measure(options, &mut bars).await?;
         }
     }
-    if let Some(file) = &options.plot {
-        let title = "10 allocation candidates of a flat cloud";
-        plot(file, title, "hosts", "CPU per request, ms", &points)?;
+    if is_wanted(Row::Start) {
+        let hosts = *options.hosts.last().context("--hosts")?;
+        start::measure(hosts, &mut bars).await?;
     }
-    ensure!(missed == 0, "{missed} bars missed or figures not measured");
-    Ok(())
+    bars.report()
 }
-
-const TEN: &str = "candidates, limit=10";
 
 impl Options {
     fn scenes(&self) -> Vec<Scene> {
-        use Peer::{Axum, Etcd, Upstream};
-        let flat = Cloud::of(Shape::Flat, self.hosts[0]);
+        use Figure::{Cpu, CpuOfAsked, P50, P99, PerSecond};
+        use Service::{Axum, Calm, Etcd, SerdeJson, Upstream};
+        let first = self.hosts[0];
+        let flat = Cloud::used(Shape::Flat, first);
+        let scene = |nodes, cloud, asked| Scene {
+            nodes,
+            config: "",
+            cloud,
+            asked,
+        };
         let inventories = || reads(&flat.roots());
-        let allocations = gets(&flat.consumers(), |uuid| format!("/allocations/{uuid}"));
-        let candidates = |what: &str, query: &CandidateQuery, connections, bar: f64| {
-            let requests = vec![("GET", query.path(), String::new())];
-            let bars = [(Upstream, bar)].into_iter().filter(|(_, bar)| *bar > 0.0);
-            Asked::of(Row::Candidates, what, requests, connections).compared_with(bars)
+        let local = Asked {
+            promise: "local",
+            ..Asked::of(Row::Reads, "GET …/inventories, local", inventories(), 16)
         };
-        let follower = |promise, connections| {
-            let what = format!("GET …/inventories from a follower, {promise}");
-            let asked = Asked::of(Row::Reads, &what, inventories(), connections);
-            Asked { promise, ..asked }
+        let ten = |row| {
+            let requests = vec![("GET", flat_query().limit(10).path(), String::new())];
+            Asked::of(row, "ten candidates", requests, 16)
         };
-        let write = |connections| {
-            let row = if connections == 1 {
-                Row::OneWriter
-            } else {
-                Row::Writes
-            };
-            Asked::of(row, "PUT /allocations", writes(), connections)
+        let all = || {
+            let requests = vec![("GET", flat_query().path(), String::new())];
+            Asked::of(Row::AllCandidates, "all candidates", requests, 16)
         };
-        let mut scenes = vec![
-            Scene {
-                nodes: 1,
-                cloud: flat,
-                asked: vec![
-                    Asked::of(Row::Reads, "GET …/inventories", inventories(), 16)
-                        .compared_with([(Axum, 0.65), (Upstream, 200.0)]),
-                    Asked::of(Row::Reads, "GET /allocations/{c}", allocations, 16)
-                        .compared_with([(Axum, 0.65), (Upstream, 200.0)]),
-                    write(16),
-                    write(64),
-                ],
-            },
-            Scene {
-                nodes: 3,
-                cloud: flat,
-                asked: vec![
-                    follower("linearizable", 1),
-                    follower("local", 1),
-                    follower("linearizable", 16),
-                    follower("local", 16),
-                    candidates(TEN, &flat.query().limit(10), 16, 4000.0),
-                    candidates("candidates, no limit", &flat.query(), 16, 300.0),
-                    write(1).compared_with([(Etcd, 1.25)]),
-                    write(16).compared_with([(Etcd, 1.5), (Upstream, 150.0)]),
-                    write(64).compared_with([(Etcd, 1.5)]),
-                    write(256).compared_with([(Etcd, 1.5)]),
-                ],
-            },
-        ];
-        let mut search = |cloud, asked| {
-            scenes.push(Scene {
-                nodes: 3,
-                cloud,
-                asked,
-            })
+        let write = |row, connections| {
+            Asked::of(row, "PUT /allocations", writes(), connections).at(Asking::All)
         };
-        for &hosts in &self.hosts[1..] {
-            let cloud = Cloud::of(Shape::Flat, hosts);
-            let asked = candidates(TEN, &cloud.query().limit(10), 16, 0.0);
-            search(cloud, vec![asked]);
-        }
-        let nested = Cloud::of(Shape::Nested, self.trees);
-        let asked = candidates(TEN, &nested.query().limit(10), 16, 4000.0);
-        search(nested, vec![asked]);
-        // With more devices upstream does not come to an end.
-        let devices = [(1, 500.0), (2, 500.0), (4, 0.0), (8, 0.0)].map(|(groups, bar)| {
-            let what = format!("candidates, {groups} devices, limit=1000");
-            candidates(&what, &devices_query(groups), 1, bar)
+        let one_writer = |nodes, place| {
+            let what = format!("PUT /allocations at {place}");
+            let asked = Asked::of(Row::OneWriter, &what, writes(), 1).at(nodes);
+            asked.bar(P50, Etcd, 0.75)
+        };
+        let claim = |limit| {
+            let what = format!("claims, limit={limit}");
+            Asked::of(Row::Claims, &what, claims(limit), 64).at(Asking::All)
+        };
+        // What a device costs, p50 in milliseconds.
+        let devices = [(1, 0.5), (2, 0.5), (4, 0.6), (8, 1.0)].map(|(count, most)| {
+            move || {
+                let requests = vec![("GET", devices_query(count).path(), String::new())];
+                let what = format!("{count} devices, limit=1000");
+                (Asked::of(Row::Pci, &what, requests, 1), most)
+            }
         });
-        search(Cloud::of(Shape::Pci, self.trees / 2), devices.into());
+        let pci = Cloud::used(Shape::Pci, first / 2);
+
+        let mut scenes = vec![scene(1, flat, vec![local.bar(PerSecond, Axum, 0.65)])];
+        for &hosts in &self.hosts {
+            let most = match hosts {
+                0..=1_000 => 0.045,
+                1_001..=10_000 => 0.05,
+                _ => 0.06,
+            };
+            let ten = ten(Row::Candidates).at_most(CpuOfAsked, most);
+            scenes.push(scene(3, Cloud::used(Shape::Flat, hosts), vec![ten]));
+        }
+        scenes[1].asked.push(all().bar(CpuOfAsked, SerdeJson, 1.8));
+        let plain = vec![
+            ten(Row::Candidates).shown(CpuOfAsked, None),
+            all().shown(CpuOfAsked, Some(SerdeJson)),
+        ];
+        let used_devices = devices.iter().map(|of| {
+            let (asked, most) = of();
+            asked.at_most(P50, most)
+        });
+        let plain_devices = devices.iter().map(|of| of().0.shown(P50, None));
+        let many = [(16, 1.5), (64, 1.4), (256, 1.2)].map(|(connections, rate)| {
+            let write = write(Row::Writes, connections).bar(Cpu, Etcd, 0.67);
+            write.bar(PerSecond, Etcd, rate)
+        });
+        let one = [
+            one_writer(Asking::Leader, "the leader"),
+            one_writer(Asking::Follower, "a follower"),
+        ];
+        let follower = Asked::of(
+            Row::Upstream,
+            "GET …/inventories from a follower",
+            inventories(),
+            16,
+        );
+        scenes.extend([
+            scene(3, Cloud::plain(Shape::Flat, first), plain),
+            scene(3, pci, used_devices.collect()),
+            scene(
+                3,
+                Cloud::plain(Shape::Pci, first / 2),
+                plain_devices.collect(),
+            ),
+            scene(3, flat, many.into_iter().chain(one).collect()),
+            Scene {
+                nodes: 3,
+                config: "[candidates]\nrandomize = true\n",
+                cloud: flat,
+                asked: vec![
+                    claim(10).bar(PerSecond, Upstream, 700.0),
+                    claim(1000).shown(PerSecond, Some(Upstream)),
+                    follower.shown(PerSecond, Some(Upstream)),
+                    ten(Row::Upstream).shown(Cpu, Some(Upstream)),
+                    write(Row::Upstream, 16).shown(PerSecond, Some(Upstream)),
+                ],
+            },
+            scene(3, flat, vec![write(Row::Snapshots, 64).bar(P99, Calm, 1.3)]),
+        ]);
         scenes
     }
 }
 
 impl Scene {
-    /// Starts each service once and asks it all that it is to be asked.
-    async fn measure(&self, seconds: u64, venv: &Path) -> anyhow::Result<Vec<Vec<Measured>>> {
-        let mut lines: Vec<Vec<Measured>> = self.asked.iter().map(|_| Vec::new()).collect();
-        let mut add = |nth: usize, who: &str, sample: anyhow::Result<Sample>, bar| {
-            progress(&format!("{who}: {}", self.asked[nth].what));
-            lines[nth].push((who.to_owned(), sample, bar));
-        };
-        let compared_with = |peer| {
-            let asked = self.asked.iter().enumerate();
-            asked.filter_map(move |(nth, asked)| {
-                let bar = asked.bars.iter().find(|(of, _)| *of == peer)?.1;
-                Some((nth, asked, Some(bar)))
-            })
-        };
+    fn name(&self, service: Service) -> String {
+        match service {
+            Service::Ours => format!("{} of ours", self.nodes),
+            Service::Calm => format!("{} of ours without snapshots", self.nodes),
+            Service::Axum => "bare axum".to_owned(),
+            Service::SerdeJson => "serde_json".to_owned(),
+            other => format!("{other:?}").to_lowercase(),
+        }
+    }
 
-        progress(&format!("starting {} nodes", self.nodes));
-        let mut cluster = Cluster::start_with(self.nodes, COUNTED_ONLY).await?;
-        self.cloud.seed(&cluster.clients()).await?;
-        boundless(&cluster.client()).await?;
-        let reader = cluster.followers().await?.first().copied().unwrap_or(1);
-        let others: Vec<u64> = cluster
-            .ids()
-            .into_iter()
-            .filter(|id| *id != reader)
-            .collect();
-        let pids = [pids(&mut cluster, [reader]), pids(&mut cluster, others)];
-        let who = format!("{} of ours", self.nodes);
-        for (nth, asked) in self.asked.iter().enumerate() {
-            let servers = match asked.row {
-                Row::Writes | Row::OneWriter => urls(&cluster, cluster.ids()),
-                _ => urls(&cluster, [reader]),
-            };
-            let load = asked.load(&servers, seconds);
-            add(nth, &who, load.measure(&pids[0], &pids[1]).await, None);
-            if asked.row == Row::OneWriter {
-                add(nth, "4 KiB appended, fdatasync", syncs(seconds), None);
+    fn writes(&self) -> bool {
+        let mut firsts = self.asked.iter().map(|asked| asked.requests[0].0);
+        firsts.any(|method| method == "PUT")
+    }
+
+    fn has(&self, service: Service) -> bool {
+        self.asked
+            .iter()
+            .any(|asked| asked.peers().contains(&service))
+    }
+
+    /// Starts each service once, asks all of them in turn all that they are to be asked, and prints it.
+    async fn measure(&self, options: &Options, bars: &mut Bars) -> anyhow::Result<()> {
+        cores::move_to(&match self.nodes {
+            1 => cores::FIRST.to_owned(),
+            _ => cores::of_services()?,
+        })?;
+        let mut services = Services::start(self, options).await?;
+        let mut rows: Vec<Vec<Line>> = self.asked.iter().map(Asked::lines).collect();
+        for round in 1..=ROUNDS {
+            for (asked, lines) in self.asked.iter().zip(&mut rows) {
+                for (service, rounds) in lines {
+                    let (who, what) = (self.name(*service), &asked.what);
+                    progress(&format!("round {round} of {ROUNDS}, {who}: {what}"));
+                    if let Ok(samples) = rounds {
+                        match services.ask(*service, asked, options.seconds).await {
+                            Ok(sample) => samples.push(sample),
+                            Err(error) => *rounds = Err(error),
+                        }
+                    }
+                }
             }
         }
-        for (nth, asked, bar) in compared_with(Peer::Axum) {
-            let answer = cluster
-                .client()
-                .call(ApiRequest::get(&asked.requests[0].1))
-                .await?;
-            let axum = Axum::start(&answer.body).await?;
-            let load = asked.load(&axum.servers(), seconds);
-            let sample = load.measure(&[axum.pid()], &[]).await;
-            add(nth, "bare axum", sample, bar);
-        }
-        drop(cluster);
-        if compared_with(Peer::Etcd).next().is_some() {
-            let etcd = Etcd::start().await?;
-            for (nth, asked, bar) in compared_with(Peer::Etcd) {
-                let sample = etcd.puts(asked.connections, seconds).await;
-                add(nth, "etcd", sample, bar);
+        for (asked, lines) in self.asked.iter().zip(&rows) {
+            for line in lines {
+                asked.print(self, line);
+            }
+            for bar in &asked.bars {
+                asked.judge(self, lines, bar, bars);
             }
         }
-        if compared_with(Peer::Upstream).next().is_some() {
+        Ok(())
+    }
+}
+
+/// What runs while a scene is measured.
+struct Services {
+    ours: Ours,
+    calm: Option<Ours>,
+    etcd: Option<Etcd>,
+    upstream: Option<Upstream>,
+}
+
+struct Ours {
+    cluster: Cluster,
+    leader: u64,
+    follower: u64,
+}
+
+impl Services {
+    async fn start(scene: &Scene, options: &Options) -> anyhow::Result<Self> {
+        let mut services = Self {
+            ours: Ours::start(scene, "").await?,
+            calm: None,
+            etcd: None,
+            upstream: None,
+        };
+        if scene.has(Service::Calm) {
+            let config = "[raft]\nsnapshot_after = 1000000000\n";
+            services.calm = Some(Ours::start(scene, config).await?);
+        }
+        if scene.has(Service::Etcd) {
+            services.etcd = Some(Etcd::start().await?);
+        }
+        if scene.has(Service::Upstream) {
+            let venv = options.venv.as_deref();
+            let venv = venv.context("upstream needs --venv; scripts/bench makes one")?;
             let upstream = Upstream::start(venv).await?;
-            self.cloud.seed(&[upstream.client()]).await?;
-            boundless(&upstream.client()).await?;
-            for (nth, asked, bar) in compared_with(Peer::Upstream) {
-                let mut load = asked.load(&upstream.servers(), seconds.max(UPSTREAM_SECONDS_MIN));
+            scene.cloud.seed(&[upstream.client()]).await?;
+            if scene.writes() {
+                boundless(&upstream.client()).await?;
+            }
+            // Its threads make their connections to the database, and compile what they ask it.
+            for asked in &scene.asked {
+                let load = asked.load(&upstream.servers(), UPSTREAM_SECONDS_MIN);
+                // Whether it answers in this time does not matter.
+                let _ = load.run().await;
+            }
+            upstream.until_idle().await?;
+            services.upstream = Some(upstream);
+        }
+        Ok(services)
+    }
+
+    async fn ask(
+        &mut self,
+        service: Service,
+        asked: &Asked,
+        seconds: u64,
+    ) -> anyhow::Result<Sample> {
+        const STARTED: &str = "what is asked was started";
+        let request = ApiRequest::get(&asked.requests[0].1);
+        match service {
+            Service::Ours => self.ours.ask(asked, seconds).await,
+            Service::Calm => self.calm.as_mut().expect(STARTED).ask(asked, seconds).await,
+            Service::Axum => {
+                let answer = self.ours.cluster.client().call(request).await?;
+                let axum = Axum::start(&answer.body).await?;
+                let load = asked.load(&axum.servers(), seconds);
+                load.measure(&[axum.pid()], &[]).await
+            }
+            Service::SerdeJson => {
+                let answer = self.ours.cluster.client().call(request).await?;
+                json_writer::write(&answer.body, seconds)
+            }
+            Service::Etcd => {
+                let etcd = self.etcd.as_ref().expect(STARTED);
+                let puts = |seconds| etcd.puts(asked.nodes, asked.connections, seconds);
+                puts(WARM_UP_S).await?;
+                measured([&etcd.pids(), &[]], puts(seconds)).await
+            }
+            Service::Upstream => {
+                let upstream = self.upstream.as_ref().expect(STARTED);
+                let least = match asked.row {
+                    Row::Claims => UPSTREAM_CLAIMS_SECONDS_MIN,
+                    _ => UPSTREAM_SECONDS_MIN,
+                };
+                let mut load = asked.load(&upstream.servers(), seconds.max(least));
                 // It gives up on conflicts between its own threads.
-                load.may_fail = asked.row == Row::Writes;
-                let sample = load.measure(&upstream.pids(), &[]).await;
-                add(nth, "upstream", sample, bar);
+                load.may_fail = asked.nodes == Asking::All;
+                let sample = measured([&upstream.pids(), &[]], load.run()).await;
+                upstream.until_idle().await?;
+                sample
             }
         }
-        Ok(lines)
+    }
+}
+
+impl Ours {
+    async fn start(scene: &Scene, config: &str) -> anyhow::Result<Self> {
+        progress(&format!("starting {} nodes", scene.nodes));
+        let config = format!("{COUNTED_ONLY}{}{config}", scene.config);
+        let cluster = Cluster::start_with(scene.nodes, &config).await?;
+        scene.cloud.seed(&cluster.clients()).await?;
+        if scene.writes() {
+            boundless(&cluster.client()).await?;
+        }
+        let leader = cluster.leader().await?;
+        Ok(Self {
+            leader,
+            follower: cluster.followers().await?.first().map_or(leader, |id| *id),
+            cluster,
+        })
+    }
+
+    async fn ask(&mut self, asked: &Asked, seconds: u64) -> anyhow::Result<Sample> {
+        let all = self.cluster.ids();
+        let (ids, first) = match asked.nodes {
+            Asking::All => (all.clone(), self.follower),
+            Asking::Leader => (vec![self.leader], self.leader),
+            Asking::Follower => (vec![self.follower], self.follower),
+        };
+        let load = asked.load(&urls(&self.cluster, ids), seconds);
+        let others = pids(&mut self.cluster, all.into_iter().filter(|id| *id != first));
+        let first = pids(&mut self.cluster, [first]);
+        let sample = load.measure(&first, &others).await?;
+        let leader = self.cluster.leader().await?;
+        ensure!(
+            leader == self.leader,
+            "node {leader} leads now: something else runs on this machine"
+        );
+        ensure!(
+            asked.row != Row::Snapshots || sample.requests >= WRITES_WITH_SNAPSHOTS,
+            "{} writes are too few for snapshots; --seconds",
+            sample.requests
+        );
+        Ok(sample)
     }
 }
 
 impl Asked {
     fn of(row: Row, what: &str, requests: Vec<Request>, connections: usize) -> Self {
-        let (what, promise, bars) = (what.to_owned(), "linearizable", Vec::new());
         Self {
             row,
-            what,
+            what: format!("{what}, {connections} connections"),
             requests,
             connections,
-            promise,
-            bars,
+            nodes: Asking::Follower,
+            promise: "linearizable",
+            bars: Vec::new(),
         }
     }
 
-    fn compared_with(mut self, bars: impl IntoIterator<Item = (Peer, f64)>) -> Self {
-        self.bars.extend(bars);
+    fn at(self, nodes: Asking) -> Self {
+        Self { nodes, ..self }
+    }
+
+    fn with(mut self, figure: Figure, peer: Option<Service>, bound: Option<f64>) -> Self {
+        self.bars.push(Bar {
+            figure,
+            peer,
+            bound,
+        });
         self
     }
 
+    /// How many times the peer's it may be.
+    fn bar(self, figure: Figure, peer: Service, bound: f64) -> Self {
+        self.with(figure, Some(peer), Some(bound))
+    }
+
+    fn at_most(self, figure: Figure, bound: f64) -> Self {
+        self.with(figure, None, Some(bound))
+    }
+
+    fn shown(self, figure: Figure, peer: Option<Service>) -> Self {
+        self.with(figure, peer, None)
+    }
+
+    fn peers(&self) -> Vec<Service> {
+        let mut peers: Vec<_> = self.bars.iter().filter_map(|bar| bar.peer).collect();
+        peers.dedup();
+        peers
+    }
+
+    fn lines(&self) -> Vec<Line> {
+        let services = [Service::Ours].into_iter().chain(self.peers());
+        services.map(|service| (service, Ok(Vec::new()))).collect()
+    }
+
     fn load(&self, servers: &[String], seconds: u64) -> Load {
+        let times = if self.row == Row::Snapshots { 3 } else { 1 };
         Load::on(servers, self.requests.clone(), self.connections)
-            .seconds(seconds)
+            .seconds(seconds * times)
             .header(&format!("Placement-Consistency: {}", self.promise))
     }
 
-    /// Prints a line for each service and counts the bars that were missed.
-    fn print(&self, cloud: Cloud, lines: &[Measured]) -> usize {
-        let mut missed = 0;
-        for (who, sample, bar) in lines {
-            let (row, what, connections) = (self.row, &self.what, self.connections);
-            let sample = match sample {
-                Ok(sample) => sample,
-                Err(error) => {
-                    missed += 1;
-                    println!("| {row:?} | {what} | {cloud} | {who} | not measured: {error:#} |");
-                    continue;
-                }
-            };
-            // What is held against each other: of one client the latency, of searches the cost.
-            let first = lines[0].1.as_ref().ok();
-            let ratio = first.map(|first| match (connections, row) {
-                (1, _) => sample.p50_ms / first.p50_ms,
-                (_, Row::Candidates) => sample.cpu_of_asked_ms / first.cpu_of_asked_ms,
-                _ => first.per_second / sample.per_second,
-            });
-            let verdict = match (bar, ratio) {
-                (Some(bar), Some(ratio)) if ratio >= *bar => format!("≥ {bar} × | met"),
-                (Some(bar), _) => {
-                    missed += 1;
-                    format!("≥ {bar} × | missed")
-                }
-                (None, _) => "|".to_owned(),
-            };
-            println!(
-                "| {row:?} | {what}, {connections} connections | {cloud} | {who} | {:.0} | {} | {} | {} | {} | {:.2} × | \
-                 {verdict} |",
-                sample.per_second,
-                ms(sample.p50_ms),
-                ms(sample.p99_ms),
-                ms(sample.cpu_ms),
-                ms(sample.cpu_of_asked_ms),
-                ratio.unwrap_or(f64::NAN),
-            );
+    /// Prints what a service has shown: medians.
+    fn print(&self, scene: &Scene, (service, rounds): &Line) {
+        let Self { row, what, .. } = self;
+        let (who, cloud) = (scene.name(*service), scene.cloud);
+        match rounds {
+            Err(error) => println!("| {row:?} | {what} | {cloud} | {who} | {error:#} |"),
+            Ok(samples) => {
+                let of = |figure: fn(&Sample) -> f64| {
+                    median(&samples.iter().map(figure).collect::<Vec<_>>())
+                };
+                println!(
+                    "| {row:?} | {what} | {cloud} | {who} | {:.0} | {} | {} | {} | {} | {} | {:.0} % | {:.0} % | {:.0} % |",
+                    of(|sample| sample.per_second),
+                    ms(of(|sample| sample.p50_ms)),
+                    ms(of(|sample| sample.p99_ms)),
+                    ms(of(|sample| sample.cpu_ms)),
+                    ms(of(|sample| sample.cpu_of_asked_ms)),
+                    ms(of(|sample| sample.cpu_of_load_ms)),
+                    of(|sample| sample.shares.services_idle),
+                    of(|sample| sample.shares.load_idle),
+                    of(|sample| sample.shares.stolen),
+                );
+            }
         }
-        missed
+    }
+
+    fn judge(&self, scene: &Scene, lines: &[Line], bar: &Bar, bars: &mut Bars) {
+        let samples = |service| {
+            let mut found = lines.iter().filter(|(of, _)| *of == service);
+            found.find_map(|(_, rounds)| rounds.as_deref().ok())
+        };
+        let (figure, what) = (bar.figure, &self.what);
+        let mut what = format!("{what}, {}: {}", scene.cloud, figure.name());
+        if let Some(peer) = bar.peer {
+            what = format!("{what}, times that of {}", scene.name(peer));
+        }
+        let (Some(ours), Some(peers)) = (
+            samples(Service::Ours),
+            bar.peer.map_or(Some(&[][..]), samples),
+        ) else {
+            return bars.miss(&what);
+        };
+        let of = |sample: &Sample| figure.of(sample);
+        let rounds: Vec<f64> = match bar.peer {
+            None => ours.iter().map(of).collect(),
+            Some(_) => (ours.iter().zip(peers))
+                .map(|(ours, peer)| of(ours) / of(peer))
+                .collect(),
+        };
+        let mut loads = ours.iter().chain(peers);
+        let is_limited = loads.any(|sample| sample.shares.load_idle < LOAD_IDLE_MIN);
+        let doubt = (figure == Figure::PerSecond && is_limited).then_some("the load was busy");
+        let bound = bar.bound.map(|bound| match figure {
+            Figure::PerSecond => Bound::AtLeast(bound),
+            _ => Bound::AtMost(bound),
+        });
+        bars.hold(&what, &rounds, bound, doubt, |value| match bar.peer {
+            Some(_) => format!("{value:.2} ×"),
+            None => ms(value),
+        });
     }
 }
 
-/// What the disk can do alone: append 4 KiB and fdatasync, again and again.
-fn syncs(seconds: u64) -> anyhow::Result<Sample> {
-    let mut file = tempfile::tempfile().context("a file to sync")?;
-    let started = Instant::now();
-    let mut took = Vec::new();
-    while started.elapsed() < Duration::from_secs(seconds) {
-        let begun = Instant::now();
-        file.write_all(&[7; 4096])?;
-        file.sync_data()?;
-        took.push(begun.elapsed().as_secs_f64() * 1e3);
+impl Figure {
+    fn of(self, sample: &Sample) -> f64 {
+        match self {
+            Self::PerSecond => sample.per_second,
+            Self::P50 => sample.p50_ms,
+            Self::P99 => sample.p99_ms,
+            Self::Cpu => sample.cpu_ms,
+            Self::CpuOfAsked => sample.cpu_of_asked_ms,
+        }
     }
-    took.sort_by(f64::total_cmp);
-    let at = |percent: usize| took[(took.len() - 1) * percent / 100];
-    Ok(Sample {
-        requests: took.len() as f64,
-        per_second: took.len() as f64 / seconds as f64,
-        p50_ms: at(50),
-        p99_ms: at(99),
-        ..Sample::default()
-    })
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::PerSecond => "per second",
+            Self::P50 => "p50",
+            Self::P99 => "p99",
+            Self::Cpu => "CPU",
+            Self::CpuOfAsked => "CPU of the node asked",
+        }
+    }
 }

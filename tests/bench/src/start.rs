@@ -1,75 +1,75 @@
-//! What a node costs at rest: its start and its memory.
+//! What a node costs at rest: its start, and the memory of its consumers.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use clap::Args;
 use placement_tests::cluster::{COUNTED_ONLY, Cluster};
 use placement_tests::process_cost::memory;
 
+use crate::bars::{Bars, Bound};
 use crate::clouds::{Cloud, Shape};
+use crate::cores;
 use crate::pids;
 use crate::process_group::cpu_time;
+use crate::rows::ROUNDS;
 
-const STARTS: usize = 3;
+/// Of each host; a plain one has the first.
+const CONSUMERS: u64 = 10;
 
-/// How long a node takes from the start of its process until it is ready, and its memory then: of an empty node,
-/// and of one with a cloud. It is stopped properly before.
-#[derive(Args)]
-pub(crate) struct Options {
-    /// Hosts, with three inventories each.
-    #[arg(long, default_value_t = 100_000)]
-    hosts: u64,
-
-    /// Consumers of each host, with three classes each.
-    #[arg(long, default_value_t = 10)]
-    consumers: u64,
+/// How long a node takes from the start of its process until it is ready, on all processors, and what is resident
+/// then. It is stopped properly before.
+struct Start {
+    took: Duration,
+    cpu: Duration,
+    resident: u64,
 }
 
-pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
+pub(crate) async fn measure(hosts: u64, bars: &mut Bars) -> anyhow::Result<()> {
+    cores::move_to(&cores::all()?)?;
     let mut cluster = Cluster::start_with(1, COUNTED_ONLY).await?;
-    println!("| | start | CPU | resident | peak | on disk |\n|---|---:|---:|---:|---:|---:|");
-    measure(&mut cluster, "empty").await?;
-    let cloud = Cloud {
-        consumers: options.consumers,
-        ..Cloud::of(Shape::Flat, options.hosts)
-    };
+    let cloud = Cloud::plain(Shape::Flat, hosts);
     cloud.seed(&cluster.clients()).await?;
-    let count = options.hosts * (options.consumers + 1);
-    measure(
-        &mut cluster,
-        &format!("{} hosts, {count} consumers", options.hosts),
-    )
-    .await
+    let few = starts(&mut cluster).await?;
+    let added = CONSUMERS - 1;
+    cloud.add_consumers(&cluster.clients(), added).await?;
+    let many = starts(&mut cluster).await?;
+
+    let what = format!("start, {hosts} hosts, {} consumers", hosts * CONSUMERS);
+    let of = |figure: fn(&Start) -> f64| many.iter().map(figure).collect::<Vec<_>>();
+    let s = |value| format!("{value:.2} s");
+    let took = of(|start| start.took.as_secs_f64());
+    bars.hold(&what, &took, Some(Bound::AtMost(1.5)), None, s);
+    let cpu = of(|start| start.cpu.as_secs_f64());
+    bars.hold(&format!("{what}: CPU"), &cpu, None, None, s);
+    let resident = of(|start| (start.resident >> 20) as f64);
+    let mib = |value| format!("{value:.0} MiB");
+    bars.hold(&format!("{what}: resident"), &resident, None, None, mib);
+    let each = |(few, many): (&Start, &Start)| {
+        (many.resident as f64 - few.resident as f64) / (hosts * added) as f64
+    };
+    let each: Vec<_> = few.iter().zip(&many).map(each).collect();
+    let bound = Some(Bound::AtMost(150.0));
+    let b = |value| format!("{value:.0} B");
+    bars.hold("memory of a consumer", &each, bound, None, b);
+    Ok(())
 }
 
-/// Prints the middle one of several starts.
-async fn measure(cluster: &mut Cluster, what: &str) -> anyhow::Result<()> {
+async fn starts(cluster: &mut Cluster) -> anyhow::Result<Vec<Start>> {
     // Most of the log would be read again otherwise.
     cluster.admin_of(1).compact().await?;
     let mut starts = Vec::new();
-    for _ in 0..STARTS {
+    for _ in 0..ROUNDS {
         cluster.stop_node(1).await?;
         let started = Instant::now();
         cluster.start_node(1)?;
         cluster.wait_ready(1).await?;
         let took = started.elapsed();
         let pid = pids(cluster, [1])[0];
-        starts.push((took, cpu_time(pid)?, memory(pid)?));
+        let (cpu, resident) = (cpu_time(pid)?, memory(pid)?.resident);
+        starts.push(Start {
+            took,
+            cpu,
+            resident,
+        });
     }
-    starts.sort_by_key(|(took, ..)| *took);
-    let (took, cpu, memory) = &starts[STARTS / 2];
-    let mib = |bytes: u64| format!("{} MiB", bytes >> 20);
-    let mut disk = 0;
-    for entry in std::fs::read_dir(cluster.data_dir(1).join("state"))? {
-        disk += entry?.metadata()?.len();
-    }
-    println!(
-        "| {what} | {:.2} s | {:.2} s | {} | {} | {} |",
-        took.as_secs_f64(),
-        cpu.as_secs_f64(),
-        mib(memory.resident),
-        mib(memory.peak),
-        mib(disk)
-    );
-    Ok(())
+    Ok(starts)
 }

@@ -6,18 +6,21 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use placement_client::Client;
 use placement_tests::ports::Ports;
 use tempfile::TempDir;
 
-use crate::process_group::{Group, guarded, run};
+use crate::process_group::{Group, cpu_time, guarded, run};
 use crate::progress;
 
 const PROCESSES: &str = "5";
 const THREADS: &str = "25";
 /// Of each process; that is all that the largest clouds take, and an end for questions without one.
 const MEMORY_MAX_MIB: &str = "8192";
+/// What both take of a second when nothing is asked.
+const IDLE: Duration = Duration::from_millis(50);
 
 pub(crate) struct Upstream {
     // Dropped in this order: the service before its database, both before their files.
@@ -66,6 +69,21 @@ impl Upstream {
     pub(crate) fn pids(&self) -> [u32; 2] {
         [self.service.pid(), self.database.pid()]
     }
+
+    /// Waits until it has carried out what a load broke off at its end.
+    pub(crate) async fn until_idle(&self) -> anyhow::Result<()> {
+        let spent = || {
+            let all = self.pids().into_iter().map(cpu_time);
+            all.sum::<anyhow::Result<Duration>>()
+        };
+        loop {
+            let before = spent()?;
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            if spent()? - before < IDLE {
+                return Ok(());
+            }
+        }
+    }
 }
 
 fn start_database(directory: &Path, port: u16) -> anyhow::Result<Group> {
@@ -105,7 +123,7 @@ fn start_service(
     std::fs::write(
         directory.join("placement.conf"),
         format!(
-            "[api]\nauth_strategy = noauth2\n[placement_database]\nconnection = \
+            "[api]\nauth_strategy = noauth2\n[placement]\nrandomize_allocation_candidates = true\n[placement_database]\nconnection = \
              mysql+pymysql://placement:placement@127.0.0.1:{database_port}/placement?charset=utf8\n"
         ),
     )?;

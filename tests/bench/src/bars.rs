@@ -1,0 +1,91 @@
+//! Bars, and whether they are met: in every round, in none, or that is undecided.
+
+use anyhow::ensure;
+
+/// What a figure may be.
+#[derive(Clone, Copy)]
+pub(crate) enum Bound {
+    AtLeast(f64),
+    AtMost(f64),
+}
+
+impl Bound {
+    fn holds(self, value: f64) -> bool {
+        match self {
+            Self::AtLeast(least) => value >= least,
+            Self::AtMost(most) => value <= most,
+        }
+    }
+}
+
+/// A table of bars.
+#[derive(Default)]
+pub(crate) struct Bars {
+    lines: Vec<String>,
+    missed: usize,
+    undecided: usize,
+}
+
+impl Bars {
+    /// A figure of each round, held against a bar if there is one. `doubt`: why it decides nothing.
+    pub(crate) fn hold(
+        &mut self,
+        what: &str,
+        rounds: &[f64],
+        bound: Option<Bound>,
+        doubt: Option<&str>,
+        show: impl Fn(f64) -> String,
+    ) {
+        let (least, most) = rounds
+            .iter()
+            .fold((f64::MAX, f64::MIN), |(least, most), at| {
+                (least.min(*at), most.max(*at))
+            });
+        let (demand, verdict) = match bound {
+            None => (String::new(), "shown".to_owned()),
+            Some(bound) => {
+                let demand = match bound {
+                    Bound::AtLeast(least) => format!("≥ {}", show(least)),
+                    Bound::AtMost(most) => format!("≤ {}", show(most)),
+                };
+                let verdict = match (bound.holds(least), bound.holds(most), doubt) {
+                    (.., Some(doubt)) => format!("undecided: {doubt}"),
+                    (true, true, None) => "pass".to_owned(),
+                    (false, false, None) => "miss".to_owned(),
+                    _ => "undecided".to_owned(),
+                };
+                self.missed += usize::from(verdict == "miss");
+                self.undecided += usize::from(verdict.starts_with("undecided"));
+                (demand, verdict)
+            }
+        };
+        let [median, least, most] = [median(rounds), least, most].map(show);
+        let line = format!("| {what} | {median} | {least} to {most} | {demand} | {verdict} |");
+        self.lines.push(line);
+    }
+
+    /// What has a bar and was not measured.
+    pub(crate) fn miss(&mut self, what: &str) {
+        self.missed += 1;
+        self.lines.push(format!("| {what} | | | | not measured |"));
+    }
+
+    /// Prints the table. Fails if a bar is missed.
+    pub(crate) fn report(&self) -> anyhow::Result<()> {
+        println!("\n| bar | median | rounds | demanded | |\n|---|---:|---:|---:|---|");
+        println!("{}", self.lines.join("\n"));
+        let Self {
+            missed, undecided, ..
+        } = self;
+        println!("\n{missed} bars missed, {undecided} undecided.");
+        ensure!(*missed == 0, "{missed} bars missed or not measured");
+        Ok(())
+    }
+}
+
+/// The median of the rounds.
+pub(crate) fn median(rounds: &[f64]) -> f64 {
+    let mut rounds = rounds.to_vec();
+    rounds.sort_by(f64::total_cmp);
+    rounds.get(rounds.len() / 2).copied().unwrap_or(f64::NAN)
+}

@@ -2,6 +2,9 @@
 
 use anyhow::ensure;
 
+/// How often each service is asked, in turn with the others it is compared with.
+pub(crate) const ROUNDS: usize = 5;
+
 /// What a figure may be.
 #[derive(Clone, Copy)]
 pub(crate) enum Bound {

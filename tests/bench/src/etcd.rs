@@ -8,10 +8,9 @@ use placement_client::{ApiRequest, Client};
 use placement_tests::ports::{BLOCK, Ports};
 use tempfile::TempDir;
 
-use crate::load::{Sample, on_its_core};
+use crate::load::{Asking, Sample, on_its_core};
 use crate::process_group::{Group, guarded};
 use crate::progress;
-use crate::rows::Asking;
 
 const NODES: u16 = 3;
 const VALUE_BYTES: usize = 1024;

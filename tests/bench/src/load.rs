@@ -23,6 +23,14 @@ pub(crate) const IN_TURN: u128 = 1000;
 /// A request: method, path and body. An `@` in the path stands for a UUID that is new each time.
 pub(crate) type Request = (&'static str, String, String);
 
+/// Which of the nodes is asked.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Asking {
+    All,
+    Leader,
+    Follower,
+}
+
 /// Who is asked what, by how many.
 #[derive(Clone)]
 pub(crate) struct Load {

@@ -8,18 +8,16 @@ use placement_client::ApiRequest;
 use placement_tests::cluster::{COUNTED_ONLY, Cluster};
 
 use crate::axum_server::Axum;
-use crate::bars::{Bars, Bound, median};
+use crate::bars::{Bars, Bound, ROUNDS, median};
 use crate::clouds::{Cloud, Shape, boundless, devices_query, flat_query};
 use crate::etcd::Etcd;
-use crate::load::{Load, Request, Sample, WARM_UP_S, claims, measured, reads, writes};
+use crate::load::{Asking, Load, Request, Sample, WARM_UP_S, claims, measured, reads, writes};
 use crate::upstream::Upstream;
 use crate::{cores, json_writer, ms, pids, progress, start, urls};
 
 /// Upstream answers few requests in a second.
 const UPSTREAM_SECONDS_MIN: u64 = 5;
 const UPSTREAM_CLAIMS_SECONDS_MIN: u64 = 60;
-/// How often each service is asked, in turn with the others it is compared with.
-pub(crate) const ROUNDS: usize = 5;
 /// A node brings its rows to the disk twice at least within so many writes.
 const WRITES_WITH_SNAPSHOTS: f64 = 40_000.0;
 /// A load whose processor is less idle than this, in percent, may be what limits a rate.
@@ -96,14 +94,6 @@ struct Bar {
     figure: Figure,
     peer: Option<Service>,
     bound: Option<f64>,
-}
-
-/// Which of the nodes is asked.
-#[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Asking {
-    All,
-    Leader,
-    Follower,
 }
 
 /// What is asked of a service.

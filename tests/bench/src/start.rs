@@ -5,12 +5,11 @@ use std::time::{Duration, Instant};
 use placement_tests::cluster::{COUNTED_ONLY, Cluster};
 use placement_tests::process_cost::memory;
 
-use crate::bars::{Bars, Bound};
+use crate::bars::{Bars, Bound, ROUNDS};
 use crate::clouds::{Cloud, Shape};
 use crate::cores;
 use crate::pids;
 use crate::process_group::cpu_time;
-use crate::rows::ROUNDS;
 
 /// Of each host; a plain one has the first.
 const CONSUMERS: u64 = 10;

@@ -256,7 +256,7 @@ impl Answers for ApiPort {
             Some(only) => Ok(only.clone()),
             None => match self.shared.look(&request) {
                 Ok(face) => Ok(face),
-                Err(unsure) => self.shared.look_again(unsure).await,
+                Err(unsure) => Box::pin(self.shared.look_again(unsure)).await,
             },
         };
         let face = match routed {
@@ -270,7 +270,7 @@ impl Answers for ApiPort {
             }
         };
         if face.is_open(request.uri().path()) {
-            return face.open.clone().answer(request, peer).await;
+            return Box::pin(face.open.clone().answer(request, peer)).await;
         }
         let peer = Some(Peer(peer));
         if self.full {

@@ -81,7 +81,7 @@ impl<'a> Progress<'a> {
         let Some(record) = self.answered(status) else {
             return Ok(());
         };
-        let kept = self.api.audit.keep(record).await;
+        let kept = Box::pin(self.api.audit.keep(record)).await;
         kept.then_some(()).ok_or_else(ApiError::not_recorded)
     }
 

@@ -79,7 +79,9 @@ pub(crate) async fn respond(
         path = parts.uri.path(),
     );
     let response = async {
-        let handled = contain(handle(&server, routes, body, &mut progress)).await;
+        // Boxed, as what serves a connection moves the future of a response several times.
+        let handled = Box::pin(handle(&server, routes, body, &mut progress));
+        let handled = contain(handled).await;
         let result = handled.unwrap_or_else(|_panicked| Err(ApiError::internal()));
         let response = finish(&server, &mut progress, result);
         match progress.keep(response.status()).await {

@@ -38,7 +38,8 @@ pub(crate) async fn identify(
         }
         AuthStrategy::Keystone => {
             let keystone = (api.keystone.as_ref()).expect("the strategy keystone comes with it");
-            keystone::identify(keystone, headers, parts.method.as_str(), path).await
+            let asking = keystone::identify(keystone, headers, parts.method.as_str(), path);
+            Box::pin(asking).await
         }
     }
 }

@@ -29,7 +29,7 @@ pub struct Indexes {
 /// The most that one provider can give of this stock to one request: what is free, at most
 /// `max_unit`.
 pub fn offer(stock: &Stock) -> u64 {
-    let free = stock.inventory.capacity().without(stock.used);
+    let free = stock.inventory.free(stock.used);
     free.min(u64::from(stock.inventory.max_unit))
 }
 

@@ -37,6 +37,19 @@ impl Inventory {
         Capacity(self.capacity_exact().trunc())
     }
 
+    /// The whole units of the capacity that are left besides these, at most `u64::MAX`.
+    pub fn free(&self, used: u64) -> u64 {
+        /// 2^64: `u64::MAX` has no float.
+        const BOUND: f64 = 18_446_744_073_709_551_616.0;
+        let capacity = self.capacity_exact();
+        // `as` truncates, and clips to what the integer can be. The wide integer is slow.
+        if capacity < BOUND {
+            return (capacity as u64).saturating_sub(used);
+        }
+        let left = (capacity as i128).saturating_sub(i128::from(used));
+        u64::try_from(left.max(0)).unwrap_or(u64::MAX)
+    }
+
     /// Whether one allocation may have this amount (min_unit, max_unit and step_size).
     pub fn permits_amount(&self, amount: u64) -> bool {
         amount >= u64::from(self.min_unit)
@@ -63,13 +76,6 @@ impl Capacity {
         // 2^63: `i64::MAX` has no float.
         const BOUND: f64 = 9_223_372_036_854_775_808.0;
         (-BOUND..BOUND).contains(&self.0).then_some(self.0 as i64)
-    }
-
-    /// What is left besides these units, at most `u64::MAX`.
-    pub fn without(self, used: u64) -> u64 {
-        // `as` clips to the range of `i128`, where more than any `u64` is left, or nothing.
-        let left = (self.0 as i128).saturating_sub(i128::from(used));
-        u64::try_from(left.max(0)).unwrap_or(u64::MAX)
     }
 }
 
@@ -112,16 +118,15 @@ impl Hash for Inventory {
 mod tests {
     use super::*;
 
-    fn capacity(total: u32, reserved: u32, allocation_ratio: f64) -> Capacity {
-        let inventory = Inventory {
+    fn inventory(total: u32, reserved: u32, allocation_ratio: f64) -> Inventory {
+        Inventory {
             total,
             reserved,
             min_unit: 1,
             max_unit: 1,
             step_size: 1,
             allocation_ratio,
-        };
-        inventory.capacity()
+        }
     }
 
     /// Facts from Python 3.11: `int((total - reserved) * allocation_ratio)`.
@@ -140,7 +145,7 @@ mod tests {
             (1, 3, 1e30, "-2000000000000000039769249677312"),
             (1, 0, 3.40282e38, "340282000000000014192072600942972764160"),
         ] {
-            let capacity = capacity(total, reserved, ratio);
+            let capacity = inventory(total, reserved, ratio).capacity();
             assert_eq!(capacity.to_string(), digits);
             assert_eq!(capacity.small(), digits.parse().ok(), "{digits}");
         }
@@ -148,11 +153,18 @@ mod tests {
 
     #[test]
     fn what_is_left_is_never_negative_and_never_wraps() {
-        assert_eq!(capacity(8, 0, 1.0).without(3), 5);
-        assert_eq!(capacity(8, 0, 1.0).without(u64::MAX), 0);
-        assert_eq!(capacity(1, 3, 3.40282e38).without(1), 0);
-        assert_eq!(capacity(1, 0, 1e19).without(1), 9_999_999_999_999_999_999);
-        let vast = capacity(2_147_483_647, 0, 3.40282e38);
-        assert_eq!(vast.without(u64::MAX), u64::MAX);
+        assert_eq!(inventory(8, 0, 1.0).free(3), 5);
+        assert_eq!(inventory(8, 1, 1.5).free(3), 7);
+        assert_eq!(inventory(8, 0, 1.0).free(u64::MAX), 0);
+        assert_eq!(inventory(1, 2, 0.5).free(0), 0);
+        assert_eq!(inventory(1, 3, 3.40282e38).free(1), 0);
+        assert_eq!(inventory(1, 0, 1e19).free(1), 9_999_999_999_999_999_999);
+        let over = inventory(1, 0, 18_446_744_073_709_551_616.0);
+        assert_eq!(
+            [over.free(0), over.free(1), over.free(5)],
+            [u64::MAX, u64::MAX, u64::MAX - 4]
+        );
+        let vast = inventory(2_147_483_647, 0, 3.40282e38);
+        assert_eq!(vast.free(u64::MAX), u64::MAX);
     }
 }

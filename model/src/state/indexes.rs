@@ -17,8 +17,10 @@ use crate::types::AggregateUuid;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Indexes {
     /// By class and bucket of the best offer that any of the tree's providers makes. A tree is in
-    /// one bucket of each class, so a write moves at most one bit per class.
+    /// one bucket of each class.
     offers: OrdMap<(ResourceClassId, u32), TreeSet>,
+    /// The same by power of two, as what has free space of all sizes fills a hundred buckets.
+    powers: OrdMap<(ResourceClassId, u32), TreeSet>,
     traits: OrdMap<TraitId, TreeSet>,
     root_traits: OrdMap<TraitId, TreeSet>,
     aggregates: OrdMap<AggregateUuid, TreeSet>,
@@ -107,8 +109,13 @@ impl Indexes {
     /// Trees in which some provider may be able to give this amount of the class: those in any of
     /// these sets.
     pub fn offering(&self, class: ResourceClassId, amount: u64) -> impl Iterator<Item = &TreeSet> {
-        let buckets = (class, bucket(amount.max(1)))..=(class, u32::MAX);
-        self.offers.range(buckets).map(|(_, set)| set)
+        let least = bucket(amount.max(1));
+        // The first all of whose buckets offer enough.
+        let whole = power(least - 1) + 1;
+        let buckets = (class, least)..(class, first_bucket(whole));
+        let powers = (class, whole)..=(class, u32::MAX);
+        let sets = self.offers.range(buckets).chain(self.powers.range(powers));
+        sets.map(|(_, set)| set)
     }
 
     /// Trees in which some provider has the trait.
@@ -139,16 +146,14 @@ impl Indexes {
     fn replace_offers(&mut self, number: u32, changed: &Changed<'_>) {
         for (class, best) in best_buckets(changed) {
             let (before, after) = (best.before.max(best.kept), best.after.max(best.kept));
-            if before == after {
-                continue;
-            }
-            if before > 0 {
-                remove(&mut self.offers, &(class, before), number);
-            }
-            if after > 0 {
-                insert(&mut self.offers, (class, after), number);
-            }
+            self.move_offer(class, number, before, after);
         }
+    }
+
+    /// Moves a tree from one bucket of a class to another.
+    fn move_offer(&mut self, class: ResourceClassId, number: u32, before: u32, after: u32) {
+        move_tree(&mut self.offers, class, number, before, after);
+        move_tree(&mut self.powers, class, number, power(before), power(after));
     }
 }
 
@@ -169,6 +174,16 @@ fn bucket(amount: u64) -> u32 {
     };
     // At most 16 * 64 + 16.
     16 * power + fraction as u32 % 16 + 1
+}
+
+/// Which power of two a bucket belongs to, counted from 1; 0 for the bucket of 0.
+fn power(bucket: u32) -> u32 {
+    bucket.div_ceil(16)
+}
+
+/// The first bucket of a power of two.
+fn first_bucket(power: u32) -> u32 {
+    16 * (power - 1) + 1
 }
 
 /// The buckets of the best offers of one class.
@@ -237,6 +252,25 @@ fn replace_keys<K: Ord + Clone>(
     }
 }
 
+/// Moves a tree from one bucket or power of a class to another; 0 is nowhere.
+fn move_tree(
+    sets: &mut OrdMap<(ResourceClassId, u32), TreeSet>,
+    class: ResourceClassId,
+    number: u32,
+    before: u32,
+    after: u32,
+) {
+    if before == after {
+        return;
+    }
+    if before > 0 {
+        remove(sets, &(class, before), number);
+    }
+    if after > 0 {
+        insert(sets, (class, after), number);
+    }
+}
+
 fn insert<K: Ord + Clone>(sets: &mut OrdMap<K, TreeSet>, key: K, number: u32) {
     if sets.get(&key).is_none_or(|set| !set.contains(number)) {
         sets.entry(key).or_default().insert(number);
@@ -253,7 +287,43 @@ fn remove<K: Ord + Clone>(sets: &mut OrdMap<K, TreeSet>, key: &K, number: u32) {
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::{btree_map, vec};
+    use proptest::prelude::*;
+
     use super::*;
+
+    fn amounts() -> impl Strategy<Value = u64> {
+        prop_oneof![0..70_u64, 0..100_000_u64, any::<u64>()]
+    }
+
+    proptest! {
+        #[test]
+        fn what_offers_enough_is_found_in_few_sets(
+            offers in vec(btree_map(0..10_000_u32, amounts(), 0..80), 2),
+            asked in vec(amounts(), 10),
+        ) {
+            let mut indexes = Indexes::default();
+            let class = ResourceClassId(7);
+            let mut before = BTreeMap::new();
+            for offers in &offers {
+                indexes.move_offer(ResourceClassId(6), 1, 0, bucket(5));
+                indexes.move_offer(ResourceClassId(8), 1, 0, bucket(5));
+                for number in before.keys().chain(offers.keys()).copied().collect::<BTreeSet<u32>>() {
+                    let of = |offers: &BTreeMap<u32, u64>| offers.get(&number).map_or(0, |offer| bucket(*offer));
+                    indexes.move_offer(class, number, of(&before), of(offers));
+                }
+                before.clone_from(offers);
+            }
+            for amount in asked {
+                let least = bucket(amount.max(1));
+                let sets: Vec<_> = indexes.offering(class, amount).collect();
+                prop_assert!(sets.len() < 16 + 64);
+                let found: BTreeSet<u32> = sets.iter().flat_map(|set| set.iter()).collect();
+                let enough = before.iter().filter(|(_, offer)| bucket(**offer) >= least);
+                prop_assert_eq!(found, enough.map(|(number, _)| *number).collect());
+            }
+        }
+    }
 
     #[test]
     fn buckets_rise_with_amounts_and_tell_small_ones_apart() {

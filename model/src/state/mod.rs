@@ -39,6 +39,7 @@ use consumers::Consumers;
 use indexes::Indexes;
 use names::NameTable;
 use providers::Providers;
+pub(crate) use providers::TreeCursor;
 pub(crate) use sessions::Seen;
 use sessions::Sessions;
 use tree::{Node, Tree, TreeNumber};

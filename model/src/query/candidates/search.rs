@@ -14,7 +14,7 @@ use super::sharing::SharingProviders;
 use super::tree_search::{Step, TreeSearch};
 use crate::query::tree_filter::TreeFilter;
 use crate::state::tree_set::TreeSet;
-use crate::state::{NodePlace, State};
+use crate::state::{NodePlace, State, TreeCursor};
 
 /// A running search over one state: the next candidate is made when it is asked for, at most
 /// `limit` of them.
@@ -126,6 +126,7 @@ pub(super) struct Explorer<'a> {
     plan: Plan<'a>,
     sharing: SharingProviders<'a>,
     anchors: TreeFilter<'a>,
+    trees: TreeCursor<'a>,
     strategy: GenerationStrategy,
     /// The anchor at hand (depth first).
     current: TreeSearch<'a>,
@@ -166,6 +167,7 @@ impl<'a> Explorer<'a> {
         strategy: GenerationStrategy,
     ) -> Self {
         Self {
+            trees: plan.state.providers.tree_cursor(),
             plan,
             sharing,
             anchors,
@@ -252,7 +254,11 @@ impl<'a> Explorer<'a> {
             let Some(number) = next else {
                 return false;
             };
-            let begun = (self.current).begin(&self.plan, &self.sharing, number, budget);
+            let Some(tree) = self.trees.find(number) else {
+                continue;
+            };
+            let anchor = (number, &**tree);
+            let begun = (self.current).begin(&self.plan, &self.sharing, anchor, budget);
             if begun && self.is_new_instance() {
                 self.under_way = true;
                 return true;

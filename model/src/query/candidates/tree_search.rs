@@ -5,7 +5,7 @@ use super::instance::{Instance, Slot, SlotIndex};
 use super::plan::Plan;
 use super::sharing::SharingProviders;
 use crate::query::tree_filter::drawn;
-use crate::state::tree::TreeNumber;
+use crate::state::tree::{Tree, TreeNumber};
 
 /// A search on one instance of the problem, which can be left and taken up again at any time.
 #[derive(Default)]
@@ -59,12 +59,9 @@ impl<'a> TreeSearch<'a> {
         &mut self,
         plan: &Plan<'a>,
         sharing: &SharingProviders<'a>,
-        number: TreeNumber,
+        (number, tree): (TreeNumber, &'a Tree),
         budget: &mut StepBudget<'_>,
     ) -> bool {
-        let Some(tree) = plan.state.tree(number) else {
-            return false;
-        };
         // Each node is looked at for each kind, and a step is about as many looks.
         if !budget.spend((tree.nodes.len() * plan.kinds.len()) as u64 / 8) {
             return false;

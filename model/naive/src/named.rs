@@ -111,17 +111,21 @@ fn described<'a>(search: &Search<'a>, candidate: &Candidate<'a>) -> AllocationRe
     let outline = search.outline();
     let mut amounts = Vec::new();
     outline.amounts(candidate, &mut amounts);
-    let name = |one: &Amount<'_>| (outline.classes()[one.class].clone(), one.units);
-    let placed = |amounts: &[Amount<'_>]| Placed {
-        provider: amounts[0].node.uuid,
+    let id = |one: &Amount| candidate.node(one.part).id;
+    let name = |one: &Amount| (outline.classes()[one.class].clone(), one.units);
+    let placed = |amounts: &[Amount]| Placed {
+        provider: candidate.node(amounts[0].part).uuid,
         resources: amounts.iter().map(name).collect(),
     };
-    let together = amounts.chunk_by(|one, other| one.node.id == other.node.id);
+    let together = amounts.chunk_by(|one, other| id(one) == id(other));
     let mappings = outline.suffixes().zip(outline.mappings(candidate));
     AllocationRequest {
         allocations: together.map(placed).collect(),
         mappings: mappings
-            .map(|(suffix, nodes)| (suffix.to_owned(), nodes.map(|node| node.uuid).collect()))
+            .map(|(suffix, parts)| {
+                let uuids = parts.map(|part| candidate.node(part).uuid);
+                (suffix.to_owned(), uuids.collect())
+            })
             .collect(),
     }
 }

@@ -24,7 +24,17 @@ pub(super) struct Seat<'a> {
     pub(super) tree: &'a Tree,
 }
 
-impl Candidate<'_> {
+impl<'a> Candidate<'a> {
+    /// How many parts the request has.
+    pub fn parts(&self) -> usize {
+        self.seats.len()
+    }
+
+    /// The provider that serves a part.
+    pub fn node(&self, part: usize) -> &'a Node {
+        self.seats[part].node
+    }
+
     /// The memory that keeping it takes.
     pub fn bytes(&self) -> usize {
         size_of::<Self>() + self.seats.len() * size_of::<Seat<'_>>()
@@ -44,9 +54,9 @@ pub struct Outline<'a> {
 
 /// Units of one class from one provider, all parts together.
 #[derive(Debug, Clone, Copy)]
-pub struct Amount<'a> {
-    /// The provider.
-    pub node: &'a Node,
+pub struct Amount {
+    /// One that the provider serves.
+    pub part: usize,
     /// Index into [`Outline::classes`].
     pub class: usize,
     /// How much.
@@ -91,18 +101,19 @@ impl<'a> Outline<'a> {
 
     /// Puts what a candidate takes in place of what `amounts` holds: by provider in the order of
     /// their creation, and then by class.
-    pub fn amounts(&self, candidate: &Candidate<'a>, amounts: &mut Vec<Amount<'a>>) {
+    pub fn amounts(&self, candidate: &Candidate<'a>, amounts: &mut Vec<Amount>) {
         amounts.clear();
-        for (seat, taken) in candidate.seats.iter().zip(&self.taken) {
+        for (part, taken) in self.taken.iter().enumerate() {
             amounts.extend(taken.iter().map(|(class, units)| Amount {
-                node: seat.node,
+                part,
                 class: *class,
                 units: *units,
             }));
         }
-        amounts.sort_unstable_by_key(|one| (one.node.id, one.class));
+        let key = |one: &Amount| (candidate.node(one.part).id, one.class);
+        amounts.sort_unstable_by_key(key);
         amounts.dedup_by(|one, kept| {
-            let same = one.node.id == kept.node.id && one.class == kept.class;
+            let same = key(one) == key(kept);
             if same {
                 kept.units += one.units;
             }
@@ -110,17 +121,16 @@ impl<'a> Outline<'a> {
         });
     }
 
-    /// For each suffix, in their order, the providers that serve its group, each once.
+    /// For each suffix, in their order, the parts of its group: of those that one provider serves, one.
     pub fn mappings<'c>(
         &'c self,
         candidate: &'c Candidate<'a>,
-    ) -> impl Iterator<Item = impl Iterator<Item = &'a Node> + 'c> + 'c {
+    ) -> impl Iterator<Item = impl Iterator<Item = usize> + 'c> + 'c {
         self.groups.iter().map(|(_, parts)| {
-            let node = |part: &usize| candidate.seats[*part].node;
+            let id = |part: &usize| candidate.node(*part).id;
             parts.iter().enumerate().filter_map(move |(at, part)| {
-                let (before, node_here) = (&parts[..at], node(part));
-                let seen = before.iter().any(|part| node(part).id == node_here.id);
-                (!seen).then_some(node_here)
+                let seen = parts[..at].iter().any(|before| id(before) == id(part));
+                (!seen).then_some(*part)
             })
         })
     }

@@ -5,6 +5,7 @@
 //! serve requests. It ends early when its client is gone, when it takes
 //! longer than the deadline, and when its answer grows beyond the limit.
 
+mod template;
 mod writer;
 
 use std::ops::ControlFlow;

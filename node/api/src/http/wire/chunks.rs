@@ -72,11 +72,25 @@ pub(crate) fn put(json: &mut Vec<u8>, value: &impl Serialize) {
         .expect("our own types have string keys, and memory takes all bytes");
 }
 
+/// Writes an integer as JSON.
+pub(crate) fn put_integer(json: &mut Vec<u8>, integer: impl itoa::Integer) {
+    let mut buffer = itoa::Buffer::new();
+    json.extend_from_slice(buffer.format(integer).as_bytes());
+}
+
+/// What a UUID takes as a JSON string.
+pub(crate) const QUOTED_UUID_BYTES: usize = 38;
+
 /// Writes a UUID as a JSON string.
 pub(crate) fn put_uuid(json: &mut Vec<u8>, uuid: &Uuid) {
-    let mut text = [b'"'; 38];
-    uuid.as_hyphenated().encode_lower(&mut text[1..37]);
+    let mut text = [b'"'; QUOTED_UUID_BYTES];
+    quote_uuid(&mut text, uuid);
     json.extend_from_slice(&text);
+}
+
+/// Writes a UUID between the quotes of a JSON string.
+pub(crate) fn quote_uuid(text: &mut [u8], uuid: &Uuid) {
+    uuid.as_hyphenated().encode_lower(&mut text[1..]);
 }
 
 /// Writes items with commas between them.

@@ -2,7 +2,7 @@
 //!
 //! Names of classes and traits, and suffixes of groups, have no character that JSON escapes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::sync::Arc;
 
@@ -12,12 +12,13 @@ use placement_model::query::candidates::{Amount, Candidate, Outline, Search, Sum
 use placement_model::state::change::{ResourceClassId, TraitId};
 use placement_model::state::tree::{Node, Stock, Tree};
 use placement_model::types::ResourceClassName;
+use uuid::Uuid;
 
-use crate::http::wire::chunks::{Chunks, put, put_each, put_uuid};
+use super::template::{Template, Templates};
+use crate::http::wire::chunks::{Chunks, put_each, put_integer, put_uuid};
 use crate::http::wire::microversion::Microversion;
-use crate::http::wire::values::Whole;
 
-/// So many different looks are remembered.
+/// So many different looks and lists of traits are remembered.
 const LOOKS_MAX: usize = 64;
 
 /// An answer that is being written.
@@ -30,7 +31,8 @@ pub(super) struct AnswerWriter<'a> {
     classes: Vec<Vec<u8>>,
     /// The keys of [`Outline::suffixes`], with their colons.
     suffixes: Vec<Vec<u8>>,
-    amounts: Vec<Amount<'a>>,
+    templates: Templates,
+    amounts: Vec<Amount>,
     pub(super) summaries: Summaries<'a>,
     state: &'a State,
 }
@@ -38,13 +40,14 @@ pub(super) struct AnswerWriter<'a> {
 /// What the summary of a provider shares with those of others, made ready. The trees of a cloud
 /// look alike, so the provider at the same place of the tree before is likely to have the same.
 #[derive(Default)]
-struct Look<'a> {
+struct Look {
     inventories: Vec<ResourceClassId>,
     /// Which inventories are shown, in the order of their names, and what stands before the capacity.
     resources: Vec<(usize, Vec<u8>)>,
-    traits: Option<&'a BTreeSet<TraitId>>,
-    trait_list: Vec<u8>,
 }
+
+/// Lists of traits that are written, as many providers have the same.
+type TraitLists<'a> = BTreeMap<&'a BTreeSet<TraitId>, Vec<u8>>;
 
 impl<'a> AnswerWriter<'a> {
     pub(super) fn new(
@@ -64,6 +67,7 @@ impl<'a> AnswerWriter<'a> {
             version,
             classes: classes.map(key).collect(),
             suffixes: outline.suffixes().map(key).collect(),
+            templates: Templates::default(),
             amounts: Vec::new(),
             summaries,
             state,
@@ -79,13 +83,20 @@ impl<'a> AnswerWriter<'a> {
     /// Writes a candidate.
     pub(super) fn write(&mut self, candidate: &Candidate<'a>) {
         self.summaries.note(&self.outline, candidate);
-        self.outline.amounts(candidate, &mut self.amounts);
+        if !self.templates.choose(candidate) {
+            self.write_template(candidate);
+        }
         let json = self.chunks.item();
         if !std::mem::take(&mut self.first) {
             json.push(b',');
         }
-        let amounts = &self.amounts;
-        let providers = amounts.chunk_by(|one, other| one.node.id == other.node.id);
+        self.templates.chosen().put(json, candidate);
+    }
+
+    fn write_template(&mut self, candidate: &Candidate<'a>) {
+        self.outline.amounts(candidate, &mut self.amounts);
+        let id = |amount: &Amount| candidate.node(amount.part).id;
+        let providers = self.amounts.chunk_by(|one, other| id(one) == id(other));
         // A list below 1.12, a dict from then on.
         let (open, before, between, close): (&[u8], &[u8], &[u8], u8) = match self.version.from(12)
         {
@@ -97,10 +108,15 @@ impl<'a> AnswerWriter<'a> {
                 b']',
             ),
         };
+        let Template { json, uuids } = self.templates.chosen();
+        let mut put_blank = |json: &mut Vec<u8>, part| {
+            uuids.push((json.len(), part));
+            put_uuid(json, &Uuid::nil());
+        };
         json.extend_from_slice(open);
         put_each(json, providers, |json, amounts| {
             json.extend_from_slice(before);
-            put_uuid(json, &amounts[0].node.uuid.0);
+            put_blank(json, amounts[0].part);
             json.extend_from_slice(between);
             put_amounts(json, &self.classes, amounts);
             json.push(b'}');
@@ -109,10 +125,10 @@ impl<'a> AnswerWriter<'a> {
         if self.version.from(34) {
             json.extend_from_slice(b",\"mappings\":{");
             let mappings = self.suffixes.iter().zip(self.outline.mappings(candidate));
-            put_each(json, mappings, |json, (suffix, nodes)| {
+            put_each(json, mappings, |json, (suffix, parts)| {
                 json.extend_from_slice(suffix);
                 json.push(b'[');
-                put_each(json, nodes, |json, node| put_uuid(json, &node.uuid.0));
+                put_each(json, parts, &mut put_blank);
                 json.push(b']');
             });
             json.push(b'}');
@@ -129,7 +145,8 @@ impl<'a> AnswerWriter<'a> {
         let opening = b"],\"provider_summaries\":{";
         chunks.item().extend_from_slice(opening);
         // By the place of a provider in its tree.
-        let mut looks: Vec<Look<'a>> = Vec::new();
+        let mut looks: Vec<Look> = Vec::new();
+        let mut trait_lists = TraitLists::default();
         let mut at = 0;
         let mut before: Option<&Tree> = None;
         for (tree, node) in self.summaries.nodes() {
@@ -142,16 +159,22 @@ impl<'a> AnswerWriter<'a> {
             if before.replace(tree).is_some() {
                 json.push(b',');
             }
-            self.put_summary(json, tree, node, &mut looks[at]);
+            self.put_resources(json, node, &mut looks[at]);
+            if self.version.from(17) {
+                self.put_traits(json, &node.traits, &mut trait_lists);
+            }
+            if self.version.from(29) {
+                put_place(json, tree, node);
+            }
+            json.push(b'}');
             check(chunks.bytes())?;
         }
         chunks.item().extend_from_slice(b"}}");
         Ok(chunks.finish())
     }
 
-    /// Writes a summary as this version shows it: below 1.27 only the classes asked for, traits from 1.17, the place in
-    /// the tree from 1.29.
-    fn put_summary(&self, json: &mut Vec<u8>, tree: &'a Tree, node: &'a Node, look: &mut Look<'a>) {
+    /// Below 1.27 only the classes asked for.
+    fn put_resources(&self, json: &mut Vec<u8>, node: &Node, look: &mut Look) {
         let classes = node.inventories.iter().map(|stock| stock.class);
         if !classes.eq(look.inventories.iter().copied()) {
             let requested = (!self.version.from(27)).then(|| self.outline.classes());
@@ -162,30 +185,54 @@ impl<'a> AnswerWriter<'a> {
         put_each(json, &look.resources, |json, (index, key)| {
             let stock = &node.inventories[*index];
             json.extend_from_slice(key);
-            put(json, &Whole(stock.inventory.capacity()));
+            let capacity = stock.inventory.capacity();
+            match capacity.small() {
+                Some(units) => put_integer(json, units),
+                None => json.extend_from_slice(capacity.to_string().as_bytes()),
+            }
             json.extend_from_slice(b",\"used\":");
-            put(json, &stock.used);
+            put_integer(json, stock.used);
             json.push(b'}');
         });
         json.push(b'}');
-        if self.version.from(17) {
-            look.show_traits(self.state, &node.traits);
-            json.extend_from_slice(&look.trait_list);
+    }
+
+    /// In the order of their creation: the standard ones first. Tests of clients rely on it.
+    fn put_traits(
+        &self,
+        json: &mut Vec<u8>,
+        traits: &'a BTreeSet<TraitId>,
+        lists: &mut TraitLists<'a>,
+    ) {
+        if let Some(list) = lists.get(traits) {
+            return json.extend_from_slice(list);
         }
-        if self.version.from(29) {
-            json.extend_from_slice(b",\"parent_provider_uuid\":");
-            match node.parent {
-                Some(parent) => put_uuid(json, &tree.nodes[parent as usize].uuid.0),
-                None => json.extend_from_slice(b"null"),
-            }
-            json.extend_from_slice(b",\"root_provider_uuid\":");
-            put_uuid(json, &tree.root().uuid.0);
+        let start = json.len();
+        json.extend_from_slice(b",\"traits\":[");
+        put_each(json, traits, |json, id| {
+            json.push(b'"');
+            json.extend_from_slice(self.state.trait_name(*id).as_str().as_bytes());
+            json.push(b'"');
+        });
+        json.push(b']');
+        if lists.len() == LOOKS_MAX {
+            lists.clear();
         }
-        json.push(b'}');
+        lists.insert(traits, json[start..].to_vec());
     }
 }
 
-impl<'a> Look<'a> {
+fn put_place(json: &mut Vec<u8>, tree: &Tree, node: &Node) {
+    json.extend_from_slice(b",\"parent_provider_uuid\":");
+    match node.parent {
+        Some(parent) => put_uuid(json, &tree.nodes[parent as usize].uuid.0),
+        None => json.extend_from_slice(b"null"),
+    }
+    json.extend_from_slice(b",\"root_provider_uuid\":");
+    put_uuid(json, &tree.root().uuid.0);
+}
+
+impl Look {
     fn show_inventories(
         &mut self,
         state: &State,
@@ -206,35 +253,17 @@ impl<'a> Look<'a> {
         let shown = shown.into_iter().map(|(name, index)| (index, key(name)));
         self.resources = shown.collect();
     }
-
-    /// In the order of their creation: the standard ones first. Tests of clients rely on it.
-    fn show_traits(&mut self, state: &State, traits: &'a BTreeSet<TraitId>) {
-        if let Some(known) = self.traits
-            && (std::ptr::eq(known, traits) || known == traits)
-        {
-            return;
-        }
-        self.traits = Some(traits);
-        self.trait_list.clear();
-        self.trait_list.extend_from_slice(b",\"traits\":[");
-        put_each(&mut self.trait_list, traits, |json, id| {
-            json.push(b'"');
-            json.extend_from_slice(state.trait_name(*id).as_str().as_bytes());
-            json.push(b'"');
-        });
-        self.trait_list.push(b']');
-    }
 }
 
 fn key(name: impl Display) -> Vec<u8> {
     format!("\"{name}\":").into_bytes()
 }
 
-fn put_amounts(json: &mut Vec<u8>, classes: &[Vec<u8>], amounts: &[Amount<'_>]) {
+fn put_amounts(json: &mut Vec<u8>, classes: &[Vec<u8>], amounts: &[Amount]) {
     json.push(b'{');
     put_each(json, amounts, |json, amount| {
         json.extend_from_slice(&classes[amount.class]);
-        put(json, &amount.units);
+        put_integer(json, amount.units);
     });
     json.push(b'}');
 }
@@ -247,11 +276,12 @@ mod tests {
     use placement_model::types::{ProviderUuid, TraitName};
     use placement_naive::cases::cases;
     use placement_naive::named::{self, AllocationRequest, Candidates, ProviderSummary};
+    use placement_naive::sample_cloud::{CLASSES, group, provider, request, sample_cloud};
     use proptest::prelude::*;
     use serde::Serialize;
 
     use super::*;
-    use crate::http::wire::values::Members;
+    use crate::http::wire::values::{Members, Whole};
 
     #[derive(Serialize)]
     struct AnswerBody<R: Serialize, S: Serialize> {
@@ -388,6 +418,36 @@ mod tests {
         String::from_utf8(pieces.concat()).unwrap()
     }
 
+    /// The shape of each candidate differs from the one before: on one device or on two, in the order
+    /// of their creation or not, and so does what is taken of a provider.
+    #[test]
+    fn candidates_of_changing_shapes_are_written_as_serde_json_writes_them() {
+        let classes = [CLASSES[0], CLASSES[1]];
+        let providers = ["here", "there"].into_iter().flat_map(|host| {
+            let device = |nth| provider(&format!("{host} {nth}")).under(host);
+            let device = move |nth| device(nth).has(classes[0], 3).has(classes[1], 3);
+            [provider(host), device(1), device(2)]
+        });
+        let state = sample_cloud(providers).state();
+        let groups = [
+            group("", &[(classes[0], 1), (classes[1], 1)]),
+            group("_A", &[(classes[0], 2)]),
+        ];
+        let request = request(groups);
+        let version = Microversion::new(39);
+        let found = named::candidates(&state, &request).unwrap();
+        let taken = |one: &AllocationRequest| {
+            let placed = one.allocations.iter();
+            placed.map(|placed| placed.resources.clone()).collect()
+        };
+        let taken = found.allocation_requests.iter().map(taken);
+        let shapes: BTreeSet<Vec<_>> = taken.collect();
+        assert_eq!(found.allocation_requests.len(), 2 * 8);
+        assert_eq!(shapes.len(), 7, "{shapes:?}");
+        let expected = by_serde(&found, &request, version);
+        assert_eq!(written(&state, &request, version), expected);
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig {
             cases: 400,
@@ -396,8 +456,8 @@ mod tests {
         })]
 
         #[test]
-        fn the_bytes_are_those_that_serde_json_writes((sample_cloud, mut request) in cases(false)) {
-            let state = sample_cloud.state();
+        fn the_bytes_are_those_that_serde_json_writes((cloud, mut request) in cases(false)) {
+            let state = cloud.state();
             for minor in [10, 12, 17, 27, 29, 34, 39] {
                 request.nested = minor >= 29;
                 request.mappings = minor >= 34;

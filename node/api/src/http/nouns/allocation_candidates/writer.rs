@@ -273,15 +273,30 @@ mod tests {
     use std::convert::Infallible;
 
     use placement_model::query::candidates::CandidateRequest;
-    use placement_model::types::{ProviderUuid, TraitName};
+    use placement_model::types::{Capacity, ProviderUuid, TraitName};
     use placement_naive::cases::cases;
     use placement_naive::named::{self, AllocationRequest, Candidates, ProviderSummary};
     use placement_naive::sample_cloud::{CLASSES, group, provider, request, sample_cloud};
     use proptest::prelude::*;
-    use serde::Serialize;
+    use serde::{Serialize, Serializer};
+    use serde_json::value::RawValue;
 
     use super::*;
-    use crate::http::wire::values::{Members, Whole};
+    use crate::http::wire::values::Members;
+
+    /// A capacity with all its digits, also beyond 64 bits.
+    struct Whole(Capacity);
+
+    impl Serialize for Whole {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            match self.0.small() {
+                Some(units) => serializer.serialize_i64(units),
+                None => RawValue::from_string(self.0.to_string())
+                    .map_err(serde::ser::Error::custom)?
+                    .serialize(serializer),
+            }
+        }
+    }
 
     #[derive(Serialize)]
     struct AnswerBody<R: Serialize, S: Serialize> {

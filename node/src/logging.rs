@@ -4,8 +4,6 @@
 //! stalled journal), the queue fills, further lines are dropped and counted, and requests are
 //! answered as before.
 
-mod fields;
-
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -15,7 +13,6 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
 
-use self::fields::Fields;
 use crate::panics;
 use placement_api::settings::settings;
 
@@ -80,7 +77,7 @@ impl Logging {
                 .flatten_event(true)
                 .with_current_span(true)
                 .boxed(),
-            LogFormat::Human => lines.fmt_fields(Fields).boxed(),
+            LogFormat::Human => lines.boxed(),
         };
         tracing_subscriber::registry()
             .with(filter)

@@ -28,21 +28,17 @@ use placement_client::{ApiRequest, Client};
 use placement_tests::cluster::Cluster;
 use placement_tests::exit_code;
 
-/// Starts placementd on this machine, beside bare axum, serde_json, etcd (three nodes) and openstack-placement 16.0.0
-/// (uwsgi, 5 processes of 25 threads, on MariaDB) where a row compares it with them, and asks them in turn, five times.
-/// Fails if a bar is missed. Nothing else should run in the meantime.
+/// Starts placementd on this machine and measures it. Nothing else should run in the meantime.
 #[derive(Parser)]
-#[command(name = "scripts/bench", args_conflicts_with_subcommands = true)]
+#[command(name = "scripts/bench")]
 struct Command {
     #[command(subcommand)]
-    part: Option<Part>,
-
-    #[command(flatten)]
-    rows: rows::Options,
+    part: Part,
 }
 
 #[derive(Subcommand)]
 enum Part {
+    Compare(rows::Options),
     Security(security::Options),
     Regions(regions::Options),
     Learners(learners::Options),
@@ -56,19 +52,19 @@ async fn main() -> ExitCode {
 }
 
 async fn run(command: Command) -> anyhow::Result<()> {
-    if let Some(Part::Bare(options)) = &command.part {
-        return axum_server::serve(options).await;
+    if !matches!(command.part, Part::Bare(_)) {
+        let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
+        let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+        let load = load.split(' ').next().unwrap_or("?");
+        println!("{cores} cores, load {load} before the start\n");
+        cores::move_to(&cores::of_services()?)?;
     }
-    let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
-    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    let load = load.split(' ').next().unwrap_or("?");
-    println!("{cores} cores, load {load} before the start\n");
-    cores::move_to(&cores::of_services()?)?;
     match &command.part {
-        None | Some(Part::Bare(_)) => rows::run(&command.rows).await,
-        Some(Part::Security(options)) => security::run(options).await,
-        Some(Part::Regions(options)) => regions::run(options).await,
-        Some(Part::Learners(options)) => learners::run(options).await,
+        Part::Compare(options) => rows::run(options).await,
+        Part::Security(options) => security::run(options).await,
+        Part::Regions(options) => regions::run(options).await,
+        Part::Learners(options) => learners::run(options).await,
+        Part::Bare(options) => axum_server::serve(options).await,
     }
 }
 

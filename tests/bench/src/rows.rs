@@ -23,6 +23,8 @@ const WRITES_WITH_SNAPSHOTS: f64 = 40_000.0;
 /// A load whose processor is less idle than this, in percent, may be what limits a rate.
 const LOAD_IDLE_MIN: f64 = 5.0;
 
+/// Asks placementd, and bare axum, serde_json, etcd (three nodes) and openstack-placement 16.0.0 (uwsgi, 5 processes of
+/// 25 threads, on MariaDB) where a row compares it with them, in turn, five times. Fails if a bar is missed.
 #[derive(Args)]
 pub(crate) struct Options {
     /// Seconds per figure.
@@ -119,7 +121,7 @@ struct Scene {
 /// What a service has shown, once a round.
 type Line = (Service, anyhow::Result<Vec<Sample>>);
 
-/// `scripts/bench` without the name of a part.
+/// `scripts/bench compare`.
 pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
     ensure!(options.seconds > 0, "--seconds is 1 or more");
     println!(

@@ -1,4 +1,4 @@
-//! Rows: what placementd is asked, beside others that are asked the same in turn, and the bars.
+//! Rows: what placementd is asked, next to others that are asked the same in turn, and the bars.
 
 use std::path::PathBuf;
 
@@ -47,23 +47,23 @@ pub(crate) struct Options {
 
 #[derive(Clone, Copy, PartialEq, Debug, ValueEnum)]
 enum Row {
-    /// Inventories of one provider, beside bare axum.
+    /// Inventories of one provider, next to bare axum.
     Reads,
     /// Ten candidates.
     Candidates,
-    /// All candidates, beside serde_json.
+    /// All candidates, next to serde_json.
     AllCandidates,
     /// A thousand candidates with one to eight devices.
     Pci,
-    /// Writes by many clients, beside etcd.
+    /// Writes by many clients, next to etcd.
     Writes,
-    /// Writes by one client at the leader and at a follower, beside etcd.
+    /// Writes by one client at the leader and at a follower, next to etcd.
     OneWriter,
-    /// Claims, beside upstream.
+    /// Claims, next to upstream.
     Claims,
-    /// Reads, ten candidates and writes beside upstream.
+    /// Reads, ten candidates and writes next to upstream.
     Upstream,
-    /// Writes beside snapshots, and without.
+    /// Writes with snapshots, and without.
     Snapshots,
     /// The start of a node, and the memory of consumers.
     Start,
@@ -73,7 +73,7 @@ enum Row {
 enum Service {
     Ours,
     /// Ours, which brings no rows to the disk.
-    Calm,
+    Unflushed,
     Axum,
     /// Not a service, but what writes an answer alone.
     SerdeJson,
@@ -147,7 +147,7 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
 impl Options {
     fn scenes(&self) -> Vec<Scene> {
         use Figure::{Cpu, CpuOfAsked, P50, P99, PerSecond};
-        use Service::{Axum, Calm, Etcd, SerdeJson, Upstream};
+        use Service::{Axum, Etcd, SerdeJson, Unflushed, Upstream};
         let first = self.hosts[0];
         let flat = Cloud::used(Shape::Flat, first);
         let scene = |nodes, cloud, asked| Scene {
@@ -246,7 +246,11 @@ impl Options {
                     write(Row::Upstream, 16).shown(PerSecond, Some(Upstream)),
                 ],
             },
-            scene(3, flat, vec![write(Row::Snapshots, 64).bar(P99, Calm, 1.3)]),
+            scene(
+                3,
+                flat,
+                vec![write(Row::Snapshots, 64).bar(P99, Unflushed, 1.3)],
+            ),
         ]);
         scenes
     }
@@ -256,7 +260,7 @@ impl Scene {
     fn name(&self, service: Service) -> String {
         match service {
             Service::Ours => format!("{} of ours", self.nodes),
-            Service::Calm => format!("{} of ours without snapshots", self.nodes),
+            Service::Unflushed => format!("{} of ours without snapshots", self.nodes),
             Service::Axum => "bare axum".to_owned(),
             Service::SerdeJson => "serde_json".to_owned(),
             other => format!("{other:?}").to_lowercase(),
@@ -311,7 +315,7 @@ impl Scene {
 /// What runs while a scene is measured.
 struct Services {
     ours: Ours,
-    calm: Option<Ours>,
+    unflushed: Option<Ours>,
     etcd: Option<Etcd>,
     upstream: Option<Upstream>,
 }
@@ -326,13 +330,13 @@ impl Services {
     async fn start(scene: &Scene, options: &Options) -> anyhow::Result<Self> {
         let mut services = Self {
             ours: Ours::start(scene, "").await?,
-            calm: None,
+            unflushed: None,
             etcd: None,
             upstream: None,
         };
-        if scene.has(Service::Calm) {
+        if scene.has(Service::Unflushed) {
             let config = "[raft]\nsnapshot_after = 1000000000\n";
-            services.calm = Some(Ours::start(scene, config).await?);
+            services.unflushed = Some(Ours::start(scene, config).await?);
         }
         if scene.has(Service::Etcd) {
             services.etcd = Some(Etcd::start().await?);
@@ -367,7 +371,13 @@ impl Services {
         let request = ApiRequest::get(&asked.requests[0].1);
         match service {
             Service::Ours => self.ours.ask(asked, seconds).await,
-            Service::Calm => self.calm.as_mut().expect(STARTED).ask(asked, seconds).await,
+            Service::Unflushed => {
+                self.unflushed
+                    .as_mut()
+                    .expect(STARTED)
+                    .ask(asked, seconds)
+                    .await
+            }
             Service::Axum => {
                 let answer = self.ours.cluster.client().call(request).await?;
                 let axum = Axum::start(&answer.body).await?;

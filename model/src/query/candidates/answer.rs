@@ -99,6 +99,19 @@ impl<'a> Outline<'a> {
         self.groups.iter().map(|(suffix, _)| *suffix)
     }
 
+    /// A kind for each part. Parts of one kind take the same, and each is a group of its own: where two of them change
+    /// places, the same is taken from the same providers.
+    pub fn kinds(&self) -> Vec<usize> {
+        let mut kinds: Vec<usize> = (0..self.taken.len()).collect();
+        let mut firsts = BTreeMap::new();
+        for (_, parts) in &self.groups {
+            if let [part] = parts[..] {
+                kinds[part] = *firsts.entry(&self.taken[part]).or_insert(part);
+            }
+        }
+        kinds
+    }
+
     /// Puts what a candidate takes in place of what `amounts` holds: by provider in the order of
     /// their creation, and then by class.
     pub fn amounts(&self, candidate: &Candidate<'a>, amounts: &mut Vec<Amount>) {

@@ -7,48 +7,75 @@ use placement_model::query::candidates::Candidate;
 use crate::http::wire::chunks::{QUOTED_UUID_BYTES, quote_uuid};
 
 /// So many shapes are remembered.
-const SHAPES_MAX: usize = 64;
+pub(super) const SHAPES_MAX: usize = 64;
 
-/// Which parts of a request one provider serves, and the order of the providers: the parts in that
-/// order, each with whether its provider is that of the part before.
+/// What is taken, provider by provider in their order: the kinds of their parts, each with whether its provider is that
+/// of the one before.
 type Shape = Vec<(usize, bool)>;
 
 /// Templates by the shape of their candidates, one of them chosen.
 #[derive(Default)]
 pub(super) struct Templates {
-    /// That of the chosen one.
+    /// The kind of each part.
+    kinds: Vec<usize>,
+    /// The parts of the candidate at hand, in the order of their providers.
+    order: Vec<usize>,
+    /// Its shape.
     shape: Shape,
     at: usize,
     list: Vec<Template>,
     known: BTreeMap<Shape, usize>,
+    bytes: usize,
 }
 
 /// What all candidates of a shape have in common.
 #[derive(Default)]
 pub(super) struct Template {
     pub(super) json: Vec<u8>,
-    /// Where a UUID goes, and the part whose provider has it.
-    pub(super) uuids: Vec<(usize, usize)>,
+    /// Where a UUID goes, and whose.
+    pub(super) uuids: Vec<(usize, Whose)>,
+}
+
+/// The provider of a part, which is given or stands at this place of the order.
+#[derive(Clone, Copy)]
+pub(super) enum Whose {
+    Part(usize),
+    InOrder(usize),
 }
 
 impl Templates {
-    /// Chooses the one of a candidate; false if it is empty yet.
+    pub(super) fn new(kinds: Vec<usize>) -> Self {
+        Self {
+            order: (0..kinds.len()).collect(),
+            kinds,
+            ..Self::default()
+        }
+    }
+
+    /// The memory that all of them take, about.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Chooses the one of a candidate; false if there is none yet.
     pub(super) fn choose(&mut self, candidate: &Candidate<'_>) -> bool {
         let id = |part: usize| candidate.node(part).id;
-        let holds = |pair: &[(usize, bool)]| match pair[1].1 {
-            true => id(pair[0].0) == id(pair[1].0),
-            false => id(pair[0].0) < id(pair[1].0),
-        };
-        if !self.list.is_empty() && self.shape.windows(2).all(holds) {
+        let pairs = self.order.windows(2).zip(self.shape.iter().skip(1));
+        let mut holds = pairs.map(|(pair, (_, same))| match same {
+            true => id(pair[0]) == id(pair[1]),
+            false => id(pair[0]) < id(pair[1]),
+        });
+        if !self.list.is_empty() && holds.all(|holds| holds) {
             return true;
         }
+        let kinds = &self.kinds;
+        (self.order).sort_unstable_by_key(|part| (id(*part), kinds[*part], *part));
         self.shape.clear();
-        let parts = 0..candidate.parts();
-        self.shape.extend(parts.map(|part| (part, false)));
-        self.shape.sort_by_key(|(part, _)| id(*part));
-        for at in 1..self.shape.len() {
-            self.shape[at].1 = id(self.shape[at - 1].0) == id(self.shape[at].0);
-        }
+        let mut before = None;
+        self.shape.extend(self.order.iter().map(|part| {
+            let same = before.replace(id(*part)) == Some(id(*part));
+            (kinds[*part], same)
+        }));
         if let Some(at) = self.known.get(&self.shape) {
             self.at = *at;
             return true;
@@ -56,26 +83,38 @@ impl Templates {
         if self.list.len() == SHAPES_MAX {
             self.list.clear();
             self.known.clear();
+            self.bytes = 0;
         }
-        self.at = self.list.len();
-        self.list.push(Template::default());
-        self.known.insert(self.shape.clone(), self.at);
         false
     }
 
-    pub(super) fn chosen(&mut self) -> &mut Template {
-        &mut self.list[self.at]
+    /// Adds the one of the candidate at hand, and chooses it. `write` gets where each part stands in the order.
+    pub(super) fn add(&mut self, write: impl FnOnce(&mut Template, &dyn Fn(usize) -> Whose)) {
+        let mut template = Template::default();
+        write(&mut template, &|part| {
+            let place = self.order.iter().position(|at| *at == part);
+            Whose::InOrder(place.expect("each part stands in the order"))
+        });
+        self.bytes += template.json.capacity()
+            + template.uuids.capacity() * size_of::<(usize, Whose)>()
+            + self.shape.len() * size_of::<(usize, bool)>();
+        self.at = self.list.len();
+        self.list.push(template);
+        self.known.insert(self.shape.clone(), self.at);
     }
-}
 
-impl Template {
-    /// Writes a candidate of this shape.
+    /// Writes the candidate at hand, whose template is chosen.
     pub(super) fn put(&self, json: &mut Vec<u8>, candidate: &Candidate<'_>) {
         let start = json.len();
-        json.extend_from_slice(&self.json);
-        for (at, part) in &self.uuids {
+        let template = &self.list[self.at];
+        json.extend_from_slice(&template.json);
+        for (at, whose) in &template.uuids {
+            let part = match *whose {
+                Whose::Part(part) => part,
+                Whose::InOrder(place) => self.order[place],
+            };
             let text = &mut json[start + at..][..QUOTED_UUID_BYTES];
-            quote_uuid(text, &candidate.node(*part).uuid.0);
+            quote_uuid(text, &candidate.node(part).uuid.0);
         }
     }
 }

@@ -14,7 +14,7 @@ use placement_model::state::tree::{Node, Stock, Tree};
 use placement_model::types::ResourceClassName;
 use uuid::Uuid;
 
-use super::template::{Template, Templates};
+use super::template::{Template, Templates, Whose};
 use crate::http::wire::chunks::{Chunks, put_each, put_integer, put_uuid};
 use crate::http::wire::microversion::Microversion;
 
@@ -47,7 +47,11 @@ struct Look {
 }
 
 /// Lists of traits that are written, as many providers have the same.
-type TraitLists<'a> = BTreeMap<&'a BTreeSet<TraitId>, Vec<u8>>;
+#[derive(Default)]
+struct TraitLists<'a> {
+    texts: BTreeMap<&'a BTreeSet<TraitId>, Vec<u8>>,
+    bytes: usize,
+}
 
 impl<'a> AnswerWriter<'a> {
     pub(super) fn new(
@@ -67,7 +71,7 @@ impl<'a> AnswerWriter<'a> {
             version,
             classes: classes.map(key).collect(),
             suffixes: outline.suffixes().map(key).collect(),
-            templates: Templates::default(),
+            templates: Templates::new(outline.kinds()),
             amounts: Vec::new(),
             summaries,
             state,
@@ -75,25 +79,25 @@ impl<'a> AnswerWriter<'a> {
         }
     }
 
-    /// How many bytes are written.
+    /// How many bytes are written, or kept for writing more.
     pub(super) fn bytes(&self) -> usize {
-        self.chunks.bytes()
+        self.chunks.bytes() + self.templates.bytes()
     }
 
     /// Writes a candidate.
     pub(super) fn write(&mut self, candidate: &Candidate<'a>) {
         self.summaries.note(&self.outline, candidate);
         if !self.templates.choose(candidate) {
-            self.write_template(candidate);
+            self.add_template(candidate);
         }
         let json = self.chunks.item();
         if !std::mem::take(&mut self.first) {
             json.push(b',');
         }
-        self.templates.chosen().put(json, candidate);
+        self.templates.put(json, candidate);
     }
 
-    fn write_template(&mut self, candidate: &Candidate<'a>) {
+    fn add_template(&mut self, candidate: &Candidate<'a>) {
         self.outline.amounts(candidate, &mut self.amounts);
         let id = |amount: &Amount| candidate.node(amount.part).id;
         let providers = self.amounts.chunk_by(|one, other| id(one) == id(other));
@@ -108,32 +112,33 @@ impl<'a> AnswerWriter<'a> {
                 b']',
             ),
         };
-        let Template { json, uuids } = self.templates.chosen();
-        let mut put_blank = |json: &mut Vec<u8>, part| {
-            uuids.push((json.len(), part));
-            put_uuid(json, &Uuid::nil());
-        };
-        json.extend_from_slice(open);
-        put_each(json, providers, |json, amounts| {
-            json.extend_from_slice(before);
-            put_blank(json, amounts[0].part);
-            json.extend_from_slice(between);
-            put_amounts(json, &self.classes, amounts);
+        self.templates.add(|Template { json, uuids }, in_order| {
+            let mut put_blank = |json: &mut Vec<u8>, whose| {
+                uuids.push((json.len(), whose));
+                put_uuid(json, &Uuid::nil());
+            };
+            json.extend_from_slice(open);
+            put_each(json, providers, |json, amounts| {
+                json.extend_from_slice(before);
+                put_blank(json, in_order(amounts[0].part));
+                json.extend_from_slice(between);
+                put_amounts(json, &self.classes, amounts);
+                json.push(b'}');
+            });
+            json.push(close);
+            if self.version.from(34) {
+                json.extend_from_slice(b",\"mappings\":{");
+                let mappings = self.suffixes.iter().zip(self.outline.mappings(candidate));
+                put_each(json, mappings, |json, (suffix, parts)| {
+                    json.extend_from_slice(suffix);
+                    json.push(b'[');
+                    put_each(json, parts.map(Whose::Part), &mut put_blank);
+                    json.push(b']');
+                });
+                json.push(b'}');
+            }
             json.push(b'}');
         });
-        json.push(close);
-        if self.version.from(34) {
-            json.extend_from_slice(b",\"mappings\":{");
-            let mappings = self.suffixes.iter().zip(self.outline.mappings(candidate));
-            put_each(json, mappings, |json, (suffix, parts)| {
-                json.extend_from_slice(suffix);
-                json.push(b'[');
-                put_each(json, parts, &mut put_blank);
-                json.push(b']');
-            });
-            json.push(b'}');
-        }
-        json.push(b'}');
     }
 
     /// Writes the summaries. `check` gets the number of bytes after each.
@@ -142,6 +147,7 @@ impl<'a> AnswerWriter<'a> {
         mut check: impl FnMut(usize) -> Result<(), E>,
     ) -> Result<Vec<Bytes>, E> {
         let mut chunks = std::mem::take(&mut self.chunks);
+        self.templates = Templates::default();
         let opening = b"],\"provider_summaries\":{";
         chunks.item().extend_from_slice(opening);
         // By the place of a provider in its tree.
@@ -167,7 +173,7 @@ impl<'a> AnswerWriter<'a> {
                 put_place(json, tree, node);
             }
             json.push(b'}');
-            check(chunks.bytes())?;
+            check(chunks.bytes() + trait_lists.bytes)?;
         }
         chunks.item().extend_from_slice(b"}}");
         Ok(chunks.finish())
@@ -204,7 +210,7 @@ impl<'a> AnswerWriter<'a> {
         traits: &'a BTreeSet<TraitId>,
         lists: &mut TraitLists<'a>,
     ) {
-        if let Some(list) = lists.get(traits) {
+        if let Some(list) = lists.texts.get(traits) {
             return json.extend_from_slice(list);
         }
         let start = json.len();
@@ -215,10 +221,11 @@ impl<'a> AnswerWriter<'a> {
             json.push(b'"');
         });
         json.push(b']');
-        if lists.len() == LOOKS_MAX {
-            lists.clear();
+        if lists.texts.len() < LOOKS_MAX {
+            let text = &json[start..];
+            lists.bytes += text.len();
+            lists.texts.insert(traits, text.to_vec());
         }
-        lists.insert(traits, json[start..].to_vec());
     }
 }
 
@@ -272,7 +279,7 @@ fn put_amounts(json: &mut Vec<u8>, classes: &[Vec<u8>], amounts: &[Amount]) {
 mod tests {
     use std::convert::Infallible;
 
-    use placement_model::query::candidates::CandidateRequest;
+    use placement_model::query::candidates::{CandidateRequest, RequestGroup};
     use placement_model::types::{Capacity, ProviderUuid, TraitName};
     use placement_naive::cases::cases;
     use placement_naive::named::{self, AllocationRequest, Candidates, ProviderSummary};
@@ -281,6 +288,7 @@ mod tests {
     use serde::{Serialize, Serializer};
     use serde_json::value::RawValue;
 
+    use super::super::template::SHAPES_MAX;
     use super::*;
     use crate::http::wire::values::Members;
 
@@ -433,34 +441,49 @@ mod tests {
         String::from_utf8(pieces.concat()).unwrap()
     }
 
-    /// The shape of each candidate differs from the one before: on one device or on two, in the order
-    /// of their creation or not, and so does what is taken of a provider.
-    #[test]
-    fn candidates_of_changing_shapes_are_written_as_serde_json_writes_them() {
-        let classes = [CLASSES[0], CLASSES[1]];
+    /// What is taken from a provider.
+    type Taken = BTreeMap<ResourceClassName, u64>;
+
+    /// Checks what is written for a cloud of two trees with so many devices each; returns how often which amounts are
+    /// taken, provider by provider.
+    fn shapes(devices: u64, groups: &[RequestGroup]) -> BTreeMap<Vec<Taken>, usize> {
         let providers = ["here", "there"].into_iter().flat_map(|host| {
-            let device = |nth| provider(&format!("{host} {nth}")).under(host);
-            let device = move |nth| device(nth).has(classes[0], 3).has(classes[1], 3);
-            [provider(host), device(1), device(2)]
+            let device = move |nth| {
+                let device = provider(&format!("{host} {nth}")).under(host);
+                device.has(CLASSES[0], 16).has(CLASSES[1], 16)
+            };
+            std::iter::once(provider(host)).chain((0..devices).map(device))
         });
         let state = sample_cloud(providers).state();
-        let groups = [
-            group("", &[(classes[0], 1), (classes[1], 1)]),
-            group("_A", &[(classes[0], 2)]),
-        ];
-        let request = request(groups);
+        let request = request(groups.iter().cloned());
         let version = Microversion::new(39);
         let found = named::candidates(&state, &request).unwrap();
-        let taken = |one: &AllocationRequest| {
-            let placed = one.allocations.iter();
-            placed.map(|placed| placed.resources.clone()).collect()
-        };
-        let taken = found.allocation_requests.iter().map(taken);
-        let shapes: BTreeSet<Vec<_>> = taken.collect();
-        assert_eq!(found.allocation_requests.len(), 2 * 8);
-        assert_eq!(shapes.len(), 7, "{shapes:?}");
         let expected = by_serde(&found, &request, version);
         assert_eq!(written(&state, &request, version), expected);
+        let mut shapes = BTreeMap::new();
+        for one in &found.allocation_requests {
+            let placed = one.allocations.iter();
+            let taken = placed.map(|placed| placed.resources.clone()).collect();
+            *shapes.entry(taken).or_default() += 1;
+        }
+        shapes
+    }
+
+    #[test]
+    fn candidates_of_many_shapes_are_written_as_serde_json_writes_them() {
+        let [one, other] = [CLASSES[0], CLASSES[1]];
+        // On one device or on two, in the order of their creation or not.
+        let apart = group("", &[(one, 1), (other, 1)]);
+        let shapes_of_two = shapes(2, &[apart, group("_A", &[(one, 2)])]);
+        assert_eq!(shapes_of_two.len(), 7, "{shapes_of_two:?}");
+        assert_eq!(shapes_of_two.values().sum::<usize>(), 2 * 8);
+        // More than are remembered, and groups that may change places.
+        let suffixes = ["_A", "_B", "_C", "_D", "_E"].into_iter();
+        let groups = suffixes.zip([1, 1, 2, 4, 8]);
+        let groups = groups.map(|(suffix, amount)| group(suffix, &[(one, amount)]));
+        let shapes_of_four = shapes(4, &groups.collect::<Vec<_>>());
+        assert!(shapes_of_four.len() > SHAPES_MAX, "{shapes_of_four:?}");
+        assert_eq!(shapes_of_four.values().sum::<usize>(), 2 * 4_usize.pow(5));
     }
 
     proptest! {

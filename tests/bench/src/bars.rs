@@ -21,6 +21,14 @@ impl Bound {
     }
 }
 
+/// Whether a rate may be another one than it was measured to be, as the load was busy: higher if ours was limited,
+/// lower, as a ratio, if the peer's was.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Doubt {
+    pub(crate) is_higher: bool,
+    pub(crate) is_lower: bool,
+}
+
 /// A table of bars.
 #[derive(Default)]
 pub(crate) struct Bars {
@@ -30,13 +38,13 @@ pub(crate) struct Bars {
 }
 
 impl Bars {
-    /// A figure of each round, held against a bar if there is one. `doubt`: why it decides nothing.
+    /// A figure of each round, held against a bar if there is one.
     pub(crate) fn hold(
         &mut self,
         what: &str,
         rounds: &[f64],
         bound: Option<Bound>,
-        doubt: Option<&str>,
+        doubt: Doubt,
         show: impl Fn(f64) -> String,
     ) {
         let (least, most) = rounds
@@ -51,12 +59,14 @@ impl Bars {
                     Bound::AtLeast(least) => format!("≥ {}", show(least)),
                     Bound::AtMost(most) => format!("≤ {}", show(most)),
                 };
-                let verdict = match (bound.holds(least), bound.holds(most), doubt) {
-                    (.., Some(doubt)) => format!("undecided: {doubt}"),
-                    (true, true, None) => "pass".to_owned(),
-                    (false, false, None) => "miss".to_owned(),
-                    _ => "undecided".to_owned(),
+                let verdict = match (bound.holds(least), bound.holds(most)) {
+                    (true, true) if doubt.is_lower => "undecided: the load on the peer was busy",
+                    (false, false) if doubt.is_higher => "undecided: the load was busy",
+                    (true, true) => "pass",
+                    (false, false) => "miss",
+                    _ => "undecided",
                 };
+                let verdict = verdict.to_owned();
                 self.missed += usize::from(verdict == "miss");
                 self.undecided += usize::from(verdict.starts_with("undecided"));
                 (demand, verdict)
@@ -67,9 +77,9 @@ impl Bars {
         self.lines.push(line);
     }
 
-    /// What has a bar and was not measured.
-    pub(crate) fn miss(&mut self, what: &str) {
-        self.missed += 1;
+    /// What was not measured. If it has a bar, that is missed.
+    pub(crate) fn miss(&mut self, what: &str, has_bar: bool) {
+        self.missed += usize::from(has_bar);
         self.lines.push(format!("| {what} | | | | not measured |"));
     }
 

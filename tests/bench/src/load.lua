@@ -39,9 +39,12 @@ local function answered(status, _, body)
   elseif status == 409 then
     refused = refused + 1
   elseif status == 200 then
-    searched = searched + 1
     local last = body:find('"provider_summaries"', 1, true)
-    chosen[#chosen + 1] = candidate(body, random(1, last)) or candidate(body)
+    local provider = candidate(body, random(1, last)) or candidate(body)
+    if provider then
+      searched = searched + 1
+      chosen[#chosen + 1] = provider
+    end
   end
 end
 

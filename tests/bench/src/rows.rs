@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
 use placement_client::ApiRequest;
 use placement_tests::cluster::{COUNTED_ONLY, Cluster};
 
 use crate::axum_server::Axum;
-use crate::bars::{Bars, Bound, ROUNDS, median};
+use crate::bars::{Bars, Bound, Doubt, ROUNDS, median};
 use crate::clouds::{Cloud, Shape, boundless, devices_query, flat_query};
 use crate::etcd::Etcd;
 use crate::load::{Asking, Load, Request, Sample, WARM_UP_S, claims, measured, reads, writes};
@@ -17,7 +17,7 @@ use crate::{cores, json_writer, ms, pids, progress, start, urls};
 
 /// Upstream answers few requests in a second.
 const UPSTREAM_SECONDS_MIN: u64 = 5;
-const UPSTREAM_CLAIMS_SECONDS_MIN: u64 = 60;
+const UPSTREAM_SEARCH_SECONDS_MIN: u64 = 60;
 /// A node brings its rows to the disk twice at least within so many writes.
 const WRITES_WITH_SNAPSHOTS: f64 = 40_000.0;
 /// A load whose processor is less idle than this, in percent, may be what limits a rate.
@@ -131,17 +131,22 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
     );
     let is_wanted = |row: Row| options.only.is_empty() || options.only.contains(&row);
     let mut bars = Bars::default();
-    for mut scene in options.scenes() {
-        scene.asked.retain(|asked| is_wanted(asked.row));
-        if !scene.asked.is_empty() {
-            scene.measure(options, &mut bars).await?;
+    let measured = async {
+        for mut scene in options.scenes() {
+            scene.asked.retain(|asked| is_wanted(asked.row));
+            if !scene.asked.is_empty() {
+                scene.measure(options, &mut bars).await?;
+            }
         }
-    }
-    if is_wanted(Row::Start) {
-        let hosts = *options.hosts.last().context("--hosts")?;
-        start::measure(hosts, &mut bars).await?;
-    }
-    bars.report()
+        if is_wanted(Row::Start) {
+            let hosts = *options.hosts.last().context("--hosts")?;
+            start::measure(hosts, &mut bars).await?;
+        }
+        anyhow::Ok(())
+    };
+    let measured = measured.await;
+    let held = bars.report();
+    measured.and(held)
 }
 
 impl Options {
@@ -396,9 +401,9 @@ impl Services {
             }
             Service::Upstream => {
                 let upstream = self.upstream.as_ref().expect(STARTED);
-                let least = match asked.row {
-                    Row::Claims => UPSTREAM_CLAIMS_SECONDS_MIN,
-                    _ => UPSTREAM_SECONDS_MIN,
+                let least = match asked.requests[0].1.contains("allocation_candidates") {
+                    true => UPSTREAM_SEARCH_SECONDS_MIN,
+                    false => UPSTREAM_SECONDS_MIN,
                 };
                 let mut load = asked.load(&upstream.servers(), seconds.max(least));
                 // It gives up on conflicts between its own threads.
@@ -409,6 +414,11 @@ impl Services {
             }
         }
     }
+}
+
+/// The follower that is asked; a single node itself.
+async fn followed(cluster: &Cluster, leader: u64) -> anyhow::Result<u64> {
+    Ok(*cluster.followers().await?.first().unwrap_or(&leader))
 }
 
 impl Ours {
@@ -423,7 +433,7 @@ impl Ours {
         let leader = cluster.leader().await?;
         Ok(Self {
             leader,
-            follower: cluster.followers().await?.first().map_or(leader, |id| *id),
+            follower: followed(&cluster, leader).await?,
             cluster,
         })
     }
@@ -440,10 +450,10 @@ impl Ours {
         let first = pids(&mut self.cluster, [first]);
         let sample = load.measure(&first, &others).await?;
         let leader = self.cluster.leader().await?;
-        ensure!(
-            leader == self.leader,
-            "node {leader} leads now: something else runs on this machine"
-        );
+        if std::mem::replace(&mut self.leader, leader) != leader {
+            self.follower = followed(&self.cluster, leader).await?;
+            bail!("node {leader} leads now: something else runs on this machine");
+        }
         ensure!(
             asked.row != Row::Snapshots || sample.requests >= WRITES_WITH_SNAPSHOTS,
             "{} writes are too few for snapshots; --seconds",
@@ -550,7 +560,7 @@ impl Asked {
             samples(Service::Ours),
             bar.peer.map_or(Some(&[][..]), samples),
         ) else {
-            return bars.miss(&what);
+            return bars.miss(&what, bar.bound.is_some());
         };
         let of = |sample: &Sample| figure.of(sample);
         let rounds: Vec<f64> = match bar.peer {
@@ -559,9 +569,15 @@ impl Asked {
                 .map(|(ours, peer)| of(ours) / of(peer))
                 .collect(),
         };
-        let mut loads = ours.iter().chain(peers);
-        let is_limited = loads.any(|sample| sample.shares.load_idle < LOAD_IDLE_MIN);
-        let doubt = (figure == Figure::PerSecond && is_limited).then_some("the load was busy");
+        let is_limited = |samples: &[Sample]| {
+            let mut samples = samples.iter();
+            figure == Figure::PerSecond
+                && samples.any(|sample| sample.shares.load_idle < LOAD_IDLE_MIN)
+        };
+        let doubt = Doubt {
+            is_higher: is_limited(ours),
+            is_lower: is_limited(peers),
+        };
         let bound = bar.bound.map(|bound| match figure {
             Figure::PerSecond => Bound::AtLeast(bound),
             _ => Bound::AtMost(bound),

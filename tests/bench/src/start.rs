@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use placement_tests::cluster::{COUNTED_ONLY, Cluster};
 use placement_tests::process_cost::memory;
 
-use crate::bars::{Bars, Bound, ROUNDS};
+use crate::bars::{Bars, Bound, Doubt, ROUNDS};
 use crate::clouds::{Cloud, Shape};
 use crate::cores;
 use crate::pids;
@@ -35,20 +35,21 @@ pub(crate) async fn measure(hosts: u64, bars: &mut Bars) -> anyhow::Result<()> {
     let what = format!("start, {hosts} hosts, {} consumers", hosts * CONSUMERS);
     let of = |figure: fn(&Start) -> f64| many.iter().map(figure).collect::<Vec<_>>();
     let s = |value| format!("{value:.2} s");
+    let sure = Doubt::default();
     let took = of(|start| start.took.as_secs_f64());
-    bars.hold(&what, &took, Some(Bound::AtMost(1.5)), None, s);
+    bars.hold(&what, &took, Some(Bound::AtMost(1.5)), sure, s);
     let cpu = of(|start| start.cpu.as_secs_f64());
-    bars.hold(&format!("{what}: CPU"), &cpu, None, None, s);
+    bars.hold(&format!("{what}: CPU"), &cpu, None, sure, s);
     let resident = of(|start| (start.resident >> 20) as f64);
     let mib = |value| format!("{value:.0} MiB");
-    bars.hold(&format!("{what}: resident"), &resident, None, None, mib);
+    bars.hold(&format!("{what}: resident"), &resident, None, sure, mib);
     let each = |(few, many): (&Start, &Start)| {
         (many.resident as f64 - few.resident as f64) / (hosts * added) as f64
     };
     let each: Vec<_> = few.iter().zip(&many).map(each).collect();
     let bound = Some(Bound::AtMost(150.0));
     let b = |value| format!("{value:.0} B");
-    bars.hold("memory of a consumer", &each, bound, None, b);
+    bars.hold("memory of a consumer", &each, bound, sure, b);
     Ok(())
 }
 

@@ -91,10 +91,12 @@ impl Templates {
     /// Adds the one of the candidate at hand, and chooses it. `write` gets where each part stands in the order.
     pub(super) fn add(&mut self, write: impl FnOnce(&mut Template, &dyn Fn(usize) -> Whose)) {
         let mut template = Template::default();
-        write(&mut template, &|part| {
-            let place = self.order.iter().position(|at| *at == part);
-            Whose::InOrder(place.expect("each part stands in the order"))
-        });
+        let mut places = vec![0; self.order.len()];
+        for (place, part) in self.order.iter().enumerate() {
+            places[*part] = place;
+        }
+        write(&mut template, &|part| Whose::InOrder(places[part]));
+        template.json.shrink_to_fit();
         self.bytes += template.json.capacity()
             + template.uuids.capacity() * size_of::<(usize, Whose)>()
             + self.shape.len() * size_of::<(usize, bool)>();

@@ -20,6 +20,8 @@ use crate::http::wire::microversion::Microversion;
 
 /// So many different looks and lists of traits are remembered.
 const LOOKS_MAX: usize = 64;
+/// Names of the traits with these ids are remembered.
+const NAMES_MAX: usize = 4096;
 
 /// An answer that is being written.
 pub(super) struct AnswerWriter<'a> {
@@ -51,6 +53,26 @@ struct Look {
 struct TraitLists<'a> {
     texts: BTreeMap<&'a BTreeSet<TraitId>, Vec<u8>>,
     bytes: usize,
+    /// By id, empty where it was not looked up.
+    names: Vec<&'a str>,
+}
+
+impl<'a> TraitLists<'a> {
+    fn name(&mut self, state: &'a State, id: TraitId) -> &'a str {
+        let look_up = || state.trait_name(id).as_str();
+        let at = id.0 as usize;
+        if at >= NAMES_MAX {
+            return look_up();
+        }
+        if at >= self.names.len() {
+            self.names.resize(at + 1, "");
+        }
+        let name = &mut self.names[at];
+        if name.is_empty() {
+            *name = look_up();
+        }
+        name
+    }
 }
 
 impl<'a> AnswerWriter<'a> {
@@ -217,7 +239,7 @@ impl<'a> AnswerWriter<'a> {
         json.extend_from_slice(b",\"traits\":[");
         put_each(json, traits, |json, id| {
             json.push(b'"');
-            json.extend_from_slice(self.state.trait_name(*id).as_str().as_bytes());
+            json.extend_from_slice(lists.name(self.state, *id).as_bytes());
             json.push(b'"');
         });
         json.push(b']');

@@ -450,8 +450,9 @@ impl Ours {
         let first = pids(&mut self.cluster, [first]);
         let sample = load.measure(&first, &others).await?;
         let leader = self.cluster.leader().await?;
-        if std::mem::replace(&mut self.leader, leader) != leader {
+        if leader != self.leader {
             self.follower = followed(&self.cluster, leader).await?;
+            self.leader = leader;
             bail!("node {leader} leads now: something else runs on this machine");
         }
         ensure!(

@@ -57,7 +57,7 @@ impl Templates {
         self.bytes
     }
 
-    /// Chooses the one of a candidate; false if there is none yet.
+    /// Chooses the template of a candidate. False if it has to be added first.
     pub(super) fn choose(&mut self, candidate: &Candidate<'_>) -> bool {
         let id = |part: usize| candidate.node(part).id;
         let pairs = self.order.windows(2).zip(self.shape.iter().skip(1));
@@ -88,7 +88,7 @@ impl Templates {
         false
     }
 
-    /// Adds the one of the candidate at hand, and chooses it. `write` gets where each part stands in the order.
+    /// Adds the template of the candidate at hand, and chooses it. `write` gets where each part stands in the order.
     pub(super) fn add(&mut self, write: impl FnOnce(&mut Template, &dyn Fn(usize) -> Whose)) {
         let mut template = Template::default();
         let mut places = vec![0; self.order.len()];

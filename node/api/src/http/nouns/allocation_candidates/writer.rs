@@ -2,7 +2,6 @@
 //!
 //! Names of classes and traits, and suffixes of groups, have no character that JSON escapes.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::sync::Arc;
 
@@ -18,7 +17,7 @@ use super::template::{Template, Templates, Whose};
 use crate::http::wire::chunks::{Chunks, put_each, put_integer, put_uuid};
 use crate::http::wire::microversion::Microversion;
 
-/// So many different looks and lists of traits are remembered.
+/// So many different looks are remembered.
 const LOOKS_MAX: usize = 64;
 /// Names of the traits with these ids are remembered.
 const NAMES_MAX: usize = 4096;
@@ -48,26 +47,21 @@ struct Look {
     resources: Vec<(usize, Vec<u8>)>,
 }
 
-/// Lists of traits that are written, as many providers have the same.
+/// Names of traits by their ids, each looked up once; empty where it was not.
 #[derive(Default)]
-struct TraitLists<'a> {
-    texts: BTreeMap<&'a BTreeSet<TraitId>, Vec<u8>>,
-    bytes: usize,
-    /// By id, empty where it was not looked up.
-    names: Vec<&'a str>,
-}
+struct TraitNames<'a>(Vec<&'a str>);
 
-impl<'a> TraitLists<'a> {
-    fn name(&mut self, state: &'a State, id: TraitId) -> &'a str {
+impl<'a> TraitNames<'a> {
+    fn get(&mut self, state: &'a State, id: TraitId) -> &'a str {
         let look_up = || state.trait_name(id).as_str();
         let at = id.0 as usize;
         if at >= NAMES_MAX {
             return look_up();
         }
-        if at >= self.names.len() {
-            self.names.resize(at + 1, "");
+        if at >= self.0.len() {
+            self.0.resize(at + 1, "");
         }
-        let name = &mut self.names[at];
+        let name = &mut self.0[at];
         if name.is_empty() {
             *name = look_up();
         }
@@ -174,7 +168,7 @@ impl<'a> AnswerWriter<'a> {
         chunks.item().extend_from_slice(opening);
         // By the place of a provider in its tree.
         let mut looks: Vec<Look> = Vec::new();
-        let mut trait_lists = TraitLists::default();
+        let mut trait_names = TraitNames::default();
         let mut at = 0;
         let mut before: Option<&Tree> = None;
         for (tree, node) in self.summaries.nodes() {
@@ -189,13 +183,13 @@ impl<'a> AnswerWriter<'a> {
             }
             self.put_resources(json, node, &mut looks[at]);
             if self.version.from(17) {
-                self.put_traits(json, &node.traits, &mut trait_lists);
+                self.put_traits(json, node, &mut trait_names);
             }
             if self.version.from(29) {
                 put_place(json, tree, node);
             }
             json.push(b'}');
-            check(chunks.bytes() + trait_lists.bytes)?;
+            check(chunks.bytes())?;
         }
         chunks.item().extend_from_slice(b"}}");
         Ok(chunks.finish())
@@ -226,28 +220,14 @@ impl<'a> AnswerWriter<'a> {
     }
 
     /// In the order of their creation: the standard ones first. Tests of clients rely on it.
-    fn put_traits(
-        &self,
-        json: &mut Vec<u8>,
-        traits: &'a BTreeSet<TraitId>,
-        lists: &mut TraitLists<'a>,
-    ) {
-        if let Some(list) = lists.texts.get(traits) {
-            return json.extend_from_slice(list);
-        }
-        let start = json.len();
+    fn put_traits(&self, json: &mut Vec<u8>, node: &Node, names: &mut TraitNames<'a>) {
         json.extend_from_slice(b",\"traits\":[");
-        put_each(json, traits, |json, id| {
+        put_each(json, node.traits.iter(), |json, id| {
             json.push(b'"');
-            json.extend_from_slice(lists.name(self.state, *id).as_bytes());
+            json.extend_from_slice(names.get(self.state, *id).as_bytes());
             json.push(b'"');
         });
         json.push(b']');
-        if lists.texts.len() < LOOKS_MAX {
-            let text = &json[start..];
-            lists.bytes += text.len();
-            lists.texts.insert(traits, text.to_vec());
-        }
     }
 }
 
@@ -299,6 +279,7 @@ fn put_amounts(json: &mut Vec<u8>, classes: &[Vec<u8>], amounts: &[Amount]) {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
     use std::convert::Infallible;
 
     use placement_model::query::candidates::{CandidateRequest, RequestGroup};

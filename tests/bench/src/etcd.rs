@@ -8,9 +8,9 @@ use placement_client::{ApiRequest, Client};
 use placement_tests::ports::{BLOCK, Ports};
 use tempfile::TempDir;
 
-use crate::load::{Asking, Sample, on_its_core};
+use crate::load::{Asking, Sample, on_its_core, shared};
 use crate::process_group::{Group, guarded};
-use crate::progress;
+use crate::{progress, value_of};
 
 const NODES: u16 = 3;
 const VALUE_BYTES: usize = 1024;
@@ -95,12 +95,9 @@ impl Etcd {
                 ports.push(port);
             }
         }
-        let ports = &ports[..ports.len().min(connections)];
         let before = self.puts_so_far().await?;
-        let loads = ports.iter().enumerate().map(|(nth, port)| {
-            let share = connections / ports.len() + usize::from(nth < connections % ports.len());
-            self.h2load(*port, share, seconds)
-        });
+        let shared = shared(&ports, connections);
+        let loads = shared.map(|(port, share)| self.h2load(*port, share, seconds));
         let mut latencies = futures::future::try_join_all(loads).await?.concat();
         latencies.sort_unstable();
         let (answers, puts) = (latencies.len(), self.puts_so_far().await? - before);
@@ -171,10 +168,7 @@ async fn metric(port: u16, name: &str) -> anyhow::Result<f64> {
     let client = Client::new([format!("http://127.0.0.1:{port}")])?;
     let answer = client.call(ApiRequest::get("/metrics")).await?;
     let text = String::from_utf8(answer.body.to_vec())?;
-    let value = (text.lines()).find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    Ok(value
-        .with_context(|| format!("etcd has no {name}"))?
-        .parse()?)
+    value_of(&text, name)?.with_context(|| format!("etcd has no {name}"))
 }
 
 /// A `PutRequest` of `etcdserverpb` as protocol buffers, after gRPC's five bytes: not compressed, and the length.

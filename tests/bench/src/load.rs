@@ -1,7 +1,6 @@
 //! Load over HTTP by wrk, which costs less than a client in Rust, so that the figures are the service's.
 
 use std::process::Stdio;
-use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use placement_client::{CandidateQuery, MICROVERSION_DEFAULT};
@@ -11,7 +10,7 @@ use tokio::process::Command;
 use uuid::Uuid;
 
 use crate::cores::{self, Shares, Ticks};
-use crate::process_group::{cpu_time, cpu_time_of_ended_children};
+use crate::process_group::{cpu_time_of, cpu_time_of_ended_children};
 
 const SCRIPT: &str = include_str!("load.lua");
 /// An answer that takes longer is an error.
@@ -70,11 +69,10 @@ pub(crate) async fn measured(
     [asked, others]: [&[u32]; 2],
     run: impl Future<Output = anyhow::Result<Sample>>,
 ) -> anyhow::Result<Sample> {
-    let cpu = |pids: &[u32]| {
-        let all = pids.iter().map(|pid| cpu_time(*pid));
-        all.sum::<anyhow::Result<Duration>>()
+    let spent = || {
+        let of_load = cpu_time_of_ended_children()?;
+        anyhow::Ok([cpu_time_of(asked)?, cpu_time_of(others)?, of_load])
     };
-    let spent = || anyhow::Ok([cpu(asked)?, cpu(others)?, cpu_time_of_ended_children()?]);
     let (before, ticks) = (spent()?, Ticks::now()?);
     let mut sample = run.await?;
     sample.shares = ticks.until_now()?;
@@ -123,11 +121,8 @@ impl Load {
         let line = |(method, path, body): &Request| format!("{method}\t{path}\t{body}\n");
         let requests: String = self.requests.iter().map(line).collect();
         std::fs::write(directory.path().join("requests"), requests)?;
-        let (count, servers) = (self.connections, self.servers.len());
-        let processes = self.servers.iter().enumerate().filter_map(|(nth, server)| {
-            let share = count / servers + usize::from(nth < count % servers);
-            (share > 0).then(|| self.wrk(&directory, server, share))
-        });
+        let shared = shared(&self.servers, self.connections);
+        let processes = shared.map(|(server, share)| self.wrk(&directory, server, share));
         let mut sample = figures(&futures::future::try_join_all(processes).await?.concat())?;
         if self.may_fail {
             let failed = std::mem::take(&mut sample.errors) as f64;
@@ -170,6 +165,14 @@ impl Load {
         ensure!(output.status.success(), "wrk failed: {printed}{failed}");
         Ok(printed)
     }
+}
+
+/// Servers that get connections, each with how many.
+pub(crate) fn shared<T>(servers: &[T], connections: usize) -> impl Iterator<Item = (&T, usize)> {
+    let count = servers.len();
+    let share = move |nth| connections / count + usize::from(nth < connections % count);
+    let shares = servers.iter().zip((0..count).map(share));
+    shares.filter(|(_, share)| *share > 0)
 }
 
 /// A program that makes load, on the load's processor.

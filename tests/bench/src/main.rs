@@ -24,7 +24,6 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Parser, Subcommand};
-use placement_client::{ApiRequest, Client};
 use placement_tests::cluster::Cluster;
 use placement_tests::exit_code;
 
@@ -90,15 +89,19 @@ async fn sum_of_peers(
     metric: &str,
     peers: impl IntoIterator<Item = u64>,
 ) -> anyhow::Result<f64> {
-    let client = Client::new([cluster.place(node).admin()])?;
-    let answer = client.call(ApiRequest::get("/metrics")).await?;
-    let text = String::from_utf8(answer.body.to_vec())?;
-    let sample = |peer| {
-        let start = format!("{metric}{{peer=\"{peer}\"}} ");
-        let value = text.lines().find_map(|line| line.strip_prefix(&start));
-        value.map_or(Ok(0.0), str::parse::<f64>)
-    };
-    Ok(peers.into_iter().map(sample).sum::<Result<f64, _>>()?)
+    let text = cluster.metrics(node).await;
+    let samples = peers.into_iter().map(|peer| {
+        let sample = value_of(&text, &format!("{metric}{{peer=\"{peer}\"}}"))?;
+        anyhow::Ok(sample.unwrap_or(0.0))
+    });
+    samples.sum()
+}
+
+/// The value of one of these metrics, named with its labels.
+fn value_of(metrics: &str, name: &str) -> anyhow::Result<Option<f64>> {
+    let mut lines = metrics.lines();
+    let value = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    Ok(value.map(str::parse).transpose()?)
 }
 
 /// Puts a text between the two lines of a document that name this command.

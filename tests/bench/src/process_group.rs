@@ -98,6 +98,11 @@ pub(crate) fn cpu_time(pid: u32) -> anyhow::Result<Duration> {
     Ok(of_ticks(ticks))
 }
 
+/// The same of all of these.
+pub(crate) fn cpu_time_of(pids: &[u32]) -> anyhow::Result<Duration> {
+    pids.iter().map(|pid| cpu_time(*pid)).sum()
+}
+
 /// The same of all children of this process that have ended and were waited for.
 pub(crate) fn cpu_time_of_ended_children() -> anyhow::Result<Duration> {
     let stat = std::fs::read_to_string("/proc/self/stat").context("cannot read /proc")?;

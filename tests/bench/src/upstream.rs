@@ -12,7 +12,7 @@ use placement_client::Client;
 use placement_tests::ports::Ports;
 use tempfile::TempDir;
 
-use crate::process_group::{Group, cpu_time, guarded, run};
+use crate::process_group::{Group, cpu_time_of, guarded, run};
 use crate::progress;
 
 const PROCESSES: &str = "5";
@@ -72,10 +72,7 @@ impl Upstream {
 
     /// Waits until it has carried out what a load broke off at its end.
     pub(crate) async fn until_idle(&self) -> anyhow::Result<()> {
-        let spent = || {
-            let all = self.pids().into_iter().map(cpu_time);
-            all.sum::<anyhow::Result<Duration>>()
-        };
+        let spent = || cpu_time_of(&self.pids());
         loop {
             let before = spent()?;
             tokio::time::sleep(Duration::from_secs(1)).await;

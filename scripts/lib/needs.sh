@@ -24,6 +24,14 @@ install_packages() {
         fail "apt-get install $* failed; the reason stands above"
 }
 
+# ensure_room GIB FOLDER WHY: on a full disk nodes refuse writes, and many tests fail without a word of the disk.
+ensure_room() {
+    local free
+    free=$(df -Pk -- "$2" | awk 'NR == 2 { print int($4 / 1048576) }')
+    [ "$free" -ge "$1" ] ||
+        fail "$3 needs $1 GiB of room in $2, which has $free GiB: delete what is not needed there, or set TMPDIR to a folder on another disk"
+}
+
 # makes_program LANGUAGE COMPILER...: whether the compiler turns stdin into a program.
 makes_program() {
     local language=$1 scratch status=0

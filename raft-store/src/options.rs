@@ -32,8 +32,10 @@ pub struct StoreOptions {
     pub log_queue_bytes: usize,
     /// Bytes of RocksDB's block cache, for both databases together.
     pub block_cache_bytes: usize,
-    /// Bytes of RocksDB's write buffers, for each of the two databases.
+    /// Bytes of RocksDB's write buffer of the state.
     pub write_buffer_bytes: usize,
+    /// Bytes of that of the log: so long are the files that the log is written to.
+    pub log_buffer_bytes: usize,
     /// Changes of rows that are applied and not written, until they are written at once.
     pub rows_behind: usize,
 }
@@ -52,6 +54,7 @@ impl StoreOptions {
             log_queue_bytes: 64 << 20,
             block_cache_bytes: 64 << 20,
             write_buffer_bytes: 64 << 20,
+            log_buffer_bytes: 16 << 20,
             rows_behind: 16_384,
         }
     }

@@ -14,12 +14,12 @@ use crate::options::StoreOptions;
 use crate::platform::here;
 use crate::wire;
 
-/// Options that hold for each database and each of its column families.
-pub(crate) fn options(store: &StoreOptions, cache: &Cache) -> Options {
+/// Options that hold for each database and each of its column families, and what is `special` to one, as text.
+pub(crate) fn options(store: &StoreOptions, cache: &Cache, special: &str) -> Options {
     // A store that is closed is as durable as one that is killed, and no more: what is not synced
     // is not needed. There is no setter for these options.
     let of_the_machine = here(|platform| platform.rocksdb_options());
-    let text = format!("avoid_flush_during_shutdown=true;{of_the_machine}");
+    let text = format!("avoid_flush_during_shutdown=true;{special}{of_the_machine}");
     let options = Options::default().get_options_from_string(text);
     let mut options = options.expect("RocksDB knows these options");
     options.create_if_missing(true);
@@ -28,7 +28,6 @@ pub(crate) fn options(store: &StoreOptions, cache: &Cache) -> Options {
     options.set_compression_type(DBCompressionType::Lz4);
     options.set_write_buffer_size(store.write_buffer_bytes);
     options.set_max_write_buffer_number(3);
-    options.set_max_total_wal_size(4 * store.write_buffer_bytes as u64);
     options.set_max_open_files(256);
     options.set_max_background_jobs(2);
     options.set_bytes_per_sync(1 << 20);

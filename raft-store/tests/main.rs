@@ -16,6 +16,7 @@ mod partitions;
 mod power;
 mod recovering;
 mod restoring;
+mod reused_files;
 mod skipping;
 mod snapshots;
 mod views;

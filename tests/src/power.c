@@ -1,6 +1,8 @@
 /* Stands between a process and its disk, and writes down what was synced: one line for each sync of a
  * file (its length before) or of a directory (its entries before). Files that a synced directory names
  * are kept by a second link, as a rename or a removal that was not synced is undone by a loss of power.
+ * So is what is written over bytes of a write-ahead file: what they were is kept, as records of offset, length and
+ * bytes; the line of a sync says how many bytes of these records it made void.
  *
  * PLACEMENT_TEST_SYNCED     the file that is written to; links are made in the directory next to it
  * PLACEMENT_TEST_UNSYNCED   paths with these words are not synced, though the calls report success; a path
@@ -29,10 +31,14 @@ static int key(int dir, const char *name, int flags, char *out, struct statx *s)
 /* What is to be noted of an open file or directory at this moment; 0 if nothing is. */
 static int describe(int fd, const char *notes, char *line) {
     struct statx s;
-    char id[64];
+    char id[64], over[4096];
     if (key(fd, "", AT_EMPTY_PATH, id, &s) < 0) return 0;
-    if (S_ISREG(s.stx_mode))
-        return snprintf(line, LINE, "file %s %llu\n", id, (unsigned long long)s.stx_size);
+    if (S_ISREG(s.stx_mode)) {
+        struct stat kept;
+        snprintf(over, sizeof over, "%s.kept/%s.over", notes, id);
+        long long behind = stat(over, &kept) == 0 ? kept.st_size : 0;
+        return snprintf(line, LINE, "file %s %llu %lld\n", id, (unsigned long long)s.stx_size, behind);
+    }
     if (!S_ISDIR(s.stx_mode)) return 0;
     int length = snprintf(line, LINE, "directory %s", id);
     int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY);
@@ -55,9 +61,8 @@ static int describe(int fd, const char *notes, char *line) {
     return length;
 }
 
-static int is_lied_about(int fd) {
-    const char *words = getenv("PLACEMENT_TEST_UNSYNCED");
-    if (!words) return 0;
+/* Whether the path of an open file has these words; it ends with $, that of a directory with /$. */
+static int has(int fd, const char *words) {
     char link[64], path[4096];
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     ssize_t length = readlink(link, path, sizeof path - 3);
@@ -71,7 +76,8 @@ static int synced(int fd, const char *name) {
     int (*real)(int) = (int (*)(int))dlsym(RTLD_NEXT, name);
     const char *notes = getenv("PLACEMENT_TEST_SYNCED");
     if (!notes) return real(fd);
-    if (is_lied_about(fd)) return 0;
+    const char *unsynced = getenv("PLACEMENT_TEST_UNSYNCED");
+    if (unsynced && has(fd, unsynced)) return 0;
     char *line = malloc(LINE);
     int length = line ? describe(fd, notes, line) : 0;
     int done = real(fd), why = errno;
@@ -83,6 +89,39 @@ static int synced(int fd, const char *name) {
     free(line);
     errno = why;
     return done;
+}
+
+/* Keeps what is about to be written over. */
+static void overwritten(int fd, off_t at, size_t count) {
+    const char *notes = getenv("PLACEMENT_TEST_SYNCED");
+    struct statx s;
+    char id[64], over[4096];
+    if (!notes || at < 0 || count == 0 || !has(fd, ".log$") || key(fd, "", AT_EMPTY_PATH, id, &s) < 0) return;
+    if (!S_ISREG(s.stx_mode) || (unsigned long long)at >= s.stx_size) return;
+    unsigned long long length = s.stx_size - (unsigned long long)at;
+    if (length > count) length = count;
+    char path[64], *record = malloc(16 + length);
+    /* The file may be open for writing alone. */
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    int in = open(path, O_RDONLY | O_CLOEXEC);
+    if (!record || in < 0) abort();
+    unsigned long long head[2] = {(unsigned long long)at, length};
+    memcpy(record, head, 16);
+    if (pread(in, record + 16, length, at) != (ssize_t)length) abort();
+    snprintf(over, sizeof over, "%s.kept/%s.over", notes, id);
+    int out = open(over, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    ssize_t (*real)(int, const void *, size_t) = (ssize_t (*)(int, const void *, size_t))dlsym(RTLD_NEXT, "write");
+    if (out < 0 || real(out, record, 16 + length) != (ssize_t)(16 + length)) abort();
+    close(out);
+    close(in);
+    free(record);
+}
+
+ssize_t write(int fd, const void *bytes, size_t count) {
+    ssize_t (*real)(int, const void *, size_t) = (ssize_t (*)(int, const void *, size_t))dlsym(RTLD_NEXT, "write");
+    int flags = fcntl(fd, F_GETFL);
+    if (flags >= 0 && !(flags & O_APPEND)) overwritten(fd, lseek(fd, 0, SEEK_CUR), count);
+    return real(fd, bytes, count);
 }
 
 int fdatasync(int fd) { return synced(fd, "fdatasync"); }

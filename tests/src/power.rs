@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
@@ -28,13 +28,15 @@ pub struct Lost {
     pub names: usize,
     /// Names of files that were removed or renamed away, and are back.
     pub back: usize,
+    /// Bytes of write-ahead files that were written over since the cut before; those that were not synced are back.
+    pub written_over: u64,
 }
 
 /// What was synced.
 #[derive(Debug, Default)]
 struct Synced {
-    /// The length of each file.
-    files: BTreeMap<String, u64>,
+    /// The length of each file, and how many bytes of what is kept of it are void.
+    files: BTreeMap<String, (u64, u64)>,
     /// The entries of each directory: name and file.
     directories: BTreeMap<String, BTreeMap<String, String>>,
 }
@@ -112,8 +114,11 @@ impl Synced {
                 bail!("a note says nothing: {line:?}");
             };
             if kind == "file" {
-                let length = words.next().context("a file without a length")?.parse()?;
-                synced.files.insert(key.to_owned(), length);
+                let mut number = || -> anyhow::Result<u64> {
+                    Ok(words.next().context("a file without a number")?.parse()?)
+                };
+                let numbers = (number()?, number()?);
+                synced.files.insert(key.to_owned(), numbers);
                 continue;
             }
             let entries = words.map(|word| {
@@ -147,7 +152,7 @@ impl Synced {
             there.insert(name);
             match metadata.is_dir() {
                 true => self.restore(&entry.path(), kept, lost)?,
-                false => self.shorten(&entry.path(), &file, lost)?,
+                false => self.take_back(&entry.path(), kept, &file, lost)?,
             }
         }
         for (name, file) in entries.iter().filter(|(name, _)| !there.contains(*name)) {
@@ -156,24 +161,57 @@ impl Synced {
             if copy.exists() {
                 lost.back += 1;
                 fs::hard_link(&copy, directory.join(name))?;
-                self.shorten(&directory.join(name), file, lost)?;
+                self.take_back(&directory.join(name), kept, file, lost)?;
             }
         }
         Ok(())
     }
 
-    fn shorten(&self, path: &Path, file: &str, lost: &mut Lost) -> anyhow::Result<()> {
+    /// Takes back what was written to a file since its last sync.
+    fn take_back(
+        &self,
+        path: &Path,
+        kept: &Path,
+        name: &str,
+        lost: &mut Lost,
+    ) -> anyhow::Result<()> {
+        let (synced, void) = self.files.get(name).copied().unwrap_or_default();
+        let open = || fs::OpenOptions::new().write(true).open(path);
+        let over = kept.join(format!("{name}.over"));
+        if over.exists() {
+            let records = fs::read(&over)?;
+            lost.written_over += records.len() as u64;
+            let records = overwritten(&records[usize::try_from(void)?..])?;
+            for (at, bytes) in records.into_iter().rev() {
+                open()?.write_all_at(bytes, at)?;
+            }
+            // A cut is final.
+            fs::remove_file(over)?;
+        }
         let length = fs::metadata(path)?.len();
-        let synced = self.files.get(file).copied().unwrap_or_default();
         if length > synced {
             lost.bytes += length - synced;
-            fs::OpenOptions::new()
-                .write(true)
-                .open(path)?
-                .set_len(synced)?;
+            open()?.set_len(synced)?;
         }
         Ok(())
     }
+}
+
+/// The records of bytes that were written over: where they were, and what. The last one may be a part, of a write that
+/// never began.
+fn overwritten(mut records: &[u8]) -> anyhow::Result<Vec<(u64, &[u8])>> {
+    let mut all = Vec::new();
+    while let Some((head, rest)) = records.split_first_chunk::<16>() {
+        let (at, length) = head.split_at(8);
+        let at = u64::from_le_bytes(at.try_into()?);
+        let length = u64::from_le_bytes(length.try_into()?);
+        let Some((bytes, rest)) = rest.split_at_checked(usize::try_from(length)?) else {
+            break;
+        };
+        all.push((at, bytes));
+        records = rest;
+    }
+    Ok(all)
 }
 
 /// What tells a file from every other; also from one that gets its number when it is gone, where the file

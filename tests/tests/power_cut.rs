@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use placement_client::Client;
+use placement_client::{Claim, Client};
 use placement_tests::cluster::Cluster;
 use placement_tests::host::{self, claim};
 use placement_tests::power::{Lost, Power};
@@ -37,6 +37,18 @@ async fn write(
         }
     }
     acknowledged
+}
+
+/// Writes 50 MB that change nothing, so that the log begins to write its files once more, in place.
+async fn fill_the_log(client: &Client) {
+    let claim = |nth: u32| {
+        let name = format!("{nth:0255}");
+        (Uuid::new_v4(), Claim::by(&name, &name))
+    };
+    for _ in 0..100 {
+        let claims = (0..1_000).map(claim).collect();
+        client.post_allocations(&claims).await.unwrap();
+    }
 }
 
 /// Starts all nodes. What has `unsynced` in its path is never synced; `{id}` is the node's.
@@ -115,16 +127,21 @@ async fn acknowledged_writes_survive_a_loss_of_power_on_all_nodes() {
     start(&mut cluster, &power, None);
     let host = host(&mut cluster).await;
     let mut acknowledged = BTreeSet::new();
-    let mut lost_bytes = 0;
-    for _ in 0..3 {
+    let (mut lost_bytes, mut written_over) = (0, 0);
+    for round in 0..3 {
+        if round == 1 {
+            fill_the_log(&cluster.client()).await;
+        }
         let (more, lost) = cut_power(&mut cluster, &power, host).await;
         acknowledged.extend(more);
         lost_bytes += lost.iter().map(|lost| lost.bytes).sum::<u64>();
+        written_over += lost.iter().map(|lost| lost.written_over).sum::<u64>();
         start(&mut cluster, &power, None);
         survive(&mut cluster, host, &acknowledged).await.unwrap();
         cluster.assert_equal_states().await;
     }
     assert!(lost_bytes > 0, "nothing was ever unsynced");
+    assert!(written_over > 0, "no file of the log was ever written over");
 }
 
 /// What shows that the test above can fail, for each kind of thing that a node syncs and cannot make again:

@@ -48,6 +48,7 @@ pub(crate) fn options(dir: &Path) -> StoreOptions {
     StoreOptions {
         block_cache_bytes: 4 << 20,
         write_buffer_bytes: 4 << 20,
+        log_buffer_bytes: 4 << 20,
         ..StoreOptions::new(dir)
     }
 }

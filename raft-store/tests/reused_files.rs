@@ -1,0 +1,136 @@
+//! A file of the log that is not needed any more is written once more, in place: behind what is new stand old entries.
+//! Whatever part of the last write has reached the disk when the power fails, what was synced is there, and nothing
+//! old comes back.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::common::{append, blank, new_dir, newest_wal, options, provider, read_all, run};
+use openraft::storage::RaftLogStorage;
+use placement_raft_store::{LogId, Store, StoreOptions, open};
+use rand_openraft::rngs::StdRng;
+use rand_openraft::{RngExt, SeedableRng};
+
+/// What a disk writes as a whole.
+const SECTOR: usize = 512;
+/// Entries of a write.
+const BATCH: u64 = 20;
+/// Entries that are kept when the log is cut.
+const KEPT: u64 = 100;
+
+/// A loss of power while a reused file is written to.
+struct Torn {
+    file: PathBuf,
+    synced: Vec<u8>,
+    written: Vec<u8>,
+    /// The note of how far the log has come, as it was then.
+    reached: Vec<u8>,
+}
+
+impl Torn {
+    /// Where the last write has changed the file.
+    fn changed(&self) -> Range<usize> {
+        let differs = |at: &usize| self.synced.get(*at) != Some(&self.written[*at]);
+        let first = (0..self.written.len()).find(differs).unwrap();
+        let last = (0..self.written.len()).rfind(differs).unwrap();
+        first..last + 1
+    }
+
+    /// Writes what is on the disk: of each changed sector the old or the new content, by `is_new`.
+    fn leave(&self, dir: &Path, mut is_new: impl FnMut(usize) -> bool) {
+        let changed = self.changed();
+        let mut bytes = self.synced.clone();
+        bytes.resize(self.written.len().max(bytes.len()), 0);
+        let mut at = changed.start;
+        while at < changed.end {
+            let end = ((at / SECTOR + 1) * SECTOR).min(changed.end);
+            if is_new(at) {
+                bytes[at..end].copy_from_slice(&self.written[at..end]);
+            }
+            at = end;
+        }
+        fs::write(&self.file, bytes).unwrap();
+        fs::write(dir.join("reached"), &self.reached).unwrap();
+    }
+}
+
+/// Appends and cuts until a file is reused, then once more. Returns the last write, and the last index that was synced.
+async fn until_torn(store: &mut Store, dir: &Path, term: u64) -> (Torn, u64) {
+    let mut names = BTreeMap::<u64, PathBuf>::new();
+    loop {
+        let last = store.log.get_log_state().await.unwrap().last_log_id;
+        let mut next = last.map_or(0, |last| last.index + 1);
+        let mut write = async |store: &mut Store| {
+            let batch = (next..next + BATCH).map(|index| match index {
+                0 => blank(term, 0),
+                index => provider(term, index),
+            });
+            append(&mut store.log, batch.collect()).await;
+            next += BATCH;
+        };
+        write(store).await;
+        let file = newest_wal(dir);
+        let is_reused = |file: &PathBuf, names: &mut BTreeMap<u64, PathBuf>| {
+            let inode = fs::metadata(file).unwrap().ino();
+            names.entry(inode).or_insert_with(|| file.clone()) != file
+        };
+        if is_reused(&file, &mut names) {
+            let (synced, reached) = (fs::read(&file).unwrap(), fs::read(dir.join("reached")));
+            write(store).await;
+            let written = fs::read(&file).unwrap();
+            if newest_wal(dir) == file && written.len() == synced.len() {
+                let reached = reached.unwrap();
+                let torn = Torn {
+                    file,
+                    synced,
+                    written,
+                    reached,
+                };
+                return (torn, next - 1 - BATCH);
+            }
+        }
+        if let Some(upto) = next.checked_sub(KEPT + 1) {
+            let ids = read_all(&mut store.log).await;
+            let upto = ids.iter().find(|entry| entry.log_id.index == upto);
+            let upto: Option<LogId> = upto.map(|entry| entry.log_id);
+            if let Some(upto) = upto {
+                store.log.purge(upto).await.unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn a_torn_write_into_a_reused_file_takes_nothing_that_was_synced() {
+    let dir = new_dir();
+    let dir = dir.path();
+    let mut random = StdRng::seed_from_u64(7);
+    let options = StoreOptions {
+        log_buffer_bytes: 64 << 10,
+        ..options(dir)
+    };
+    for round in 1..=16_u64 {
+        let (torn, synced, there) = run(async {
+            let mut store = open(options.clone()).unwrap();
+            let (torn, synced) = until_torn(&mut store, dir, round).await;
+            (torn, synced, read_all(&mut store.log).await)
+        });
+        assert_eq!(newest_wal(dir), torn.file);
+        let changed = torn.changed();
+        match round % 4 {
+            0 => torn.leave(dir, |_| false),
+            1 => torn.leave(dir, |_| random.random_bool(0.5)),
+            _ => {
+                let end = random.random_range(changed);
+                torn.leave(dir, |at| at < end);
+            }
+        }
+        let found = run(async { read_all(&mut open(options.clone()).unwrap().log).await });
+        let last = found.last().unwrap().log_id.index;
+        assert!((synced..=synced + BATCH).contains(&last), "round {round}");
+        assert_eq!(found, there[..found.len()], "round {round}");
+    }
+}

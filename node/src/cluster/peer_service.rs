@@ -272,7 +272,7 @@ impl Handler for PeerService {
                     Ok(()) => Ok(None),
                     Err(answer) => reply(records, answer),
                 },
-                Method::ReadIndex => reply(records, index::confirm(&self.running()?.replica).await),
+                Method::ReadIndex => reply(records, self.running()?.confirm().await),
                 Method::Admin => {
                     let change: MembershipChange = read(body)?;
                     if matches!(&change, MembershipChange::Describe { id, .. } if *id != caller.node)

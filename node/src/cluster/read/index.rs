@@ -3,7 +3,8 @@
 //!
 //! The leader is asked, after the read came in, how far it has committed. The votes of a quorum show whether it still
 //! leads ([`super::quorum`]): the other voters are asked for them at the same time unless the two are a quorum.
-//! Where they do not show it, and where the leader asks itself, a heartbeat of the leader does.
+//! Where a node does not reach them, the leader asks them for it. openraft's own read index is not used: an answer that
+//! comes late may confirm what was sent later.
 //! One such round is under way per node; later reads share the next one.
 //!
 //! A node that is the only voter asks no one.
@@ -17,22 +18,22 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use openraft::ReadPolicy;
-use openraft::errors::{LinearizableReadError, RaftError};
 use placement_model::mutant;
 use placement_raft_store::coverage::RarePath;
 use placement_raft_store::wire::WireVote;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 use super::quorum;
-use crate::cluster::replica::{Leader, REMOVED, Replica, index};
+use crate::cluster::replica::{Leader, REMOVED, Replica};
 use crate::cluster::running::{ReadPoint, Running, Waiting};
 use crate::rpc::channel::CallError;
 use crate::rpc::message::{CommitPoint, Method};
 use placement_api::backend::Unavailable;
 
+/// Why a leader answers no read.
+const UNCONFIRMED: &str = "no quorum confirmed in time that this node leads";
 /// How long to wait before the same leader is asked again.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -125,7 +126,7 @@ impl Running {
             replica.other_leader(None, latest).await;
             return Err("no leader is known".to_owned());
         };
-        // A quorum that is there answers a heartbeat; one that is not is asked again.
+        // A quorum that is there answers at once; one that is not is asked again.
         let patience = Duration::from_millis(replica.config.raft.election_min_ms);
         let reply = tokio::select! {
             biased;
@@ -143,14 +144,11 @@ impl Running {
     }
 
     async fn ask_leader(&self, leader: &Leader, patience: Duration) -> Result<u64, String> {
-        let replica = &self.replica;
-        if leader.id == replica.me {
-            return timeout(patience, confirm(replica))
-                .await
-                .map_err(|_| "no quorum confirmed in time that this node leads".to_owned())?;
-        }
         if let Some(index) = self.ask_voters(leader, patience).await? {
             return Ok(index);
+        }
+        if leader.id == self.replica.me {
+            return Err(UNCONFIRMED.to_owned());
         }
         self.peers
             .call(leader.id, &leader.address, Method::ReadIndex, &(), patience)
@@ -166,6 +164,21 @@ impl Running {
             }
             error => format!("the leader, node {}: {error}", leader.id),
         }
+    }
+
+    /// As the leader: how far a read must be that another node asks for now. All that was acknowledged before is up to
+    /// there.
+    ///
+    /// # Errors
+    /// A text: this node does not lead, or no quorum confirmed that it does.
+    pub(crate) async fn confirm(&self) -> Result<u64, String> {
+        let me = self.replica.me;
+        let Some(leader) = self.replica.leader().filter(|leader| leader.id == me) else {
+            return Err(format!("node {me} leads no more"));
+        };
+        let patience = Duration::from_millis(self.replica.config.raft.election_min_ms);
+        let confirmed = self.ask_voters(&leader, patience).await?;
+        confirmed.ok_or_else(|| UNCONFIRMED.to_owned())
     }
 
     /// Asks the leader how far it has committed, and the voters for the votes that they hold, unless the leader and this
@@ -185,7 +198,16 @@ impl Running {
             })
             .collect();
         let mut shown = BTreeMap::from([(replica.me, held_vote(replica).await)]);
-        let asked = (self.peers).call(leader.id, &leader.address, Method::ReadPoint, &(), patience);
+        let asked = async {
+            match leader.id == replica.me {
+                true => Ok(point(replica).await),
+                false => {
+                    (self.peers)
+                        .call(leader.id, &leader.address, Method::ReadPoint, &(), patience)
+                        .await
+                }
+            }
+        };
         let mut asked = std::pin::pin!(asked);
         let mut point: Option<CommitPoint> = None;
         loop {
@@ -240,26 +262,4 @@ pub(crate) async fn point(replica: &Replica) -> Option<CommitPoint> {
     let me = replica.me;
     let point = (replica.raft).with_raft_state(move |state| quorum::point(state, me));
     point.await.ok().flatten()
-}
-
-/// As the leader: how far a read must be that another node, or none, asks for now. All that was acknowledged before is
-/// up to there.
-///
-/// # Errors
-/// A text: this node does not lead, or no quorum confirmed that it does.
-pub(crate) async fn confirm(replica: &Replica) -> Result<u64, String> {
-    if mutant!("lead-without-quorum")
-        && replica.leads()
-        && let Some(index) = index(replica.raft_status().local_committed)
-    {
-        return Ok(index);
-    }
-    match replica.raft.get_read_log_id(ReadPolicy::ReadIndex).await {
-        Ok((read, _)) => Ok(read.log_id().index()),
-        Err(RaftError::APIError(LinearizableReadError::ForwardToLeader(_))) => Err(format!(
-            "node {} leads no more, and no other leader is known",
-            replica.me
-        )),
-        Err(error) => Err(error.to_string()),
-    }
 }

@@ -333,7 +333,7 @@ fn in_use_by(dir: &Path, mut lock: File) -> OpenError {
     OpenError::Locked(dir.to_owned(), holder)
 }
 
-/// The files of a database's write-ahead log with their lengths, the newest last.
+/// The files of a database's write-ahead log with their lengths, the newest last; those that will be written over, too.
 ///
 /// # Errors
 /// Those of the file system.
@@ -342,8 +342,14 @@ pub fn wal_files(log_dir: &Path) -> io::Result<BTreeMap<PathBuf, u64>> {
     for entry in fs::read_dir(log_dir)? {
         let entry = entry?;
         let path = entry.path();
-        if path.extension().is_some_and(|extension| extension == "log") {
-            files.insert(path, entry.metadata()?.len());
+        if path.extension().is_none_or(|extension| extension != "log") {
+            continue;
+        }
+        match entry.metadata() {
+            Ok(metadata) => drop(files.insert(path, metadata.len())),
+            // It was renamed or removed in the meantime.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
         }
     }
     Ok(files)

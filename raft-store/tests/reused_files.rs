@@ -8,7 +8,9 @@ use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::common::{append, blank, new_dir, newest_wal, options, provider, read_all, run};
+use crate::common::{
+    append, assert_says, blank, new_dir, newest_wal, options, provider, read_all, refusal, run,
+};
 use openraft::storage::RaftLogStorage;
 use placement_raft_store::{LogId, Store, StoreOptions, open};
 use rand_openraft::rngs::StdRng;
@@ -132,5 +134,27 @@ fn a_torn_write_into_a_reused_file_takes_nothing_that_was_synced() {
         let last = found.last().unwrap().log_id.index;
         assert!((synced..=synced + BATCH).contains(&last), "round {round}");
         assert_eq!(found, there[..found.len()], "round {round}");
+    }
+}
+
+/// RocksDB takes what is damaged there for the end of the log, as old entries stand behind it.
+#[test]
+fn a_bit_that_turns_in_a_reused_file_is_noticed() {
+    let mut random = StdRng::seed_from_u64(8);
+    for round in 1..=8_u64 {
+        let dir = new_dir();
+        let options = StoreOptions {
+            log_buffer_bytes: 64 << 10,
+            ..options(dir.path())
+        };
+        let (torn, _) = run(async {
+            let mut store = open(options.clone()).unwrap();
+            until_torn(&mut store, dir.path(), round).await
+        });
+        let mut bytes = torn.written.clone();
+        let at = random.random_range(0..torn.changed().end);
+        bytes[at] ^= 1 << random.random_range(0..8);
+        fs::write(&torn.file, bytes).unwrap();
+        assert_says(&refusal(options), "has lost what was on disk");
     }
 }

@@ -226,3 +226,34 @@ fn key(metadata: &fs::Metadata) -> anyhow::Result<String> {
         born.subsec_nanos()
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_over_is_back_unless_it_was_synced() {
+        let dir = tempfile::tempdir().unwrap();
+        let record = |at: u64, bytes: &[u8]| {
+            [
+                &at.to_le_bytes(),
+                &(bytes.len() as u64).to_le_bytes(),
+                bytes,
+            ]
+            .concat()
+        };
+        let (first, second) = (record(0, b"old"), record(4, b"old"));
+        let path = dir.path().join("000007.log");
+        fs::write(&path, "new new, and more").unwrap();
+        let torn = record(9, b"and")[..17].to_vec();
+        let over = [first.clone(), second, record(4, b"mid"), torn].concat();
+        fs::write(dir.path().join("1-2.over"), over).unwrap();
+        let synced = format!("file 1-2 7 {}\n", first.len());
+        let mut lost = Lost::default();
+        (Synced::read(&synced).unwrap())
+            .take_back(&path, dir.path(), "1-2", &mut lost)
+            .unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new old");
+        assert_eq!(lost.bytes, 10);
+    }
+}

@@ -158,7 +158,7 @@ catalog! {
     STALENESS = "placement_staleness" Gauge SECONDS []
         "Upper bound of the age of this node's state; absent if unknown";
     ROCKSDB_WAL = "placement_rocksdb_wal" Gauge BYTES ["db"]
-        "Write-ahead log files";
+        "Write-ahead log files, with those that are to be written over";
     ROCKSDB_MEMTABLE = "placement_rocksdb_memtable" Gauge BYTES ["db"]
         "Write buffers in memory";
     ROCKSDB_SST = "placement_rocksdb_sst" Gauge BYTES ["db"]

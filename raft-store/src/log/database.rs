@@ -47,6 +47,8 @@ pub(crate) struct Ends {
 fn options(store: &StoreOptions, cache: &Cache) -> Options {
     let mut options = rocks::options(store, cache, "recycle_log_file_num=2;");
     options.set_write_buffer_size(store.log_buffer_bytes);
+    // The state shares the thread that flushes.
+    options.set_max_write_buffer_number(6);
     options.set_atomic_flush(true);
     options
 }

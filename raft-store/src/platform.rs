@@ -32,6 +32,8 @@ pub struct Limits {
     pub archive_file: u64,
     /// Entries in a message that are longer are read off the async threads.
     pub read_inline: usize,
+    /// Records of commands that are longer together are applied off the async threads.
+    pub apply_inline: usize,
     /// Rows that are written and not flushed, until they are flushed. In the product RocksDB flushes its write
     /// buffers in threads of its own, and what is on disk would depend on when they run.
     pub rows_buffer: usize,
@@ -46,6 +48,7 @@ impl Limits {
         log_batch: 16 << 20,
         archive_file: 8 << 20,
         read_inline: 64 << 10,
+        apply_inline: 16 << 10,
         rows_buffer: usize::MAX,
     };
 }

@@ -9,6 +9,7 @@ mod common;
 mod conformance;
 mod durability;
 mod forgetting;
+mod inline;
 mod log_against_a_list;
 mod opening;
 mod openraft;

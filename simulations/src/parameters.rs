@@ -233,6 +233,7 @@ fn limits(seed: Seed) -> Limits {
         log_batch: one_of(random, &[1, 1000, product.log_batch]),
         read_inline: one_of(random, &[0, 500, product.read_inline]),
         rows_buffer: one_of(random, &[2000, 20_000, product.rows_buffer]),
+        apply_inline: one_of(random, &[0, product.apply_inline]),
         ..product
     }
 }

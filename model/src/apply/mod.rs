@@ -4,6 +4,7 @@
 //! the client gets the first.
 
 mod allocations;
+mod cheap;
 mod claims;
 mod consumers;
 mod inventories;

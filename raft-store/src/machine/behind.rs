@@ -22,7 +22,8 @@ use crate::health::Failure;
 use crate::platform::here;
 use crate::runtime::{self, Worker};
 
-/// So many times [`StoreOptions::rows_behind`](crate::StoreOptions::rows_behind) may wait. Beyond, apply waits for the disk.
+/// So many times [`StoreOptions::rows_behind`](crate::StoreOptions::rows_behind) may wait. Beyond, the next apply waits
+/// for the disk.
 const BEHIND_MOST: usize = 8;
 
 /// A row that has changed.
@@ -94,11 +95,12 @@ impl Behind {
         })
     }
 
-    /// Notes the rows that have changed since it was called last, and the state that follows.
+    /// Notes the rows that have changed since it was called last, and the state that follows. Returns whether there are
+    /// so many that they are to be written before there are more.
     ///
     /// # Errors
     /// If rows noted earlier could not be written.
-    pub(super) fn note(&self, rows: Vec<Changed>, applied: AppliedState) -> io::Result<()> {
+    pub(super) fn note(&self, rows: Vec<Changed>, applied: AppliedState) -> io::Result<bool> {
         self.shared.failure.check()?;
         let waiting = {
             let mut waiting = self.shared.waiting.lock();
@@ -106,14 +108,11 @@ impl Behind {
             waiting.applied = Some(applied);
             waiting.rows.len()
         };
-        if waiting < self.due {
-            return Ok(());
+        let are_due = waiting >= self.due.saturating_mul(BEHIND_MOST);
+        if !are_due && waiting >= self.due {
+            self.writer.send(());
         }
-        if waiting >= self.due.saturating_mul(BEHIND_MOST) {
-            return self.write();
-        }
-        self.writer.send(());
-        Ok(())
+        Ok(are_due)
     }
 
     /// Writes everything noted so far; what is flushed afterwards has it.

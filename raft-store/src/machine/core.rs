@@ -27,6 +27,8 @@ use crate::health::Failure;
 use crate::runtime;
 use crate::types::{Applied, LogId, Payload, SnapshotMeta, StoredMembership, TypeConfig};
 
+/// Entries that are applied at once on the calling thread, at most.
+const CHEAP_ENTRIES: usize = 8;
 /// What takes longer is logged with its timings.
 const SLOW_APPLY: Duration = Duration::from_millis(100);
 
@@ -106,8 +108,23 @@ impl Core {
         self.publisher.publish(next);
     }
 
-    /// Applies committed entries: one published state, then the answers. The rows are written behind.
-    pub(super) fn apply(&self, entries: Vec<EntryResponder<TypeConfig>>) -> io::Result<()> {
+    /// Whether applying these entries takes less than another thread takes to begin with it: a few claims.
+    pub(super) fn is_cheap(&self, entries: &[EntryResponder<TypeConfig>]) -> bool {
+        let (current, bytes_max) = (self.current(), runtime::limits().apply_inline);
+        let mut bytes = 0;
+        let mut is_cheap = |payload: &Payload| match payload {
+            Payload::Normal(logged) => {
+                bytes += logged.record().0.len();
+                bytes <= bytes_max && current.cluster.is_cheap(logged.stamped())
+            }
+            Payload::Blank | Payload::Membership(_) => false,
+        };
+        entries.len() <= CHEAP_ENTRIES && entries.iter().all(|(entry, _)| is_cheap(&entry.payload))
+    }
+
+    /// Applies committed entries: one published state, then the answers. The rows are written behind; returns whether so
+    /// many wait that [`Self::write_rows`] comes before the next entries. Does not wait for the disk.
+    pub(super) fn apply(&self, entries: Vec<EntryResponder<TypeConfig>>) -> io::Result<bool> {
         let started = Instant::now();
         let count = entries.len();
         let mut next = self.current().as_ref().clone();
@@ -150,7 +167,7 @@ impl Core {
         APPLYING.set(None);
         let decided = started.elapsed();
         let rows = changed.len();
-        self.behind.note(changed, next.clone())?;
+        let rows_are_due = self.behind.note(changed, next.clone())?;
         let noted = started.elapsed();
         let index = next.index();
         self.publish(next);
@@ -171,10 +188,22 @@ impl Core {
                 entries = count,
                 rows,
                 decide_ms = millis(decided),
-                write_ms = millis(noted - decided),
+                note_ms = millis(noted - decided),
                 publish_ms = millis(took - noted),
                 "applying entries was slow"
             );
+        }
+        Ok(rows_are_due)
+    }
+
+    /// Writes the rows that wait, for which apply waits.
+    pub(super) fn write_rows(&self) -> io::Result<()> {
+        let started = Instant::now();
+        self.behind.write()?;
+        let took = started.elapsed();
+        if took > SLOW_APPLY {
+            let took_ms = millis(took);
+            tracing::warn!(took_ms, "applying entries waits for the disk");
         }
         Ok(())
     }

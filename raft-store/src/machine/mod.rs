@@ -90,10 +90,17 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
     {
         let mut batches = entries.ready_chunks(BATCH_ENTRIES);
         while let Some(batch) = batches.next().await {
-            let batch = batch.into_iter().collect::<io::Result<_>>()?;
+            let batch: Vec<_> = batch.into_iter().collect::<io::Result<_>>()?;
             let core = Arc::clone(&self.core);
-            // Not on a thread of Raft's: a command that takes long holds up no heartbeat.
-            runtime::blocking(move || core.apply(batch)).await?;
+            // What may take long is not done on a thread of Raft's, where it would hold up heartbeats.
+            let rows_are_due = match core.is_cheap(&batch) {
+                true => core.apply(batch)?,
+                false => runtime::blocking(move || core.apply(batch)).await?,
+            };
+            if rows_are_due {
+                let core = Arc::clone(&self.core);
+                runtime::blocking(move || core.write_rows()).await?;
+            }
         }
         Ok(())
     }

@@ -1,0 +1,246 @@
+//! A few claims are applied where they come in. What may take long has a thread of its own, and so has the disk.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use placement_model::Command;
+use placement_model::command::{
+    CapacityRule, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate, CreateProvider,
+    DeleteAllocations, EnsureResourceClass, ProviderAmounts, ReplaceAllocations,
+    ReplaceInventories,
+};
+use placement_model::types::{
+    ConsumerUuid, Generation, Given, Inventory, ProviderUuid, ResourceClassName,
+};
+use placement_raft_store::runtime::Limits;
+use placement_raft_store::{Entry, Payload, Platform, Store, StoreOptions, install, open};
+use tokio::task::JoinHandle;
+use uuid::Uuid;
+
+use crate::common::{applied, apply, blank, entry, logged, new_dir, options, run};
+
+/// More than a command may be about that is applied at once.
+const MANY: u32 = 150;
+
+/// Counts what other threads are given to do.
+struct Counting(Rc<Cell<usize>>);
+
+impl Platform for Counting {
+    #[expect(clippy::disallowed_methods, reason = "this is a platform")]
+    fn blocking(&self, work: Box<dyn FnOnce() + Send>) -> JoinHandle<()> {
+        self.0.set(self.0.get() + 1);
+        tokio::task::spawn_blocking(work)
+    }
+}
+
+/// A node on this thread, which writes by its own number.
+struct Node {
+    store: Store,
+    on_other_threads: Rc<Cell<usize>>,
+    index: u64,
+    boot: u64,
+    answered_below: u64,
+}
+
+impl Node {
+    fn entry(&mut self, command: Command) -> Entry {
+        self.index += 1;
+        let mut entry = entry(1, self.index, command);
+        if let Payload::Normal(command) = &entry.payload {
+            let mut stamped = command.stamped().clone();
+            stamped.write_id = stamped.write_id.map(|mut id| {
+                (id.boot, id.answered_below) = (self.boot, self.answered_below);
+                id
+            });
+            entry.payload = Payload::Normal(logged(stamped));
+        }
+        entry
+    }
+
+    /// Applies entries; returns how often another thread was asked to do something.
+    async fn apply(&mut self, entries: Vec<Entry>) -> usize {
+        let before = self.on_other_threads.get();
+        apply(&mut self.store.machine, entries).await;
+        assert_eq!(applied(&self.store).index(), Some(self.index));
+        self.on_other_threads.get() - before
+    }
+
+    /// No outcome of so far is asked for any more.
+    async fn forget(&mut self) {
+        self.answered_below = self.index;
+        self.commit([give_back(0)]).await;
+    }
+
+    async fn commit(&mut self, commands: impl IntoIterator<Item = Command>) -> usize {
+        let entries: Vec<_> = (commands.into_iter())
+            .map(|command| self.entry(command))
+            .collect();
+        self.apply(entries).await
+    }
+}
+
+/// Runs a story of a node whose provider 1 has an inventory of each of [`MANY`] classes.
+fn story(rows_behind: usize, tell: impl AsyncFnOnce(&mut Node)) {
+    let on_other_threads = Rc::<Cell<usize>>::default();
+    let _platform = install(Rc::new(Counting(on_other_threads.clone())));
+    let dir = new_dir();
+    run(async {
+        let options = StoreOptions {
+            rows_behind,
+            ..options(dir.path())
+        };
+        let mut node = Node {
+            store: open(options).unwrap(),
+            on_other_threads,
+            index: 0,
+            boot: 1,
+            answered_below: 0,
+        };
+        node.commit([provider(1, None)]).await;
+        node.commit((0..MANY).map(|number| {
+            let name = class(number).to_string().parse().unwrap();
+            Command::EnsureResourceClass(EnsureResourceClass { name })
+        }))
+        .await;
+        let inventory = Inventory {
+            total: 1_000,
+            reserved: 0,
+            min_unit: 1,
+            max_unit: 1_000,
+            step_size: 1,
+            allocation_ratio: 1.0,
+        };
+        node.commit([Command::ReplaceInventories(ReplaceInventories {
+            provider: uuid(1),
+            generation: Generation(0),
+            inventories: (0..MANY).map(|number| (class(number), inventory)).collect(),
+            capacity_rule: CapacityRule::NotNegative,
+        })])
+        .await;
+        node.forget().await;
+        tell(&mut node).await;
+    });
+}
+
+fn uuid(number: u32) -> ProviderUuid {
+    ProviderUuid(Uuid::from_u128(number.into()))
+}
+
+fn class(number: u32) -> Given<ResourceClassName> {
+    Given::from(format!("CUSTOM_{number}"))
+}
+
+fn provider(number: u32, parent: Option<u32>) -> Command {
+    Command::CreateProvider(CreateProvider {
+        uuid: uuid(number),
+        name: format!("cn{number}").try_into().unwrap(),
+        parent: parent.map(|parent| Given::from(uuid(parent).to_string())),
+    })
+}
+
+fn consumer(number: u32) -> ConsumerUuid {
+    ConsumerUuid::from(Uuid::from_u128(1 << 64 | u128::from(number)).to_string())
+}
+
+/// A consumer takes a unit of each of so many classes, in place of what it has.
+fn claim(number: u32, classes: u32) -> Command {
+    let resources = (0..classes).map(|number| (class(number), 1)).collect();
+    let amounts = ProviderAmounts {
+        provider: Given::from(uuid(1).to_string()),
+        resources,
+    };
+    Command::ReplaceAllocations(ReplaceAllocations {
+        consumers: vec![ConsumerAllocations {
+            consumer: consumer(number),
+            allocations: (classes > 0).then_some(amounts).into_iter().collect(),
+            project: "project".into(),
+            user: "user".into(),
+            generation: ConsumerGeneration::Unchecked,
+            consumer_type: ConsumerTypeUpdate::Keep,
+        }],
+    })
+}
+
+fn give_back(number: u32) -> Command {
+    let consumer = consumer(number);
+    Command::DeleteAllocations(DeleteAllocations { consumer })
+}
+
+#[test]
+fn a_few_claims_are_applied_at_once() {
+    story(16_384, async |node| {
+        assert_eq!(node.commit([claim(1, 3)]).await, 0);
+        assert_eq!(node.commit([claim(1, 0)]).await, 0);
+        assert_eq!(node.commit((1..=8).map(|number| claim(number, 2))).await, 0);
+        assert_eq!(node.commit((1..=8).map(give_back)).await, 0);
+        // Refused: nothing is there to be given back.
+        assert_eq!(node.commit([give_back(1)]).await, 0);
+    });
+}
+
+#[test]
+fn what_is_long_or_no_claim_is_applied_on_another_thread() {
+    story(16_384, async |node| {
+        assert_eq!(node.commit((1..=9).map(|number| claim(number, 1))).await, 1);
+        assert_eq!(node.commit([claim(1, MANY)]).await, 1, "it takes much");
+        assert_eq!(node.commit([claim(1, 1)]).await, 1, "it has taken much");
+        assert_eq!(node.commit([claim(1, MANY)]).await, 1);
+        assert_eq!(node.commit([claim(1, 0)]).await, 1);
+        assert_eq!(node.commit([claim(1, MANY)]).await, 1);
+        assert_eq!(node.commit([give_back(1)]).await, 1);
+        assert_eq!(node.commit([claim(1, 1), provider(2, None)]).await, 1);
+        node.index += 1;
+        let first_of_a_leader = blank(1, node.index);
+        assert_eq!(node.apply(vec![first_of_a_leader]).await, 1);
+
+        // Together they are long.
+        let mut names = claim(1, 1);
+        if let Command::ReplaceAllocations(replace) = &mut names {
+            let text = "x".repeat(Limits::PRODUCT.apply_inline / 2 + 1);
+            replace.consumers[0].project = text.into();
+        }
+        assert_eq!(node.commit([names.clone()]).await, 0);
+        assert_eq!(node.commit([names.clone(), names]).await, 1);
+    });
+}
+
+#[test]
+fn a_claim_that_changes_a_large_tree_is_applied_on_another_thread() {
+    story(16_384, async |node| {
+        assert_eq!(node.commit([claim(1, 1)]).await, 0);
+        node.commit((2..MANY).map(|number| provider(number, Some(1))))
+            .await;
+        node.forget().await;
+        assert_eq!(node.commit([claim(2, 1)]).await, 1);
+        assert_eq!(node.commit([give_back(1)]).await, 1);
+        assert_eq!(node.commit([give_back(3)]).await, 0, "it holds nothing");
+    });
+}
+
+#[test]
+fn a_claim_with_which_many_outcomes_are_forgotten_is_applied_on_another_thread() {
+    story(16_384, async |node| {
+        for number in 0..MANY {
+            node.commit([claim(number, 1)]).await;
+        }
+        assert_eq!(node.commit([claim(0, 1)]).await, 0);
+        // The client's node has started again.
+        node.boot = 2;
+        assert_eq!(node.commit([claim(0, 1)]).await, 1);
+        assert_eq!(node.commit([claim(0, 1)]).await, 0);
+        for number in 0..MANY {
+            node.commit([claim(number, 1)]).await;
+        }
+        node.answered_below = node.index;
+        assert_eq!(node.commit([claim(0, 1)]).await, 1);
+        assert_eq!(node.commit([claim(0, 1)]).await, 0);
+    });
+}
+
+/// However small the claims are: too many rows that wait are written by another thread.
+#[test]
+fn claims_do_not_wait_for_the_disk_where_they_come_in() {
+    story(1, async |node| {
+        assert_eq!(node.commit((1..=8).map(|number| claim(number, 1))).await, 1);
+    });
+}

@@ -21,6 +21,9 @@ use crate::common::{applied, apply, blank, entry, logged, new_dir, options, run}
 
 /// More than a command may be about that is applied at once.
 const MANY: u32 = 150;
+const FEW: u32 = 3;
+/// The provider of much.
+const WIDE: u32 = 1_000_000;
 
 /// Counts what other threads are given to do.
 struct Counting(Rc<Cell<usize>>);
@@ -79,7 +82,7 @@ impl Node {
     }
 }
 
-/// Runs a story of a node whose provider 1 has an inventory of each of [`MANY`] classes.
+/// Runs a story of a node whose provider 1 has inventories of a few classes, and [`WIDE`] of [`MANY`].
 fn story(rows_behind: usize, tell: impl AsyncFnOnce(&mut Node)) {
     let on_other_threads = Rc::<Cell<usize>>::default();
     let _platform = install(Rc::new(Counting(on_other_threads.clone())));
@@ -96,7 +99,7 @@ fn story(rows_behind: usize, tell: impl AsyncFnOnce(&mut Node)) {
             boot: 1,
             answered_below: 0,
         };
-        node.commit([provider(1, None)]).await;
+        node.commit([provider(1, None), provider(WIDE, None)]).await;
         node.commit((0..MANY).map(|number| {
             let name = class(number).to_string().parse().unwrap();
             Command::EnsureResourceClass(EnsureResourceClass { name })
@@ -110,12 +113,15 @@ fn story(rows_behind: usize, tell: impl AsyncFnOnce(&mut Node)) {
             step_size: 1,
             allocation_ratio: 1.0,
         };
-        node.commit([Command::ReplaceInventories(ReplaceInventories {
-            provider: uuid(1),
-            generation: Generation(0),
-            inventories: (0..MANY).map(|number| (class(number), inventory)).collect(),
-            capacity_rule: CapacityRule::NotNegative,
-        })])
+        node.commit([(1, FEW), (WIDE, MANY)].map(|(provider, classes)| {
+            let inventories = (0..classes).map(|number| (class(number), inventory));
+            Command::ReplaceInventories(ReplaceInventories {
+                provider: uuid(provider),
+                generation: Generation(0),
+                inventories: inventories.collect(),
+                capacity_rule: CapacityRule::NotNegative,
+            })
+        }))
         .await;
         node.forget().await;
         tell(&mut node).await;
@@ -144,9 +150,13 @@ fn consumer(number: u32) -> ConsumerUuid {
 
 /// A consumer takes a unit of each of so many classes, in place of what it has.
 fn claim(number: u32, classes: u32) -> Command {
+    claim_from(if classes > FEW { WIDE } else { 1 }, number, classes)
+}
+
+fn claim_from(provider: u32, number: u32, classes: u32) -> Command {
     let resources = (0..classes).map(|number| (class(number), 1)).collect();
     let amounts = ProviderAmounts {
-        provider: Given::from(uuid(1).to_string()),
+        provider: Given::from(uuid(provider).to_string()),
         resources,
     };
     Command::ReplaceAllocations(ReplaceAllocations {
@@ -181,7 +191,12 @@ fn a_few_claims_are_applied_at_once() {
 #[test]
 fn what_is_long_or_no_claim_is_applied_on_another_thread() {
     story(16_384, async |node| {
-        assert_eq!(node.commit((1..=9).map(|number| claim(number, 1))).await, 1);
+        assert_eq!(
+            node.commit((1..=20).map(|number| claim(number, 1))).await,
+            1
+        );
+        let of_a_wide_one = claim_from(WIDE, 1, 1);
+        assert_eq!(node.commit([of_a_wide_one]).await, 1, "it is copied whole");
         assert_eq!(node.commit([claim(1, MANY)]).await, 1, "it takes much");
         assert_eq!(node.commit([claim(1, 1)]).await, 1, "it has taken much");
         assert_eq!(node.commit([claim(1, MANY)]).await, 1);

@@ -4,9 +4,9 @@
 //! the client gets the first.
 
 mod allocations;
-mod cheap;
 mod claims;
 mod consumers;
+mod cost;
 mod inventories;
 mod names;
 mod nodes;

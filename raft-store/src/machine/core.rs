@@ -27,8 +27,8 @@ use crate::health::Failure;
 use crate::runtime;
 use crate::types::{Applied, LogId, Payload, SnapshotMeta, StoredMembership, TypeConfig};
 
-/// Entries that are applied at once on the calling thread, at most.
-const CHEAP_ENTRIES: usize = 8;
+/// Steps that are taken at once on the calling thread, at most.
+const CHEAP_STEPS: usize = 128;
 /// What takes longer is logged with its timings.
 const SLOW_APPLY: Duration = Duration::from_millis(100);
 
@@ -110,16 +110,20 @@ impl Core {
 
     /// Whether applying these entries takes less than another thread takes to begin with it: a few claims.
     pub(super) fn is_cheap(&self, entries: &[EntryResponder<TypeConfig>]) -> bool {
-        let (current, bytes_max) = (self.current(), runtime::limits().apply_inline);
-        let mut bytes = 0;
-        let mut is_cheap = |payload: &Payload| match payload {
-            Payload::Normal(logged) => {
-                bytes += logged.record().0.len();
-                bytes <= bytes_max && current.cluster.is_cheap(logged.stamped())
-            }
-            Payload::Blank | Payload::Membership(_) => false,
-        };
-        entries.len() <= CHEAP_ENTRIES && entries.iter().all(|(entry, _)| is_cheap(&entry.payload))
+        let current = self.current();
+        let (mut bytes, mut steps) = (runtime::limits().apply_inline, CHEAP_STEPS);
+        entries.iter().all(|(entry, _)| {
+            let Payload::Normal(logged) = &entry.payload else {
+                return false;
+            };
+            let bytes_left = bytes.checked_sub(logged.record().0.len());
+            let taken = current.cluster.steps_of_claim(logged.stamped(), steps);
+            let Some((bytes_left, taken)) = bytes_left.zip(taken) else {
+                return false;
+            };
+            (bytes, steps) = (bytes_left, steps - taken);
+            true
+        })
     }
 
     /// Applies committed entries: one published state, then the answers. The rows are written behind; returns whether so

@@ -1,0 +1,85 @@
+//! What a claim costs, before it is carried out.
+
+use crate::cluster::Cluster;
+use crate::command::{Command, ConsumerAllocations, Stamped, WriteId};
+use crate::state::State;
+use crate::state::tree::NodePlace;
+use crate::types::ConsumerUuid;
+
+/// Where there are more classes, a sum of what a project takes may be long, and a claim copies it.
+const CLASSES_MAX: usize = 1024;
+
+impl Cluster {
+    /// The steps that a claim or its end takes to decide and carry out, about a microsecond each: the amounts, what its
+    /// consumers hold, the inventories of the trees in which they hold it, and the outcomes that are forgotten with it.
+    /// `None`: more than `most`, or another command.
+    pub fn steps_of_claim(&self, stamped: &Stamped, most: usize) -> Option<usize> {
+        let state = self.partition(stamped.partition)?;
+        let mut steps = Steps { state, left: most };
+        if state.resource_classes.len() > CLASSES_MAX {
+            return None;
+        }
+        match &stamped.command {
+            Command::ReplaceAllocations(replace) => {
+                let mut consumers = replace.consumers.iter();
+                consumers.try_for_each(|consumer| steps.claim(consumer))?;
+            }
+            Command::DeleteAllocations(delete) => steps.give_back(&delete.consumer)?,
+            _ => return None,
+        }
+        if let Some(id) = &stamped.write_id {
+            steps.forget(self.default_partition(), id)?;
+        }
+        Some(most - steps.left)
+    }
+}
+
+/// Counts until there are too many.
+struct Steps<'a> {
+    state: &'a State,
+    left: usize,
+}
+
+impl Steps<'_> {
+    fn take(&mut self, steps: usize) -> Option<()> {
+        self.left = self.left.checked_sub(steps)?;
+        Some(())
+    }
+
+    fn claim(&mut self, consumer: &ConsumerAllocations) -> Option<()> {
+        for asked in &consumer.allocations {
+            self.take(1 + asked.resources.len())?;
+            self.tree(self.state.place_given(&asked.provider))?;
+        }
+        self.give_back(&consumer.consumer)
+    }
+
+    /// All that a consumer holds.
+    fn give_back(&mut self, consumer: &ConsumerUuid) -> Option<()> {
+        self.take(1)?;
+        let Some(row) = self.state.consumers.row(consumer) else {
+            return Some(());
+        };
+        self.take(row.allocations.iter().len())?;
+        let mut providers = row.allocations.by_provider();
+        providers.try_for_each(|(provider, _)| self.tree(self.state.place_by_id(provider)))
+    }
+
+    /// A tree is copied when one of its providers changes.
+    fn tree(&mut self, place: Option<NodePlace>) -> Option<()> {
+        let Some(tree) = place.and_then(|place| self.state.tree(place.tree)) else {
+            return Some(());
+        };
+        let mut nodes = tree.nodes.iter();
+        nodes.try_for_each(|node| self.take(1 + node.inventories.len()))
+    }
+
+    /// The outcomes that go when one is remembered: all, once the node has started again.
+    fn forget(&mut self, of_all: &State, id: &WriteId) -> Option<()> {
+        let sessions = &of_all.sessions;
+        let new_boot = (sessions.row(id.origin)).is_some_and(|row| row.boot != id.boot);
+        let goes = |sequence: &u64| new_boot || *sequence < id.answered_below;
+        let mut going = sessions.sequences(id.origin).take_while(goes);
+        going.try_for_each(|_| self.take(1))
+    }
+}

@@ -6,6 +6,8 @@ use crate::state::State;
 use crate::state::tree::NodePlace;
 use crate::types::ConsumerUuid;
 
+/// Of each claim: its rows are written, and stand in the digest, before and after.
+const STEPS_OF_ROWS: usize = 8;
 /// Where there are more classes, a sum of what a project takes may be long, and a claim copies it.
 const CLASSES_MAX: usize = 1024;
 
@@ -16,6 +18,7 @@ impl Cluster {
     pub fn steps_of_claim(&self, stamped: &Stamped, most: usize) -> Option<usize> {
         let state = self.partition(stamped.partition)?;
         let mut steps = Steps { state, left: most };
+        steps.take(STEPS_OF_ROWS)?;
         if state.resource_classes.len() > CLASSES_MAX {
             return None;
         }

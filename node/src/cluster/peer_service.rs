@@ -19,7 +19,7 @@ use placement_raft_store::{LogId, Raft, TypeConfig, Vote};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 use super::error::Refused;
 use super::internal_actions::InternalAction;
@@ -32,9 +32,9 @@ use super::upkeep::snapshot_intake::Intake;
 use crate::rpc::denied::Denied;
 use crate::rpc::message::{
     AppendReply, Hello, JoinCall, Method, Order, OrderReply, TransferCall, VoteCall, VoteReply,
-    Welcome, WriteCall, WriteReply,
+    Welcome,
 };
-use crate::rpc::server::{Caller, Handler, Reply, StreamedAppend};
+use crate::rpc::server::{Caller, Forwarder, Handler, Reply, StreamedAppend};
 use placement_api::world::micros;
 
 /// How long no other node is admitted after one came with an unknown token.
@@ -158,28 +158,14 @@ impl PeerService {
         let answer = answer.map_err(Denied::stopped)?;
         answer.map_err(|error| Denied::Refused(error.to_string()))
     }
-
-    async fn write(&self, from: u64, call: WriteCall) -> Result<Result<(), WriteReply>, Denied> {
-        let running = self.running()?;
-        let replica = &running.replica;
-        if !replica.leads() {
-            return Ok(Err(WriteReply::NotLeader));
-        }
-        if !replica.is_member(from) || call.write_id.origin != from {
-            let reason = format!("node {from} is no member of the cluster");
-            return Ok(Err(WriteReply::Rejected(reason)));
-        }
-        let deadline = Instant::now() + Duration::from_millis(call.patience_ms.into());
-        Ok(running.propose(call, deadline).await)
-    }
 }
 
 fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Denied> {
     Ok(wire::decode(body)?)
 }
 
-fn reply<T: Serialize>(records: RecordVersion, answer: T) -> Result<Option<Vec<u8>>, Denied> {
-    Ok(Some(wire::encode(records, &answer)))
+fn reply<T: Serialize>(records: RecordVersion, answer: T) -> Result<Vec<u8>, Denied> {
+    Ok(wire::encode(records, &answer))
 }
 
 impl PeerService {
@@ -253,7 +239,7 @@ impl Handler for PeerService {
         caller: Caller,
         method: Method,
         body: Bytes,
-    ) -> BoxFuture<'_, Result<Option<Vec<u8>>, Denied>> {
+    ) -> BoxFuture<'_, Result<Vec<u8>, Denied>> {
         Box::pin(async move {
             let body: &[u8] = &body;
             let records = caller.records;
@@ -268,10 +254,7 @@ impl Handler for PeerService {
                     let taken = self.intake.take(&running, caller.node, read(body)?);
                     reply(records, taken.await?)
                 }
-                Method::Write => match self.write(caller.node, read(body)?).await? {
-                    Ok(()) => Ok(None),
-                    Err(answer) => reply(records, answer),
-                },
+                Method::Write => Err(Denied::Misused("writes are queued")),
                 Method::ReadIndex => reply(records, self.running()?.confirm().await),
                 Method::Admin => {
                     let change: MembershipChange = read(body)?;
@@ -308,6 +291,22 @@ impl Handler for PeerService {
                 Method::Invite => reply(records, self.bootstrap.accept(read(body)?).await?),
             }
         })
+    }
+
+    fn write(
+        self: Arc<Self>,
+        from: u64,
+        body: &[u8],
+        forwarder: Forwarder,
+    ) -> Option<BoxFuture<'static, ()>> {
+        let taken = (self.running()).and_then(|running| Ok((running, read(body)?)));
+        match taken {
+            Ok((running, call)) => running.propose_for(from, call, forwarder),
+            Err(denied) => {
+                forwarder.refuse(Err(denied));
+                None
+            }
+        }
     }
 
     fn outgrown(&self, by: u64, error: &WireError) {
@@ -419,6 +418,7 @@ fn answer_append(reply: Reply, result: Result<StreamAppendResult<TypeConfig>, Fa
 mod tests {
     use placement_model::Level;
     use placement_raft_store::Member;
+    use tokio::time::Instant;
     use uuid::Uuid;
 
     use super::*;

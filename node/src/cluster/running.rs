@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use placement_model::Command;
 use placement_model::command::SyncStandards;
+use placement_raft_store::coverage::RarePath;
 use placement_raft_store::{Drafts, SnapshotDir, StoreMetrics};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -24,6 +25,7 @@ use super::write_ids::WriteIds;
 use crate::disk_space::{self, Room};
 use crate::rpc::message::{Method, WriteCall, WriteReply};
 use crate::rpc::peers::Peers;
+use crate::rpc::server::Forwarder;
 use crate::rpc::snapshots::Sending;
 use placement_api::backend::Unavailable;
 use placement_api::world::Clock;
@@ -40,7 +42,46 @@ pub(crate) struct Proposal {
     pub(super) deadline: Instant,
     /// Held until it is answered.
     pub(super) permit: Permit,
-    pub(super) answer: oneshot::Sender<Result<(), WriteReply>>,
+    pub(super) asker: Asker,
+}
+
+/// Who waits for what becomes of a proposal.
+pub(crate) enum Asker {
+    /// A request to this node.
+    Here(oneshot::Sender<Result<(), WriteReply>>),
+    There(Forwarder),
+}
+
+impl Asker {
+    /// Whether it does not wait any more.
+    pub(super) fn has_given_up(&self) -> bool {
+        match self {
+            Self::Here(answer) => answer.is_closed(),
+            Self::There(forwarder) => {
+                let given_up = forwarder.has_given_up();
+                if given_up {
+                    RarePath::WriteGivenUp.ran();
+                }
+                given_up
+            }
+        }
+    }
+
+    /// The log has it from now on.
+    pub(super) fn proposed(&mut self) {
+        if let Self::There(forwarder) = self {
+            forwarder.proposed();
+        }
+    }
+
+    /// Tells it, if it still waits.
+    pub(super) fn answer(self, proposed: Result<(), WriteReply>) {
+        match (self, proposed) {
+            (Self::Here(answer), proposed) => drop(answer.send(proposed)),
+            (Self::There(forwarder), Ok(())) => forwarder.committed(),
+            (Self::There(forwarder), Err(refused)) => forwarder.refuse(Ok(&refused)),
+        }
+    }
 }
 
 /// Rounds of asking the leader how far reads must be.

@@ -22,7 +22,7 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 
 use super::damage::Damage;
-use super::frame::{Frame, Kind, UNWELCOMED_BYTES_MAX};
+use super::frame::{Frame, Kind, UNANSWERED, UNWELCOMED_BYTES_MAX};
 use super::joiner::Joiner;
 use super::message::{self, Failure, Hello, Method, VERSIONS, Welcome};
 use super::packing::{Sent, pack};
@@ -102,6 +102,8 @@ struct Calls {
     /// Since when an answer (a pong too) is due and nothing came, whether or not a caller still waits for
     /// it: callers that give up early, one after the other, must not hide that the path is dead.
     quiet_since: Option<Instant>,
+    /// Something was sent that has no answer, and no ping since.
+    unanswered: bool,
     pings: Pings,
     closed: Option<String>,
 }
@@ -210,6 +212,7 @@ impl Channel {
             waiting: BTreeMap::new(),
             alive: Instant::now(),
             quiet_since: None,
+            unanswered: false,
             pings: Pings::default(),
             closed: None,
         }));
@@ -305,6 +308,22 @@ impl Channel {
         })
     }
 
+    /// Sends a call that needs no answer, and that may be lost. A ping follows if nothing comes in, so that a dead
+    /// path is noticed.
+    pub(crate) fn tell(&self, method: Method, body: &[u8]) -> Result<(), CallError> {
+        let bytes = [&[method as u8], body].concat();
+        let mut calls = self.calls.lock();
+        let closed = match &calls.closed {
+            Some(reason) => format!("connection closed: {reason}"),
+            None if (self.outbox).send(Frame::new(Kind::Request, UNANSWERED, bytes)) => {
+                calls.unanswered = true;
+                return Ok(());
+            }
+            None => "connection closed".to_owned(),
+        };
+        Err(CallError::NotSent(closed))
+    }
+
     /// One call. If nothing at all came in while it waited in vain, the connection is given up.
     pub(crate) async fn call(
         &self,
@@ -381,6 +400,7 @@ fn ping(calls: &Mutex<Calls>, outbox: &Outbox) {
     let mut calls = calls.lock();
     if outbox.send(Frame::new(Kind::Ping, 0, Bytes::new())) {
         calls.pings.sent();
+        calls.unanswered = false;
         calls.quiet_since.get_or_insert_with(Instant::now);
     }
 }
@@ -464,13 +484,16 @@ impl Reader {
                 Ok(Ok(false)) => return Ok("closed by the other side".to_owned()),
                 Ok(Err(error)) => return Err(error),
                 Err(_) => {
-                    let quiet_since = self.calls.lock().quiet_since;
+                    let (quiet_since, unanswered) = {
+                        let calls = self.calls.lock();
+                        (calls.quiet_since, calls.unanswered)
+                    };
                     let quiet = quiet_since.map(|since| since.elapsed());
                     if let Some(quiet) = quiet.filter(|quiet| *quiet > self.silence) {
                         RarePath::ConnectionSilent.ran();
                         return Ok(format!("silent for {quiet:?}"));
                     }
-                    if quiet.is_some() || last_ping.elapsed() > IDLE_PING {
+                    if quiet.is_some() || unanswered || last_ping.elapsed() > IDLE_PING {
                         last_ping = Instant::now();
                         match self.outbox.upgrade() {
                             Some(outbox) => ping(&self.calls, &outbox),
@@ -600,6 +623,14 @@ mod tests {
             tokio::time::sleep(SILENCE * 3).await;
             assert!(!channel.is_closed());
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silent_connection_is_closed_though_nothing_that_is_sent_has_an_answer() {
+        let (channel, _far, _tasks) = silent(Extras::default()).await;
+        channel.tell(Method::Append, &[]).unwrap();
+        tokio::time::sleep(SILENCE * 2).await;
+        assert!(channel.is_closed());
     }
 
     /// A leader that comes to need it would lose `silence_ms` to it.

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | 4 | length of what follows, big endian |
 //! | 1 | [`Kind`] |
-//! | 8 | number of the call, big endian; 0 where there is none |
+//! | 8 | number of the call, big endian; 0 where there is none, as for a call that needs no answer |
 //! | 8 | XXH3 of the body, big endian |
 //! | 4 | the low half of the XXH3 of the 21 bytes before, big endian |
 //! | rest | the body |
@@ -36,6 +36,9 @@ pub(crate) const UNWELCOMED_BYTES_MAX: usize = 4 * 1024;
 pub(crate) const INTRODUCTION_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of a message in one piece, in the product.
 pub(crate) const PIECE_BYTES: usize = Limits::PRODUCT.piece;
+
+/// The number of a call that needs no answer. A node that does not know this answers, and that is ignored.
+pub(super) const UNANSWERED: u64 = 0;
 
 const LENGTH: usize = 4;
 /// What the head's checksum covers: the length, the kind, the call, the body's checksum.

@@ -307,6 +307,7 @@ impl RaftNetworkV2<TypeConfig> for Network {
                 input,
                 input_ended: false,
                 split: Some((first, 0)),
+                has_begun: false,
                 under_way: VecDeque::new(),
                 under_way_bytes: 0,
                 moved: Instant::now(),
@@ -397,6 +398,8 @@ struct Appends<'s, S> {
     input_ended: bool,
     /// What is left of a request that was too large for one message, and where it goes on.
     split: Option<(AppendEntriesRequest<TypeConfig>, usize)>,
+    /// Its first append is sent.
+    has_begun: bool,
     under_way: VecDeque<UnderWay>,
     /// Bytes of those under way.
     under_way_bytes: usize,
@@ -483,11 +486,15 @@ where
             Some(self.stream.number),
             self.network.shared.limits.append_bytes_max,
         );
-        let answer = self
-            .stream
-            .channel
-            .begin(Method::Append, &body)
-            .map_err(|error| self.network.error(RPCTypes::AppendEntries, error))?;
+        let channel = &self.stream.channel;
+        let error = |error| self.network.error(RPCTypes::AppendEntries, error);
+        // It only says what is committed, which the next append and the next heartbeat say, too; and what is refused,
+        // they are refused. openraft waits for the answer to a stream's first append, which may be its only one.
+        if entries.is_empty() && self.has_begun {
+            return channel.tell(Method::Append, &body).map_err(error);
+        }
+        self.has_begun = true;
+        let answer = channel.begin(Method::Append, &body).map_err(error)?;
         self.moved = Instant::now();
         self.sent = self.moved;
         self.under_way_bytes += body.len();
@@ -499,5 +506,146 @@ where
             self.split = Some((request, from + taken));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use bytes::{Buf, BytesMut};
+    use openraft::entry::RaftEntry;
+    use parking_lot::Mutex;
+    use placement_raft_store::{Identity, Payload, StoreOptions, create, open};
+    use tokio::io::DuplexStream;
+
+    use super::super::frame::{Frame, Kind, UNANSWERED, UNWELCOMED_BYTES_MAX};
+    use super::super::message::{Append, samples};
+    use super::super::wire_io::{read_frame, write_frame};
+    use super::*;
+    use crate::disk_space::Room;
+    use crate::tasks::Tasks;
+    use crate::tls::Link;
+    use placement_api::net::{BoxStream as Stream, Listener, Net};
+
+    const PATIENCE: Duration = Duration::from_secs(10);
+
+    /// A network with one connection.
+    struct Wire(Mutex<Option<DuplexStream>>);
+
+    impl Net for Wire {
+        fn bind<'a>(&'a self, _: &'a str) -> BoxFuture<'a, io::Result<Box<dyn Listener>>> {
+            unreachable!("these tests do not listen")
+        }
+
+        fn connect<'a>(&'a self, _: &'a str) -> BoxFuture<'a, io::Result<Stream>> {
+            let near = self.0.lock().take().expect("it connects once");
+            Box::pin(async { Ok(Box::new(near) as Stream) })
+        }
+    }
+
+    fn log_id(index: u64) -> LogId {
+        let (term, node) = (1, 1);
+        WireLogId { term, node, index }.into()
+    }
+
+    fn request(from: u64, to: u64, committed: u64) -> AppendEntriesRequest<TypeConfig> {
+        AppendEntriesRequest {
+            vote: Vote::new_committed(1, 1),
+            prev_log_id: Some(log_id(from)),
+            entries: (from + 1..=to)
+                .map(|index| Entry::new(log_id(index), Payload::Blank))
+                .collect(),
+            leader_commit: Some(log_id(committed)),
+        }
+    }
+
+    /// Takes appends; returns the calls that it was sent. A node of before answers those that need no answer, too.
+    async fn follow(mut far: DuplexStream, answers_all: bool, seen: Arc<AtomicUsize>) -> Vec<u64> {
+        let mut buffer = BytesMut::new();
+        let mut calls = Vec::new();
+        while let Ok(Some(mut frame)) =
+            read_frame(&mut far, &mut buffer, UNWELCOMED_BYTES_MAX).await
+        {
+            let answer = match frame.kind {
+                Kind::Hello => {
+                    Frame::new(Kind::Welcome, 0, wire::encode_named(&samples::welcome()))
+                }
+                Kind::Request => {
+                    frame.body.advance(1);
+                    let request = Append::read(frame.body).unwrap().into_request().unwrap();
+                    let last = request.entries.last().map(|entry| entry.log_id);
+                    let flushed = last.or(request.prev_log_id);
+                    let flushed = AppendReply::Flushed(flushed.as_ref().map(WireLogId::from));
+                    calls.push(frame.call);
+                    seen.fetch_add(1, Ordering::Relaxed);
+                    if frame.call == UNANSWERED && !answers_all {
+                        continue;
+                    }
+                    let flushed = wire::encode(super::super::message::records(1), &flushed);
+                    Frame::new(Kind::Response, frame.call, flushed)
+                }
+                _ => continue,
+            };
+            write_frame(&mut far, &answer).await.unwrap();
+        }
+        calls
+    }
+
+    #[tokio::test]
+    async fn append_that_only_says_what_is_committed_waits_for_no_answer() {
+        for answers_all in [false, true] {
+            let dir = tempfile::tempdir().unwrap();
+            let identity = Identity {
+                cluster: uuid::Uuid::from_u128(1),
+                epoch: 1,
+                node: 1,
+            };
+            create(dir.path(), identity).unwrap();
+            let store = open(StoreOptions::new(dir.path())).unwrap();
+            let room = Room::new(dir.path().to_owned(), store.metrics.clone());
+            let (near, far) = tokio::io::duplex(1 << 16);
+            let tasks = Tasks::here();
+            let link = Link::new(Arc::new(Wire(Mutex::new(Some(near)))), None);
+            let peers = Peers::new(link, 1, String::new(), PATIENCE, PATIENCE, tasks.clone());
+            let limits = Limits {
+                append_bytes_max: 1 << 10,
+                append_deadline: PATIENCE,
+                snapshot_chunk_bytes: 1 << 10,
+                snapshot_chunk_deadline: PATIENCE,
+            };
+            let sending = Sending::new(store.drafts.clone(), room, 0);
+            let networks = Networks::new(Arc::new(peers), limits, Arc::new(sending));
+            let mut network = networks.network(2, &Member::default(), Lane::Log);
+            let seen = Arc::<AtomicUsize>::default();
+            let following = runtime::spawn(follow(far, answers_all, seen.clone()));
+
+            // The first one may be the only one of a stream, for whose answer openraft waits.
+            let requests = [
+                request(7, 7, 7),
+                request(7, 8, 7),
+                request(8, 8, 8),
+                request(8, 9, 8),
+                request(9, 9, 9),
+            ];
+            let requests = futures::stream::iter(requests);
+            let answers = network.stream_append(requests, RPCOption::new(PATIENCE));
+            let answers: Vec<_> = answers.await.unwrap().collect().await;
+            let flushed: Vec<_> = (answers.into_iter())
+                .map(|answer| answer.unwrap().unwrap())
+                .collect();
+            assert_eq!(flushed, [7, 8, 9].map(|index| Some(log_id(index))));
+            let all = async {
+                while seen.load(Ordering::Relaxed) < 5 {
+                    tokio::time::sleep(Duration::from_millis(2)).await;
+                }
+            };
+            tokio::time::timeout(PATIENCE, all).await.unwrap();
+            tasks.stop().await;
+            drop((network, networks));
+            let calls = following.await.unwrap();
+            assert_eq!(calls, [1, 2, UNANSWERED, 3, UNANSWERED]);
+        }
     }
 }

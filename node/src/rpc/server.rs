@@ -1,30 +1,32 @@
 //! The answering end: takes connections of other nodes, settles who they are, and hands their
 //! calls to a [`Handler`].
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
-use futures::future::{AbortHandle, Abortable, BoxFuture};
+use futures::future::BoxFuture;
 use openraft::raft::AppendEntriesRequest;
 use parking_lot::Mutex;
 use placement_model::types::Timestamp;
-use placement_raft_store::coverage::RarePath;
 use placement_raft_store::wire::{self, RecordVersion, WireError};
 use placement_raft_store::{TypeConfig, runtime};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::damage::Damage;
 use super::denied::Denied;
-use super::frame::{Frame, INTRODUCTION_BYTES_MAX, Kind, UNWELCOMED_BYTES_MAX, numbered};
+use super::frame::{
+    Frame, INTRODUCTION_BYTES_MAX, Kind, UNANSWERED, UNWELCOMED_BYTES_MAX, numbered,
+};
 use super::joiner::Joiner;
 use super::log_throttle::LogThrottle;
-use super::message::{self, Append, Hello, Method, VERSIONS, Welcome};
+use super::message::{self, Append, Hello, Method, VERSIONS, Welcome, WriteReply};
 use super::wire_io::{Outbox, outbox, read_frame, read_some, write_frame, write_frames};
 use crate::newest::Newest;
 use crate::tasks::Tasks;
@@ -44,7 +46,7 @@ const INTRODUCTION: Duration = Duration::from_secs(35);
 const INTRODUCTIONS_MAX: usize = 64;
 /// Connections of members that are open at once: each has a few to each other.
 const MEMBERS_MAX: usize = 512;
-/// Calls of one connection that are carried out at once; further ones are not read yet.
+/// Calls of one connection that are carried out at once, a write until it is proposed; further ones are not read yet.
 const CALLS_MAX: usize = 8192;
 /// Bytes of answers that may wait for their caller to read them; no more of its calls are read in the meantime.
 const ANSWERS_BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -126,7 +128,9 @@ pub(crate) struct Reply {
     /// The version of the records of its connection.
     pub(crate) records: RecordVersion,
     call: u64,
-    outbox: Option<Arc<Outbox>>,
+    outbox: Weak<Outbox>,
+    /// Keeps the connection open for the answer.
+    open: Option<Arc<Outbox>>,
 }
 
 impl Reply {
@@ -134,16 +138,14 @@ impl Reply {
         self.answer(answer);
     }
 
-    /// Sends the answer, if there is one.
-    fn send_any(mut self, answer: Result<Option<Vec<u8>>, Denied>) {
-        match answer.transpose() {
-            Some(answer) => self.answer(answer),
-            None => self.outbox = None,
-        }
+    /// Leaves the call unanswered.
+    fn leave(mut self) {
+        self.outbox = Weak::new();
     }
 
     fn answer(&mut self, answer: Result<Vec<u8>, Denied>) {
-        let Some(outbox) = self.outbox.take() else {
+        let outbox = std::mem::take(&mut self.outbox).upgrade();
+        let Some(outbox) = outbox.filter(|_| self.call != UNANSWERED) else {
             return;
         };
         let frame = match answer {
@@ -161,6 +163,61 @@ impl Reply {
 impl Drop for Reply {
     fn drop(&mut self) {
         self.answer(Err(Denied::GivenUp));
+    }
+}
+
+/// The node that has forwarded a write, and learns why it is refused. Dropped, it answers as [`Reply`] does. It
+/// keeps no connection open: who has closed it waits for no answer.
+pub(crate) struct Forwarder {
+    reply: Reply,
+    given_up: Arc<GivenUp>,
+    /// Of its connection, for a call, until the write is proposed.
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Forwarder {
+    /// Whether it does not wait any more.
+    pub(crate) fn has_given_up(&self) -> bool {
+        self.given_up.has(self.reply.call)
+    }
+
+    /// The write is proposed. Others of its connection need not wait until it is decided.
+    pub(crate) fn proposed(&mut self) {
+        self.permit = None;
+    }
+
+    pub(crate) fn refuse(self, refused: Result<&WriteReply, Denied>) {
+        let records = self.reply.records;
+        let refused = refused.map(|refused| wire::encode(records, refused));
+        self.reply.send(refused);
+    }
+
+    /// The write is committed, which has no answer: the node sees it in the log.
+    pub(crate) fn committed(self) {
+        self.reply.leave();
+    }
+}
+
+/// The writes of one connection that their caller waits for no more.
+#[derive(Default)]
+struct GivenUp {
+    /// The connection has ended.
+    all: AtomicBool,
+    /// The last ones, at most [`CALLS_MAX`]: some were proposed before this was known, some never came.
+    calls: Mutex<BTreeSet<u64>>,
+}
+
+impl GivenUp {
+    fn note(&self, call: u64) {
+        let mut calls = self.calls.lock();
+        calls.insert(call);
+        if calls.len() > CALLS_MAX {
+            calls.pop_first();
+        }
+    }
+
+    fn has(&self, call: u64) -> bool {
+        self.all.load(Ordering::Relaxed) || self.calls.lock().contains(&call)
     }
 }
 
@@ -184,13 +241,22 @@ pub(crate) trait Handler: Send + Sync + 'static {
     /// What this node's wall clock shows.
     fn clock(&self) -> Timestamp;
 
-    /// Answers one call, with a record of the caller's version. `None`: it needs no answer.
+    /// Answers one call, with a record of the caller's version.
     fn call(
         &self,
         caller: Caller,
         method: Method,
         body: Bytes,
-    ) -> BoxFuture<'_, Result<Option<Vec<u8>>, Denied>>;
+    ) -> BoxFuture<'_, Result<Vec<u8>, Denied>>;
+
+    /// Queues a write that another node forwards, or refuses it. Returns what takes longer than the reader of its
+    /// connection may take.
+    fn write(
+        self: Arc<Self>,
+        from: u64,
+        body: &[u8],
+        forwarder: Forwarder,
+    ) -> Option<BoxFuture<'static, ()>>;
 
     /// Takes note that a node sends log entries which a newer binary has written: this one must not
     /// go on without them.
@@ -388,7 +454,7 @@ impl Reception {
                 true => self.introduction_calls.clone(),
                 false => Arc::new(Semaphore::new(CALLS_MAX)),
             },
-            writes: Arc::default(),
+            given_up: Arc::default(),
             tasks: self.tasks.clone(),
         };
         let mut joiner = Joiner::new(is_introduction);
@@ -428,16 +494,14 @@ struct Calls {
     streams: BTreeMap<u64, mpsc::UnboundedSender<StreamedAppend>>,
     /// How many more calls may be carried out at once.
     permits: Arc<Semaphore>,
-    /// The writes under way, which end when they are given up: one that is not proposed yet never will be.
-    writes: Arc<Mutex<HashMap<u64, AbortHandle>>>,
+    /// A write that is given up and not proposed yet never will be.
+    given_up: Arc<GivenUp>,
     tasks: Tasks,
 }
 
 impl Drop for Calls {
     fn drop(&mut self) {
-        for (_, write) in self.writes.lock().drain() {
-            write.abort();
-        }
+        self.given_up.all.store(true, Ordering::Relaxed);
     }
 }
 
@@ -454,12 +518,7 @@ impl Calls {
                 let shown = self.connection.handler.clock().0.to_be_bytes().to_vec();
                 self.outbox.send(Frame::new(Kind::Pong, 0, shown));
             }
-            Kind::GivenUp => {
-                if let Some(write) = self.writes.lock().remove(&frame.call) {
-                    RarePath::WriteGivenUp.ran();
-                    write.abort();
-                }
-            }
+            Kind::GivenUp => self.given_up.note(frame.call),
             Kind::StreamEnd => {
                 self.streams.remove(&frame.call);
             }
@@ -488,10 +547,11 @@ impl Calls {
 
     async fn request(&mut self, call: u64, mut body: Bytes) -> io::Result<()> {
         let (caller, handler) = (self.connection.caller, &self.connection.handler);
-        let reply = Reply {
+        let mut reply = Reply {
             records: caller.records,
             call,
-            outbox: Some(self.outbox.clone()),
+            outbox: Arc::downgrade(&self.outbox),
+            open: Some(self.outbox.clone()),
         };
         let number = if body.is_empty() { 0 } else { body.get_u8() };
         let Some(method) = numbered::<Method>(number) else {
@@ -518,19 +578,21 @@ impl Calls {
         let permit = (self.permits.clone().acquire_owned().await)
             .expect("the permits of a connection are never closed");
         let handler = handler.clone();
-        let (handle, registration) = AbortHandle::new_pair();
-        let writes = (method == Method::Write).then(|| self.writes.clone());
-        if let Some(writes) = &writes {
-            writes.lock().insert(call, handle);
+        if method == Method::Write {
+            reply.open = None;
+            let forwarder = Forwarder {
+                reply,
+                given_up: self.given_up.clone(),
+                permit: Some(permit),
+            };
+            // In their order, without a task for each.
+            if let Some(rest) = handler.write(caller.node, &body, forwarder) {
+                self.tasks.spawn(rest);
+            }
+            return Ok(());
         }
         self.tasks.spawn(async move {
-            let answer = Abortable::new(handler.call(caller, method, body), registration);
-            if let Ok(answer) = answer.await {
-                reply.send_any(answer);
-            }
-            if let Some(writes) = writes {
-                writes.lock().remove(&call);
-            }
+            reply.send(handler.call(caller, method, body).await);
             drop(permit);
         });
         Ok(())
@@ -586,11 +648,11 @@ mod tests {
     /// A write whose outcome the caller sees by itself.
     const SEEN: &[u8] = b"seen";
 
-    /// A node that takes all entries that it can read, and answers no write.
+    /// A node that takes all entries that it can read, and keeps all writes but those that are committed.
     #[derive(Default)]
     struct Follower {
         outgrown: Mutex<Vec<(u64, WireError)>>,
-        writes: Arc<()>,
+        writes: Mutex<Vec<Forwarder>>,
         /// Whether those who call were removed.
         removed: AtomicBool,
         damage: Arc<Damage>,
@@ -598,8 +660,11 @@ mod tests {
     }
 
     impl Follower {
+        /// The kept writes whose callers wait.
         fn writes_under_way(&self) -> usize {
-            Arc::strong_count(&self.writes) - 1
+            let mut writes = self.writes.lock();
+            writes.retain(|forwarder| !forwarder.has_given_up());
+            writes.len()
         }
     }
 
@@ -631,18 +696,22 @@ mod tests {
             _: Caller,
             method: Method,
             body: Bytes,
-        ) -> BoxFuture<'_, Result<Option<Vec<u8>>, Denied>> {
-            let write = self.writes.clone();
-            Box::pin(async move {
-                if method == Method::Write && body == SEEN {
-                    return Ok(None);
-                }
-                if method == Method::Write {
-                    std::future::pending::<()>().await;
-                }
-                drop(write);
-                Ok(Some(body.len().to_string().into_bytes()))
-            })
+        ) -> BoxFuture<'_, Result<Vec<u8>, Denied>> {
+            assert_ne!(method, Method::Write, "writes are queued");
+            Box::pin(async move { Ok(body.len().to_string().into_bytes()) })
+        }
+
+        fn write(
+            self: Arc<Self>,
+            _: u64,
+            body: &[u8],
+            forwarder: Forwarder,
+        ) -> Option<BoxFuture<'static, ()>> {
+            match body == SEEN {
+                true => forwarder.committed(),
+                false => self.writes.lock().push(forwarder),
+            }
+            None
         }
 
         fn outgrown(&self, by: u64, error: &WireError) {
@@ -886,6 +955,32 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn write_that_is_refused_or_dropped_is_answered() {
+        let (follower, tasks) = (Arc::<Follower>::default(), Tasks::default());
+        let channel = connect(&follower, &tasks).await;
+        let mut refused = channel.begin(Method::Write, &[]).unwrap();
+        let mut dropped = channel.begin(Method::Write, &[]).unwrap();
+        // Whatever was sent before this answer has been queued.
+        channel.call(Method::Probe, &[], PATIENCE).await.unwrap();
+        let mut writes = std::mem::take(&mut *follower.writes.lock()).into_iter();
+        let first = writes.next().unwrap();
+        first.refuse(Ok(&WriteReply::NotLeader));
+        let refused: WriteReply = wire::decode(&refused.wait().await.unwrap()).unwrap();
+        assert!(matches!(refused, WriteReply::NotLeader), "{refused:?}");
+        drop(writes);
+        assert!(matches!(dropped.wait().await, Err(CallError::Failed(_))));
+    }
+
+    #[test]
+    fn what_is_kept_of_calls_that_were_given_up_is_bounded() {
+        let given_up = GivenUp::default();
+        let last = 3 * CALLS_MAX as u64;
+        (1..=last).for_each(|call| given_up.note(call));
+        assert_eq!(given_up.calls.lock().len(), CALLS_MAX);
+        assert!(given_up.has(last) && !given_up.has(1) && !given_up.has(last + 1));
+    }
+
+    #[tokio::test]
     async fn write_with_a_known_outcome_is_neither_answered_nor_given_up() {
         let (follower, tasks) = (Arc::default(), Tasks::default());
         let channel = connect(&follower, &tasks).await;
@@ -1026,12 +1121,16 @@ mod tests {
 
     /// A connection that is an introduction, and was welcomed.
     async fn introduced(follower: &Arc<Follower>, tasks: &Tasks) -> DuplexStream {
-        let (mut near, far) = tokio::io::duplex(16 * 1024);
-        receive(follower, far, tasks);
         let hello = Hello {
             introduction: true,
             ..hello()
         };
+        greeted(follower, hello, tasks).await
+    }
+
+    async fn greeted(follower: &Arc<Follower>, hello: Hello, tasks: &Tasks) -> DuplexStream {
+        let (mut near, far) = tokio::io::duplex(16 * 1024);
+        receive(follower, far, tasks);
         let hello = wire::encode_named(&hello);
         write_frame(&mut near, &Frame::new(Kind::Hello, 0, hello))
             .await
@@ -1109,6 +1208,10 @@ mod tests {
 
     /// A call with one log entry, and where the record of that begins.
     fn append(version: RecordVersion) -> (Vec<u8>, usize) {
+        append_of(version, None)
+    }
+
+    fn append_of(version: RecordVersion, stream: Option<u64>) -> (Vec<u8>, usize) {
         let id = WireLogId {
             term: 1,
             node: 1,
@@ -1122,10 +1225,27 @@ mod tests {
         };
         let record = wire::encode(version, &WireEntry::from(&request.entries[0]));
         let (body, taken) =
-            message::encode_append(version, &request, &request.entries, None, None, 1 << 20);
+            message::encode_append(version, &request, &request.entries, None, stream, 1 << 20);
         assert_eq!(taken, 1);
         let at = body.len() - record.len();
         (body, at)
+    }
+
+    #[tokio::test]
+    async fn call_that_needs_no_answer_gets_none() {
+        let (follower, tasks) = (Arc::<Follower>::default(), Tasks::here());
+        let mut near = greeted(&follower, hello(), &tasks).await;
+        let (body, _) = append_of(RecordVersion::FIRST, Some(7));
+        let body = [&[Method::Append as u8], &body[..]].concat();
+        for call in [UNANSWERED, UNANSWERED, 1] {
+            let frame = Frame::new(Kind::Request, call, body.clone());
+            write_frame(&mut near, &frame).await.unwrap();
+        }
+        // They are taken in their order.
+        let answer = read_frame(&mut near, &mut BytesMut::new(), UNWELCOMED_BYTES_MAX).await;
+        assert_eq!(answer.unwrap().unwrap().call, 1);
+        assert_eq!(follower.appends.load(Ordering::Relaxed), 3);
+        tasks.stop().await;
     }
 
     async fn send(channel: &Channel, body: &[u8]) -> Result<AppendReply, CallError> {

@@ -20,12 +20,12 @@ pub struct Checkpoints {
 
 impl Checkpoints {
     /// Keeps the digest after an entry, if it is one of those that are compared.
-    pub(super) fn note(&self, index: u64, digest: Digest) {
+    pub(super) fn note(&self, index: u64, digest: impl FnOnce() -> Digest) {
         if !index.is_multiple_of(EVERY) {
             return;
         }
         let mut digests = self.digests.lock();
-        digests.insert(index, digest);
+        digests.insert(index, digest());
         while digests.len() > KEPT {
             digests.pop_first();
         }
@@ -59,7 +59,7 @@ mod tests {
         let checkpoints = Checkpoints::default();
         let last = EVERY * (KEPT as u64 + 10) + 5;
         for index in 1..=last {
-            checkpoints.note(index, Digest(u128::from(index)));
+            checkpoints.note(index, || Digest(u128::from(index)));
         }
         let latest = EVERY * (KEPT as u64 + 10);
         assert_eq!(checkpoints.at(latest), Some(Digest(u128::from(latest))));

@@ -108,7 +108,7 @@ impl Core {
         self.publisher.publish(next);
     }
 
-    /// Whether applying these entries takes less than another thread takes to begin with it: a few claims.
+    /// Whether applying these entries takes little longer than another thread takes to begin with it: a few claims.
     pub(super) fn is_cheap(&self, entries: &[EntryResponder<TypeConfig>]) -> bool {
         let current = self.current();
         let (mut bytes, mut steps) = (runtime::limits().apply_inline, CHEAP_STEPS);
@@ -165,7 +165,7 @@ impl Core {
             };
             next.last = Some(entry.log_id);
             self.check_level(&next)?;
-            self.views().checkpoints().note(index, next.digest());
+            self.views().checkpoints().note(index, || next.digest());
             answers.extend(responder.map(|responder| (responder, answer)));
         }
         APPLYING.set(None);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
+use futures::future::BoxFuture;
 use openraft::ServerState;
 use openraft::errors::ClientWriteError;
 use openraft::raft::WriteResult;
@@ -11,13 +12,17 @@ use placement_model::mutant;
 use placement_model::types::Timestamp;
 use placement_model::{Command, Stamped};
 use placement_raft_store::coverage::RarePath;
+use placement_raft_store::wire::WireError;
 use placement_raft_store::{Applied, LoggedCommand, TypeConfig, runtime, wire};
+use tokio::sync::mpsc::error::SendError;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
 use tracing::Instrument;
 
-use crate::cluster::running::{Proposal, Running};
+use crate::cluster::backlog::Permit;
+use crate::cluster::running::{Asker, Proposal, Running};
 use crate::rpc::message::{WriteCall, WriteReply};
+use crate::rpc::server::Forwarder;
 use crate::tasks::Tasks;
 
 /// Longer records are read on another thread.
@@ -26,16 +31,88 @@ const INLINE_BYTES: usize = 64 * 1024;
 const BATCH_MAX: usize = 512;
 /// How long a new leader waits to know the stamps of the leaders before it.
 const SETTLE: Duration = Duration::from_secs(1);
-/// Why a leader that does not know them takes no writes.
+/// Why a node that is being stopped takes no writes.
+const STOPPING: &str = "this node is stopping";
+/// Why a leader that does not know the stamps of those before it takes no writes.
 const UNSETTLED: &str = "the leader has not applied yet what the leaders before it wrote";
 
 impl Running {
-    /// Has a write committed, unless its time is over before its turn.
+    /// Has a write of this node committed, unless its time is over before its turn.
     pub(crate) async fn propose(
         &self,
         call: WriteCall,
         deadline: Instant,
     ) -> Result<(), WriteReply> {
+        let permit = self.permit(&call)?;
+        let command = match call.command.0.len() > INLINE_BYTES {
+            true => self.command(decode_apart(&call).await)?,
+            false => self.command(wire::decode(&call.command.0))?,
+        };
+        let (answer, proposed) = oneshot::channel();
+        self.queue(Proposal {
+            call,
+            command,
+            deadline,
+            permit,
+            asker: Asker::Here(answer),
+        });
+        proposed
+            .await
+            .unwrap_or_else(|_| Err(WriteReply::Unknown(STOPPING.to_owned())))
+    }
+
+    /// The same for a write that another node forwards. Returns what is left to do for a long one.
+    pub(crate) fn propose_for(
+        self: Arc<Self>,
+        from: u64,
+        call: WriteCall,
+        forwarder: Forwarder,
+    ) -> Option<BoxFuture<'static, ()>> {
+        let deadline = Instant::now() + Duration::from_millis(call.patience_ms.into());
+        let taken = self.must_be_forwarded(from, &call);
+        let permit = match taken.and_then(|()| self.permit(&call)) {
+            Ok(permit) => permit,
+            Err(refused) => {
+                forwarder.refuse(Ok(&refused));
+                return None;
+            }
+        };
+        let is_long = call.command.0.len() > INLINE_BYTES;
+        let queue = move |node: &Self, call: WriteCall, read| match node.command(read) {
+            Ok(command) => node.queue(Proposal {
+                call,
+                command,
+                deadline,
+                permit,
+                asker: Asker::There(forwarder),
+            }),
+            Err(refused) => forwarder.refuse(Ok(&refused)),
+        };
+        if is_long {
+            return Some(Box::pin(async move {
+                let read = decode_apart(&call).await;
+                queue(&self, call, read);
+            }));
+        }
+        let read = wire::decode(&call.command.0);
+        queue(&self, call, read);
+        None
+    }
+
+    /// A leader takes the writes of members.
+    fn must_be_forwarded(&self, from: u64, call: &WriteCall) -> Result<(), WriteReply> {
+        if !self.replica.leads() {
+            return Err(WriteReply::NotLeader);
+        }
+        if !self.replica.is_member(from) || call.write_id.origin != from {
+            let reason = format!("node {from} is no member of the cluster");
+            return Err(WriteReply::Rejected(reason));
+        }
+        Ok(())
+    }
+
+    /// A place among those that wait.
+    fn permit(&self, call: &WriteCall) -> Result<Permit, WriteReply> {
         let bytes = call.command.0.len();
         let bytes_max = self.replica.config.raft.command_bytes;
         if bytes > bytes_max {
@@ -44,48 +121,39 @@ impl Running {
                 bytes_max: bytes_max as u64,
             });
         }
-        let permit = self.backlog.permit(bytes).map_err(WriteReply::Busy)?;
-        let command = self.read_command(&call).await;
-        let command = command.map_err(WriteReply::Rejected)?;
-        (self.replica.has_room_for(&command)).map_err(WriteReply::NoSpace)?;
-        let (answer, proposed) = oneshot::channel();
-        let proposal = Proposal {
-            call,
-            command,
-            deadline,
-            permit,
-            answer,
-        };
-        let stopping = || "this node is stopping".to_owned();
-        if self.proposals.send(proposal).is_err() {
-            return Err(WriteReply::Rejected(stopping()));
-        }
-        proposed
-            .await
-            .unwrap_or_else(|_| Err(WriteReply::Unknown(stopping())))
+        self.backlog.permit(bytes).map_err(WriteReply::Busy)
     }
 
     /// Nothing goes into the log that this node could not read there, or may not decide yet.
-    async fn read_command(&self, call: &WriteCall) -> Result<Command, String> {
-        let record = call.command.0.clone();
-        let read = match record.len() > INLINE_BYTES {
-            true => runtime::blocking(move || wire::decode(&record)).await,
-            false => wire::decode(&record),
-        };
+    fn command(&self, read: Result<Command, WireError>) -> Result<Command, WriteReply> {
         let mut command = read.map_err(|error| {
-            format!(
+            WriteReply::Rejected(format!(
                 "the leader, node {}, cannot read it: {error}",
                 self.replica.me
-            )
+            ))
         })?;
         if mutant!("misread-write")
             && let Command::ReplaceAllocations(of) = &mut command
         {
             of.consumers.truncate(1);
         }
-        self.replica.permits(&command)?;
+        (self.replica.permits(&command)).map_err(WriteReply::Rejected)?;
+        (self.replica.has_room_for(&command)).map_err(WriteReply::NoSpace)?;
         Ok(command)
     }
+
+    fn queue(&self, proposal: Proposal) {
+        if let Err(SendError(rejected)) = self.proposals.send(proposal) {
+            let stopping = WriteReply::Rejected(STOPPING.to_owned());
+            rejected.asker.answer(Err(stopping));
+        }
+    }
+}
+
+/// Reads a long record on another thread.
+async fn decode_apart(call: &WriteCall) -> Result<Command, WireError> {
+    let record = call.command.0.clone();
+    runtime::blocking(move || wire::decode(&record)).await
 }
 
 /// Stamps commands with a time that never goes back, not even from leader to leader.
@@ -127,7 +195,7 @@ impl Proposer {
         let mut batch = Vec::with_capacity(BATCH_MAX);
         while queue.recv_many(&mut batch, BATCH_MAX).await > 0 {
             // A write whose caller has given up need not be proposed.
-            batch.retain(|proposal| !proposal.answer.is_closed());
+            batch.retain(|proposal| !proposal.asker.has_given_up());
             let now = Instant::now();
             let late = batch.extract_if(.., |proposal| proposal.deadline <= now);
             reject(late, "its time was over before its turn came");
@@ -149,7 +217,8 @@ impl Proposer {
         let now = self.node.wall_time();
         let mut waiting = Vec::new();
         let mut commands = Vec::new();
-        for proposal in batch {
+        for mut proposal in batch {
+            proposal.asker.proposed();
             let call = proposal.call;
             // Apply knows a write by the number it has in the log; here both names stand together.
             let span = tracing::debug_span!(
@@ -167,7 +236,7 @@ impl Proposer {
                 routes: call.destination.routes,
             };
             commands.push(LoggedCommand::new(stamped, call.command));
-            waiting.push((proposal.answer, span, proposal.permit));
+            waiting.push((proposal.asker, span, proposal.permit));
         }
         if commands.is_empty() {
             return;
@@ -175,10 +244,9 @@ impl Proposer {
         let results = match self.node.replica.raft.client_write_many(commands).await {
             Ok(results) => results,
             Err(fatal) => {
-                for (answer, _, _) in waiting {
+                for (asker, _, _) in waiting {
                     let reason = format!("replication has stopped on this node: {fatal}");
-                    // The asker may be gone.
-                    let _ = answer.send(Err(WriteReply::Rejected(reason)));
+                    asker.answer(Err(WriteReply::Rejected(reason)));
                 }
                 return;
             }
@@ -186,7 +254,7 @@ impl Proposer {
         self.tasks.spawn(async move {
             // It ends early when replication stops, and is asked once for each that waits.
             let mut results = results.fuse();
-            for (answer, span, permit) in waiting {
+            for (asker, span, permit) in waiting {
                 let proposed = async {
                     let proposed = match results.next().await {
                         Some(Ok(result)) => committed(result),
@@ -203,7 +271,7 @@ impl Proposer {
                 }
                 .instrument(span)
                 .await;
-                let _ = answer.send(proposed);
+                asker.answer(proposed);
             }
         });
     }
@@ -237,7 +305,8 @@ impl Proposer {
 
 fn reject(batch: impl Iterator<Item = Proposal>, reason: &str) {
     for proposal in batch {
-        let _ = (proposal.answer).send(Err(WriteReply::Rejected(reason.to_owned())));
+        let reason = reason.to_owned();
+        proposal.asker.answer(Err(WriteReply::Rejected(reason)));
     }
 }
 

@@ -2,6 +2,7 @@
 //! it is noticed: then what works around it can go. What we propose instead is in
 //! `docs/openraft-proposals.md`.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -9,11 +10,15 @@ use crate::common::{
     apply, blank, build, identity, log_id, membership, new_dir, opened, options, provider, run,
     run_here,
 };
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+use futures::{FutureExt, Stream, StreamExt};
 use openraft::Config;
 use openraft::errors::{RPCError, ReplicationClosed, StreamingError, Unreachable};
 use openraft::network::{RPCOption, RaftNetworkFactory, RaftNetworkV2};
 use openraft::raft::{
-    AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, VoteRequest, VoteResponse,
+    AppendEntriesRequest, AppendEntriesResponse, ReadPolicy, SnapshotResponse, StreamAppendResult,
+    VoteRequest, VoteResponse,
 };
 use parking_lot::Mutex;
 use placement_machine::{SimulatedDisk, simulate};
@@ -21,40 +26,92 @@ use placement_raft_store::{
     Entry, LogEvent, LogId, LogObserver, Member, Raft, Snapshot, SnapshotData, Store, StoreOptions,
     TypeConfig, Views, Vote, create, open, runtime,
 };
-use tokio::time::Instant;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep, timeout};
 
+/// An append that is answered when the test says so, or never.
+struct Append {
+    to: u64,
+    entries: usize,
+    answer: oneshot::Sender<()>,
+}
+
+/// A leader's way to a voter that grants votes and has all that it is sent. Heartbeats do not arrive.
 /// A follower calls no one.
-struct NoNetwork;
+#[derive(Clone, Default)]
+struct Network {
+    to: u64,
+    appends: Option<UnboundedSender<Append>>,
+}
+
+type RpcResult<T> = Result<T, RPCError<TypeConfig>>;
 
 fn unreachable() -> Unreachable<TypeConfig> {
     Unreachable::from_string("there is no network")
 }
 
-impl RaftNetworkFactory<TypeConfig> for NoNetwork {
+impl RaftNetworkFactory<TypeConfig> for Network {
     type Network = Self;
 
-    async fn new_client(&mut self, _target: u64, _node: &Member) -> Self {
-        Self
+    async fn new_client(&mut self, to: u64, _node: &Member) -> Self {
+        let appends = self.appends.clone();
+        Self { to, appends }
+    }
+
+    async fn new_heartbeat_client(&mut self, to: u64, _node: &Member) -> Self {
+        Self { to, appends: None }
     }
 }
 
-impl RaftNetworkV2<TypeConfig> for NoNetwork {
+impl RaftNetworkV2<TypeConfig> for Network {
     type SnapshotData = SnapshotData;
 
     async fn append_entries(
         &mut self,
         _rpc: AppendEntriesRequest<TypeConfig>,
         _option: RPCOption,
-    ) -> Result<AppendEntriesResponse<TypeConfig>, RPCError<TypeConfig>> {
+    ) -> RpcResult<AppendEntriesResponse<TypeConfig>> {
         Err(RPCError::Unreachable(unreachable()))
+    }
+
+    /// Sends without waiting for answers, as the node does (`node/src/rpc/raft.rs`).
+    fn stream_append<'s, S>(
+        &'s mut self,
+        input: S,
+        _option: RPCOption,
+    ) -> BoxFuture<'s, RpcResult<BoxStream<'s, RpcResult<StreamAppendResult<TypeConfig>>>>>
+    where
+        S: Stream<Item = AppendEntriesRequest<TypeConfig>> + Send + Unpin + 'static,
+    {
+        let to = self.to;
+        let Some(appends) = self.appends.clone() else {
+            return Box::pin(async { Err(RPCError::Unreachable(unreachable())) });
+        };
+        let answers = input.map(move |request| {
+            let (answer, answered) = oneshot::channel();
+            let entries = request.entries.len();
+            let append = Append {
+                to,
+                entries,
+                answer,
+            };
+            appends.send(append).ok();
+            let last = request.entries.last().map(|entry| entry.log_id);
+            answered.map(move |answered| match answered {
+                Ok(()) => Ok(Ok(last.or(request.prev_log_id))),
+                Err(_) => Err(RPCError::Unreachable(unreachable())),
+            })
+        });
+        Box::pin(async { Ok(answers.buffered(32).boxed()) })
     }
 
     async fn vote(
         &mut self,
-        _rpc: VoteRequest<TypeConfig>,
+        rpc: VoteRequest<TypeConfig>,
         _option: RPCOption,
-    ) -> Result<VoteResponse<TypeConfig>, RPCError<TypeConfig>> {
-        Err(RPCError::Unreachable(unreachable()))
+    ) -> RpcResult<VoteResponse<TypeConfig>> {
+        Ok(VoteResponse::new(rpc.vote, None, true))
     }
 
     async fn full_snapshot(
@@ -77,17 +134,17 @@ async fn follower(dir: &std::path::Path) -> Raft {
         disk: Arc::new(SimulatedDisk::new(5, SYNC..=SYNC)),
         ..options(dir)
     });
-    started(store.unwrap()).await
+    started(2, Network::default(), store.unwrap()).await
 }
 
-async fn started(store: Store) -> Raft {
+async fn started(node: u64, network: Network, store: Store) -> Raft {
     let config = Config {
         election_timeout_min: 20_000,
         election_timeout_max: 30_000,
         ..Config::default()
     };
     let config = Arc::new(config.validate().unwrap());
-    (Raft::new(2, config, NoNetwork, store.log, store.machine).await).unwrap()
+    (Raft::new(node, config, network, store.log, store.machine).await).unwrap()
 }
 
 fn append(prev: Option<LogId>, entries: Vec<Entry>) -> AppendEntriesRequest<TypeConfig> {
@@ -176,7 +233,7 @@ fn entries_that_conflict_with_a_snapshot_are_removed_before_it_is_installed() {
         let file = receiver.finish().unwrap();
         let file = follower.snapshots.verify(&snapshot.meta, file).unwrap();
         removals.views.set(follower.views.clone()).ok().unwrap();
-        let raft = started(follower).await;
+        let raft = started(2, Network::default(), follower).await;
         // Entry 2 may be committed by now: a follower hears of that later.
         let mut of_node_1 = log[..2].to_vec();
         of_node_1.extend([blank(1, 2), blank(1, 3), blank(1, 4)]);
@@ -190,6 +247,59 @@ fn entries_that_conflict_with_a_snapshot_are_removed_before_it_is_installed() {
         let views = removals.views.get().unwrap();
         assert_eq!(views.current().index(), Some(3));
         assert_eq!(*removals.seen.lock(), [(None, None)]);
+        raft.shutdown().await.unwrap();
+    });
+}
+
+/// The node asks for votes itself for that reason (`node/src/cluster/read/index.rs`).
+#[test]
+fn a_late_answer_confirms_a_read_that_came_after_it_was_given() {
+    const PAUSE: Duration = Duration::from_millis(100);
+    let _simulation = simulate(1);
+    let dir = new_dir();
+    run_here(async {
+        let (sender, mut appends) = unbounded_channel();
+        let network = Network {
+            to: 1,
+            appends: Some(sender),
+        };
+        let raft = started(1, network, opened(dir.path())).await;
+        let members = [1, 2, 3].map(|id| (id, Member::default()));
+        raft.initialize(BTreeMap::from(members)).await.unwrap();
+        // Node 1 is elected, and all have its first entry.
+        while let Ok(append) = timeout(PAUSE, appends.recv()).await {
+            append.unwrap().answer.send(()).unwrap();
+        }
+
+        let mut next = async || timeout(PAUSE, appends.recv()).await.unwrap().unwrap();
+        let write = runtime::spawn({
+            let raft = raft.clone();
+            async move { raft.write_blank().await.unwrap() }
+        });
+        let mut sent = [next().await, next().await];
+        sent.sort_by_key(|append| append.to);
+        let [to_2, to_3] = sent;
+        assert_eq!(
+            [(to_2.to, to_2.entries), (to_3.to, to_3.entries)],
+            [(2, 1), (3, 1)]
+        );
+        // Both answer now, but their answers take their time.
+        sleep(PAUSE).await;
+        let read = runtime::spawn({
+            let raft = raft.clone();
+            async move { raft.get_read_log_id(ReadPolicy::ReadIndex).await.unwrap() }
+        });
+        sleep(PAUSE).await;
+        to_2.answer.send(()).unwrap();
+        write.await.unwrap();
+        // All that is sent after the read came in: what is committed. It stays without an answer.
+        let unanswered = [next().await, next().await];
+        assert!(unanswered.iter().all(|append| append.entries == 0));
+        sleep(PAUSE).await;
+        assert!(!read.is_finished());
+        to_3.answer.send(()).unwrap();
+        timeout(PAUSE, read).await.unwrap().unwrap();
+        drop(unanswered);
         raft.shutdown().await.unwrap();
     });
 }

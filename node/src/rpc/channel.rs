@@ -285,19 +285,13 @@ impl Channel {
         let bytes = [&[method as u8], body].concat();
         let (sender, answer) = oneshot::channel();
         let id = {
+            // Until it is known that an answer is waited for, and so that the order of numbers is that on the wire.
             let mut calls = self.calls.lock();
-            if let Some(reason) = &calls.closed {
-                return Err(CallError::NotSent(format!("connection closed: {reason}")));
-            }
-            calls.quiet_since.get_or_insert_with(Instant::now);
             let id = calls.next;
+            self.queue(&calls, id, bytes)?;
             calls.next += 1;
             calls.waiting.insert(id, sender);
-            // Queued under the lock, so that the order of numbers is the order on the wire.
-            if !self.outbox.send(Frame::new(Kind::Request, id, bytes)) {
-                calls.waiting.remove(&id);
-                return Err(CallError::NotSent("connection closed".to_owned()));
-            }
+            calls.quiet_since.get_or_insert_with(Instant::now);
             id
         };
         Ok(Answer {
@@ -313,15 +307,20 @@ impl Channel {
     pub(crate) fn tell(&self, method: Method, body: &[u8]) -> Result<(), CallError> {
         let bytes = [&[method as u8], body].concat();
         let mut calls = self.calls.lock();
-        let closed = match &calls.closed {
-            Some(reason) => format!("connection closed: {reason}"),
-            None if (self.outbox).send(Frame::new(Kind::Request, UNANSWERED, bytes)) => {
-                calls.unanswered = true;
-                return Ok(());
-            }
-            None => "connection closed".to_owned(),
-        };
-        Err(CallError::NotSent(closed))
+        self.queue(&calls, UNANSWERED, bytes)?;
+        calls.unanswered = true;
+        Ok(())
+    }
+
+    /// Queues a call, unless the connection is closed.
+    fn queue(&self, calls: &Calls, id: u64, bytes: Vec<u8>) -> Result<(), CallError> {
+        if let Some(reason) = &calls.closed {
+            return Err(CallError::NotSent(format!("connection closed: {reason}")));
+        }
+        match self.outbox.send(Frame::new(Kind::Request, id, bytes)) {
+            true => Ok(()),
+            false => Err(CallError::NotSent("connection closed".to_owned())),
+        }
     }
 
     /// One call. If nothing at all came in while it waited in vain, the connection is given up.

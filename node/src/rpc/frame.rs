@@ -4,7 +4,7 @@
 //! |---|---|
 //! | 4 | length of what follows, big endian |
 //! | 1 | [`Kind`] |
-//! | 8 | number of the call, big endian; 0 where there is none, as for a call that needs no answer |
+//! | 8 | number of the call, big endian; 0 without one, and for a call that needs no answer |
 //! | 8 | XXH3 of the body, big endian |
 //! | 4 | the low half of the XXH3 of the 21 bytes before, big endian |
 //! | rest | the body |

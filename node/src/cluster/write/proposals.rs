@@ -44,10 +44,11 @@ impl Running {
         deadline: Instant,
     ) -> Result<(), WriteReply> {
         let permit = self.permit(&call)?;
-        let command = match call.command.0.len() > INLINE_BYTES {
-            true => self.command(decode_apart(&call).await)?,
-            false => self.command(wire::decode(&call.command.0))?,
+        let read = match decode_here(&call) {
+            Some(read) => read,
+            None => decode_apart(&call).await,
         };
+        let command = self.command(read)?;
         let (answer, proposed) = oneshot::channel();
         self.queue(Proposal {
             call,
@@ -77,7 +78,6 @@ impl Running {
                 return None;
             }
         };
-        let is_long = call.command.0.len() > INLINE_BYTES;
         let queue = move |node: &Self, call: WriteCall, read| match node.command(read) {
             Ok(command) => node.queue(Proposal {
                 call,
@@ -88,15 +88,14 @@ impl Running {
             }),
             Err(refused) => forwarder.refuse(Ok(&refused)),
         };
-        if is_long {
-            return Some(Box::pin(async move {
-                let read = decode_apart(&call).await;
-                queue(&self, call, read);
-            }));
+        if let Some(read) = decode_here(&call) {
+            queue(&self, call, read);
+            return None;
         }
-        let read = wire::decode(&call.command.0);
-        queue(&self, call, read);
-        None
+        Some(Box::pin(async move {
+            let read = decode_apart(&call).await;
+            queue(&self, call, read);
+        }))
     }
 
     /// A leader takes the writes of members.
@@ -148,6 +147,12 @@ impl Running {
             rejected.asker.answer(Err(stopping));
         }
     }
+}
+
+/// Reads a record, unless it is long.
+fn decode_here(call: &WriteCall) -> Option<Result<Command, WireError>> {
+    let record = &call.command.0;
+    (record.len() <= INLINE_BYTES).then(|| wire::decode(record))
 }
 
 /// Reads a long record on another thread.

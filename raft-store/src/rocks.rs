@@ -10,12 +10,12 @@ use rocksdb::{
 use serde::de::DeserializeOwned;
 
 use crate::error::{OpenError, Result};
-use crate::options::StoreOptions;
 use crate::platform::here;
 use crate::wire;
 
-/// Options that hold for each database and each of its column families, and what is `special` to one, as text.
-pub(crate) fn options(store: &StoreOptions, cache: &Cache, special: &str) -> Options {
+/// Options that hold for each database and each of its column families, which have write buffers of so many bytes;
+/// and what is `special` to one, as text.
+pub(crate) fn options(buffer_bytes: usize, cache: &Cache, special: &str) -> Options {
     // A store that is closed is as durable as one that is killed, and no more: what is not synced
     // is not needed. There is no setter for these options.
     let of_the_machine = here(|platform| platform.rocksdb_options());
@@ -26,7 +26,7 @@ pub(crate) fn options(store: &StoreOptions, cache: &Cache, special: &str) -> Opt
     options.create_missing_column_families(true);
     options.set_block_based_table_factory(&table_options(cache));
     options.set_compression_type(DBCompressionType::Lz4);
-    options.set_write_buffer_size(store.write_buffer_bytes);
+    options.set_write_buffer_size(buffer_bytes);
     options.set_max_write_buffer_number(3);
     options.set_max_open_files(256);
     options.set_max_background_jobs(2);

@@ -45,8 +45,7 @@ pub(crate) struct Ends {
 /// RocksDB writes a file that it needs no longer once more, in place: its sync need not wait for the file system, as
 /// that of a file that grows does. It needs none that all families are flushed of, so they are flushed together.
 fn options(store: &StoreOptions, cache: &Cache) -> Options {
-    let mut options = rocks::options(store, cache, "recycle_log_file_num=2;");
-    options.set_write_buffer_size(store.log_buffer_bytes);
+    let mut options = rocks::options(store.log_buffer_bytes, cache, "recycle_log_file_num=2;");
     // The state shares the thread that flushes.
     options.set_max_write_buffer_number(6);
     options.set_atomic_flush(true);

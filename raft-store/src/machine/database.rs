@@ -55,14 +55,17 @@ pub(crate) struct AppliedRecord {
 
 impl StateDatabase {
     pub(super) fn open(store: &StoreOptions, cache: &Cache) -> Result<Self> {
-        let mut options = rocks::options(store, cache, "");
+        let mut options = rocks::options(store.write_buffer_bytes, cache, "");
         options.set_db_write_buffer_size(store.write_buffer_bytes);
         Database::open(&options, store.dir.join(STATE_DIR), &FAMILIES).map(Self::of)
     }
 
     /// Opens it without writing a byte.
     pub(crate) fn open_to_read(store: &StoreOptions, cache: &Cache) -> Result<Self> {
-        let (options, dir) = (rocks::options(store, cache, ""), store.dir.join(STATE_DIR));
+        let (options, dir) = (
+            rocks::options(store.write_buffer_bytes, cache, ""),
+            store.dir.join(STATE_DIR),
+        );
         Database::open_to_read(options, dir, &FAMILIES).map(Self::of)
     }
 

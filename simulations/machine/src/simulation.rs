@@ -43,7 +43,7 @@ impl Default for Lateness {
 const TURNS_MAX: u64 = 3;
 
 /// RocksDB's files are in memory, few and small: to clear room for them, and to open them by many threads,
-/// would take longest of all.
+/// would take longest of all. The simulated disk knows how long files are, and not what is written over.
 const ROCKSDB: &str = "allow_fallocate=false;max_file_opening_threads=1;recycle_log_file_num=0";
 
 /// Turns the calling thread into a simulation, until the guard is dropped. Everything random that

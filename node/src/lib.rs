@@ -13,6 +13,8 @@ pub mod env;
 mod health;
 pub mod logging;
 mod metrics;
+#[cfg(test)]
+mod new_store;
 mod newest;
 mod node;
 mod offline;

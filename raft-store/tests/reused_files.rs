@@ -12,7 +12,7 @@ use crate::common::{
     append, assert_says, blank, new_dir, newest_wal, options, provider, read_all, refusal, run,
 };
 use openraft::storage::RaftLogStorage;
-use placement_raft_store::{LogId, Store, StoreOptions, open};
+use placement_raft_store::{Store, StoreOptions, open};
 use rand_openraft::rngs::StdRng;
 use rand_openraft::{RngExt, SeedableRng};
 
@@ -21,7 +21,7 @@ const SECTOR: usize = 512;
 /// Entries of a write.
 const BATCH: u64 = 20;
 /// Entries that are kept when the log is cut.
-const KEPT: u64 = 100;
+const KEPT: usize = 100;
 
 /// A loss of power while a reused file is written to.
 struct Torn {
@@ -75,16 +75,14 @@ async fn until_torn(store: &mut Store, dir: &Path, term: u64) -> (Torn, u64) {
         };
         write(store).await;
         let file = newest_wal(dir);
-        let is_reused = |file: &PathBuf, names: &mut BTreeMap<u64, PathBuf>| {
-            let inode = fs::metadata(file).unwrap().ino();
-            names.entry(inode).or_insert_with(|| file.clone()) != file
-        };
-        if is_reused(&file, &mut names) {
-            let (synced, reached) = (fs::read(&file).unwrap(), fs::read(dir.join("reached")));
+        let inode = fs::metadata(&file).unwrap().ino();
+        let first_name = names.entry(inode).or_insert_with(|| file.clone());
+        if *first_name != file {
+            let synced = fs::read(&file).unwrap();
+            let reached = fs::read(dir.join("reached")).unwrap();
             write(store).await;
             let written = fs::read(&file).unwrap();
             if newest_wal(dir) == file && written.len() == synced.len() {
-                let reached = reached.unwrap();
                 let torn = Torn {
                     file,
                     synced,
@@ -94,13 +92,9 @@ async fn until_torn(store: &mut Store, dir: &Path, term: u64) -> (Torn, u64) {
                 return (torn, next - 1 - BATCH);
             }
         }
-        if let Some(upto) = next.checked_sub(KEPT + 1) {
-            let ids = read_all(&mut store.log).await;
-            let upto = ids.iter().find(|entry| entry.log_id.index == upto);
-            let upto: Option<LogId> = upto.map(|entry| entry.log_id);
-            if let Some(upto) = upto {
-                store.log.purge(upto).await.unwrap();
-            }
+        let entries = read_all(&mut store.log).await;
+        if let Some(cut) = entries.len().checked_sub(KEPT + 1) {
+            store.log.purge(entries[cut].log_id).await.unwrap();
         }
     }
 }

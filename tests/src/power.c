@@ -28,6 +28,11 @@ static int key(int dir, const char *name, int flags, char *out, struct statx *s)
                    (long long)s->stx_btime.tv_sec, s->stx_btime.tv_nsec);
 }
 
+/* Where it is kept what was written over in a file. */
+static void path_of_kept(const char *notes, const char *id, char *out) {
+    snprintf(out, 4096, "%s.kept/%s.over", notes, id);
+}
+
 /* What is to be noted of an open file or directory at this moment; 0 if nothing is. */
 static int describe(int fd, const char *notes, char *line) {
     struct statx s;
@@ -35,7 +40,7 @@ static int describe(int fd, const char *notes, char *line) {
     if (key(fd, "", AT_EMPTY_PATH, id, &s) < 0) return 0;
     if (S_ISREG(s.stx_mode)) {
         struct stat kept;
-        snprintf(over, sizeof over, "%s.kept/%s.over", notes, id);
+        path_of_kept(notes, id, over);
         long long behind = stat(over, &kept) == 0 ? kept.st_size : 0;
         return snprintf(line, LINE, "file %s %llu %lld\n", id, (unsigned long long)s.stx_size, behind);
     }
@@ -91,6 +96,10 @@ static int synced(int fd, const char *name) {
     return done;
 }
 
+static ssize_t real_write(int fd, const void *bytes, size_t count) {
+    return ((ssize_t (*)(int, const void *, size_t))dlsym(RTLD_NEXT, "write"))(fd, bytes, count);
+}
+
 /* Keeps what is about to be written over. */
 static void overwritten(int fd, off_t at, size_t count) {
     const char *notes = getenv("PLACEMENT_TEST_SYNCED");
@@ -108,20 +117,18 @@ static void overwritten(int fd, off_t at, size_t count) {
     unsigned long long head[2] = {(unsigned long long)at, length};
     memcpy(record, head, 16);
     if (pread(in, record + 16, length, at) != (ssize_t)length) abort();
-    snprintf(over, sizeof over, "%s.kept/%s.over", notes, id);
+    path_of_kept(notes, id, over);
     int out = open(over, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    ssize_t (*real)(int, const void *, size_t) = (ssize_t (*)(int, const void *, size_t))dlsym(RTLD_NEXT, "write");
-    if (out < 0 || real(out, record, 16 + length) != (ssize_t)(16 + length)) abort();
+    if (out < 0 || real_write(out, record, 16 + length) != (ssize_t)(16 + length)) abort();
     close(out);
     close(in);
     free(record);
 }
 
 ssize_t write(int fd, const void *bytes, size_t count) {
-    ssize_t (*real)(int, const void *, size_t) = (ssize_t (*)(int, const void *, size_t))dlsym(RTLD_NEXT, "write");
     int flags = fcntl(fd, F_GETFL);
     if (flags >= 0 && !(flags & O_APPEND)) overwritten(fd, lseek(fd, 0, SEEK_CUR), count);
-    return real(fd, bytes, count);
+    return real_write(fd, bytes, count);
 }
 
 int fdatasync(int fd) { return synced(fd, "fdatasync"); }

@@ -517,7 +517,7 @@ mod tests {
     use bytes::{Buf, BytesMut};
     use openraft::entry::RaftEntry;
     use parking_lot::Mutex;
-    use placement_raft_store::{Identity, Payload, StoreOptions, create, open};
+    use placement_raft_store::Payload;
     use tokio::io::DuplexStream;
 
     use super::super::frame::{Frame, Kind, UNANSWERED, UNWELCOMED_BYTES_MAX};
@@ -525,6 +525,7 @@ mod tests {
     use super::super::wire_io::{read_frame, write_frame};
     use super::*;
     use crate::disk_space::Room;
+    use crate::new_store::new_store;
     use crate::tasks::Tasks;
     use crate::tls::Link;
     use placement_api::net::{BoxStream as Stream, Listener, Net};
@@ -597,13 +598,7 @@ mod tests {
     async fn append_that_only_says_what_is_committed_waits_for_no_answer() {
         for answers_all in [false, true] {
             let dir = tempfile::tempdir().unwrap();
-            let identity = Identity {
-                cluster: uuid::Uuid::from_u128(1),
-                epoch: 1,
-                node: 1,
-            };
-            create(dir.path(), identity).unwrap();
-            let store = open(StoreOptions::new(dir.path())).unwrap();
+            let store = new_store(dir.path());
             let room = Room::new(dir.path().to_owned(), store.metrics.clone());
             let (near, far) = tokio::io::duplex(1 << 16);
             let tasks = Tasks::here();

@@ -289,10 +289,11 @@ mod tests {
     use openraft::entry::RaftEntry;
     use openraft::storage::RaftStateMachine;
     use placement_raft_store::wire::{WireLogId, WireVote};
-    use placement_raft_store::{Entry, Identity, Payload, Store, StoreOptions, create, open};
+    use placement_raft_store::{Entry, Payload, Store};
     use tempfile::TempDir;
 
     use super::*;
+    use crate::new_store::new_store;
 
     const CHUNK: usize = 10;
     const TO: u64 = 2;
@@ -310,13 +311,7 @@ mod tests {
     impl Origin {
         async fn new(bytes_per_s: u64) -> Self {
             let dir = tempfile::tempdir().unwrap();
-            let identity = Identity {
-                cluster: uuid::Uuid::from_u128(1),
-                epoch: 1,
-                node: 1,
-            };
-            create(dir.path(), identity).unwrap();
-            let mut store = open(StoreOptions::new(dir.path())).unwrap();
+            let mut store = new_store(dir.path());
             let log_id = WireLogId {
                 term: 1,
                 node: 1,

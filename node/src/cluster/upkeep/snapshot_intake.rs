@@ -221,10 +221,9 @@ async fn install(
 
 #[cfg(test)]
 mod tests {
-    use placement_raft_store::wire::Blob;
-    use placement_raft_store::{Identity, StoreOptions, create, open};
-
     use super::*;
+    use crate::new_store::new_store;
+    use placement_raft_store::wire::Blob;
 
     #[test]
     fn part_that_ends_beyond_its_snapshot_is_refused() {
@@ -245,13 +244,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_partial_snapshot_is_dropped_after_a_while() {
         let dir = tempfile::tempdir().unwrap();
-        let identity = Identity {
-            cluster: uuid::Uuid::from_u128(1),
-            epoch: 1,
-            node: 1,
-        };
-        create(dir.path(), identity).unwrap();
-        let store = open(StoreOptions::new(dir.path())).unwrap();
+        let store = new_store(dir.path());
         let files = || {
             std::fs::read_dir(dir.path().join("snapshots"))
                 .unwrap()

@@ -1,0 +1,17 @@
+//! A store for tests.
+
+use std::path::Path;
+
+use placement_raft_store::{Identity, Store, StoreOptions, create, open};
+use uuid::Uuid;
+
+/// The store of node 1 in an empty directory.
+pub(crate) fn new_store(dir: &Path) -> Store {
+    let identity = Identity {
+        cluster: Uuid::from_u128(1),
+        epoch: 1,
+        node: 1,
+    };
+    create(dir, identity).unwrap();
+    open(StoreOptions::new(dir)).unwrap()
+}

@@ -31,9 +31,9 @@ pub enum Verdict {
 
 /// Something to be placed: a whole named group, or one class of the unnumbered one.
 #[derive(Debug, Clone, Copy)]
-struct Item<'a> {
-    group: &'a RequestGroup,
-    class: Option<&'a str>,
+pub(crate) struct Item<'a> {
+    pub(crate) group: &'a RequestGroup,
+    pub(crate) class: Option<&'a str>,
 }
 
 type Assignment<'a> = Vec<(Item<'a>, &'a Provider)>;
@@ -87,23 +87,59 @@ pub fn judge(sample_cloud: &SampleCloud, request: &CandidateRequest) -> Verdict 
 }
 
 fn answers(sample_cloud: &SampleCloud, request: &CandidateRequest) -> BTreeSet<Answer> {
-    let mut answers = BTreeSet::new();
-    for anchor in roots(sample_cloud).filter(|root| root_is_right(request, root)) {
-        for assignment in assignments(sample_cloud, request, anchor) {
-            let good = capacities_hold(&assignment)
-                && required_traits_are_covered(&assignment)
-                && groups_are_isolated(request, &assignment)
-                && subtrees_hold(sample_cloud, request, &assignment)
-                && one_provider_per_tree(sample_cloud, request, &assignment);
-            if good {
-                answers.insert(answer(&assignment));
-            }
-        }
-    }
-    answers
+    let anchors = roots(sample_cloud).filter(|root| root_is_right(request, root));
+    anchors
+        .flat_map(|anchor| good_assignments(sample_cloud, request, anchor))
+        .map(|assignment| answer(&assignment))
+        .collect()
 }
 
-fn roots(sample_cloud: &SampleCloud) -> impl Iterator<Item = &Provider> {
+/// The roots of the trees that are the anchor of an answer, as long as all names exist.
+pub(crate) fn anchored<'a>(
+    sample_cloud: &'a SampleCloud,
+    request: &CandidateRequest,
+) -> BTreeSet<&'a str> {
+    let groups = || request.groups.iter();
+    let mut classes = groups().flat_map(|group| group.resources.keys());
+    let traits = groups().flat_map(|group| group.required.iter().flatten().chain(&group.forbidden));
+    let mut traits = traits
+        .chain(&request.root_required)
+        .chain(&request.root_forbidden);
+    let asks_for_nothing =
+        |group: &RequestGroup| group.suffix.is_empty() && group.resources.is_empty();
+    if !classes.all(|name| sample_cloud.classes.contains(name.as_str()))
+        || !traits.all(|name| sample_cloud.traits.contains(name.as_str()))
+        || groups().any(asks_for_nothing)
+    {
+        return BTreeSet::new();
+    }
+    let anchors = roots(sample_cloud).filter(|root| root_is_right(request, root));
+    anchors
+        .filter(|root| {
+            good_assignments(sample_cloud, request, root)
+                .next()
+                .is_some()
+        })
+        .map(|root| root.name.as_str())
+        .collect()
+}
+
+fn good_assignments<'a>(
+    sample_cloud: &'a SampleCloud,
+    request: &'a CandidateRequest,
+    anchor: &Provider,
+) -> impl Iterator<Item = Assignment<'a>> {
+    let all = assignments(sample_cloud, request, anchor).into_iter();
+    all.filter(|assignment| {
+        capacities_hold(assignment)
+            && required_traits_are_covered(assignment)
+            && groups_are_isolated(request, assignment)
+            && subtrees_hold(sample_cloud, request, assignment)
+            && one_provider_per_tree(sample_cloud, request, assignment)
+    })
+}
+
+pub(crate) fn roots(sample_cloud: &SampleCloud) -> impl Iterator<Item = &Provider> {
     let providers = sample_cloud.providers.iter();
     providers.filter(|provider| provider.parent.is_none())
 }
@@ -139,7 +175,7 @@ fn assignments<'a>(
     ways
 }
 
-fn items(request: &CandidateRequest) -> Vec<Item<'_>> {
+pub(crate) fn items(request: &CandidateRequest) -> Vec<Item<'_>> {
     let mut items = Vec::new();
     for group in &request.groups {
         if group.suffix.is_empty() {
@@ -173,7 +209,11 @@ fn root_is_right(request: &CandidateRequest, root: &Provider) -> bool {
 }
 
 /// In the anchor's tree, or sharing with a member of it.
-fn is_reachable(sample_cloud: &SampleCloud, anchor: &Provider, provider: &Provider) -> bool {
+pub(crate) fn is_reachable(
+    sample_cloud: &SampleCloud,
+    anchor: &Provider,
+    provider: &Provider,
+) -> bool {
     let in_tree = |other: &Provider| sample_cloud.root(&other.name) == anchor.name;
     let shares_with = |other: &Provider| !provider.aggregates.is_disjoint(&other.aggregates);
     in_tree(provider)
@@ -187,13 +227,16 @@ fn is_reachable(sample_cloud: &SampleCloud, anchor: &Provider, provider: &Provid
 fn amounts_fit(item: Item<'_>, provider: &Provider) -> bool {
     taken(&item).iter().all(|(class, amount)| {
         provider.stocks.get(*class).is_some_and(|stock| {
-            let i = stock.inventory;
-            *amount >= u64::from(i.min_unit)
-                && *amount <= u64::from(i.max_unit)
-                && *amount % u64::from(i.step_size) == 0
-                && (stock.used + amount) as f64 <= capacity(stock)
+            amounts_are_permitted(stock, *amount) && (stock.used + amount) as f64 <= capacity(stock)
         })
     })
+}
+
+pub(crate) fn amounts_are_permitted(stock: &Stock, amount: u64) -> bool {
+    let i = stock.inventory;
+    amount >= u64::from(i.min_unit)
+        && amount <= u64::from(i.max_unit)
+        && amount.is_multiple_of(u64::from(i.step_size))
 }
 
 fn capacity(stock: &Stock) -> f64 {
@@ -202,7 +245,7 @@ fn capacity(stock: &Stock) -> f64 {
 }
 
 /// The unnumbered group's required traits are looked at for all its providers together.
-fn traits_are_right(item: Item<'_>, provider: &Provider) -> bool {
+pub(crate) fn traits_are_right(item: Item<'_>, provider: &Provider) -> bool {
     let has = |name: &str| provider.traits.contains(name);
     let required = item.class.is_some()
         || item
@@ -227,7 +270,7 @@ fn in_forbidden_aggregate(group: &RequestGroup, provider: &Provider) -> bool {
 
 /// For the unnumbered group the root's aggregates count for the whole tree, but not for a sharing
 /// provider from elsewhere.
-fn aggregates_are_right(
+pub(crate) fn aggregates_are_right(
     sample_cloud: &SampleCloud,
     item: Item<'_>,
     anchor: &Provider,

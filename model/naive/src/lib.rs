@@ -3,6 +3,7 @@
 //!
 //! * [`model`]: every command, every listing, every sum.
 //! * [`candidates`]: what a search for allocation candidates must find, by trying everything.
+//! * [`explain`]: why there is nothing to find, by trying everything.
 //! * [`cases`]: random clouds and requests for it.
 //! * [`sample_cloud`]: small clouds in domain words, which the latter works on.
 //! * [`generate`]: random commands over few names.
@@ -15,6 +16,7 @@
 
 pub mod candidates;
 pub mod cases;
+pub mod explain;
 pub mod generate;
 pub mod model;
 pub mod named;

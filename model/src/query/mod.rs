@@ -3,6 +3,7 @@
 pub mod aggregates;
 pub mod allocations;
 pub mod candidates;
+pub mod explain;
 pub mod inventories;
 pub mod resource_classes;
 pub mod resource_providers;

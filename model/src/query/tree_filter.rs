@@ -81,7 +81,7 @@ impl<'a> TreeFilter<'a> {
         self.pending.as_ref().map_or(0, ChunkTrees::len) as usize
     }
 
-    fn passes(&mut self, number: u32) -> bool {
+    pub(super) fn passes(&mut self, number: u32) -> bool {
         self.looked += self.all.iter().map(Vec::len).sum::<usize>() as u64 / 4;
         let within = |sets: &Sets<'_>| sets.iter().any(|set| set.contains(number));
         self.all.iter().all(within) && !self.none.iter().any(|set| set.contains(number))

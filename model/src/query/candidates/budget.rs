@@ -9,7 +9,7 @@ pub type Watch<'a> = Box<dyn FnMut(u64) -> ControlFlow<()> + Send + 'a>;
 const STEPS_BETWEEN_CALLS: u64 = 1024;
 
 /// Steps taken, and the watch that may end the search after some of them.
-pub(super) struct StepBudget<'a> {
+pub(in crate::query) struct StepBudget<'a> {
     steps: u64,
     next_call: u64,
     watch: Option<Watch<'a>>,
@@ -17,7 +17,7 @@ pub(super) struct StepBudget<'a> {
 }
 
 impl<'a> StepBudget<'a> {
-    pub(super) fn new(watch: Option<Watch<'a>>) -> Self {
+    pub(in crate::query) fn new(watch: Option<Watch<'a>>) -> Self {
         Self {
             steps: 0,
             next_call: STEPS_BETWEEN_CALLS,
@@ -27,7 +27,7 @@ impl<'a> StepBudget<'a> {
     }
 
     /// Counts steps; false if the search has to end.
-    pub(super) fn spend(&mut self, steps: u64) -> bool {
+    pub(in crate::query) fn spend(&mut self, steps: u64) -> bool {
         self.steps += steps;
         if self.steps >= self.next_call {
             self.next_call = self.steps + STEPS_BETWEEN_CALLS;
@@ -38,11 +38,11 @@ impl<'a> StepBudget<'a> {
         !self.stopped
     }
 
-    pub(super) fn steps(&self) -> u64 {
+    pub(in crate::query) fn steps(&self) -> u64 {
         self.steps
     }
 
-    pub(super) fn stopped(&self) -> bool {
+    pub(in crate::query) fn stopped(&self) -> bool {
         self.stopped
     }
 }

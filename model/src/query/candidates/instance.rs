@@ -77,7 +77,7 @@ impl<'a> Instance<'a> {
         }
         for provider in sharing.reaching(number, tree) {
             let from = self.kinds.len();
-            self.kinds.extend_from_slice(&provider.kinds);
+            self.kinds.extend_from_slice(&provider.serves);
             self.add_slot(from, provider.seat, true, true);
         }
         self.fill(plan)

@@ -23,6 +23,7 @@ mod filter;
 mod fit;
 mod instance;
 mod plan;
+mod probe;
 mod request;
 mod search;
 mod sharing;
@@ -32,11 +33,13 @@ mod tree_search;
 mod unknown_names;
 
 pub use answer::{Amount, Candidate, Outline, Summaries};
+pub(super) use budget::StepBudget;
 pub use budget::Watch;
+pub(super) use probe::Probe;
 pub use request::{CandidateRequest, GenerationStrategy, GroupPolicy, RequestGroup};
 pub use search::Search;
+pub(super) use sharing::SharingProviders;
 
-use self::budget::StepBudget;
 use crate::query::UnknownName;
 use crate::state::State;
 

@@ -14,75 +14,35 @@ use crate::types::AggregateUuid;
 
 const SHARING_TRAIT: &str = "MISC_SHARES_VIA_AGGREGATE";
 
-/// The sharing providers that could serve some part of a request for other trees.
-pub(super) struct SharingProviders<'a> {
-    list: Vec<SharingProvider<'a>>,
+/// The sharing providers that could serve some part of a request for other trees, each with what it serves: the
+/// kinds of a plan, if nothing else is said.
+pub(in crate::query) struct SharingProviders<'a, T = Vec<usize>> {
+    list: Vec<SharingProvider<'a, T>>,
     by_aggregate: BTreeMap<&'a AggregateUuid, Vec<usize>>,
     sharing_trait: Option<TraitId>,
 }
 
 /// One of them.
-pub(super) struct SharingProvider<'a> {
+pub(in crate::query) struct SharingProvider<'a, T = Vec<usize>> {
     pub(super) seat: Seat<'a>,
-    /// The kinds that it could serve.
-    pub(super) kinds: Vec<usize>,
+    pub(in crate::query) serves: T,
 }
 
 impl<'a> SharingProviders<'a> {
     /// Finds them.
     pub(super) fn find(plan: &Plan<'a>, budget: &mut StepBudget<'_>) -> Self {
-        let name = SHARING_TRAIT.parse().ok();
-        let mut sharing = Self {
-            list: Vec::new(),
-            by_aggregate: BTreeMap::new(),
-            sharing_trait: name.and_then(|name| plan.state.trait_id(&name)),
-        };
-        let id = sharing.sharing_trait;
-        let trees = id.and_then(|id| plan.state.indexes().with_trait(id));
-        for number in trees.into_iter().flat_map(TreeSet::iter) {
-            let number = TreeNumber(number);
-            let Some(tree) = plan.state.tree(number) else {
-                continue;
-            };
-            // The search notices that it has to end.
-            if !budget.spend(1 + (tree.nodes.len() * plan.kinds.len()) as u64 / 8) {
-                break;
-            }
-            for (node, index) in tree.nodes.iter().zip(0..) {
-                if sharing.shares(node) {
-                    let place = number.node(index);
-                    sharing.add(plan, Seat { place, node, tree });
-                }
-            }
-        }
-        sharing
-    }
-
-    fn add(&mut self, plan: &Plan<'a>, seat: Seat<'a>) {
-        let serves =
-            |kind: &usize| plan.serves_others(&plan.kinds[*kind], seat.place.tree, seat.node);
-        let kinds: Vec<_> = (0..plan.kinds.len()).filter(serves).collect();
-        if kinds.is_empty() {
-            return;
-        }
-        for aggregate in seat.node.aggregates.iter() {
-            let providers = self.by_aggregate.entry(aggregate).or_default();
-            providers.push(self.list.len());
-        }
-        self.list.push(SharingProvider { seat, kinds });
-    }
-
-    /// Whether a provider shares.
-    pub(super) fn shares(&self, node: &Node) -> bool {
-        self.sharing_trait
-            .is_some_and(|id| node.traits.contains(&id))
+        Self::find_all(plan.state, plan.kinds.len(), budget, |tree, node| {
+            let serves = |kind: &usize| plan.serves_others(&plan.kinds[*kind], tree, node);
+            let kinds: Vec<_> = (0..plan.kinds.len()).filter(serves).collect();
+            (!kinds.is_empty()).then_some(kinds)
+        })
     }
 
     /// The trees that some sharing provider can serve with this kind.
     pub(super) fn reach(&self, state: &State, kind: usize) -> TreeSet {
         let mut reach = TreeSet::default();
         for (aggregate, providers) in &self.by_aggregate {
-            let serves = |provider: &usize| self.list[*provider].kinds.contains(&kind);
+            let serves = |provider: &usize| self.list[*provider].serves.contains(&kind);
             if providers.iter().any(serves)
                 && let Some(members) = state.indexes().with_member(aggregate)
             {
@@ -91,9 +51,64 @@ impl<'a> SharingProviders<'a> {
         }
         reach
     }
+}
+
+impl<'a, T> SharingProviders<'a, T> {
+    /// Finds those of which `serves` returns something. Each is looked at for so many parts of a request.
+    pub(in crate::query) fn find_all(
+        state: &'a State,
+        parts: usize,
+        budget: &mut StepBudget<'_>,
+        serves: impl Fn(TreeNumber, &'a Node) -> Option<T>,
+    ) -> Self {
+        let name = SHARING_TRAIT.parse().ok();
+        let mut sharing = Self {
+            list: Vec::new(),
+            by_aggregate: BTreeMap::new(),
+            sharing_trait: name.and_then(|name| state.trait_id(&name)),
+        };
+        let id = sharing.sharing_trait;
+        let trees = id.and_then(|id| state.indexes().with_trait(id));
+        for number in trees.into_iter().flat_map(TreeSet::iter) {
+            let number = TreeNumber(number);
+            let Some(tree) = state.tree(number) else {
+                continue;
+            };
+            // The search notices that it has to end.
+            if !budget.spend(1 + (tree.nodes.len() * parts) as u64 / 8) {
+                break;
+            }
+            for (node, index) in tree.nodes.iter().zip(0..) {
+                let serves = sharing.shares(node).then(|| serves(number, node)).flatten();
+                if let Some(serves) = serves {
+                    let place = number.node(index);
+                    sharing.add(Seat { place, node, tree }, serves);
+                }
+            }
+        }
+        sharing
+    }
+
+    fn add(&mut self, seat: Seat<'a>, serves: T) {
+        for aggregate in seat.node.aggregates.iter() {
+            let providers = self.by_aggregate.entry(aggregate).or_default();
+            providers.push(self.list.len());
+        }
+        self.list.push(SharingProvider { seat, serves });
+    }
+
+    /// Whether a provider shares.
+    pub(super) fn shares(&self, node: &Node) -> bool {
+        self.sharing_trait
+            .is_some_and(|id| node.traits.contains(&id))
+    }
 
     /// The sharing providers of other trees that reach this one.
-    pub(super) fn reaching(&self, number: TreeNumber, tree: &Tree) -> Vec<&SharingProvider<'a>> {
+    pub(in crate::query) fn reaching(
+        &self,
+        number: TreeNumber,
+        tree: &Tree,
+    ) -> Vec<&SharingProvider<'a, T>> {
         if self.list.is_empty() {
             return Vec::new();
         }

@@ -1,0 +1,313 @@
+//! Why a request has no answer, by trying everything: for each tree and each beginning of the request's conditions.
+//! And what it could ask less of, by asking all of that.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use placement_model::query::candidates::{CandidateRequest, GroupPolicy, RequestGroup};
+use placement_model::types::{AggregateUuid, Given, ResourceClassName, TraitName};
+
+use crate::candidates::{
+    Item, aggregates_are_right, amounts_are_permitted, anchored, is_reachable, items, roots,
+    traits_are_right,
+};
+use crate::sample_cloud::{Provider, SampleCloud};
+
+/// What becomes of each tree.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Explained {
+    /// How many trees are gone at each condition; the last is that all groups are met at once.
+    pub gone: Vec<u64>,
+    /// The trees with a candidate.
+    pub with_candidates: u64,
+}
+
+/// A condition, in the order in which they are looked at.
+enum Condition<'a> {
+    Root(&'a Given<TraitName>, bool),
+    Inventory(usize, &'a Given<ResourceClassName>),
+    /// A group that asks for nothing.
+    Nothing,
+    MemberOf(usize, &'a BTreeSet<AggregateUuid>),
+    NotMemberOf(usize),
+    InTree(usize),
+    Required(usize, &'a BTreeSet<Given<TraitName>>),
+    Forbidden(usize, &'a Given<TraitName>),
+    Unit(usize, &'a Given<ResourceClassName>),
+    Room(usize, &'a Given<ResourceClassName>),
+}
+
+fn conditions(request: &CandidateRequest) -> Vec<Condition<'_>> {
+    let mut all = Vec::new();
+    all.extend(
+        request
+            .root_required
+            .iter()
+            .map(|name| Condition::Root(name, true)),
+    );
+    all.extend(
+        request
+            .root_forbidden
+            .iter()
+            .map(|name| Condition::Root(name, false)),
+    );
+    for (at, group) in request.groups.iter().enumerate() {
+        all.extend(
+            group
+                .resources
+                .keys()
+                .map(|class| Condition::Inventory(at, class)),
+        );
+        let is_idle = group.required.is_empty() && group.member_of.is_empty();
+        if group.resources.is_empty() && (group.suffix.is_empty() || is_idle) {
+            all.push(Condition::Nothing);
+        }
+        all.extend(
+            group
+                .member_of
+                .iter()
+                .map(|any| Condition::MemberOf(at, any)),
+        );
+        all.extend((!group.not_member_of.is_empty()).then_some(Condition::NotMemberOf(at)));
+        all.extend(group.in_tree.is_some().then_some(Condition::InTree(at)));
+        let required: BTreeSet<_> = group.required.iter().collect();
+        all.extend(required.into_iter().map(|any| Condition::Required(at, any)));
+        all.extend(
+            group
+                .forbidden
+                .iter()
+                .map(|name| Condition::Forbidden(at, name)),
+        );
+    }
+    for (at, group) in request.groups.iter().enumerate() {
+        all.extend(
+            group
+                .resources
+                .keys()
+                .map(|class| Condition::Unit(at, class)),
+        );
+    }
+    for (at, group) in request.groups.iter().enumerate() {
+        all.extend(
+            group
+                .resources
+                .keys()
+                .map(|class| Condition::Room(at, class)),
+        );
+    }
+    all
+}
+
+/// What becomes of each tree.
+pub fn explain(sample_cloud: &SampleCloud, request: &CandidateRequest) -> Explained {
+    let mut conditions = conditions(request);
+    // Without effect, unless the provider does not exist.
+    conditions.retain(|condition| match condition {
+        Condition::InTree(at) => {
+            let group = &request.groups[*at];
+            !group.resources.is_empty() || tree_of(sample_cloud, group).is_none()
+        }
+        _ => true,
+    });
+    let mut gone = vec![0; conditions.len() + 1];
+    let good = anchored(sample_cloud, request);
+    let mut with_candidates = 0;
+    for root in roots(sample_cloud) {
+        let meets = |count: &usize| !meets(sample_cloud, request, root, &conditions[..*count]);
+        match (1..=conditions.len()).find(meets) {
+            Some(count) => gone[count - 1] += 1,
+            None if good.contains(root.name.as_str()) => with_candidates += 1,
+            None => gone[conditions.len()] += 1,
+        }
+    }
+    Explained {
+        gone,
+        with_candidates,
+    }
+}
+
+/// Whether a tree meets the first conditions, each item by one provider and whatever others take.
+fn meets(
+    sample_cloud: &SampleCloud,
+    request: &CandidateRequest,
+    root: &Provider,
+    first: &[Condition<'_>],
+) -> bool {
+    let knows = |name: &Given<TraitName>| sample_cloud.traits.contains(name.as_str());
+    let tree_is_right = first.iter().all(|condition| match condition {
+        Condition::Root(name, wanted) => {
+            knows(name) && root.traits.contains(name.as_str()) == *wanted
+        }
+        Condition::Inventory(_, class) => sample_cloud.classes.contains(class.as_str()),
+        Condition::Nothing => false,
+        Condition::NotMemberOf(at) => {
+            let group = &request.groups[*at];
+            !group.suffix.is_empty() || !is_barred(group, root)
+        }
+        Condition::InTree(at) => tree_of(sample_cloud, &request.groups[*at]).is_some(),
+        Condition::Required(_, any) => any.iter().all(knows),
+        Condition::Forbidden(_, name) => knows(name),
+        Condition::MemberOf(..) | Condition::Unit(..) | Condition::Room(..) => true,
+    });
+    if !tree_is_right {
+        return false;
+    }
+    let serving: Vec<(Item<'_>, Vec<&Provider>)> = items(request)
+        .into_iter()
+        .map(|item| {
+            let able = sample_cloud.providers.iter().filter(|provider| {
+                is_reachable(sample_cloud, root, provider)
+                    && could_serve(sample_cloud, request, item, root, provider, first)
+            });
+            (item, able.collect())
+        })
+        .collect();
+    let covered = first.iter().all(|condition| match condition {
+        Condition::Required(at, any) if request.groups[*at].suffix.is_empty() => serving
+            .iter()
+            .filter(|(item, _)| item.class.is_some())
+            .flat_map(|(_, able)| able)
+            .any(|provider| {
+                any.iter()
+                    .any(|name| provider.traits.contains(name.as_str()))
+            }),
+        _ => true,
+    });
+    covered && serving.iter().all(|(_, able)| !able.is_empty())
+}
+
+fn could_serve(
+    sample_cloud: &SampleCloud,
+    request: &CandidateRequest,
+    item: Item<'_>,
+    root: &Provider,
+    provider: &Provider,
+    first: &[Condition<'_>],
+) -> bool {
+    let is_of = |at: usize| request.groups[at].suffix == item.group.suffix;
+    let asks = |at: usize, class: &str| is_of(at) && item.class.is_none_or(|own| own == class);
+    let mut asked = RequestGroup {
+        suffix: item.group.suffix.clone(),
+        resources: item.group.resources.clone(),
+        ..RequestGroup::default()
+    };
+    for condition in first {
+        match condition {
+            Condition::MemberOf(at, any) if is_of(*at) => asked.member_of.push((*any).clone()),
+            Condition::NotMemberOf(at) if is_of(*at) => {
+                asked
+                    .not_member_of
+                    .clone_from(&request.groups[*at].not_member_of);
+            }
+            Condition::Required(at, any) if is_of(*at) => asked.required.push((*any).clone()),
+            Condition::Forbidden(at, name) if is_of(*at) => {
+                asked.forbidden.insert((*name).clone());
+            }
+            _ => {}
+        }
+    }
+    let asked = Item {
+        group: &asked,
+        class: item.class,
+    };
+    let own_tree = sample_cloud.root(&provider.name);
+    traits_are_right(asked, provider)
+        && aggregates_are_right(sample_cloud, asked, root, provider)
+        && first.iter().all(|condition| match condition {
+            Condition::Inventory(at, class) if asks(*at, class.as_str()) => {
+                provider.stocks.contains_key(class.as_str())
+            }
+            Condition::InTree(at) if is_of(*at) && !item.group.resources.is_empty() => {
+                tree_of(sample_cloud, item.group) == Some(own_tree)
+                    && (item.class.is_none() || own_tree == root.name)
+            }
+            Condition::Unit(at, class) if asks(*at, class.as_str()) => amounts_are_permitted(
+                &provider.stocks[class.as_str()],
+                item.group.resources[*class],
+            ),
+            Condition::Room(at, class) if asks(*at, class.as_str()) => {
+                let stock = &provider.stocks[class.as_str()];
+                let amount = stock.used + item.group.resources[*class];
+                amount as f64 <= stock.inventory.capacity_exact()
+            }
+            _ => true,
+        })
+}
+
+fn tree_of<'a>(sample_cloud: &'a SampleCloud, group: &RequestGroup) -> Option<&'a str> {
+    let wanted = group.in_tree.as_ref()?;
+    let mut providers = sample_cloud.providers.iter();
+    let found = providers.find(|one| Given::Valid(one.uuid) == *wanted)?;
+    Some(sample_cloud.root(&found.name))
+}
+
+fn is_barred(group: &RequestGroup, provider: &Provider) -> bool {
+    let mut barred = group.not_member_of.iter();
+    barred.any(|aggregate| provider.aggregates.contains(aggregate.as_str()))
+}
+
+/// Every request that asks for one thing less and has candidates, as text, with how many trees have one.
+pub fn relaxations(
+    sample_cloud: &SampleCloud,
+    request: &CandidateRequest,
+) -> BTreeMap<String, u64> {
+    let mut found = BTreeMap::new();
+    let mut ask = |less: &CandidateRequest| {
+        let trees = anchored(sample_cloud, less).len() as u64;
+        if trees > 0 && !less.groups.is_empty() {
+            found.insert(format!("{less:?}"), trees);
+        }
+        trees > 0
+    };
+    let mut changed = |change: &dyn Fn(&mut CandidateRequest)| {
+        let mut less = request.clone();
+        change(&mut less);
+        less.same_subtree.retain(|suffixes| !suffixes.is_empty());
+        ask(&less)
+    };
+    for name in &request.root_required {
+        changed(&|less| _ = less.root_required.remove(name));
+    }
+    for name in &request.root_forbidden {
+        changed(&|less| _ = less.root_forbidden.remove(name));
+    }
+    for (at, group) in request.groups.iter().enumerate() {
+        for (class, asked) in &group.resources {
+            changed(&|less| {
+                less.groups[at].resources.remove(class);
+                if less.groups[at].resources.is_empty() {
+                    less.groups.remove(at);
+                    for suffixes in &mut less.same_subtree {
+                        suffixes.remove(&group.suffix);
+                    }
+                }
+            });
+            let smaller = |amount: &u64| {
+                changed(&|less| _ = less.groups[at].resources.insert(class.clone(), *amount))
+            };
+            (1..*asked).rev().find(smaller);
+        }
+        for any in &group.member_of {
+            changed(&|less| less.groups[at].member_of.retain(|other| other != any));
+        }
+        if !group.not_member_of.is_empty() {
+            changed(&|less| less.groups[at].not_member_of.clear());
+        }
+        let without_effect = group.resources.is_empty() && tree_of(sample_cloud, group).is_some();
+        if group.in_tree.is_some() && !without_effect {
+            changed(&|less| less.groups[at].in_tree = None);
+        }
+        for any in &group.required {
+            changed(&|less| less.groups[at].required.retain(|other| other != any));
+        }
+        for name in &group.forbidden {
+            changed(&|less| _ = less.groups[at].forbidden.remove(name));
+        }
+    }
+    if request.group_policy == Some(GroupPolicy::Isolate) {
+        changed(&|less| less.group_policy = Some(GroupPolicy::None));
+    }
+    for index in 0..request.same_subtree.len() {
+        changed(&|less| _ = less.same_subtree.remove(index));
+    }
+    found
+}

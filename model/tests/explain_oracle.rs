@@ -19,7 +19,7 @@ type Judgement = Result<(), &'static str>;
 
 fn explained(sample_cloud: &SampleCloud, request: &CandidateRequest) -> Explanation {
     let go_on = Box::new(|_| ControlFlow::Continue(()));
-    let spell = |less: &CandidateRequest| format!("{less:?}");
+    let spell = |less: &CandidateRequest| Some(format!("{less:?}"));
     sample_cloud
         .state()
         .explain(request, go_on, &spell)

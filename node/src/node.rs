@@ -413,7 +413,7 @@ async fn look_at_policy(policy: Arc<Policy>, offload: Arc<dyn Offload>) {
         // SIGHUP may name some later.
         if policy.has_files() {
             let policy = policy.clone();
-            world::compute(&*offload, move || policy.look()).await;
+            world::compute(|work| offload.run(work), move || policy.look()).await;
         }
     }
 }

@@ -4,7 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 use uuid::Uuid;
 
 use super::names::shown_as_text;
@@ -117,6 +119,23 @@ impl fmt::Display for Generation {
 )]
 #[serde(transparent)]
 pub struct Timestamp(pub i64);
+
+impl Timestamp {
+    /// The moment as RFC 3339 has it; `None` beyond the year 9999.
+    pub fn rfc3339(self) -> Option<String> {
+        let nanos = i128::from(self.0) * 1_000;
+        let moment = OffsetDateTime::from_unix_timestamp_nanos(nanos).ok()?;
+        moment.format(&Rfc3339).ok()
+    }
+
+    /// Writes it so, for documents that people read.
+    ///
+    /// # Errors
+    /// Those of the serializer.
+    pub fn serialize_rfc3339<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.rfc3339().serialize(serializer)
+    }
+}
 
 /// Names one write of one node, however often it is sent: a forwarded write happens exactly once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -5,11 +5,15 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use placement_model::types::Timestamp;
+use rustix::process::setpriority_process;
 use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use crate::contain::contain_call;
+
+/// The highest value of `nice`.
+const LEAST_PRIORITY: i32 = 19;
 
 /// Tells the time: for headers that say "now", and for the stamps that the leader puts on commands. The
 /// model itself reads no clock; its time is in its log.
@@ -43,16 +47,21 @@ pub trait Offload: Send + Sync {
     /// Runs `work` to its end, whether or not the returned future is still waited for. In
     /// production on a thread for blocking work, in simulations at once.
     fn run(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()>;
+
+    /// The same for what only people wait for: it gets the time that requests and Raft leave.
+    fn run_idly(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()> {
+        self.run(work)
+    }
 }
 
 /// What a long computation makes; `None` if it panicked.
 pub async fn compute<T: Send + 'static>(
-    offload: &dyn Offload,
+    run: impl FnOnce(Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()>,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {
     let (sender, mut made) = oneshot::channel();
     let work = move || drop(sender.send(work()));
-    offload.run(Box::new(work)).await;
+    run(Box::new(work)).await;
     made.try_recv().ok()
 }
 
@@ -103,5 +112,23 @@ impl Offload for RealWorld {
         // A request that panicked is logged, and misses what it was to be given; one that was not
         // begun is of a node that stops.
         Box::pin(handle.map(drop))
+    }
+
+    fn run_idly(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()> {
+        let (sender, ended) = oneshot::channel::<()>();
+        let idle = move || {
+            // Of this thread alone, and for good: so it is one of its own. Without it, it only runs as others do.
+            let _ = setpriority_process(None, LEAST_PRIORITY);
+            let _ = contain_call(work);
+            drop(sender);
+        };
+        let begun = std::thread::Builder::new()
+            .name("idle".to_owned())
+            .spawn(idle);
+        match begun {
+            Ok(_) => Box::pin(ended.map(drop)),
+            // What was to be made is missed.
+            Err(_) => Box::pin(std::future::ready(())),
+        }
     }
 }

@@ -11,8 +11,6 @@ use futures::stream;
 use placement_model::types::Timestamp;
 use placement_raft_store::{BackupInfo, runtime, write_backup};
 use placement_wire::BackupReport;
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 use tokio::sync::{OwnedMutexGuard, mpsc};
 use tokio::time::{Instant, sleep_until};
 
@@ -33,15 +31,9 @@ pub(crate) fn backup_report(info: &BackupInfo) -> BackupReport {
         index: info.index,
         term: info.term,
         digest: info.digest.clone(),
-        time: info.last_stamp.and_then(rfc3339),
+        time: info.last_stamp.and_then(Timestamp::rfc3339),
         feature_level: info.level.0,
     }
-}
-
-pub(crate) fn rfc3339(stamp: Timestamp) -> Option<String> {
-    let nanos = i128::from(stamp.0) * 1_000;
-    let moment = OffsetDateTime::from_unix_timestamp_nanos(nanos).ok()?;
-    moment.format(&Rfc3339).ok()
 }
 
 pub(super) async fn backup(State(admin): State<Admin>) -> Answer {

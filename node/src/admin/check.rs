@@ -38,7 +38,7 @@ pub(super) async fn report(replica: &Replica, offload: &dyn Offload) -> Option<C
             noticed,
         }
     };
-    compute(offload, work).await
+    compute(|work| offload.run(work), work).await
 }
 
 /// What is wrong with, and what was noticed in each partition, one after the other: a look at one takes as much memory

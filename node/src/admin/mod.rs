@@ -65,7 +65,7 @@ use crate::disk_space::DiskSpace;
 use crate::health::HealthChecks;
 use crate::metrics::{self, Metrics};
 use crate::partitions::PartitionSection;
-pub(crate) use backup::{backup_report, rfc3339};
+pub(crate) use backup::backup_report;
 pub(crate) use network_listener::{NetworkListener, enter};
 use placement_api::backend::{ReadBackend, WriteBackend};
 use placement_api::http::{NOTHING_COMMITTED, Policy};

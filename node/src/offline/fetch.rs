@@ -57,7 +57,7 @@ async fn list(bucket: &Bucket) -> Result<String, BucketError> {
                 KeptFile::of(&stored.name, 0).is_some_and(|file| file.is_backup == is_backup)
             });
             let newest = of_kind.max_by_key(|stored| &stored.name);
-            let copied = newest.and_then(|newest| rfc3339(Timestamp(newest.written * 1_000_000)));
+            let copied = newest.and_then(|newest| Timestamp(newest.written * 1_000_000).rfc3339());
             copied.unwrap_or("none".to_owned())
         };
         lines += &format!(

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::mutant;
 use crate::query::candidates::{CandidateRequest, RequestGroup};
@@ -18,8 +18,7 @@ use crate::types::{AggregateUuid, Given, ProviderUuid, ResourceClassName, TraitN
 pub(super) type Bits = u128;
 
 /// The kinds of atoms.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AtomKind {
     /// The root has a trait, or has it not.
     RootRequired,
@@ -39,6 +38,29 @@ pub enum AtomKind {
     Room,
     /// All groups can be met at once.
     Together,
+}
+
+impl AtomKind {
+    /// Its name, as answers, logs and metrics have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::RootRequired => "root_required",
+            Self::Inventory => "inventory",
+            Self::MemberOf => "member_of",
+            Self::InTree => "in_tree",
+            Self::Required => "required",
+            Self::Forbidden => "forbidden",
+            Self::Unit => "unit",
+            Self::Room => "room",
+            Self::Together => "together",
+        }
+    }
+}
+
+impl Serialize for AtomKind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
 }
 
 /// One condition of a request.

@@ -181,6 +181,7 @@ pub struct Holder {
     /// Units of the missing class.
     pub amount: u64,
     /// When its allocations were written.
+    #[serde(serialize_with = "Timestamp::serialize_rfc3339")]
     pub since: Timestamp,
 }
 
@@ -198,7 +199,7 @@ pub struct TooManyAtoms {
 impl State {
     /// Why a request has the answer that it has. The limits of the request do not matter. The watch is called now and
     /// then with the steps that were taken, and may end it: what was found by then is returned. `spell` writes a
-    /// request as a query.
+    /// request as a query, if there is one that asks for it.
     ///
     /// # Errors
     /// A request with too many conditions.
@@ -206,7 +207,7 @@ impl State {
         &'a self,
         request: &'a CandidateRequest,
         watch: Watch<'a>,
-        spell: &dyn Fn(&CandidateRequest) -> String,
+        spell: &dyn Fn(&CandidateRequest) -> Option<String>,
     ) -> Result<Explanation, TooManyAtoms> {
         let atoms = Atoms::of(self, request).map_err(|found| TooManyAtoms { found })?;
         let mut explainer = Explainer::new(self, watch, &atoms);
@@ -491,6 +492,26 @@ impl Walk {
             nearest: Vec::new(),
             steps: 0,
         }
+    }
+}
+
+impl Explanation {
+    /// The first cause in a word, and the resource class that it is about.
+    pub fn reason(&self) -> (&'static str, Option<&str>) {
+        if !self.unknown.is_empty() {
+            return ("unknown_name", None);
+        }
+        let less = self
+            .relaxations
+            .iter()
+            .flat_map(|relaxation| &relaxation.less);
+        let less = less.map(|less| &less.atom).next();
+        // Without a single one, that with which the last trees are gone.
+        let last = self.funnel.iter().filter(|stage| stage.gone > 0);
+        let last = last.map(|stage| &stage.atom).next_back();
+        less.or(last).map_or(("no_trees", None), |atom| {
+            (atom.kind.name(), atom.class.as_ref().map(Given::as_str))
+        })
     }
 }
 

@@ -193,7 +193,7 @@ impl<'a> Explainer<'a> {
         &mut self,
         atoms: &Atoms<'a>,
         ways: Vec<Way>,
-        spell: &dyn Fn(&CandidateRequest) -> String,
+        spell: &dyn Fn(&CandidateRequest) -> Option<String>,
     ) -> Vec<Relaxation> {
         let mut found = Vec::new();
         for way in ways.iter().filter(|way| !way.trees.is_empty()) {
@@ -227,9 +227,10 @@ impl<'a> Explainer<'a> {
         request: &CandidateRequest,
         way: &Way,
         enough: Option<u64>,
-        spell: &dyn Fn(&CandidateRequest) -> String,
+        spell: &dyn Fn(&CandidateRequest) -> Option<String>,
     ) -> Option<Relaxation> {
         let state = self.state;
+        let query = spell(request)?;
         let mut probe = Probe::new(state, request, &mut self.budget())?;
         let (mut trees, mut example) = (0, None);
         for number in way.trees.iter().map(TreeNumber) {
@@ -247,7 +248,7 @@ impl<'a> Explainer<'a> {
                 enough,
             }],
             trees,
-            query: spell(request),
+            query,
             example: example?,
         })
     }

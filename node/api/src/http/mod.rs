@@ -17,6 +17,7 @@ pub use edge::callers::Callers;
 pub use edge::policy::Target;
 pub use edge::policy::{Mistake, Policy, PolicyError};
 pub use edge::public_address::{PathPrefix, PublicAddress, PublicUrl};
+pub use edge::searches::Searches;
 pub use edge::service::Served;
 pub use edge::settings::MIN_BYTES_PER_S;
 pub use edge::settings::{

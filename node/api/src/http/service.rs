@@ -9,6 +9,7 @@ use super::edge::admission::Admission;
 use super::edge::callers::Callers;
 use super::edge::public_address::PublicAddress;
 use super::edge::route::Routes;
+use super::edge::searches::Searches;
 use super::edge::service::{self, Served};
 use super::edge::state::{Api, Server};
 use super::errors::{ApiError, Misdirected};
@@ -37,14 +38,15 @@ impl Service {
 
     /// The API of the same partition, reached by another route: with the callers and searches of this one.
     pub fn reached_by(&self, api: Api) -> Self {
-        Self::over(api, Some(self.0.callers.clone()), self.0.admission.clone())
+        Self::over(api, Some(&self.0), self.0.admission.clone())
     }
 
-    /// With callers of its own, unless it shares those of another one.
-    fn over(api: Api, callers: Option<Arc<Callers>>, admission: Admission) -> Self {
+    /// With callers and searches of its own, unless it shares those of another one.
+    fn over(api: Api, shared: Option<&Server>, admission: Admission) -> Self {
         let own = || Arc::new(Callers::new(&api.settings, api.clock.clone()));
         Self(Arc::new(Server {
-            callers: callers.unwrap_or_else(own),
+            callers: shared.map_or_else(own, |shared| shared.callers.clone()),
+            searches: shared.map_or_else(Arc::default, |shared| shared.searches.clone()),
             admission,
             api,
         }))
@@ -63,6 +65,11 @@ impl Service {
     /// How much each caller may ask.
     pub fn callers(&self) -> Arc<Callers> {
         self.0.callers.clone()
+    }
+
+    /// What was lately searched for.
+    pub fn searches(&self) -> Arc<Searches> {
+        self.0.searches.clone()
     }
 
     /// Answers one request, which came over a connection from `peer`.

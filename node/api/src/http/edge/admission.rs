@@ -20,6 +20,8 @@ const UNIT_BYTES: usize = 1024;
 /// What each request may take without asking, so that large ones leave room for small ones. How much this
 /// is in all follows from the number of connections.
 const FREE_BYTES: usize = 64 * 1024;
+/// So many explanations wait for their turn.
+const EXPLANATIONS_WAITING_MAX: usize = 8;
 
 /// What is let in.
 #[derive(Clone)]
@@ -29,6 +31,8 @@ pub(crate) struct Admission {
     /// Lists, which are mostly for monitoring: however many are asked for, no search waits behind them, and they
     /// get half of the processors that searches get.
     pub(crate) lists: Queue,
+    /// Explanations, for people: one at a time.
+    pub(crate) explanations: Queue,
     bytes: Arc<Semaphore>,
 }
 
@@ -40,6 +44,7 @@ impl Admission {
         Self {
             searches: Queue::new(concurrency, queue, "candidate searches"),
             lists: Queue::new(concurrency.div_ceil(2), queue, "long lists"),
+            explanations: Queue::new(1, EXPLANATIONS_WAITING_MAX, "explanations"),
             bytes: Arc::new(Semaphore::new(settings.limits.in_flight_bytes / UNIT_BYTES)),
         }
     }

@@ -116,8 +116,8 @@ pub(crate) fn write_headers(
         HeaderValue::try_from(value)
             .expect("numbers, and words that the configuration was checked for")
     };
-    if let Some(PlacementIndex { epoch, index }) = position.index {
-        headers.insert(INDEX, text(format!("{epoch}.{index}")));
+    if let Some(index) = position.index {
+        headers.insert(INDEX, text(index.to_string()));
     }
     let node = match site {
         "" => HeaderValue::from(position.node),

@@ -131,8 +131,13 @@ impl<'a> Progress<'a> {
             code: self.code,
             place,
             term,
-            ms: self.begun.elapsed().as_micros() as f64 / 1000.0,
+            ms: self.ms(),
         }
+    }
+
+    /// How long it has taken.
+    pub(super) fn ms(&self) -> f64 {
+        self.begun.elapsed().as_micros() as f64 / 1000.0
     }
 
     /// The UUIDs in the path, and those that its body names.

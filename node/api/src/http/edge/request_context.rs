@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use super::answer::{Answer, Caching};
 use super::consistency;
+use super::searches::Searched;
 use super::settings::RequestLimits;
 use super::state::Server;
 use crate::audit;
@@ -63,6 +64,8 @@ pub(crate) struct Notes {
     pub(crate) position: Option<(PlacementIndex, u64)>,
     /// The providers and consumers that the write names.
     pub(crate) named: Vec<String>,
+    /// What a search for candidates has found.
+    pub(crate) searched: Option<Searched>,
 }
 
 /// Most names of providers and consumers that are noted of a write; the log has them all.
@@ -255,7 +258,21 @@ impl RequestContext {
         &self,
         work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
     ) -> Result<T, ApiError> {
-        let computed = world::compute(&*self.server.api.offload, work).await;
+        let offload = &self.server.api.offload;
+        let computed = world::compute(|work| offload.run(work), work).await;
+        computed.unwrap_or_else(|| Err(ApiError::internal()))
+    }
+
+    /// The same in the time that other requests leave.
+    ///
+    /// # Errors
+    /// The same.
+    pub(crate) async fn compute_idly<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let offload = &self.server.api.offload;
+        let computed = world::compute(|work| offload.run_idly(work), work).await;
         computed.unwrap_or_else(|| Err(ApiError::internal()))
     }
 

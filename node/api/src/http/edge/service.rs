@@ -40,7 +40,7 @@ use super::public_address::PublicAddress;
 use super::request_context::RequestContext;
 use super::route::{Needs, Operation, Route, Routes};
 use super::state::Server;
-use super::{auth, body, consistency, cors, headers, session_cookie};
+use super::{auth, body, consistency, cors, headers, searches, session_cookie};
 use crate::access::Peer;
 use crate::contain::contain;
 use crate::http::errors::{ApiError, Asked, Format, Varies, not_found};
@@ -91,6 +91,10 @@ pub(crate) async fn respond(
     }
     .instrument(span)
     .await;
+    let searched = progress.notes.lock().searched.take();
+    if let Some(searched) = searched {
+        searches::keep(&server, &progress, searched);
+    }
     line.microversion = progress.version.map(Microversion::text);
     if let Some(caller) = progress.identity.take() {
         line.user = Some(caller.user_id);

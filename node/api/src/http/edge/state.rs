@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::admission::Admission;
 use super::callers::Callers;
 use super::policy::Policy;
+use super::searches::Searches;
 use super::settings::ApiSettings;
 use crate::audit::Audit;
 use crate::backend::{ReadBackend, Readiness, WriteBackend};
@@ -44,4 +45,6 @@ pub(crate) struct Server {
     pub(crate) callers: Arc<Callers>,
     /// How much is let in at once.
     pub(crate) admission: Admission,
+    /// What was lately searched for.
+    pub(crate) searches: Arc<Searches>,
 }

@@ -14,19 +14,19 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use placement_model::query::UnknownName;
-use placement_model::query::candidates::{CandidateRequest, Summaries, Watch};
+use placement_model::query::candidates::{Summaries, Watch};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 
 use self::writer::AnswerWriter;
-use crate::backend::SharedState;
 use crate::http::edge::admission::Held;
 use crate::http::edge::answer::Answer;
+use crate::http::edge::explanations::Asked;
 use crate::http::edge::request_context::RequestContext;
+use crate::http::edge::searches::Searched;
 use crate::http::edge::settings::CandidateSettings;
 use crate::http::errors::{ApiError, joined};
-use crate::http::wire::microversion::Microversion;
 use crate::http::wire::query::parse_candidates;
 use crate::world::Clock;
 
@@ -59,38 +59,55 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     let waits = Arc::new(());
     let job = Job {
         started: context.begun,
-        state: view.state,
-        request,
-        version: context.version,
+        asked: Asked {
+            view,
+            request,
+            version: context.version,
+        },
         seed,
         settings,
         clock: api.clock.clone(),
         waiting: Arc::downgrade(&waits),
     };
     let mut memory = admission.bytes();
-    if let Some(body) = job.run_briefly(&mut memory)? {
-        return Ok(context.modified_now(Answer::chunks(body)));
+    if let Some(found) = job.run_briefly(&mut memory)? {
+        return Ok(answered(context, found, || Arc::new(job.asked)));
     }
     let spent = api.clock.monotonic().saturating_sub(context.begun);
     let patience = job.settings.deadline.saturating_sub(spent);
     let turn = admission.searches.turn(patience).await?;
+    let job = Arc::new(job);
+    let searching = job.clone();
     let found = context.compute(move || {
         // It searches on for a moment after its client is gone.
         let _turn = turn;
-        job.run(&mut memory)
+        searching.run(&mut memory)
     });
-    let body = found.await;
+    let found = found.await;
     drop(waits);
-    Ok(context.modified_now(Answer::chunks(body?)))
+    Ok(answered(context, found?, || Arc::new(job.asked.clone())))
+}
+
+/// The answer; what was found is kept for whoever asks why.
+fn answered(context: &RequestContext, found: Found, asked: impl FnOnce() -> Arc<Asked>) -> Answer {
+    context.notes.lock().searched = Some(Searched {
+        candidates: found.candidates,
+        asked: (found.candidates == 0).then(asked),
+    });
+    context.modified_now(Answer::chunks(found.body))
+}
+
+/// A whole answer.
+struct Found {
+    body: Vec<Bytes>,
+    candidates: usize,
 }
 
 /// One search with all it needs.
 struct Job {
     /// When its request came in.
     started: Duration,
-    state: SharedState,
-    request: CandidateRequest,
-    version: Microversion,
+    asked: Asked,
     settings: CandidateSettings,
     clock: Arc<dyn Clock>,
     /// With `randomize`.
@@ -105,16 +122,16 @@ type Unanswered = Option<ApiError>;
 impl Job {
     /// The answer if it takes little to make, as most do. `None`: it has to be made elsewhere, from
     /// the beginning.
-    fn run_briefly(&self, memory: &mut Held) -> Result<Option<Vec<Bytes>>, ApiError> {
+    fn run_briefly(&self, memory: &mut Held) -> Result<Option<Found>, ApiError> {
         let watch = |_steps| ControlFlow::Break(());
         match self.answer(Box::new(watch), AT_ONCE_MAX_BYTES, memory) {
-            Ok(body) => Ok(Some(body)),
+            Ok(found) => Ok(Some(found)),
             Err(None) => Ok(None),
             Err(Some(error)) => Err(error),
         }
     }
 
-    fn run(&self, memory: &mut Held) -> Result<Vec<Bytes>, ApiError> {
+    fn run(&self, memory: &mut Held) -> Result<Found, ApiError> {
         let deadline = self.settings.deadline;
         let watch = |_steps| {
             let late = self.clock.monotonic().saturating_sub(self.started) > deadline;
@@ -133,7 +150,7 @@ impl Job {
         watch: Watch<'a>,
         most: usize,
         memory: &mut Held,
-    ) -> Result<Vec<Bytes>, Unanswered> {
+    ) -> Result<Found, Unanswered> {
         let max = self.settings.memory_max_bytes;
         let mut take = |bytes: usize| {
             if bytes > max {
@@ -144,15 +161,19 @@ impl Job {
             memory.grow_to(bytes.next_multiple_of(MEMORY_STEP_BYTES))?;
             if bytes > most { Err(None) } else { Ok(()) }
         };
-        let mut search = self
-            .state
-            .candidates(&self.request, Some(watch))
+        let Asked {
+            view,
+            request,
+            version,
+        } = &self.asked;
+        let mut search = (view.state)
+            .candidates(request, Some(watch))
             .map_err(|error| wrong_name(&error))?;
         if search.likely().saturating_mul(CANDIDATE_BYTES) > most {
             return Err(None);
         }
-        let summaries = Summaries::new(&self.request);
-        let mut writer = AnswerWriter::new(&self.state, &search, summaries, self.version);
+        let summaries = Summaries::new(request);
+        let mut writer = AnswerWriter::new(&view.state, &search, summaries, *version);
         // Bytes of what was found and not yet written.
         let mut kept_bytes = 0;
         if let Some(seed) = self.seed {
@@ -177,7 +198,9 @@ impl Job {
         if search.interrupted() {
             return Err(None);
         }
-        writer.finish(|bytes| take(kept_bytes + bytes))
+        let candidates = writer.candidates();
+        let body = writer.finish(|bytes| take(kept_bytes + bytes))?;
+        Ok(Found { body, candidates })
     }
 }
 

@@ -16,11 +16,13 @@ use super::wire::json::Json;
 pub(crate) mod aggregates;
 pub(crate) mod allocation_candidates;
 pub(crate) mod allocations;
+pub(crate) mod explain;
 pub(crate) mod inventories;
 pub(crate) mod reshaper;
 pub(crate) mod resource_classes;
 pub(crate) mod resource_providers;
 pub(crate) mod root;
+pub(crate) mod searches;
 pub(crate) mod traits;
 pub(crate) mod usages;
 

@@ -25,7 +25,7 @@ const NAMES_MAX: usize = 4096;
 /// An answer that is being written.
 pub(super) struct AnswerWriter<'a> {
     chunks: Chunks,
-    first: bool,
+    candidates: usize,
     version: Microversion,
     outline: Arc<Outline<'a>>,
     /// The keys of [`Outline::classes`], with their colons.
@@ -83,7 +83,7 @@ impl<'a> AnswerWriter<'a> {
         let classes = outline.classes().iter();
         Self {
             chunks,
-            first: true,
+            candidates: 0,
             version,
             classes: classes.map(key).collect(),
             suffixes: outline.suffixes().map(key).collect(),
@@ -100,6 +100,11 @@ impl<'a> AnswerWriter<'a> {
         self.chunks.bytes() + self.templates.bytes()
     }
 
+    /// How many candidates are written.
+    pub(super) fn candidates(&self) -> usize {
+        self.candidates
+    }
+
     /// Writes a candidate.
     pub(super) fn write(&mut self, candidate: &Candidate<'a>) {
         self.summaries.note(&self.outline, candidate);
@@ -107,10 +112,11 @@ impl<'a> AnswerWriter<'a> {
             self.add_template(candidate);
         }
         let json = self.chunks.item();
-        if !std::mem::take(&mut self.first) {
+        if self.candidates > 0 {
             json.push(b',');
         }
         self.templates.put(json, candidate);
+        self.candidates += 1;
     }
 
     fn add_template(&mut self, candidate: &Candidate<'a>) {

@@ -1,0 +1,95 @@
+//! Explains requests for candidates: when it is asked to, and empty answers by itself.
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use placement_model::query::candidates::CandidateRequest;
+use placement_model::query::explain::{Explanation, TooManyAtoms};
+use serde::Serialize;
+
+use crate::backend::{PlacementIndex, View};
+use crate::http::wire::microversion::Microversion;
+use crate::http::wire::query::{Query, parse_candidates, spell_candidates};
+use crate::world::Clock;
+
+/// An explanation that takes longer says how far it came.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(2);
+
+/// A request over the state that it was answered from.
+#[derive(Clone)]
+pub(crate) struct Asked {
+    pub(crate) view: View,
+    pub(crate) request: CandidateRequest,
+    pub(crate) version: Microversion,
+}
+
+/// An explanation with where it stands.
+#[derive(Serialize)]
+pub(crate) struct Explained {
+    #[serde(flatten)]
+    pub(crate) explanation: Explanation,
+    position: Stand,
+    cost: Cost,
+}
+
+#[derive(Serialize)]
+struct Stand {
+    index: Option<String>,
+    node: u64,
+}
+
+#[derive(Serialize)]
+struct Cost {
+    ms: f64,
+    steps: u64,
+}
+
+impl Asked {
+    /// Explains it, no longer than the deadline, and as long as someone waits for it.
+    ///
+    /// # Errors
+    /// It has too many conditions.
+    pub(crate) fn explain(
+        &self,
+        clock: &Arc<dyn Clock>,
+        waiting: &Weak<()>,
+    ) -> Result<Explained, TooManyAtoms> {
+        let begun = clock.monotonic();
+        let spent = || clock.monotonic().saturating_sub(begun);
+        let watch = |_steps| match spent() > DEADLINE || waiting.strong_count() == 0 {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        };
+        let spell = |request: &CandidateRequest| self.spell(request);
+        let found = (self.view.state).explain(&self.request, Box::new(watch), &spell)?;
+        let position = self.view.position;
+        Ok(Explained {
+            position: Stand {
+                index: position.index.map(|index| index.to_string()),
+                node: position.node,
+            },
+            cost: Cost {
+                ms: spent().as_micros() as f64 / 1000.0,
+                steps: found.steps,
+            },
+            explanation: found,
+        })
+    }
+
+    /// A request as a query; `None` if no query of this version asks for it.
+    fn spell(&self, request: &CandidateRequest) -> Option<String> {
+        let spelled = spell_candidates(request);
+        let query = Query::parse_at_most(usize::MAX, &spelled).ok()?;
+        parse_candidates(&query, self.version).ok()?;
+        Some(spelled)
+    }
+}
+
+/// As the header `Placement-Index` has it.
+impl fmt::Display for PlacementIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.epoch, self.index)
+    }
+}

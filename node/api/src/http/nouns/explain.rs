@@ -1,0 +1,47 @@
+//! `GET /placementd/v1/explain`: why a request for candidates has the answer that it has.
+
+use std::sync::Arc;
+
+use crate::http::edge::answer::Answer;
+use crate::http::edge::explanations::{Asked, DEADLINE};
+use crate::http::edge::request_context::RequestContext;
+use crate::http::errors::ApiError;
+use crate::http::wire::microversion::Microversion;
+use crate::http::wire::query::parse_candidates;
+
+/// The first microversion with candidates.
+const CANDIDATES_SINCE: u8 = 10;
+
+/// `GET /placementd/v1/explain`, with the query of `/allocation_candidates`.
+pub(crate) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
+    let asked = context.version;
+    let version = match asked.from(CANDIDATES_SINCE) {
+        true => asked,
+        false => Microversion::MAX,
+    };
+    let request = parse_candidates(context.query()?, version)?;
+    context.admit("request groups", request.groups.len(), |limits| {
+        limits.request_groups
+    })?;
+    let view = context.view().await?;
+    let asked = Asked {
+        view,
+        request,
+        version,
+    };
+    let turn = (context.server.admission.explanations)
+        .turn(DEADLINE)
+        .await?;
+    let clock = context.server.api.clock.clone();
+    // Dropped with the request's future, when its client is gone.
+    let waits = Arc::new(());
+    let waiting = Arc::downgrade(&waits);
+    let explained = context.compute_idly(move || {
+        let _turn = turn;
+        let explained = asked.explain(&clock, &waiting);
+        explained.map_err(|error| ApiError::bad_request(error.to_string()))
+    });
+    let explained = explained.await?;
+    drop(waits);
+    Ok(Answer::json(&explained))
+}

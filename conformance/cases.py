@@ -18,6 +18,8 @@ class Session:
     """What all tests share while one cluster runs."""
 
     nodes = None
+    # `None` where no one explains.
+    explained = None
     consumers = set()
     # Tests whose request HTTP itself forbids and whose wording was not asked for.
     forbidden = []
@@ -74,6 +76,8 @@ class ClusterHttp:
             status, reason, content = (
                 response.status_code, response.reason_phrase, response.content)
             answer = response.headers
+            if Session.explained and status == 200:
+                Session.explained.check(method, absolute_uri, headers)
         # gabbi looks for these among the headers.
         answer['status'] = str(status)
         answer['reason'] = reason

@@ -19,6 +19,7 @@ import fixtures
 import neighbour
 from cases import ClusterCase, ClusterHttp, Session
 from cluster import PROFILES, Cluster
+from explained import Explained
 
 # gabbi has no hook for choosing the target per request: the maker of its tests gets our class.
 suitemaker.case = types.SimpleNamespace(HTTPTestCase=ClusterCase)
@@ -34,19 +35,23 @@ def main():
     # Of the nodes alone, so that nothing else (such as a port that is taken) shifts the choice.
     choice = random.Random(seed)
     started = time.monotonic()
-    ran, passed, failed, written = 0, 0, 0, 0
+    ran, passed, failed, written, looked_at = 0, 0, 0, 0, 0
     for profile in PROFILES:
         files = [file for file in suite_files(options.files) if profile_of(file) == profile]
         if not files:
             continue
         with Cluster(options.cluster, profile, choice, options.partition) as nodes:
             Session.nodes = nodes
+            # openstack-placement has no explanations.
+            is_ours = options.cluster[-1].endswith('run-cluster')
+            Session.explained = Explained(nodes.client) if is_ours else None
             Session.consumers.clear()
             other_writes = neighbour.Neighbour(nodes, seed) if options.partition else None
             with other_writes or contextlib.nullcontext():
                 for file in files:
                     counts = run_file(file, profile)
                     ran, passed, failed = ran + 1, passed + counts[0], failed + counts[1]
+            looked_at += Session.explained.looked_at if Session.explained else 0
             if other_writes:
                 written += other_writes.written
                 failed += len(other_writes.failed)
@@ -58,6 +63,7 @@ def main():
     lost = None if options.files else extent.shortfall(ran, passed + failed)
     if lost:
         print(f'FAILED: {lost}')
+    print(f'{looked_at} searches were explained')
     by_status = f', {len(Session.forbidden)} passed by status alone' if Session.forbidden else ''
     if options.partition:
         print(f'{written} writes were carried out in another partition in the meantime')

@@ -8,14 +8,14 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use placement_model::cluster::RoutedBy;
 use placement_model::types::{Destination, PartitionId, PartitionName};
-use placement_model::{Cluster, Command, Outcome, State};
+use placement_model::{Cluster, Command, Outcome, Stamped, State};
 use serde::Serialize;
 
 /// Where a state stands in the history of the cluster: `epoch.index`, opaque to clients.
 ///
 /// The index is the Raft log index. The epoch tells histories apart that do not continue each
 /// other (another cluster, a restored snapshot).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize)]
 pub struct PlacementIndex {
     /// Which history.
     pub epoch: u64,
@@ -65,6 +65,17 @@ impl Deref for SharedState {
     fn deref(&self) -> &State {
         let state = self.cluster.partition(self.partition);
         state.expect("a partition that is there stays in its state")
+    }
+}
+
+impl SharedState {
+    /// Becomes the state after a command, for those who have this one.
+    pub(crate) fn apply(&mut self, command: &Stamped) -> Outcome {
+        let mut cluster = Cluster::clone(&self.cluster);
+        let (outcome, changes) = cluster.apply(command);
+        cluster.commit(&changes);
+        self.cluster = Arc::new(cluster);
+        outcome
     }
 }
 

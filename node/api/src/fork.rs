@@ -1,0 +1,78 @@
+//! A state that is written to and thrown away: the model's own apply and commit, no Raft, no disk.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::{BoxFuture, FutureExt, ready};
+use parking_lot::Mutex;
+use placement_model::{Command, Stamped};
+
+use crate::backend::{
+    Consistency, Position, ReadBackend, Unavailable, View, WriteBackend, Written,
+};
+use crate::world::{Clock, micros};
+
+/// The partition of a view, as it would become.
+pub struct Fork {
+    view: Mutex<View>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Fork {
+    /// From this state on.
+    pub fn of(view: View, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            view: Mutex::new(view),
+            clock,
+        }
+    }
+
+    /// How it stands.
+    pub fn now(&self) -> View {
+        self.view.lock().clone()
+    }
+
+    /// Applies a command, as the cluster would.
+    pub fn write(&self, command: Command) -> Written {
+        let mut view = self.view.lock();
+        let destination = view.destination();
+        let outcome = view.state.apply(&Stamped {
+            at: micros(self.clock.now()),
+            write_id: None,
+            command,
+            partition: destination.partition,
+            routes: destination.routes,
+        });
+        let index = view.position.index.get_or_insert_default();
+        index.index += 1;
+        Written {
+            outcome,
+            index: *index,
+            term: 0,
+            view: view.clone(),
+        }
+    }
+}
+
+impl WriteBackend for Fork {
+    fn submit(
+        &self,
+        command: Command,
+        _request_id: String,
+    ) -> BoxFuture<'_, Result<Written, Unavailable>> {
+        ready(Ok(self.write(command))).boxed()
+    }
+}
+
+impl ReadBackend for Fork {
+    fn view(&self, _consistency: Consistency) -> BoxFuture<'_, Result<View, Unavailable>> {
+        ready(Ok(self.now())).boxed()
+    }
+
+    fn position(&self) -> Position {
+        Position {
+            staleness: Some(Duration::ZERO),
+            ..self.now().position
+        }
+    }
+}

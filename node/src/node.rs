@@ -178,7 +178,7 @@ impl Node {
             slot: slot.clone(),
             reads: bootstrap.read_metrics.clone(),
             policies: policies.iter().map(|(_, policy)| policy.clone()).collect(),
-            callers: partitions.callers(),
+            counted: partitions.counted(),
             audit: opened.audit.numbers(),
             keystone: opened.keystone,
             certificates: opened.secured.certificates.clone(),

@@ -17,7 +17,7 @@ use crate::cluster::StartError;
 use crate::cluster::backend::partition::PartitionBackend;
 use crate::cluster::backend::write::Writes;
 use placement_api::backend::ReadBackend;
-use placement_api::http::{Api, Callers, Policy, PolicyError, PolicySettings, Service};
+use placement_api::http::{Api, Callers, Policy, PolicyError, PolicySettings, Searches, Service};
 
 /// A policy that is read and read again.
 pub(crate) type NamedPolicy = (String, Arc<Policy>);
@@ -32,7 +32,22 @@ pub(crate) struct Partitions {
     policies: Vec<NamedPolicy>,
     /// The first API of each other partition that was asked for. All routes to a partition count together.
     first: Mutex<BTreeMap<PartitionName, Service>>,
-    callers: Arc<Mutex<Vec<Arc<Callers>>>>,
+    counted: Arc<Mutex<Vec<Counted>>>,
+}
+
+/// What a partition counts by itself.
+pub(crate) struct Counted {
+    pub(crate) callers: Arc<Callers>,
+    pub(crate) searches: Arc<Searches>,
+}
+
+impl Counted {
+    fn of(service: &Service) -> Self {
+        Self {
+            callers: service.callers(),
+            searches: service.searches(),
+        }
+    }
 }
 
 impl Partitions {
@@ -51,7 +66,7 @@ impl Partitions {
         }
         let default = Service::new(api);
         Ok(Self {
-            callers: Arc::new(Mutex::new(vec![default.callers()])),
+            counted: Arc::new(Mutex::new(vec![Counted::of(&default)])),
             default,
             read,
             write,
@@ -71,9 +86,9 @@ impl Partitions {
         &self.policies
     }
 
-    /// The callers of each partition that was asked for.
-    pub(crate) fn callers(&self) -> Arc<Mutex<Vec<Arc<Callers>>>> {
-        self.callers.clone()
+    /// What is counted of each partition that was asked for.
+    pub(crate) fn counted(&self) -> Arc<Mutex<Vec<Counted>>> {
+        self.counted.clone()
     }
 
     /// The API of a partition, for the requests that are routed so; `None`: they come by its own listener.
@@ -116,7 +131,7 @@ impl Partitions {
             return first.reached_by(api);
         }
         let service = self.default.for_partition(api);
-        self.callers.lock().push(service.callers());
+        self.counted.lock().push(Counted::of(&service));
         first.insert(name.clone(), service.clone());
         service
     }

@@ -65,6 +65,8 @@ catalog! {
         "Reads served by questions to the leader";
     HTTP_CALLERS_REFUSED = "placement_http_callers_refused" Counter None ["limit"]
         "Requests answered 429, by the bound of [callers] or [[partitions]] that they exceed";
+    SEARCHES_EMPTY = "placement_searches_empty" Counter None ["reason"]
+        "Searches for allocation candidates that found none, by the first cause; unexplained where there was no time to find it";
     KEYSTONE_WAITING = "placement_keystone_waiting" Gauge None []
         "Tokens that wait for their validation by Keystone; 0 with other strategies of [auth]";
     POLICY_REFUSED = "placement_policy_refused" Gauge None []

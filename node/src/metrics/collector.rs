@@ -26,9 +26,10 @@ use crate::cluster::replica::{Replica, index};
 use crate::cluster::slot::Slot;
 use crate::cluster::{ReadMetrics, Running};
 use crate::disk_space::DiskSpace;
+use crate::partitions::Counted;
 use crate::tls::Certificates;
 use placement_api::audit::Numbers;
-use placement_api::http::{Callers, Policy};
+use placement_api::http::Policy;
 use placement_api::keystone::Keystone;
 
 /// What the numbers of one node are read from.
@@ -38,7 +39,7 @@ pub(crate) struct Sources {
     /// Those in force, of all partitions.
     pub(crate) policies: Vec<Arc<Policy>>,
     /// Of each partition that was asked for.
-    pub(crate) callers: Arc<Mutex<Vec<Arc<Callers>>>>,
+    pub(crate) counted: Arc<Mutex<Vec<Counted>>>,
     pub(crate) audit: Arc<Numbers>,
     pub(crate) keystone: Option<Arc<Keystone>>,
     pub(crate) certificates: Vec<(&'static str, Arc<Certificates>)>,
@@ -94,14 +95,16 @@ impl Sources {
         known.map_or(String::new(), |name| name.to_string())
     }
 
-    /// How many requests of all partitions were refused, by the limit.
-    fn refused(&self) -> BTreeMap<&'static str, u64> {
-        let mut refused = BTreeMap::new();
-        let all = self.callers.lock();
-        for (limit, count) in all.iter().flat_map(|callers| callers.refused()) {
-            *refused.entry(limit).or_insert(0) += count;
+    /// What all partitions have counted together, by the label.
+    fn sum<I: IntoIterator<Item = (&'static str, u64)>>(
+        &self,
+        of: impl Fn(&Counted) -> I,
+    ) -> BTreeMap<&'static str, u64> {
+        let mut sums = BTreeMap::new();
+        for (label, count) in self.counted.lock().iter().flat_map(of) {
+            *sums.entry(label).or_insert(0) += count;
         }
-        refused
+        sums
     }
 }
 
@@ -191,7 +194,10 @@ impl Out<'_> {
         self.put(&catalog::READ_ROUNDS_FAILED, now(&reads.failures))?;
         self.put(&catalog::READ_ROUNDS_DURATION, seconds)?;
         self.put(&catalog::READS_LINEARIZED, now(&reads.reads))?;
-        self.put_each(&catalog::HTTP_CALLERS_REFUSED, sources.refused())?;
+        let refused = sources.sum(|of| of.callers.refused());
+        self.put_each(&catalog::HTTP_CALLERS_REFUSED, refused)?;
+        let empty = sources.sum(|of| of.searches.empty());
+        self.put_each(&catalog::SEARCHES_EMPTY, empty)?;
         let waiting = sources.keystone.as_ref().map_or(0, |it| it.waiting());
         self.put(&catalog::KEYSTONE_WAITING, waiting)?;
         let policies = sources.policies.iter();

@@ -31,6 +31,9 @@ fn rule_of(operation: &str) -> &'static str {
     match operation {
         "placement:usages" => "rule:admin_or_project_reader_or_service_api",
         "placement:reshaper:reshape" => "rule:service_api",
+        own if own.starts_with("placementd:") => {
+            "rule:admin_or_service_api or role:placement_reader"
+        }
         _ => "rule:admin_or_service_api",
     }
 }

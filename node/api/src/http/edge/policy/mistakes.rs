@@ -9,8 +9,8 @@ use super::check::Check;
 use super::defaults::Defaults;
 use super::file::Stated;
 
-/// With this prefix begin the rules of operations.
-const OPERATION: &str = "placement:";
+/// With these prefixes begin the rules of operations.
+const OPERATIONS: [&str; 2] = ["placement:", "placementd:"];
 
 /// Something in a policy file that does not say what it seems to.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -71,7 +71,8 @@ pub(super) fn of(
 
 /// Whether it is an operator's own rule, to which others refer.
 fn is_own(name: &str, referred: &BTreeSet<&str>) -> bool {
-    name == "default" || !name.starts_with(OPERATION) && referred.contains(name)
+    let is_operation = OPERATIONS.iter().any(|prefix| name.starts_with(prefix));
+    name == "default" || !is_operation && referred.contains(name)
 }
 
 /// Whether a rule refers to itself, directly or through others.

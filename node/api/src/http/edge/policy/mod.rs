@@ -278,6 +278,27 @@ mod tests {
     }
 
     #[test]
+    fn own_routes_are_for_admins_services_and_readers_of_placement() {
+        const EXPLAIN: &str = "placementd:explain";
+        for enforce_new_defaults in [true, false] {
+            let settings = PolicySettings {
+                enforce_new_defaults,
+                ..PolicySettings::default()
+            };
+            let defaults = Defaults([EXPLAIN, LIST].into());
+            let policy = Policy::over(defaults, &settings).unwrap();
+            for role in ["admin", "service", "placement_reader"] {
+                assert!(allowed(&policy, EXPLAIN, &caller(&[role], "p")), "{role}");
+            }
+            for roles in [&["member", "reader"][..], &[]] {
+                assert!(!allowed(&policy, EXPLAIN, &caller(roles, "p")), "{roles:?}");
+            }
+            let reader = caller(&["placement_reader"], "p");
+            assert!(!allowed(&policy, LIST, &reader), "until a file says so");
+        }
+    }
+
+    #[test]
     fn the_old_defaults_let_admins_reshape() {
         let settings = PolicySettings {
             enforce_new_defaults: false,

@@ -19,12 +19,13 @@ const ROUTES_MAX: usize = 32;
 
 /// The first segments of the paths that each node answers for the default partition, below `[api] prefix`. No
 /// other prefix has such a segment, so it takes no path of the default partition, whatever `[api] prefix` is.
-pub const RESERVED_SEGMENTS: [&str; 11] = [
+pub const RESERVED_SEGMENTS: [&str; 12] = [
     "allocation_candidates",
     "allocations",
     "livez",
     "metrics",
     "openapi.json",
+    "placementd",
     "readyz",
     "reshaper",
     "resource_classes",

@@ -1,6 +1,7 @@
 //! The API's description of itself: an OpenAPI 3.1 document, served as `GET /openapi.json`. `openapi.json` has what each
 //! operation is for, what it reads (bodies are checked against these very shapes) and what it answers when all
-//! goes well; what follows from its route is added here: versions, policy rule, headers and errors.
+//! goes well; what follows from its route is added here: versions, policy rule, headers and errors. Of this service's own
+//! routes it has what they are for and what they read; their answers are JSON objects that `docs/api.md` describes.
 //! Source of the format: the OpenAPI Specification 3.1.1 and JSON Schema 2020-12.
 
 use std::sync::{Arc, LazyLock};
@@ -81,7 +82,14 @@ fn complete(about: &mut Value, route: &Route, method: &str) {
     let newest = Microversion::MAX.minor();
     let until = variants.iter().map(|one| one.until.min(newest)).max();
     let policy = variants.iter().find_map(|one| one.policy);
-    let reads = method == "GET" && policy.is_some();
+    let has_token = route.path != "/";
+    let reads = method == "GET" && has_token;
+    if route.is_own() {
+        about["tags"] = json!(["placementd"]);
+        let object = json!({"application/json": {"schema": {"type": "object"}}});
+        about["responses"]["200"] =
+            json!({"description": "What was asked for.", "content": object});
+    }
 
     let versions = match since {
         0 => "At every microversion.".to_owned(),
@@ -92,10 +100,11 @@ fn complete(about: &mut Value, route: &Route, method: &str) {
     about["description"] = json!(description.unwrap_or(versions));
     about["x-placement-microversions"] =
         json!({"min": format!("1.{since}"), "max": format!("1.{}", until.unwrap_or(newest))});
-    match policy {
-        Some(rule) => about["x-placement-policy"] = json!(rule),
-        // No token is needed.
-        None => about["security"] = json!([]),
+    if let Some(rule) = policy {
+        about["x-placement-policy"] = json!(rule);
+    }
+    if !has_token {
+        about["security"] = json!([]);
     }
 
     let shared: &[&str] = match reads {
@@ -112,13 +121,18 @@ fn complete(about: &mut Value, route: &Route, method: &str) {
         answer["headers"]["OpenStack-API-Version"] = reference("headers", "ServedMicroversion");
         answer["headers"]["Vary"] = reference("headers", "Vary");
     }
-    for status in errors(route, &variants, policy.is_some(), reads) {
+    for status in errors(route, &variants, has_token, reads) {
         about["responses"][status] = reference("responses", status);
     }
 }
 
 /// The errors of an operation, but for 409.
-fn errors(route: &Route, variants: &[&Operation], guarded: bool, reads: bool) -> Vec<&'static str> {
+fn errors(
+    route: &Route,
+    variants: &[&Operation],
+    has_token: bool,
+    reads: bool,
+) -> Vec<&'static str> {
     let some = |has: fn(&Operation) -> bool| variants.iter().any(|one| has(one));
     let young = !some(|one| one.since == 0);
     let always = [
@@ -126,8 +140,8 @@ fn errors(route: &Route, variants: &[&Operation], guarded: bool, reads: bool) ->
     ];
     let groups: [(bool, &[&str]); 6] = [
         (true, &always),
-        (guarded, &["401", "403", "421"]),
-        (guarded, if reads { &["412"] } else { &["507"] }),
+        (has_token, &["401", "403", "421"]),
+        (has_token, if reads { &["412"] } else { &["507"] }),
         (some(|one| one.too_old_is_405), &["405"]),
         (young || route.path.contains('{'), &["404"]),
         (some(|one| one.needs == Needs::Content), &["415"]),

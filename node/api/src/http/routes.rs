@@ -1,4 +1,4 @@
-//! All routes on one page.
+//! All routes on one page: the reference's, and this service's own.
 //!
 //! The first operation that fits method and version serves the request.
 
@@ -6,33 +6,34 @@ use super::edge::policy::{Defaults, Policy, PolicyError};
 use super::edge::route::{Needs, Operation, Route, operation};
 use super::edge::settings::PolicySettings;
 use super::nouns::{
-    aggregates, allocation_candidates, allocations, inventories, reshaper, resource_classes,
-    resource_providers, root, traits, usages,
+    aggregates, allocation_candidates, allocations, inventories, placementd, reshaper,
+    resource_classes, resource_providers, root, traits, usages,
 };
 
-/// Each path with its operations: the method, what it needs, the policy rule, the handler, and what else holds of it
-/// ([`Operation`]).
+/// By family, with which the names of its policy rules begin, each path with its operations: the method, what it needs,
+/// the policy rule, the handler, and what else holds of it ([`Operation`]).
 macro_rules! routes {
-    ($($path:literal {
+    ($($family:ident: $($path:literal {
         $($method:literal $needs:ident $rule:literal $noun:ident::$handler:ident $($field:ident: $value:expr),*;)*
-    })*) => {
+    })*)*) => {
         /// Every route there is.
-        pub(super) static ROUTES: &[Route] = &[$(Route {
+        pub(super) static ROUTES: &[Route] = &[$($(Route {
             path: $path,
             operations: &[$(Operation {
                 $($field: $value,)*
                 ..operation(
                     $method,
                     Needs::$needs,
-                    concat!("placement:", $rule),
+                    concat!(stringify!($family), ":", $rule),
                     |context| Box::pin($noun::$handler(context)),
                 )
             }),*],
-        }),*];
+        }),*),*];
     };
 }
 
 routes! {
+    placement:
     "" {
         "GET" Nothing "" root::show policy: None;
     }
@@ -108,6 +109,12 @@ routes! {
     }
     "/reshaper" {
         "POST" Content "reshaper:reshape" reshaper::reshape since: 30;
+    }
+
+    // Answers that the reference does not have, at every microversion the same.
+    placementd:
+    "/placementd/v1" {
+        "GET" Accept "" placementd::list policy: None;
     }
 }
 

@@ -17,6 +17,7 @@ mod errors;
 mod fuzz;
 mod hostile;
 mod inventories;
+mod placementd;
 mod policy;
 mod public_address;
 mod reshaper;

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use super::answer::{Answer, Caching};
 use super::consistency;
+use super::route::Routes;
 use super::searches::Searched;
 use super::settings::RequestLimits;
 use super::state::Server;
@@ -30,6 +31,8 @@ const READ_AT_ONCE_MAX_BYTES: usize = 100_000;
 pub(crate) struct RequestContext {
     /// What all requests share.
     pub(crate) server: Arc<Server>,
+    /// All routes.
+    pub(crate) routes: &'static Routes,
     /// When the request came in, by the monotonic clock.
     pub(crate) begun: Duration,
     /// The path of the route, with names in braces.

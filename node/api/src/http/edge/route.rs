@@ -80,6 +80,13 @@ impl Routes {
         Self(routes.iter().map(split).collect())
     }
 
+    /// This service's own operations, with their paths.
+    pub(crate) fn own(&self) -> impl Iterator<Item = (&'static str, &'static Operation)> {
+        let routes = self.0.iter().map(|(_, route)| *route);
+        let own = routes.filter(|route| route.is_own());
+        own.flat_map(|route| route.operations.iter().map(|one| (route.path, one)))
+    }
+
     /// The route of a decoded path, with the names in the path. A single newline at the
     /// end is ignored, as the reference's expressions end in `$`.
     pub(crate) fn find(&self, path: &str) -> Option<(&'static Route, Vec<String>)> {
@@ -99,6 +106,11 @@ impl Routes {
 }
 
 impl Route {
+    /// Whether it is this service's own and not the reference's: its answers do not depend on the microversion.
+    pub(crate) fn is_own(&self) -> bool {
+        self.path.starts_with("/placementd/")
+    }
+
     /// The policy rule that guards this method, in whichever version.
     pub(crate) fn rule(&self, method: &str) -> Option<&'static str> {
         let mut operations = self.operations.iter();

@@ -125,7 +125,7 @@ pub(crate) fn refuse(
 
 async fn handle(
     server: &Arc<Server>,
-    routes: &Routes,
+    routes: &'static Routes,
     body: Body,
     progress: &mut Progress<'_>,
 ) -> Result<Answer, ApiError> {
@@ -160,7 +160,10 @@ async fn handle(
     if uri.is_some_and(|uri| uri.as_str().len() > uri_max) {
         return Err(ApiError::uri_too_long(uri_max));
     }
-    let version = Microversion::parse(text(API_VERSION).as_deref())?;
+    let version = match &found {
+        Some((route, _)) if route.is_own() => Microversion::MAX,
+        _ => Microversion::parse(text(API_VERSION).as_deref())?,
+    };
     progress.version = Some(version);
     let asked = consistency::parse(&parts.headers)?;
     let content_type = text(CONTENT_TYPE).filter(|value| !value.is_empty());
@@ -176,6 +179,7 @@ async fn handle(
     };
     let mut context = RequestContext {
         server: server.clone(),
+        routes,
         begun: server.api.clock.monotonic(),
         route: route.path,
         method: operation.method,

@@ -18,6 +18,7 @@ pub(crate) mod allocation_candidates;
 pub(crate) mod allocations;
 pub(crate) mod explain;
 pub(crate) mod inventories;
+pub(crate) mod placementd;
 pub(crate) mod reshaper;
 pub(crate) mod resource_classes;
 pub(crate) mod resource_providers;

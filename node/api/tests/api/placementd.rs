@@ -1,0 +1,73 @@
+//! The routes that the reference does not have, below `/placementd/v1`.
+
+use placement_api::http::{ApiSettings, PolicySettings};
+use serde_json::Value;
+
+use crate::cloud::{Cloud, uuid};
+
+const LIST: &str = "/placementd/v1";
+
+/// Method, path and rule of each that a rule guards.
+async fn guarded(cloud: &Cloud) -> Vec<[String; 3]> {
+    let listed = cloud.read(LIST).await;
+    let routes = listed["routes"].as_array().unwrap().iter();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    routes
+        .map(|route| ["method", "path", "rule"].map(|member| text(&route[member])))
+        .collect()
+}
+
+#[tokio::test]
+async fn own_routes_are_listed_for_every_caller_with_a_token() {
+    let cloud = Cloud::new();
+    let listed = cloud.get(LIST).token(Some("user")).expect(200).await;
+    assert_eq!(listed.json()["version"], 1);
+    for [_, path, rule] in guarded(&cloud).await {
+        assert!(path.starts_with("/placementd/v1/"), "{path}");
+        assert!(rule.starts_with("placementd:"), "{rule}");
+    }
+    cloud.get(LIST).token(None).expect(401).await;
+    cloud.ask("POST", LIST).expect(405).await;
+    cloud.get("/placementd/v2").expect(404).await;
+    cloud.get("/placementd").expect(404).await;
+}
+
+#[tokio::test]
+async fn own_routes_answer_the_same_at_any_microversion() {
+    let cloud = Cloud::new();
+    let newest = cloud.get(LIST).expect(200).await;
+    for version in ["", "1.0", "1.22", "1.99", "latest", "2.0", "nonsense"] {
+        let answer = cloud.get(LIST).version(version).expect(200).await;
+        assert_eq!(answer.text(), newest.text(), "{version}");
+    }
+    let absent = cloud.get(&format!("{LIST}/nothing")).version("1.99");
+    absent.expect(406).await;
+}
+
+#[tokio::test]
+async fn own_routes_are_closed_to_members_and_open_to_readers_of_placement() {
+    for enforce_new_defaults in [true, false] {
+        let cloud = Cloud::with(ApiSettings {
+            policy: PolicySettings {
+                enforce_new_defaults,
+                ..PolicySettings::default()
+            },
+            ..ApiSettings::default()
+        });
+        for [method, path, rule] in guarded(&cloud).await {
+            let path = path.replace("{uuid}", &uuid(1));
+            let ask = |roles| {
+                let ask = cloud.ask(&method, &path).token(Some("user"));
+                ask.header("x-roles", roles).send()
+            };
+            ask("member,reader").await.refused(403, &rule);
+            for role in ["placement_reader", "admin", "service"] {
+                let open = ask(role).await.status;
+                assert!(
+                    open != 401 && open != 403,
+                    "{role}, {method} {path}: {open}"
+                );
+            }
+        }
+    }
+}

@@ -6,6 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use placement_model::command::{Command, ReplaceAllocations, SyncStandards, WriteId};
+use placement_model::query::capacity::CapacityBy;
+use placement_model::query::consumers::{ConsumerFilter, ListedConsumer};
 use placement_model::query::resource_providers::ProviderFilter;
 use placement_model::state::Digest;
 use placement_model::state::change::{ResourceClassId, RowKey, TraitId};
@@ -179,6 +181,32 @@ impl Pair {
         }
     }
 
+    /// What operators ask of the content.
+    fn check_content(&self, filter: &ConsumerFilter) {
+        let (state, naive) = (&self.state, &self.naive);
+        let class = filter.class.as_ref();
+        for by in [CapacityBy::Class, CapacityBy::Aggregate, CapacityBy::Trait] {
+            for class in [None, class] {
+                let expected = naive.capacity(class, by);
+                let rows = expected.capacity.len();
+                assert_eq!(state.capacity(class, by, rows), Some(expected));
+                if rows > 0 {
+                    assert_eq!(state.capacity(class, by, rows - 1), None);
+                }
+            }
+        }
+        for uuid in generate::providers() {
+            assert_eq!(state.tree_with(&uuid), naive.tree_with(&uuid));
+        }
+        for filter in [&ConsumerFilter::default(), filter] {
+            let expected = naive.consumers(filter);
+            for (limit, rows_max) in [(usize::MAX, usize::MAX), (1, usize::MAX), (2, 3)] {
+                let found = all_pages(state, filter, limit, rows_max);
+                assert_eq!(found, expected, "{filter:?}");
+            }
+        }
+    }
+
     /// The same rows make the same state, whichever way they come in.
     fn check_reload(&mut self, shuffle: u32) {
         let rows: Vec<_> = self.state.rows().collect();
@@ -209,6 +237,26 @@ impl Pair {
         }
         assert!(self.state.agrees_with_recount());
         check_trees(&self.state);
+    }
+}
+
+/// All consumers that pass, page by page.
+fn all_pages(
+    state: &State,
+    filter: &ConsumerFilter,
+    limit: usize,
+    rows_max: usize,
+) -> Vec<ListedConsumer> {
+    let mut found = Vec::new();
+    let mut after = None;
+    loop {
+        let page = state.consumers(filter, after.as_ref(), limit, rows_max);
+        assert!(page.consumers.len() <= limit);
+        found.extend(page.consumers);
+        after = page.next;
+        if after.is_none() {
+            return found;
+        }
     }
 }
 
@@ -314,13 +362,17 @@ proptest! {
     #[test]
     fn the_model_and_the_naive_one_agree(
         furnished in proptest::bool::weighted(0.8),
-        steps in vec((request(), generate::command(), generate::filter()), 1..120),
+        steps in vec(
+            (request(), generate::command(), generate::filter(), generate::consumer_filter()),
+            1..120,
+        ),
         shuffle in any::<u32>(),
     ) {
         let mut pair = Pair::new(furnished);
-        for (request, command, filter) in steps {
+        for (request, command, filter, consumers) in steps {
             pair.run(request, command);
             pair.check_answers(&filter);
+            pair.check_content(&consumers);
         }
         pair.check_reload(shuffle);
     }

@@ -12,6 +12,8 @@ use placement_model::command::{
     Reshape, ReshapedInventories, RetireNode, UpdateProvider,
 };
 use placement_model::outcome::{Outcome, Refusal, Reply};
+use placement_model::query::capacity::CapacityBy;
+use placement_model::query::consumers::ConsumerFilter;
 use placement_model::query::resource_providers::ProviderFilter;
 use placement_model::state::change::{
     Amount, Change, ConsumerRow, InventoryRow, NameRow, ProviderId, ProviderRow, ResourceClassId,
@@ -510,6 +512,17 @@ fn found(state: &State, filter: &ProviderFilter) -> u32 {
     all.unwrap().len() as u32
 }
 
+fn capacity_rows(state: &State, by: CapacityBy) -> u32 {
+    let report = state.capacity(None, by, usize::MAX).unwrap();
+    report.capacity.len() as u32
+}
+
+/// How many consumers pass a filter.
+fn listed(state: &State, filter: &ConsumerFilter) -> u32 {
+    let page = state.consumers(filter, None, usize::MAX, usize::MAX);
+    page.consumers.len() as u32
+}
+
 /// The queries that walk something.
 fn queries() -> Vec<String> {
     type Query = fn(&State, u32);
@@ -533,7 +546,7 @@ fn queries() -> Vec<String> {
         rows = rows.consumer(n, "INSTANCE", (0..n).map(|p| (p + 1, p)));
         rows.state()
     };
-    let all: [(&str, Query); 9] = [
+    let all: [(&str, Query); 15] = [
         ("all providers", |state, n| {
             assert_eq!(found(state, &ProviderFilter::default()), n + 1);
         }),
@@ -575,6 +588,36 @@ fn queries() -> Vec<String> {
         ("the allocations of a consumer", |state, n| {
             let held = state.consumer(&consumer(n)).unwrap();
             assert_eq!(held.allocations.len() as u32, n);
+        }),
+        ("the capacity of all classes", |state, n| {
+            assert_eq!(capacity_rows(state, CapacityBy::Class), n);
+        }),
+        ("the capacity by aggregate", |state, n| {
+            assert_eq!(capacity_rows(state, CapacityBy::Aggregate), n);
+        }),
+        ("the capacity by trait", |state, n| {
+            assert_eq!(capacity_rows(state, CapacityBy::Trait), n);
+        }),
+        ("all consumers", |state, n| {
+            let filter = ConsumerFilter::default();
+            assert_eq!(listed(state, &filter), n + 1);
+        }),
+        (
+            "the consumers of a provider in several trees",
+            |state, _| {
+                let filter = ConsumerFilter {
+                    provider: Some(provider(0)),
+                    class: Some(class(0)),
+                    several_trees: true,
+                    ..ConsumerFilter::default()
+                };
+                assert_eq!(listed(state, &filter), 0);
+            },
+        ),
+        ("a tree with all that its providers have", |state, n| {
+            let tree = state.tree_with(&provider(n)).unwrap();
+            assert_eq!(tree.providers.len() as u32, n + 1);
+            assert_eq!(tree.providers[0].holders as u32, n);
         }),
         ("the usages of a project", |state, n| {
             let usages = state.usages(&ProjectId::from("project"), None);

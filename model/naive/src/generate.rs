@@ -12,11 +12,12 @@ use placement_model::command::{
     ReplaceProviderAggregates, ReplaceProviderTraits, Reshape, ReshapedInventories, RetireNode,
     RevokeJoinToken, SetReplacement, SyncStandards, UpdateInventory, UpdateProvider,
 };
+use placement_model::query::consumers::ConsumerFilter;
 use placement_model::query::resource_providers::ProviderFilter;
 use placement_model::state::change::Replaced;
 use placement_model::types::{
     AggregateUuid, ConsumerTypeName, ConsumerUuid, Generation, Given, Inventory, ProjectId,
-    ProviderName, ProviderUuid, ResourceClassName, TraitName, UserId,
+    ProviderName, ProviderUuid, ResourceClassName, Timestamp, TraitName, UserId,
 };
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::prelude::*;
@@ -481,6 +482,35 @@ pub fn furniture() -> Vec<Command> {
         }));
     }
     commands
+}
+
+/// Which consumers to list, mostly by one or two facts.
+pub fn consumer_filter() -> impl Strategy<Value = ConsumerFilter> {
+    use proptest::option::weighted;
+    let types = ["INSTANCE", "MIGRATION"].map(|name| Some(name.parse().unwrap()));
+    let types = select([&types[..], &[None]].concat());
+    (
+        weighted(0.4, provider()),
+        weighted(0.2, select(projects().collect::<Vec<_>>())),
+        weighted(0.2, select(users().collect::<Vec<_>>())),
+        weighted(0.2, types),
+        weighted(0.3, class()),
+        weighted(0.2, (1_i64..100).prop_map(Timestamp)),
+        proptest::bool::weighted(0.3),
+    )
+        .prop_map(
+            |(provider, project, user, consumer_type, class, updated_until, several_trees)| {
+                ConsumerFilter {
+                    provider,
+                    project,
+                    user,
+                    consumer_type,
+                    class,
+                    updated_until,
+                    several_trees,
+                }
+            },
+        )
 }
 
 /// A filter of providers.

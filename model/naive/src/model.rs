@@ -14,10 +14,13 @@ use placement_model::command::{
     RoutePartition, Stamped, UpdateProvider,
 };
 use placement_model::outcome::{Outcome, Provider, Refusal, Reply};
-use placement_model::query::UnknownName;
 use placement_model::query::allocations::{Consumer, ConsumerHolding, ProviderHolding};
+use placement_model::query::capacity::{CapacityBy, CapacityReport, CapacitySums, ClassCapacity};
+use placement_model::query::consumers::{ConsumerFilter, ListedAllocation, ListedConsumer};
 use placement_model::query::resource_providers::ProviderFilter;
+use placement_model::query::trees::{ShownInventory, ShownProvider, ShownTree};
 use placement_model::query::usages::TypeUsage;
+use placement_model::query::{NamedProvider, UnknownName};
 use placement_model::state::change::InventoryRow;
 use placement_model::types::{
     AggregateUuid, ConsumerTypeName, ConsumerUuid, Generation, Given, Inventory, PartitionId,
@@ -1169,6 +1172,160 @@ impl Naive {
     /// Whether there is a trait of this name.
     pub fn has_trait_named(&self, name: &TraitName) -> bool {
         self.traits.contains_key(name)
+    }
+
+    /// `GET /placementd/v1/capacity`.
+    pub fn capacity(&self, class: Option<&ResourceClassName>, by: CapacityBy) -> CapacityReport {
+        let mut rows: BTreeMap<_, CapacitySums> = BTreeMap::new();
+        for (uuid, provider) in &self.providers {
+            let root = &self.providers[&self.root(uuid)];
+            let facets: Vec<(Option<AggregateUuid>, Option<TraitName>)> = match by {
+                CapacityBy::Class => vec![(None, None)],
+                CapacityBy::Aggregate => (provider.aggregates.union(&root.aggregates))
+                    .map(|aggregate| (Some(aggregate.clone()), None))
+                    .collect(),
+                CapacityBy::Trait => (provider.traits.iter())
+                    .map(|name| (None, Some(name.clone())))
+                    .collect(),
+            };
+            for (name, row) in &provider.inventories {
+                if class.is_some_and(|class| class != name) {
+                    continue;
+                }
+                for facet in &facets {
+                    let used = self.used(uuid, name);
+                    let left = exact_capacity(&row.inventory).trunc() - used as f64;
+                    let free = left.max(0.0) as u64;
+                    let sums = rows.entry((name.clone(), facet.clone())).or_default();
+                    sums.providers += 1;
+                    sums.total += u64::from(row.inventory.total);
+                    sums.reserved += u64::from(row.inventory.reserved);
+                    sums.capacity += row.inventory.capacity();
+                    sums.used += used;
+                    sums.free += free;
+                    let largest = free.min(u64::from(row.inventory.max_unit));
+                    sums.largest_free = sums.largest_free.max(largest);
+                }
+            }
+        }
+        let row = |((class, (aggregate, trait_name)), sums)| ClassCapacity {
+            class,
+            aggregate,
+            trait_name,
+            sums,
+        };
+        CapacityReport {
+            by,
+            capacity: rows.into_iter().map(row).collect(),
+        }
+    }
+
+    /// `GET /placementd/v1/consumers`, all pages.
+    pub fn consumers(&self, filter: &ConsumerFilter) -> Vec<ListedConsumer> {
+        let passes = |consumer: &ListedConsumer| {
+            let holds = |allocation: &ListedAllocation| {
+                let of_provider = (filter.provider).is_none_or(|it| it == allocation.provider.uuid);
+                let mut classes = allocation.resources.keys();
+                of_provider
+                    && (filter.class.as_ref()).is_none_or(|it| classes.any(|class| class == it))
+            };
+            let mut rules = vec![
+                filter
+                    .project
+                    .as_ref()
+                    .is_none_or(|it| *it == consumer.project_id),
+                filter
+                    .user
+                    .as_ref()
+                    .is_none_or(|it| *it == consumer.user_id),
+                filter
+                    .consumer_type
+                    .as_ref()
+                    .is_none_or(|it| *it == consumer.consumer_type),
+                filter
+                    .updated_until
+                    .is_none_or(|it| consumer.updated_at <= it),
+                !filter.several_trees || consumer.trees >= 2,
+            ];
+            if filter.provider.is_some() || filter.class.is_some() {
+                rules.push(consumer.allocations.iter().any(holds));
+            }
+            rules.into_iter().all(|rule| rule)
+        };
+        let all = self.consumers.keys().map(|uuid| self.listed(uuid));
+        all.filter(passes).collect()
+    }
+
+    fn listed(&self, uuid: &ConsumerUuid) -> ListedConsumer {
+        let consumer = self.consumer(uuid).unwrap();
+        let allocation = |holding: &ConsumerHolding| ListedAllocation {
+            provider: self.named_provider(&holding.provider),
+            root: self.named_provider(&self.root(&holding.provider)),
+            resources: holding.resources.iter().cloned().collect(),
+        };
+        let shares = |holding: &&ConsumerHolding| {
+            let mut traits = self.providers[&holding.provider].traits.iter();
+            traits.any(|name| name.as_str() == "MISC_SHARES_VIA_AGGREGATE")
+        };
+        let trees = (consumer.allocations.iter())
+            .filter(|holding| !shares(holding))
+            .map(|holding| self.root(&holding.provider));
+        ListedConsumer {
+            uuid: uuid.clone(),
+            trees: trees.collect::<BTreeSet<_>>().len(),
+            allocations: consumer.allocations.iter().map(allocation).collect(),
+            consumer_type: consumer.consumer_type,
+            project_id: consumer.project,
+            user_id: consumer.user,
+            generation: consumer.generation,
+            updated_at: consumer.modified,
+        }
+    }
+
+    fn named_provider(&self, uuid: &ProviderUuid) -> NamedProvider {
+        NamedProvider {
+            uuid: *uuid,
+            name: self.providers[uuid].name.clone(),
+        }
+    }
+
+    /// `GET /placementd/v1/trees/{uuid}`.
+    pub fn tree_with(&self, uuid: &ProviderUuid) -> Option<ShownTree> {
+        self.providers.get(uuid)?;
+        let root = self.root(uuid);
+        let mut providers = Vec::new();
+        self.show_with_descendants(&root, &mut providers);
+        Some(ShownTree { root, providers })
+    }
+
+    fn show_with_descendants(&self, uuid: &ProviderUuid, shown: &mut Vec<ShownProvider>) {
+        let provider = &self.providers[uuid];
+        let inventory = |(class, row): (&ResourceClassName, &InventoryRow)| {
+            let inventory = ShownInventory {
+                inventory: row.inventory,
+                capacity: row.inventory.capacity(),
+                used: self.used(uuid, class),
+            };
+            (class.clone(), inventory)
+        };
+        shown.push(ShownProvider {
+            uuid: *uuid,
+            name: provider.name.clone(),
+            parent: provider.parent,
+            generation: provider.generation,
+            inventories: provider.inventories.iter().map(inventory).collect(),
+            traits: provider.traits.clone(),
+            aggregates: provider.aggregates.clone(),
+            holders: self.provider_holdings(uuid).unwrap().1.len(),
+        });
+        let children = self.providers.iter();
+        let mut children: Vec<_> = children
+            .filter(|(_, it)| it.parent == Some(*uuid))
+            .collect();
+        children.sort_by_key(|(_, child)| child.order);
+        for (child, _) in children {
+            self.show_with_descendants(child, shown);
+        }
     }
 
     /// The cloud as [`crate::candidates::judge`] looks at it. Providers are named by their UUIDs.

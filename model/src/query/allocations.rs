@@ -92,7 +92,7 @@ impl State {
         Some((node.generation, holders.map(holding)))
     }
 
-    fn named(&self, amounts: &[Amount]) -> Vec<(ResourceClassName, u64)> {
+    pub(super) fn named(&self, amounts: &[Amount]) -> Vec<(ResourceClassName, u64)> {
         let name = |class| self.resource_class_name(class).clone();
         let amounts = amounts.iter();
         amounts

@@ -1,5 +1,6 @@
 //! Consumers with all that they hold, and who holds something of which provider.
 
+use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::Arc;
 
 use imbl::{OrdMap, OrdSet};
@@ -42,6 +43,22 @@ impl Consumers {
         self.rows.iter().map(|(consumer, row)| (consumer, &**row))
     }
 
+    /// Those after one, of all or of the holders of a provider.
+    pub(crate) fn rows_after(
+        &self,
+        provider: Option<ProviderId>,
+        after: Option<&ConsumerUuid>,
+    ) -> Box<dyn Iterator<Item = (&ConsumerUuid, &ConsumerRow)> + '_> {
+        let after = after.cloned().unwrap_or_else(ConsumerUuid::first);
+        let Some(provider) = provider else {
+            let rows = self.rows.range((Excluded(after), Unbounded));
+            return Box::new(rows.map(|(consumer, row)| (consumer, &**row)));
+        };
+        let row = |consumer| &**self.row(consumer).expect("a holder is a consumer");
+        let holders = self.holders_after(provider, after);
+        Box::new(holders.map(move |consumer| (consumer, row(consumer))))
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.rows.len()
     }
@@ -57,8 +74,16 @@ impl Consumers {
 
     /// Who holds something of a provider, sorted.
     pub(crate) fn holders(&self, provider: ProviderId) -> impl Iterator<Item = &ConsumerUuid> {
+        self.holders_after(provider, ConsumerUuid::first())
+    }
+
+    fn holders_after(
+        &self,
+        provider: ProviderId,
+        after: ConsumerUuid,
+    ) -> impl Iterator<Item = &ConsumerUuid> {
         self.holders
-            .range((provider, ConsumerUuid::first())..)
+            .range((Excluded((provider, after)), Unbounded))
             .take_while(move |(of, _)| *of == provider)
             .map(|(_, consumer)| consumer)
     }

@@ -2,8 +2,9 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::ops::AddAssign;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// An inventory record, in units of its resource class.
 ///
@@ -61,7 +62,7 @@ impl Inventory {
 /// Whole units: an integer of up to 160 bits, as a float can be much larger than any integer type.
 /// Negative if more is reserved than there is. Displayed with all its digits, which are those of
 /// Python's `int()` of the same float.
-#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
 pub struct Capacity(f64);
 
 /// The product of finite numbers within the ranges of [`Inventory`] is not NaN.
@@ -76,6 +77,22 @@ impl Capacity {
         // 2^63: `i64::MAX` has no float.
         const BOUND: f64 = 9_223_372_036_854_775_808.0;
         (-BOUND..BOUND).contains(&self.0).then_some(self.0 as i64)
+    }
+}
+
+impl AddAssign for Capacity {
+    fn add_assign(&mut self, other: Self) {
+        self.0 += other.0;
+    }
+}
+
+/// A number: an integer if it fits, a float otherwise.
+impl Serialize for Capacity {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.small() {
+            Some(units) => serializer.serialize_i64(units),
+            None => serializer.serialize_f64(self.0),
+        }
     }
 }
 

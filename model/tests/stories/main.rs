@@ -5,6 +5,7 @@
 
 mod cloud;
 mod consumers;
+mod content;
 mod inventories;
 mod joins;
 mod level;

@@ -12,8 +12,6 @@ use crate::state::tree::{Node, Tree, TreeNumber};
 use crate::state::tree_set::TreeSet;
 use crate::types::AggregateUuid;
 
-const SHARING_TRAIT: &str = "MISC_SHARES_VIA_AGGREGATE";
-
 /// The sharing providers that could serve some part of a request for other trees, each with what it serves: the
 /// kinds of a plan, if nothing else is said.
 pub(in crate::query) struct SharingProviders<'a, T = Vec<usize>> {
@@ -61,11 +59,10 @@ impl<'a, T> SharingProviders<'a, T> {
         budget: &mut StepBudget<'_>,
         serves: impl Fn(TreeNumber, &'a Node) -> Option<T>,
     ) -> Self {
-        let name = SHARING_TRAIT.parse().ok();
         let mut sharing = Self {
             list: Vec::new(),
             by_aggregate: BTreeMap::new(),
-            sharing_trait: name.and_then(|name| state.trait_id(&name)),
+            sharing_trait: state.sharing_trait(),
         };
         let id = sharing.sharing_trait;
         let trees = id.and_then(|id| state.indexes().with_trait(id));

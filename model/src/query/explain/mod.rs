@@ -18,6 +18,7 @@ pub use atoms::{Atom, AtomKind};
 use self::atoms::{Atoms, Look, Looks, up_to};
 use self::relax::ways;
 use crate::mutant;
+use crate::query::NamedProvider;
 use crate::query::candidates::{CandidateRequest, Probe, SharingProviders, StepBudget, Watch};
 use crate::state::State;
 use crate::state::change::ResourceClassId;
@@ -110,16 +111,7 @@ pub struct Stage {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub most_free: Option<u64>,
     /// The roots of some of those that are gone.
-    pub examples: Vec<Named>,
-}
-
-/// A provider.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Named {
-    /// Its UUID.
-    pub uuid: ProviderUuid,
-    /// Its name.
-    pub name: ProviderName,
+    pub examples: Vec<NamedProvider>,
 }
 
 /// A request that asks for less and has candidates.
@@ -132,7 +124,7 @@ pub struct Relaxation {
     /// The request, as a query of `/allocation_candidates`.
     pub query: String,
     /// The root of one of these trees.
-    pub example: Named,
+    pub example: NamedProvider,
 }
 
 /// An atom that a request does without.
@@ -150,7 +142,7 @@ pub struct Less {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Near {
     /// Its root.
-    pub root: Named,
+    pub root: NamedProvider,
     /// The atoms that it does not meet.
     pub lacks: Vec<Lack>,
     /// Who holds most of what is missing.
@@ -387,7 +379,7 @@ impl<'a> Explainer<'a> {
             });
         }
         Some(Near {
-            root: Named::of(tree.root()),
+            root: NamedProvider::of(tree.root()),
             lacks,
             holders,
         })
@@ -429,7 +421,7 @@ impl Walk {
         let stage = &mut self.stages[reason];
         stage.gone += 1;
         if stage.examples.len() < EXAMPLES {
-            stage.examples.push(Named::of(tree.root()));
+            stage.examples.push(NamedProvider::of(tree.root()));
         }
         if stage.atom.kind == AtomKind::Room
             && let Some(class) = &stage.atom.class
@@ -512,14 +504,5 @@ impl Explanation {
         less.or(last).map_or(("no_trees", None), |atom| {
             (atom.kind.name(), atom.class.as_ref().map(Given::as_str))
         })
-    }
-}
-
-impl Named {
-    fn of(node: &Node) -> Self {
-        Self {
-            uuid: node.uuid,
-            name: node.name.clone(),
-        }
     }
 }

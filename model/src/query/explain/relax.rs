@@ -4,8 +4,9 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use super::atoms::{Atom, AtomKind, Atoms, Bits, Looks};
-use super::{Explainer, Named, Relaxation};
+use super::{Explainer, Relaxation};
 use crate::mutant;
+use crate::query::NamedProvider;
 use crate::query::candidates::{CandidateRequest, GroupPolicy, Probe, RequestGroup};
 use crate::state::indexes::offer;
 use crate::state::tree::{Stock, TreeNumber};
@@ -239,7 +240,7 @@ impl<'a> Explainer<'a> {
                 || self.probe(&mut probe, number, tree) == Some(true);
             if found {
                 trees += 1;
-                example.get_or_insert_with(|| Named::of(tree.root()));
+                example.get_or_insert_with(|| NamedProvider::of(tree.root()));
             }
         }
         Some(Relaxation {

@@ -25,8 +25,8 @@ use crate::state::change::ResourceClassId;
 use crate::state::indexes::offer;
 use crate::state::tree::{Node, Tree, TreeNumber};
 use crate::types::{
-    AggregateUuid, ConsumerTypeName, ConsumerUuid, Given, ProjectId, ProviderName, ProviderUuid,
-    ResourceClassName, Timestamp, TraitName,
+    AggregateUuid, ConsumerTypeName, ConsumerUuid, Given, ProjectId, ResourceClassName, Timestamp,
+    TraitName,
 };
 
 /// Trees that are named of those that an atom takes away.

@@ -45,6 +45,8 @@ pub fn document() -> Value {
     let versions = (0..=Microversion::MAX.minor()).map(|minor| format!("placement 1.{minor}"));
     let versions = versions.chain(["placement latest".to_owned()]);
     document["info"]["version"] = json!(Microversion::MAX.text());
+    let query = document["paths"]["/allocation_candidates"]["get"]["parameters"].clone();
+    document["paths"]["/placementd/v1/explain"]["get"]["parameters"] = query;
     let parameters = &mut document["components"]["parameters"];
     parameters["Microversion"]["schema"]["enum"] = versions.collect();
     let schemas = &mut document["components"]["schemas"];

@@ -6,8 +6,8 @@ use super::edge::policy::{Defaults, Policy, PolicyError};
 use super::edge::route::{Needs, Operation, Route, operation};
 use super::edge::settings::PolicySettings;
 use super::nouns::{
-    aggregates, allocation_candidates, allocations, inventories, placementd, reshaper,
-    resource_classes, resource_providers, root, traits, usages,
+    aggregates, allocation_candidates, allocations, explain, inventories, placementd, reshaper,
+    resource_classes, resource_providers, root, searches, traits, usages,
 };
 
 /// By family, with which the names of its policy rules begin, each path with its operations: the method, what it needs,
@@ -115,6 +115,12 @@ routes! {
     placementd:
     "/placementd/v1" {
         "GET" Accept "" placementd::list policy: None;
+    }
+    "/placementd/v1/explain" {
+        "GET" Accept "explain" explain::show;
+    }
+    "/placementd/v1/searches" {
+        "GET" Accept "searches" searches::list;
     }
 }
 

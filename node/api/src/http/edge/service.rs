@@ -160,9 +160,10 @@ async fn handle(
     if uri.is_some_and(|uri| uri.as_str().len() > uri_max) {
         return Err(ApiError::uri_too_long(uri_max));
     }
+    let asked_version = Microversion::parse(text(API_VERSION).as_deref());
     let version = match &found {
-        Some((route, _)) if route.is_own() => Microversion::MAX,
-        _ => Microversion::parse(text(API_VERSION).as_deref())?,
+        Some((route, _)) if route.is_own() => asked_version.unwrap_or(Microversion::MAX),
+        _ => asked_version?,
     };
     progress.version = Some(version);
     let asked = consistency::parse(&parts.headers)?;

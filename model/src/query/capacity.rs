@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::state::State;
 use crate::state::change::{ResourceClassId, TraitId};
@@ -11,7 +11,7 @@ use crate::state::tree::{Node, Stock};
 use crate::types::{AggregateUuid, Capacity, ResourceClassName, TraitName};
 
 /// What sums are made by, besides the class.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CapacityBy {
     /// Nothing.

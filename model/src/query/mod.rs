@@ -13,6 +13,7 @@ pub mod traits;
 mod tree_filter;
 pub mod trees;
 pub mod usages;
+pub mod what_if;
 
 use serde::Serialize;
 

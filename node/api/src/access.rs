@@ -37,6 +37,10 @@ pub struct Encrypted {
     pub vouched: bool,
 }
 
+/// Among the extensions of a response: the API has written the request's line and its audit record.
+#[derive(Debug, Clone, Copy)]
+pub struct Recorded;
+
 /// What counts as one address: of IPv6 a network of 64 bits, as one machine has so many.
 pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
@@ -150,9 +154,12 @@ fn id(text: &Option<String>) -> Option<&str> {
 /// Logs the requests of a router that is not the API's: health, numbers, operators.
 pub async fn logged(request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
-    let line = Line::begin(&parts, parts.extensions.get().copied(), None);
+    let mut line = Line::begin(&parts, parts.extensions.get().copied(), None);
     let response = next.run(Request::from_parts(parts, body)).await;
-    line.answered(&response);
+    match response.extensions().get::<Recorded>() {
+        Some(Recorded) => line.answered = true,
+        None => line.answered(&response),
+    }
     response
 }
 

@@ -11,7 +11,6 @@ use placement_raft_store::KeptFile;
 use tokio::time::sleep;
 
 use super::restore;
-use crate::admin::rfc3339;
 use crate::bucket::{Bucket, BucketError, Stored};
 use crate::{Config, Env};
 

@@ -9,7 +9,7 @@ use anyhow::{Context, anyhow};
 use placement_raft_store::{Backup, NewCluster, Stamp, Until, check_backup};
 use uuid::Uuid;
 
-use crate::admin::{backup_report, rfc3339};
+use crate::admin::backup_report;
 use crate::{Config, Env};
 
 /// Reads a backup, whole, and says what it holds; of a directory, what a restore from it would come to.
@@ -95,7 +95,7 @@ fn warn(backup: &Backup) {
 }
 
 fn words(stamp: Stamp) -> String {
-    match stamp.at.and_then(rfc3339) {
+    match stamp.at.and_then(|at| at.rfc3339()) {
         None => stamp.index.to_string(),
         Some(at) => format!("{} ({at})", stamp.index),
     }

@@ -12,8 +12,10 @@ use crate::state::State;
 const NEAREST: usize = 3;
 /// Names of which others are looked for that are spelled nearly so.
 const MISSPELLED_MAX: usize = 16;
-/// So many letters may be wrong in a name.
-const MISTAKES_MAX: usize = 4;
+/// Names have so many bytes at most.
+const NAME_MAX_BYTES: usize = 255;
+/// One of so many letters may be wrong in a name.
+const LETTERS_PER_MISTAKE: usize = 4;
 
 /// The names that do not exist, and those that exist and no provider has.
 pub(super) fn absent(
@@ -80,11 +82,13 @@ pub(super) fn absent(
 
 /// The names that are spelled most like this one.
 fn nearest(text: &str, all: Vec<String>) -> Vec<String> {
-    let as_long = |name: &String| name.len().abs_diff(text.len()) <= MISTAKES_MAX;
+    // Longer ones are of no name.
+    let most = text.len().min(NAME_MAX_BYTES) / LETTERS_PER_MISTAKE;
+    let as_long = |name: &String| name.len().abs_diff(text.len()) <= most;
     let mistakes = all.into_iter().filter(as_long);
     let mistakes = mistakes.map(|name| (levenshtein(text, &name), name));
     let mut alike: Vec<_> = mistakes
-        .filter(|(mistakes, _)| *mistakes <= MISTAKES_MAX)
+        .filter(|(mistakes, _)| *mistakes <= most)
         .collect();
     alike.sort_unstable();
     alike.truncate(NEAREST);

@@ -7,7 +7,7 @@ use super::edge::route::{Needs, Operation, Route, operation};
 use super::edge::settings::PolicySettings;
 use super::nouns::{
     aggregates, allocation_candidates, allocations, explain, inventories, placementd, reshaper,
-    resource_classes, resource_providers, root, searches, traits, usages,
+    resource_classes, resource_providers, root, searches, traits, usages, what_if,
 };
 
 /// By family, with which the names of its policy rules begin, each path with its operations: the method, what it needs,
@@ -121,6 +121,9 @@ routes! {
     }
     "/placementd/v1/searches" {
         "GET" Accept "searches" searches::list;
+    }
+    "/placementd/v1/what-if" {
+        "POST" Content "what_if" what_if::ask;
     }
 }
 

@@ -37,6 +37,10 @@ impl Offload for Counting {
         self.0.fetch_add(1, Ordering::Relaxed);
         RealWorld::default().run(work)
     }
+
+    fn run_idly(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()> {
+        RealWorld::default().run_idly(work)
+    }
 }
 
 /// A clock whose monotonic time stands still until a test moves it.

@@ -14,6 +14,7 @@ mod audit;
 mod consistency;
 mod edge;
 mod errors;
+mod explain;
 mod fuzz;
 mod hostile;
 mod inventories;

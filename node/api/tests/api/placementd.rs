@@ -1,7 +1,7 @@
 //! The routes that the reference does not have, below `/placementd/v1`.
 
 use placement_api::http::{ApiSettings, PolicySettings};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::cloud::{Cloud, uuid};
 
@@ -58,6 +58,10 @@ async fn own_routes_are_closed_to_members_and_open_to_readers_of_placement() {
             let path = path.replace("{uuid}", &uuid(1));
             let ask = |roles| {
                 let ask = cloud.ask(&method, &path).token(Some("user"));
+                let ask = match method.as_str() {
+                    "POST" => ask.body(json!({})),
+                    _ => ask,
+                };
                 ask.header("x-roles", roles).send()
             };
             ask("member,reader").await.refused(403, &rule);

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::headers;
 use super::request_context::Notes;
+use super::route::is_own;
 use super::state::Api;
 use crate::access::{Line, Peer};
 use crate::audit::{Asked, Caller, Listener, Origin, Outcome, Record};
@@ -30,6 +31,8 @@ pub(super) struct Progress<'a> {
     pub(super) request_id: String,
     pub(super) global_request_id: Option<String>,
     pub(super) version: Option<Microversion>,
+    /// Where it came in.
+    pub(super) listener: Listener,
     pub(super) identity: Option<Identity>,
     pub(super) route: Option<&'static str>,
     /// The policy rule of what is asked.
@@ -55,6 +58,7 @@ impl<'a> Progress<'a> {
             request_id: format!("req-{}", api.ids.uuid().as_hyphenated()),
             global_request_id: headers::callers_request_id(&parts.headers),
             version: None,
+            listener: Listener::Api,
             identity: None,
             route: None,
             operation: None,
@@ -98,8 +102,9 @@ impl<'a> Progress<'a> {
         (self.api.audit.is_on() && is_recorded).then(|| self.record(Some(status)))
     }
 
-    fn is_write(&self) -> bool {
-        !self.parts.method.is_safe()
+    /// Whether it may change something: what is asked of copies does not.
+    pub(super) fn is_write(&self) -> bool {
+        !self.parts.method.is_safe() && self.route.is_none_or(|route| !is_own(route))
     }
 
     fn record(&self, status: Option<StatusCode>) -> Record {
@@ -113,7 +118,7 @@ impl<'a> Progress<'a> {
         Record {
             time: self.api.audit.now(),
             node: self.api.audit.node(),
-            listener: Listener::Api,
+            listener: self.listener,
             request_id: self.request_id.clone(),
             global_request_id: self.global_request_id.clone(),
             caller: self.identity.as_ref().map(Caller::from),

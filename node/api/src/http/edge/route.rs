@@ -105,10 +105,15 @@ impl Routes {
     }
 }
 
+/// Whether a route of this path is this service's own.
+pub(crate) fn is_own(path: &str) -> bool {
+    path.starts_with("/placementd/")
+}
+
 impl Route {
     /// Whether it is this service's own and not the reference's: its answers do not depend on the microversion.
     pub(crate) fn is_own(&self) -> bool {
-        self.path.starts_with("/placementd/")
+        is_own(self.path)
     }
 
     /// The policy rule that guards this method, in whichever version.

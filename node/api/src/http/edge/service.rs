@@ -16,6 +16,8 @@
 //! | 10 | policy | 403 |
 //! | 11 | the body, which is read now | 408, 413 |
 //! | 12 | of writes: room on the disks, and for an audit record | 503, 507 |
+//!
+//! An operator, whom another listener has authorized, skips the first three.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -42,6 +44,7 @@ use super::route::{Needs, Operation, Route, Routes};
 use super::state::Server;
 use super::{auth, body, consistency, cors, headers, searches, session_cookie};
 use crate::access::Peer;
+use crate::audit::Listener;
 use crate::contain::contain;
 use crate::http::errors::{ApiError, Asked, Format, Varies, not_found};
 use crate::http::wire::microversion::Microversion;
@@ -61,15 +64,19 @@ pub struct Served {
 const USUAL_HEADERS: usize = 16;
 const API_VERSION: HeaderName = HeaderName::from_static("openstack-api-version");
 
-/// Answers one request by one of these routes; it came over a connection from there.
+/// Answers one request by one of these routes; it came over a connection from there, or from an operator.
 pub(crate) async fn respond(
     server: Arc<Server>,
     routes: &'static Routes,
     request: Request<Body>,
     peer: Option<Peer>,
+    operator: Option<Identity>,
 ) -> Served {
     let (parts, body) = request.into_parts();
     let mut progress = Progress::new(&server.api, &parts, peer, &body);
+    if operator.is_some() {
+        (progress.listener, progress.identity) = (Listener::Admin, operator);
+    }
     let mut line = progress.line();
     let span = tracing::debug_span!(
         "http",
@@ -105,6 +112,19 @@ pub(crate) async fn respond(
         response,
         route: progress.route,
     }
+}
+
+/// What an operator would be answered, without a line in the logs: for copies of the state.
+pub(crate) async fn rehearse(
+    server: &Arc<Server>,
+    routes: &'static Routes,
+    request: Request<Body>,
+) -> Response<Body> {
+    let (parts, body) = request.into_parts();
+    let mut progress = Progress::new(&server.api, &parts, None, &body);
+    progress.identity = Some(Identity::operator(None));
+    let handled = Box::pin(handle(server, routes, body, &mut progress)).await;
+    finish(server, &mut progress, handled)
 }
 
 /// Answers a request with this error, for any request.
@@ -146,7 +166,7 @@ async fn handle(
     }
     // They count until there is an answer. `/` tells balancers how this node is, however busy it is.
     let (mut _of_all, mut _of_address, mut _of_user) = (None, None, None);
-    if path != Some("/") {
+    if path != Some("/") && progress.identity.is_none() {
         _of_all = server.callers.admit()?;
         _of_address = (server.callers).admit_address(peer, progress.client.as_deref())?;
         let public = server.api.settings.public.path(&parts.headers);
@@ -206,7 +226,7 @@ async fn handle(
     context.body = body::read(body, &parts.headers, &settings.limits, &mut held).await?;
     progress.body_unread = false;
     // Before the work is done that a refusal would make vain.
-    if !parts.method.is_safe() {
+    if progress.is_write() {
         server.api.write.has_room()?;
         if let Some(why) = server.api.audit.why_not() {
             return Err(ApiError::cannot_record(why));

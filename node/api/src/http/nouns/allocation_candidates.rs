@@ -204,7 +204,7 @@ impl Job {
     }
 }
 
-fn wrong_name(error: &UnknownName) -> ApiError {
+pub(super) fn wrong_name(error: &UnknownName) -> ApiError {
     ApiError::bad_request(match error {
         UnknownName::ResourceClass(name) => {
             format!("Invalid resource class in resources parameter: No such resource class {name}.")

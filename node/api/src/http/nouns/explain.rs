@@ -12,13 +12,20 @@ use crate::http::wire::query::parse_candidates;
 /// The first microversion with candidates.
 const CANDIDATES_SINCE: u8 = 10;
 
+/// Most parameters of a query inside a body.
+pub(super) const PARAMETERS_MAX: usize = 1_000;
+
+/// The microversion by which a query is read: the newest, unless one is asked for that has candidates.
+pub(super) fn version(context: &RequestContext) -> Microversion {
+    match context.version.from(CANDIDATES_SINCE) {
+        true => context.version,
+        false => Microversion::MAX,
+    }
+}
+
 /// `GET /placementd/v1/explain`, with the query of `/allocation_candidates`.
 pub(crate) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
-    let asked = context.version;
-    let version = match asked.from(CANDIDATES_SINCE) {
-        true => asked,
-        false => Microversion::MAX,
-    };
+    let version = version(context);
     let request = parse_candidates(context.query()?, version)?;
     context.admit("request groups", request.groups.len(), |limits| {
         limits.request_groups

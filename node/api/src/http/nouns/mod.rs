@@ -26,6 +26,7 @@ pub(crate) mod root;
 pub(crate) mod searches;
 pub(crate) mod traits;
 pub(crate) mod usages;
+pub(crate) mod what_if;
 
 /// The generation of a provider that the client last saw, if the body gives one.
 fn given_generation(body: &Json) -> Option<Generation> {
@@ -53,6 +54,9 @@ async fn listed<T: Send + 'static>(
     };
     made.ok_or_else(ApiError::internal)
 }
+
+/// What operators ask of the content is made of at most so many rows.
+const CONTENT_ROWS_MAX: usize = 100_000;
 
 /// A link in an answer.
 #[derive(Serialize)]

@@ -1,0 +1,119 @@
+//! How often a request fits: claimed again and again on a copy of the state.
+
+use serde::Serialize;
+
+use super::UnknownName;
+use crate::apply::apply;
+use crate::command::{
+    Command, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate, ProviderAmounts,
+    ReplaceAllocations, Stamped,
+};
+use crate::outcome::Outcome;
+use crate::query::candidates::{Candidate, CandidateRequest, Outline, Watch};
+use crate::state::State;
+use crate::types::{ConsumerUuid, Given, PartitionId, Timestamp};
+
+/// How often a request can be claimed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Fit {
+    /// So often it was.
+    pub count: u64,
+    /// Whether no other order of claims fits more of them: so it is where each claim takes from one provider that
+    /// stands alone. Otherwise the count is a lower bound.
+    pub exact: bool,
+    /// Whether there was no candidate left; otherwise it was ended before.
+    pub complete: bool,
+}
+
+impl State {
+    /// Claims the first candidate of a request until there is none, at most so often. The watch is called for each claim
+    /// and within searches, and may end it.
+    ///
+    /// # Errors
+    /// The request names what does not exist.
+    pub fn fit(
+        &self,
+        request: &CandidateRequest,
+        at_most: u64,
+        mut watch: Watch<'_>,
+    ) -> Result<Fit, UnknownName> {
+        let mut request = request.clone();
+        request.limit = Some(1);
+        let mut state = self.clone();
+        let mut fit = Fit {
+            count: 0,
+            exact: true,
+            complete: false,
+        };
+        while fit.count < at_most && watch(0).is_continue() {
+            let mut search = state.candidates(&request, Some(Box::new(|steps| watch(steps))))?;
+            let outline = search.outline();
+            let Some(candidate) = search.next_candidate() else {
+                fit.complete = !search.interrupted();
+                break;
+            };
+            let command = claim(&outline, &candidate, fit.count);
+            fit.exact &= state.is_alone(&candidate);
+            let stamped = Stamped {
+                at: Timestamp::default(),
+                write_id: None,
+                command,
+                partition: PartitionId::DEFAULT,
+                routes: 0,
+            };
+            let (outcome, changes) = apply(&state, &stamped);
+            drop(search);
+            // As when ids are used up: what fits then is not known.
+            if !matches!(outcome, Outcome::Done(_)) {
+                fit.exact = false;
+                break;
+            }
+            state.commit(&changes);
+            fit.count += 1;
+        }
+        fit.exact &= fit.complete;
+        Ok(fit)
+    }
+
+    /// Whether all of a candidate is one provider without relatives, which serves no other tree.
+    fn is_alone(&self, candidate: &Candidate<'_>) -> bool {
+        let first = candidate.node(0);
+        let tree = self
+            .place_by_id(first.id)
+            .and_then(|place| self.tree(place.tree));
+        let sharing = self.sharing_trait();
+        tree.is_some_and(|tree| tree.nodes.len() == 1)
+            && sharing.is_none_or(|id| !first.traits.contains(&id))
+            && (1..candidate.parts()).all(|part| candidate.node(part).id == first.id)
+    }
+}
+
+/// Takes a candidate for a new consumer.
+fn claim(outline: &Outline<'_>, candidate: &Candidate<'_>, number: u64) -> Command {
+    let mut amounts = Vec::new();
+    outline.amounts(candidate, &mut amounts);
+    let provider = |part| candidate.node(part).uuid;
+    let taken = amounts.chunk_by(|one, other| provider(one.part) == provider(other.part));
+    let allocations = taken.map(|amounts| ProviderAmounts {
+        provider: Given::Valid(provider(amounts[0].part)),
+        resources: (amounts.iter())
+            .map(|one| {
+                (
+                    Given::Valid(outline.classes()[one.class].clone()),
+                    one.units,
+                )
+            })
+            .collect(),
+    });
+    let consumer = ConsumerAllocations {
+        consumer: ConsumerUuid::from(format!("f17f17f1-f17f-4f17-8f17-{number:012x}")),
+        allocations: allocations.collect(),
+        project: "what-if".into(),
+        user: "what-if".into(),
+        generation: ConsumerGeneration::New,
+        consumer_type: ConsumerTypeUpdate::Keep,
+    };
+    Command::ReplaceAllocations(ReplaceAllocations {
+        consumers: vec![consumer],
+    })
+}

@@ -1,0 +1,248 @@
+//! Why there is no candidate: asked for, and looked back at.
+
+use std::time::Duration;
+
+use placement_api::backend::ReadBackend;
+use serde_json::{Value, json};
+
+use crate::cloud::{Cloud, uuid};
+
+const AGGREGATE: &str = "00000000-0000-4000-8000-0000000000a1";
+
+/// Four hosts of 8 CPUs, in an aggregate, with a trait; the last is full.
+async fn hosts() -> Cloud {
+    let cloud = Cloud::new();
+    cloud.ask("PUT", "/traits/CUSTOM_FAST").expect(201).await;
+    cloud.ask("PUT", "/traits/CUSTOM_GPU").expect(201).await;
+    for number in 1..=4 {
+        cloud.provider(number, None).await;
+        cloud.stock(number, "VCPU", 8).await;
+        let path = format!("/resource_providers/{}/traits", uuid(number));
+        let traits = json!({"resource_provider_generation": 1, "traits": ["CUSTOM_FAST"]});
+        cloud.put(&path, traits).expect(200).await;
+        let path = format!("/resource_providers/{}/aggregates", uuid(number));
+        let aggregates = json!({"resource_provider_generation": 2, "aggregates": [AGGREGATE]});
+        cloud.put(&path, aggregates).expect(200).await;
+    }
+    let claimed = cloud.claim(900, 4, "VCPU", 8).await;
+    claimed.expect(204);
+    cloud
+}
+
+async fn explain(cloud: &Cloud, query: &str) -> Value {
+    cloud.read(&format!("/placementd/v1/explain?{query}")).await
+}
+
+#[tokio::test]
+async fn funnel_shows_where_each_tree_is_gone() {
+    let cloud = hosts().await;
+    let found = explain(&cloud, "resources=VCPU:4&required=CUSTOM_FAST").await;
+    assert_eq!(found["verdict"], "some");
+    assert_eq!(found["trees"], 4);
+    assert_eq!(found["with_candidates"], 3);
+    let atoms: Vec<_> = (found["funnel"].as_array().unwrap().iter())
+        .map(|stage| json!([stage["atom"], stage["left"], stage["gone"]]))
+        .collect();
+    let expected = [
+        json!(["inventory", 4, 0]),
+        json!(["required", 4, 0]),
+        json!(["unit", 4, 0]),
+        json!(["room", 3, 1]),
+        json!(["together", 3, 0]),
+    ];
+    assert_eq!(atoms, expected);
+    let room = &found["funnel"][3];
+    assert_eq!(room["class"], "VCPU");
+    assert_eq!(room["asked"], 4);
+    assert_eq!(room["most_free"], 0);
+    assert_eq!(
+        room["examples"],
+        json!([{"uuid": uuid(4), "name": "provider 4"}])
+    );
+}
+
+#[tokio::test]
+async fn each_relaxation_is_a_query_that_is_answered() {
+    let cloud = hosts().await;
+    let query = format!("resources=VCPU:9&required=CUSTOM_FAST&member_of={AGGREGATE}");
+    let found = explain(&cloud, &query).await;
+    assert_eq!(found["verdict"], "none");
+    let relaxation = &found["relaxations"][0];
+    assert_eq!(relaxation["less"][0]["atom"], "room");
+    assert_eq!(relaxation["less"][0]["enough"], 8);
+    assert_eq!(relaxation["trees"], 3);
+    let path = format!(
+        "/allocation_candidates?{}",
+        relaxation["query"].as_str().unwrap()
+    );
+    let answer = cloud.read(&path).await;
+    assert_eq!(answer["allocation_requests"].as_array().unwrap().len(), 3);
+    // The host that is full is as near as the others: it lacks the same.
+    let near = &found["nearest"];
+    assert_eq!(near[3]["root"]["name"], "provider 4");
+    assert_eq!(near[3]["lacks"][0]["free"], 0);
+    assert_eq!(near[3]["holders"][0]["consumer"], uuid(900));
+    assert_eq!(near[3]["holders"][0]["amount"], 8);
+}
+
+#[tokio::test]
+async fn unknown_and_unused_names_come_first() {
+    let cloud = hosts().await;
+    let found = explain(&cloud, "resources=VCPU:1&required=CUSTOM_GUP").await;
+    assert_eq!(
+        found["unknown"],
+        json!([{"trait": "CUSTOM_GUP", "nearest": ["CUSTOM_GPU"]}])
+    );
+    let found = explain(&cloud, "resources=VCPU:1&required=CUSTOM_GPU").await;
+    assert_eq!(found["unused"], json!([{"trait": "CUSTOM_GPU"}]));
+    let nowhere = "00000000-0000-4000-8000-0000000000ff";
+    let found = explain(&cloud, &format!("resources=VCPU:1&member_of={nowhere}")).await;
+    assert_eq!(found["unused"], json!([{"aggregate": nowhere}]));
+    assert_eq!(found["relaxations"][0]["less"][0]["atom"], "member_of");
+}
+
+#[tokio::test]
+async fn what_cannot_be_asked_cannot_be_explained() {
+    let cloud = hosts().await;
+    for (query, says) in [
+        ("resources=VCPU:0", "amount >= 1"),
+        ("cows=1", "cows"),
+        ("", "resources"),
+    ] {
+        let path = format!("/placementd/v1/explain?{query}");
+        cloud.get(&path).refused(400, says).await;
+    }
+    let traits: Vec<_> = (0..200).map(|number| format!("CUSTOM_{number}")).collect();
+    let path = format!(
+        "/placementd/v1/explain?resources=VCPU:1&required={}",
+        traits.join(",")
+    );
+    cloud
+        .get(&path)
+        .refused(400, "204 conditions; at most 128")
+        .await;
+}
+
+/// The searches with an explanation, once there is one.
+async fn explained(cloud: &Cloud, request_id: &str) -> Value {
+    let path = format!("/placementd/v1/searches?request_id={request_id}");
+    for _ in 0..500 {
+        let found = cloud.read(&path).await;
+        if found["searches"][0].get("explanation").is_some() {
+            return found["searches"][0].clone();
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("the search of {request_id} is not explained");
+}
+
+#[tokio::test]
+async fn empty_answer_is_explained_on_the_state_that_it_was_given_on() {
+    let cloud = hosts().await;
+    let caller = format!("req-{}", uuid(77));
+    let search = "/allocation_candidates?resources=VCPU:9";
+    let asked = cloud.get(search).header("x-openstack-request-id", &caller);
+    let answer = asked.expect(200).await;
+    assert_eq!(answer.json()["allocation_requests"], json!([]));
+    // Room is made before anyone looks back.
+    cloud.provider(5, None).await;
+    cloud.stock(5, "VCPU", 100).await;
+
+    let kept = explained(&cloud, &caller).await;
+    assert_eq!(kept["global_request_id"], json!(caller));
+    assert_eq!(kept["query"], "resources=VCPU:9");
+    assert_eq!(kept["candidates"], 0);
+    assert_eq!(kept["explanation"]["trees"], 4);
+    assert_eq!(
+        kept["explanation"]["relaxations"][0]["less"][0]["enough"],
+        8
+    );
+
+    cloud.get(search).expect(200).await;
+    let all = cloud.read("/placementd/v1/searches").await;
+    assert_eq!(all["searches"][0]["candidates"], 1, "the last comes first");
+    let empty = cloud
+        .read("/placementd/v1/searches?empty=true&since=3600")
+        .await;
+    assert_eq!(empty["searches"].as_array().unwrap().len(), 1);
+    for wrong in ["since=soon", "empty=1", "cows=1"] {
+        let path = format!("/placementd/v1/searches?{wrong}");
+        let name = wrong.split('=').next().unwrap();
+        cloud.get(&path).refused(400, name).await;
+    }
+}
+
+async fn what_if(cloud: &Cloud, body: Value) -> Value {
+    let answer = cloud.post("/placementd/v1/what-if", body).expect(200).await;
+    answer.json()
+}
+
+#[tokio::test]
+async fn what_if_answers_writes_as_the_cluster_does_and_changes_nothing() {
+    let cloud = hosts().await;
+    let before = cloud.memory.position().index;
+    let path = format!("/resource_providers/{}/inventories/VCPU", uuid(1));
+    let larger = json!({"resource_provider_generation": 3, "total": 16});
+    let wrong = json!({"resource_provider_generation": 0, "total": 16});
+    let body = json!({
+        "changes": [
+            {"method": "PUT", "path": path, "body": wrong},
+            {"method": "PUT", "path": path, "body": larger},
+            {"method": "DELETE", "path": format!("/allocations/{}", uuid(900))},
+        ],
+        "ask": [
+            {"fit": {"query": "resources=VCPU:4", "at_most": 100}},
+            {"fit": {"query": "resources=VCPU:4", "at_most": 2}},
+            {"explain": {"query": "resources=VCPU:17"}},
+            {"capacity": {}},
+        ],
+    });
+    let found = what_if(&cloud, body).await;
+    assert_eq!(
+        found["answers"][0]["fit"],
+        json!({"count": 10, "exact": true, "complete": true})
+    );
+    assert_eq!(
+        found["answers"][1]["fit"],
+        json!({"count": 2, "exact": false, "complete": false})
+    );
+    assert_eq!(
+        found["answers"][2]["explain"]["relaxations"][0]["less"][0]["enough"],
+        16
+    );
+    assert_eq!(found["answers"][3]["capacity"]["capacity"][0]["free"], 40);
+    assert_eq!(cloud.memory.position().index, before, "nothing was written");
+
+    let refused = cloud.put(&path, wrong).send().await;
+    let written = cloud.put(&path, larger).send().await;
+    for (index, answer) in [refused, written].into_iter().enumerate() {
+        let said = &found["changes"][index];
+        assert_eq!(said["status"], answer.status.as_u16());
+        if answer.status == 200 {
+            assert_eq!(said["body"], answer.json());
+        }
+    }
+    assert_eq!(found["changes"][2], json!({"status": 204, "body": null}));
+}
+
+#[tokio::test]
+async fn what_if_takes_only_writes_of_the_api() {
+    let cloud = hosts().await;
+    let change = |method, path| json!({"changes": [{"method": method, "path": path}]});
+    let fit =
+        |at_most| json!({"ask": [{"fit": {"query": "resources=VCPU:1", "at_most": at_most}}]});
+    let many = vec![json!({"method": "DELETE", "path": "/traits/CUSTOM_NONE"}); 1_001];
+    for (body, says) in [
+        (change("GET", "/traits"), "not a write"),
+        (change("POST", "/placementd/v1/what-if"), "not a write"),
+        (change("PUT", "traits/CUSTOM_X"), "not a write"),
+        (json!({"changes": many}), "1000 changes"),
+        (fit(10_001), "10000 claims"),
+        (json!({"asks": []}), "asks"),
+        (json!({"ask": [{"cows": {}}]}), "cows"),
+        (json!({"ask": [{"explain": {"query": "cows=1"}}]}), "cows"),
+    ] {
+        let answer = cloud.post("/placementd/v1/what-if", body).send().await;
+        answer.refused(400, says);
+    }
+}

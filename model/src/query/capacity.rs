@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::state::State;
 use crate::state::change::{ResourceClassId, TraitId};
+use crate::state::indexes::offer;
 use crate::state::tree::{Node, Stock};
 use crate::types::{AggregateUuid, Capacity, ResourceClassName, TraitName};
 
@@ -77,15 +78,14 @@ pub struct CapacitySums {
 impl CapacitySums {
     fn of(stock: &Stock) -> Self {
         let inventory = &stock.inventory;
-        let free = inventory.free(stock.used);
         Self {
             providers: 1,
             total: u64::from(inventory.total),
             reserved: u64::from(inventory.reserved),
             capacity: inventory.capacity(),
             used: stock.used,
-            free,
-            largest_free: free.min(u64::from(inventory.max_unit)),
+            free: inventory.free(stock.used),
+            largest_free: offer(stock),
         }
     }
 

@@ -87,9 +87,7 @@ fn nearest(text: &str, all: Vec<String>) -> Vec<String> {
     let as_long = |name: &String| name.len().abs_diff(text.len()) <= most;
     let mistakes = all.into_iter().filter(as_long);
     let mistakes = mistakes.map(|name| (levenshtein(text, &name), name));
-    let mut alike: Vec<_> = mistakes
-        .filter(|(mistakes, _)| *mistakes <= most)
-        .collect();
+    let mut alike: Vec<_> = mistakes.filter(|(mistakes, _)| *mistakes <= most).collect();
     alike.sort_unstable();
     alike.truncate(NEAREST);
     alike.into_iter().map(|(_, name)| name).collect()

@@ -6,8 +6,9 @@ use super::edge::policy::{Defaults, Policy, PolicyError};
 use super::edge::route::{Needs, Operation, Route, operation};
 use super::edge::settings::PolicySettings;
 use super::nouns::{
-    aggregates, allocation_candidates, allocations, explain, inventories, placementd, reshaper,
-    resource_classes, resource_providers, root, searches, traits, usages, what_if,
+    aggregates, allocation_candidates, allocations, capacity, consumers, explain, inventories,
+    placementd, reshaper, resource_classes, resource_providers, root, searches, traits, trees,
+    usages, what_if,
 };
 
 /// By family, with which the names of its policy rules begin, each path with its operations: the method, what it needs,
@@ -115,6 +116,15 @@ routes! {
     placementd:
     "/placementd/v1" {
         "GET" Accept "" placementd::list policy: None;
+    }
+    "/placementd/v1/capacity" {
+        "GET" Accept "capacity" capacity::list;
+    }
+    "/placementd/v1/consumers" {
+        "GET" Accept "consumers" consumers::list;
+    }
+    "/placementd/v1/trees/{uuid}" {
+        "GET" Accept "trees" trees::show;
     }
     "/placementd/v1/explain" {
         "GET" Accept "explain" explain::show;

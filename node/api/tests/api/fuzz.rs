@@ -113,6 +113,13 @@ fn right_requests() -> Vec<Sent> {
         ("PUT", "/traits/CUSTOM_Y", &none),
         ("DELETE", "/traits/CUSTOM_UNUSED", &none),
         ("GET", "/usages?project_id=p", &none),
+        ("GET", "/placementd/v1/capacity?class=VCPU&by=trait", &none),
+        (
+            "GET",
+            "/placementd/v1/consumers?type=unknown&older_than=5&several_trees=true&limit=5",
+            &none,
+        ),
+        ("GET", &format!("/placementd/v1/trees/{child}"), &none),
         (
             "POST",
             "/reshaper",

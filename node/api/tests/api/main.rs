@@ -12,6 +12,7 @@ mod allocation_candidates;
 mod allocations;
 mod audit;
 mod consistency;
+mod content;
 mod edge;
 mod errors;
 mod explain;

@@ -3,19 +3,22 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use placement_model::Reply;
-use placement_model::types::{Generation, Timestamp};
+use placement_model::types::{Generation, ResourceClassName, Timestamp};
+use placement_model::{Reply, State};
 
 use serde::Serialize;
 
 use super::edge::answer::Answer;
 use super::edge::request_context::RequestContext;
-use super::errors::ApiError;
+use super::errors::{ApiError, code};
 use super::wire::json::Json;
+use super::wire::query::Query;
 
 pub(crate) mod aggregates;
 pub(crate) mod allocation_candidates;
 pub(crate) mod allocations;
+pub(crate) mod capacity;
+pub(crate) mod consumers;
 pub(crate) mod explain;
 pub(crate) mod inventories;
 pub(crate) mod placementd;
@@ -25,6 +28,7 @@ pub(crate) mod resource_providers;
 pub(crate) mod root;
 pub(crate) mod searches;
 pub(crate) mod traits;
+pub(crate) mod trees;
 pub(crate) mod usages;
 pub(crate) mod what_if;
 
@@ -57,6 +61,29 @@ async fn listed<T: Send + 'static>(
 
 /// What operators ask of the content is made of at most so many rows.
 const CONTENT_ROWS_MAX: usize = 100_000;
+
+/// The class that a query asks for.
+///
+/// # Errors
+/// 400 if there is no such class.
+fn class_in(query: &Query, state: &State) -> Result<Option<ResourceClassName>, ApiError> {
+    let Some(text) = query.last("class") else {
+        return Ok(None);
+    };
+    let class = text.parse().ok();
+    let known = class.filter(|class| state.resource_class_id(class).is_some());
+    let right = "give one of those that GET /resource_classes lists";
+    known.map_or_else(
+        || Err(bad_value("class", text, right)),
+        |class| Ok(Some(class)),
+    )
+}
+
+/// 400 of a parameter that has the right form and another value than it may.
+fn bad_value(name: &str, text: &str, right: &str) -> ApiError {
+    let message = format!("Invalid query string parameters: {name} is '{text}'; {right}");
+    ApiError::bad_request(message).with_code(code::BAD_VALUE)
+}
 
 /// A link in an answer.
 #[derive(Serialize)]

@@ -1,10 +1,11 @@
 //! A query string as parameters in order.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use percent_encoding::percent_decode;
 
-use crate::http::errors::ApiError;
+use crate::http::errors::{ApiError, code};
 use crate::http::wire::json::Json;
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::schema;
@@ -69,6 +70,20 @@ impl Query {
         let checked = schema::query_of(path, version).check(&Json::Object(members.collect()));
         checked.map_err(|problem| {
             ApiError::bad_request(format!("Invalid query string parameters: {problem}"))
+        })
+    }
+
+    /// The same for a path that takes each parameter once.
+    ///
+    /// # Errors
+    /// 400.
+    pub(crate) fn check_once(&self, path: &str, version: Microversion) -> Result<(), ApiError> {
+        self.check(path, version)?;
+        let mut seen = BTreeSet::new();
+        let twice = self.iter().find(|(name, _)| !seen.insert(*name));
+        twice.map_or(Ok(()), |(name, _)| {
+            let message = format!("Query parameter '{name}' may be specified only once.");
+            Err(ApiError::bad_request(message).with_code(code::DUPLICATE_KEY))
         })
     }
 }

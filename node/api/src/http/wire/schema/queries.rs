@@ -14,7 +14,15 @@ const CANDIDATES: &str = "/allocation_candidates";
 
 /// By path, what a query looks like in each microversion.
 static QUERIES: LazyLock<HashMap<&str, Vec<Schema>>> = LazyLock::new(|| {
-    let paths = ["/resource_providers", "/traits", "/usages", CANDIDATES];
+    let paths = [
+        "/resource_providers",
+        "/traits",
+        "/usages",
+        CANDIDATES,
+        "/placementd/v1/capacity",
+        "/placementd/v1/consumers",
+        "/placementd/v1/trees/{uuid}",
+    ];
     let minors = 0..=Microversion::MAX.minor();
     let schemas = |path| minors.clone().map(|minor| query(path, minor)).collect();
     paths.map(|path| (path, schemas(path))).into()

@@ -164,10 +164,11 @@ impl Object {
         let forms = self.pattern_properties.iter();
         let forms = forms.map(|(form, _)| form.text.as_str());
         let message = if self.pattern_properties.is_empty() {
-            let known = all_quoted(keys);
-            format!(
-                "Additional properties are not allowed ({name} was unexpected); known are {known}"
-            )
+            let known = match all_quoted(keys) {
+                known if known.is_empty() => "there are no others".to_owned(),
+                known => format!("known are {known}"),
+            };
+            format!("Additional properties are not allowed ({name} was unexpected); {known}")
         } else {
             let forms = all_quoted(forms);
             format!("{name} does not match any of the regexes: {forms}")

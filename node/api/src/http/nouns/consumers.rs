@@ -1,0 +1,72 @@
+//! `/placementd/v1/consumers`.
+
+use std::time::UNIX_EPOCH;
+
+use placement_model::State;
+use placement_model::query::consumers::ConsumerFilter;
+use placement_model::types::{ConsumerUuid, ProjectId, ProviderUuid, Timestamp, UserId};
+
+use super::{CONTENT_ROWS_MAX, bad_value, class_in};
+use crate::http::edge::answer::Answer;
+use crate::http::edge::request_context::RequestContext;
+use crate::http::errors::{ApiError, to_json};
+use crate::http::wire::query::Query;
+use crate::http::wire::spelling;
+
+/// Most consumers of one answer.
+const LIMIT_MAX: usize = 1_000;
+
+/// `GET /placementd/v1/consumers`.
+pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
+    let query = context.query()?;
+    query.check_once(context.route, context.version)?;
+    let limit = query.last("limit").map_or(Ok(LIMIT_MAX), parse_limit)?;
+    let marker = query.last("marker").map(ConsumerUuid::from);
+    let view = context.view().await?;
+    let filter = ConsumerFilter {
+        updated_until: query.last("older_than").map(|age| ago(context, age)),
+        ..parse_filter(query, &view.state)?
+    };
+    let made = context.listed(move || {
+        let page = view
+            .state
+            .consumers(&filter, marker.as_ref(), limit, CONTENT_ROWS_MAX);
+        Ok(to_json(&page))
+    });
+    Ok(context.modified_now(Answer::chunks(vec![made.await?])))
+}
+
+fn parse_limit(text: &str) -> Result<usize, ApiError> {
+    let limit = text.parse().ok().filter(|limit| *limit <= LIMIT_MAX);
+    let right = format!("give an integer from 1 to {LIMIT_MAX}");
+    limit.ok_or_else(|| bad_value("limit", text, &right))
+}
+
+/// So many seconds ago.
+fn ago(context: &RequestContext, seconds: &str) -> Timestamp {
+    let now = context.server.api.clock.now().duration_since(UNIX_EPOCH);
+    let now_us = now.map_or(0, |since| since.as_micros() as i128);
+    let seconds = spelling::integer(seconds).unwrap_or(0);
+    let ago_us = now_us - seconds.saturating_mul(1_000_000);
+    Timestamp(i64::try_from(ago_us).unwrap_or(i64::MIN))
+}
+
+fn parse_filter(query: &Query, state: &State) -> Result<ConsumerFilter, ApiError> {
+    let provider = query.last("provider").map(|text| {
+        let uuid = ProviderUuid::from_canonical(text);
+        let known = uuid.filter(|uuid| state.place(uuid).is_some());
+        let right = "give the UUID of a resource provider, in lower case with hyphens";
+        known.ok_or_else(|| bad_value("provider", text, right))
+    });
+    let consumer_type = query.last("type");
+    Ok(ConsumerFilter {
+        provider: provider.transpose()?,
+        project: query.last("project").map(ProjectId::from),
+        user: query.last("user").map(UserId::from),
+        // `unknown`, which is no type's name, are those without.
+        consumer_type: consumer_type.map(|name| name.parse().ok()),
+        class: class_in(query, state)?,
+        updated_until: None,
+        several_trees: query.last("several_trees") == Some("true"),
+    })
+}

@@ -128,12 +128,14 @@ impl Timestamp {
         moment.format(&Rfc3339).ok()
     }
 
-    /// Writes it so, for documents that people read.
+    /// Writes it so, in whole seconds, for documents that people read.
     ///
     /// # Errors
     /// Those of the serializer.
     pub fn serialize_rfc3339<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.rfc3339().serialize(serializer)
+        let second = 1_000_000;
+        let whole = Self(self.0.div_euclid(second) * second);
+        whole.rfc3339().serialize(serializer)
     }
 }
 

@@ -311,7 +311,6 @@ async fn wrong_queries_are_refused_with_what_would_be_right() {
     }
     let long = format!("{CONSUMERS}?user={}", "u".repeat(256));
     cloud.get(&long).refused(400, "is too long").await;
-    cloud.get("/placementd/v1").expect(404).await;
     cloud.post(CAPACITY, json!({})).expect(405).await;
     cloud
         .get(CAPACITY)

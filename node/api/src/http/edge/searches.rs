@@ -66,7 +66,6 @@ fn unlocked<S: Serializer>(
 }
 
 /// Which of the searches are asked for.
-#[derive(Default)]
 pub(crate) struct Which {
     /// Not longer ago.
     pub(crate) since: Option<Duration>,

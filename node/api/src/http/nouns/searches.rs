@@ -12,30 +12,15 @@ use crate::world::micros;
 
 /// `GET /placementd/v1/searches`, with `since` in seconds, `empty` and `request_id`.
 pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
-    let mut which = Which::default();
-    for (name, value) in context.query()?.iter() {
-        match (name, value) {
-            ("since", seconds) => {
-                let seconds = seconds.parse().map_err(|_| {
-                    ApiError::bad_request(format!(
-                        "since is '{seconds}'; give seconds, such as 3600"
-                    ))
-                })?;
-                which.since = Some(Duration::from_secs(seconds));
-            }
-            ("empty", "true" | "false") => which.empty = value == "true",
-            ("empty", other) => {
-                let message = format!("empty is '{other}'; give true or false");
-                return Err(ApiError::bad_request(message));
-            }
-            ("request_id", id) => which.request_id = Some(id.to_owned()),
-            (other, _) => {
-                return Err(ApiError::bad_request(format!(
-                    "There is no parameter '{other}' here; there are since, empty and request_id."
-                )));
-            }
-        }
-    }
+    let query = context.query()?;
+    query.check_once(context.route, context.version)?;
+    // The form of a number was checked.
+    let since = query.last("since").and_then(|seconds| seconds.parse().ok());
+    let which = Which {
+        since: since.map(Duration::from_secs),
+        empty: query.last("empty") == Some("true"),
+        request_id: query.last("request_id").map(str::to_owned),
+    };
     let server = &context.server;
     let searches = server.searches.of(&which, micros(server.api.clock.now()));
     Ok(Answer::json(&List { searches }))

@@ -21,6 +21,7 @@ static QUERIES: LazyLock<HashMap<&str, Vec<Schema>>> = LazyLock::new(|| {
         CANDIDATES,
         "/placementd/v1/capacity",
         "/placementd/v1/consumers",
+        "/placementd/v1/searches",
         "/placementd/v1/trees/{uuid}",
     ];
     let minors = 0..=Microversion::MAX.minor();

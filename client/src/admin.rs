@@ -15,8 +15,8 @@
 //! | `GET /v1/check` | recounts the asked node's state, and gives a [`CheckReport`] |
 //! | `GET /v1/partitions`, `POST /v1/partitions`, `PUT /v1/partitions/{name}`, `DELETE /v1/partitions/{name}` | the partitions of the cluster |
 //! | `POST /v1/compact` | writes this node's state down and drops the log entries it covers |
-//!
-//! | the same below `/v1/nodes/{id}/`: `status`, `check`, `drain`, `compact` | what another node is asked, through this one |
+//! | any method, `/v1/placement/{partition}/{path}` | the REST API of a partition, without a token |
+//! | the same below `/v1/nodes/{id}/`: `status`, `check`, `drain`, `compact`, `placement` | what another node is asked, through this one |
 //!
 //! Any node answers; what only the leader can do is passed on to it.
 
@@ -28,7 +28,7 @@ use placement_wire::{CheckReport, JoinToken, Member, NodeStatus, Partition, Topo
 use crate::client::Client;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::request::ApiRequest;
+use crate::request::{ApiRequest, encode};
 
 /// The admin listeners of one cluster.
 #[derive(Clone)]
@@ -64,6 +64,12 @@ impl Admin {
             None => format!("/v1/{what}"),
             Some(id) => format!("/v1/nodes/{id}/{what}"),
         }
+    }
+
+    /// The REST API of a partition, for operators: it needs no token, and Keystone may be away.
+    pub fn placement(&self, partition: &str) -> Client {
+        let path = self.path(&format!("placement/{}", encode(partition)));
+        self.client.clone().below(&path)
     }
 
     /// The status of whichever node answers first.

@@ -243,8 +243,8 @@ impl Client {
         self.fetch(ApiRequest::get(path)).await
     }
 
-    /// The answer to a request, read.
-    pub(crate) async fn fetch<T: DeserializeOwned>(&self, request: ApiRequest) -> Result<T, Error> {
+    /// The answer to a request, read; a status that is not 2xx is an error.
+    pub async fn fetch<T: DeserializeOwned>(&self, request: ApiRequest) -> Result<T, Error> {
         self.call(request).await?.json()
     }
 

@@ -43,7 +43,7 @@ pub(crate) struct ApiPort {
 
 struct Shared {
     slot: Arc<Slot>,
-    partitions: Partitions,
+    partitions: Arc<Partitions>,
     /// The default partition's, while no partition has hosts.
     default: Arc<Face>,
     /// The others that were asked for.
@@ -211,7 +211,7 @@ fn is_of_default(prefix: &PathPrefix, path: &str) -> bool {
 impl ApiPort {
     pub(crate) fn new(
         slot: Arc<Slot>,
-        partitions: Partitions,
+        partitions: Arc<Partitions>,
         checks: &HealthChecks,
         metrics: Arc<Metrics>,
     ) -> Self {

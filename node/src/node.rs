@@ -170,6 +170,7 @@ impl Node {
             settings: opened.settings,
         };
         let partitions = Partitions::open(&config.partitions, api, read.clone(), write.clone())?;
+        let partitions = Arc::new(partitions);
         let default = (PartitionName::DEFAULT.to_owned(), opened.policy);
         let policies: Vec<_> = once(default)
             .chain(partitions.policies().iter().cloned())
@@ -189,7 +190,7 @@ impl Node {
             config: config.clone(),
             requests: requests.clone(),
             drain: drain.clone(),
-            port: ApiPort::new(slot.clone(), partitions, &checks, metrics.clone()),
+            port: ApiPort::new(slot.clone(), partitions.clone(), &checks, metrics.clone()),
             admin: Admin {
                 bootstrap: bootstrap.clone(),
                 metrics,
@@ -198,6 +199,7 @@ impl Node {
                 backups: Arc::default(),
                 write: write.clone(),
                 read: read.clone(),
+                partitions,
                 sections: config.partitions.clone().into(),
                 shared: Arc::new(config.shared()),
                 prefix: config.api.prefix.0.clone(),

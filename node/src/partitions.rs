@@ -17,7 +17,9 @@ use crate::cluster::StartError;
 use crate::cluster::backend::partition::PartitionBackend;
 use crate::cluster::backend::write::Writes;
 use placement_api::backend::ReadBackend;
-use placement_api::http::{Api, Callers, Policy, PolicyError, PolicySettings, Searches, Service};
+use placement_api::http::{
+    Api, Callers, Policy, PolicyError, PolicySettings, PublicAddress, Searches, Service,
+};
 
 /// A policy that is read and read again.
 pub(crate) type NamedPolicy = (String, Arc<Policy>);
@@ -91,6 +93,19 @@ impl Partitions {
         self.counted.clone()
     }
 
+    /// The API of a partition that exists, for operators: where they reach it, with the searches and the memory of its
+    /// clients.
+    pub(crate) fn for_operators(&self, name: &PartitionName) -> Service {
+        let of_clients = self.api(name, None);
+        let mut api = of_clients.api().clone();
+        let prefix = format!("{FOR_OPERATORS}{name}").parse();
+        api.settings.public = PublicAddress {
+            prefix: prefix.expect("the name of a partition is a segment of a path"),
+            ..PublicAddress::default()
+        };
+        of_clients.reached_by(api)
+    }
+
     /// The API of a partition, for the requests that are routed so; `None`: they come by its own listener.
     pub(crate) fn api(&self, name: &PartitionName, by: Option<RoutedBy>) -> Service {
         let default = self.default.api();
@@ -136,6 +151,9 @@ impl Partitions {
         service
     }
 }
+
+/// Where operators reach the API of a partition at their listener, before its name.
+pub(crate) const FOR_OPERATORS: &str = "/v1/placement/";
 
 /// Reads the policies of partitions again.
 ///

@@ -26,6 +26,7 @@ mod metrics;
 mod moments;
 mod older_copy;
 mod operator;
+mod operator_api;
 mod osc_placement;
 mod partitions;
 mod policy;

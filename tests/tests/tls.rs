@@ -209,6 +209,16 @@ async fn operators_are_known_by_their_certificates() {
     );
     assert!(compacted.status.success(), "{compacted:?}");
     cluster.until_logged(&[1], "\"user\":\"admin-test\"").await;
+    // By the same name in the API.
+    let api = cluster.admin_of(1).placement("default");
+    let host = NewProvider::named("operator's host");
+    api.create_provider(&host).await.unwrap();
+    let user = "\"user\":\"operator:admin-test\"";
+    cluster.until_logged(&[1], user).await;
+    let node = Client::trusting([&endpoint], authority.trust(Some("node-1"))).unwrap();
+    let path = ApiRequest::get("/v1/placement/default/resource_providers");
+    let refused = node.request_once(path).await.unwrap();
+    assert_eq!(refused.status.as_u16(), 403);
 
     // A node's certificate is refused, and so are none and one of another authority.
     let node = status(&authority.trust(Some("node-1")));

@@ -21,7 +21,8 @@
 //! | `POST /v1/partitions` with `{"name": "...", "hosts": ["..."], "prefixes": ["/..."]}` | makes a partition, whose requests are those for these hosts or below these paths |
 //! | `PUT /v1/partitions/{name}` with `{"hosts": [...], "prefixes": [...]}` | gives it these routes in place of those that it has |
 //! | `DELETE /v1/partitions/{name}`, with `?force=true` also one in which there are allocations | deletes it with all that is in it |
-//! | `status`, `check`, `drain` and `compact` below `/v1/nodes/{id}/` | the same of another node, through this one |
+//! | any method, `/v1/placement/{partition}/{path}` | what that partition's API answers at `/{path}`, to an operator: without a token |
+//! | `status`, `check`, `drain`, `compact` and `placement` below `/v1/nodes/{id}/` | the same of another node, through this one |
 //! | `GET /metrics`, `/livez`, `/readyz` | for monitoring |
 //!
 //! With `?force=true` votes are given and taken although `[cluster] survive` is against it.
@@ -34,6 +35,7 @@ mod check;
 mod join_tokens;
 mod network_listener;
 mod partitions;
+mod placement;
 mod relay;
 mod settings;
 mod status;
@@ -64,7 +66,7 @@ use crate::cluster::{Refused, Running};
 use crate::disk_space::DiskSpace;
 use crate::health::HealthChecks;
 use crate::metrics::{self, Metrics};
-use crate::partitions::PartitionSection;
+use crate::partitions::{PartitionSection, Partitions};
 pub(crate) use backup::backup_report;
 pub(crate) use network_listener::{NetworkListener, enter};
 use placement_api::backend::{ReadBackend, WriteBackend};
@@ -88,6 +90,8 @@ pub(crate) struct Admin {
     /// Of the default partition, as commands for the whole cluster are.
     pub(crate) write: Arc<dyn WriteBackend>,
     pub(crate) read: Arc<dyn ReadBackend>,
+    /// Their APIs.
+    pub(crate) partitions: Arc<Partitions>,
     /// `[[partitions]]`.
     pub(crate) sections: Arc<[PartitionSection]>,
     /// The settings that are to be the same on all nodes.
@@ -153,13 +157,17 @@ impl Admin {
 /// A method with a path, and what answers it.
 type Route = (&'static str, MethodRouter<Admin>);
 
-fn of_one_node() -> [Route; 5] {
+fn of_one_node() -> [Route; 6] {
     [
         ("GET /v1/status", get(status)),
         ("POST /v1/drain", post(drain)),
         ("DELETE /v1/drain", delete(undrain)),
         ("GET /v1/check", get(check)),
         ("POST /v1/compact", post(compact)),
+        (
+            "ANY /v1/placement/{*partition_and_path}",
+            any(placement::ask),
+        ),
     ]
 }
 
@@ -195,8 +203,8 @@ fn no_such_route() -> Failed {
     let routes = of_one_node().into_iter().chain(of_the_cluster());
     let routes: Vec<&str> = routes.map(|(route, _)| route).collect();
     let detail = format!(
-        "there is no such route here; there are {}, /v1/nodes/{{id}}/ with status, check, drain or compact, GET \
-         /metrics, GET /livez, GET /readyz",
+        "there is no such route here; there are {}, /v1/nodes/{{id}}/ with status, check, drain, compact or placement, \
+         GET /metrics, GET /livez, GET /readyz",
         routes.join(", ")
     );
     failed(StatusCode::NOT_FOUND, detail)

@@ -7,8 +7,8 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Path, Request, State};
-use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
+use axum::http::{self, HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use futures::future::BoxFuture;
@@ -16,15 +16,33 @@ use placement_raft_store::wire::Blob;
 use tower::ServiceExt;
 
 use super::trail::{Recording, Relayed, recorded};
-use super::{Admin, Answer, failed, no_such_route, of_one_node};
+use super::{Admin, Answer, Failed, failed, no_such_route, of_one_node, placement};
 use crate::cluster::peer_service::Operated;
+use crate::partitions::FOR_OPERATORS;
 use crate::rpc::channel::CallError;
-use crate::rpc::message::{self, Order, OrderReply};
+use crate::rpc::message::{self, Headers, Order, OrderReply};
 use crate::tls::{OWNER_MAX, Shown};
 
 /// No order takes longer; the recount of a large state takes minutes.
 const DEADLINE: Duration = Duration::from_secs(600);
-const ANSWER_BYTES_MAX: usize = 1024 * 1024;
+/// Longest body of a request or of an answer: writes go by the same connection.
+const BODY_BYTES_MAX: usize = 1024 * 1024;
+/// The headers that go along with a request to the REST API and with its answer, besides those of this service. No
+/// token is among them.
+const HEADERS: [&str; 10] = [
+    "accept",
+    "allow",
+    "cache-control",
+    "content-type",
+    "last-modified",
+    "location",
+    "openstack-api-version",
+    "retry-after",
+    "vary",
+    "x-openstack-request-id",
+];
+/// Most headers that are taken from another node.
+const HEADERS_MAX: usize = 64;
 
 /// The routes of this node, for operators who are connected to another.
 pub(crate) struct Inner(Router);
@@ -40,25 +58,74 @@ impl Inner {
 impl Operated for Inner {
     fn carry_out(&self, from: u64, order: Order) -> BoxFuture<'_, OrderReply> {
         Box::pin(async move {
-            // That node may report anything.
-            let operator = order.operator;
-            let operator = operator.map(|name| name.chars().take(OWNER_MAX).collect());
-            let request = Request::builder().method(&*order.method).uri(&*order.path);
-            let request = request.extension(Relayed { by: from, operator });
-            let response = match request.body(Body::empty()) {
+            let is_for_api = order.api.is_some();
+            let response = match request_of(from, order) {
                 Ok(request) => ask(self.0.clone(), request).await,
                 Err(wrong) => failed(StatusCode::BAD_REQUEST, wrong).into_response(),
             };
-            let status = response.status();
-            let read = to_bytes(response.into_body(), ANSWER_BYTES_MAX).await;
-            let (status, body) = match read {
-                Ok(body) => (status, Blob(body)),
-                Err(_) => (StatusCode::INTERNAL_SERVER_ERROR, Blob::default()),
-            };
-            let status = status.as_u16();
-            OrderReply { status, body }
+            reply_of(response, is_for_api).await
         })
     }
+}
+
+fn request_of(from: u64, order: Order) -> http::Result<Request> {
+    // That node may report anything.
+    let operator = order.operator;
+    let operator = operator.map(|name| name.chars().take(OWNER_MAX).collect());
+    let (headers, body) = order.api.unwrap_or_default();
+    let request = Request::builder().method(&*order.method).uri(&*order.path);
+    let request = request.extension(Relayed { by: from, operator });
+    let mut request = request.body(Body::from(body.0))?;
+    *request.headers_mut() = read(headers);
+    Ok(request)
+}
+
+async fn reply_of(response: Response, is_for_api: bool) -> OrderReply {
+    let (parts, body) = response.into_parts();
+    let (status, body) = match to_bytes(body, BODY_BYTES_MAX).await {
+        Ok(body) => (parts.status, body),
+        Err(_) => {
+            let detail = format!(
+                "the answer ({}) is longer than {BODY_BYTES_MAX} bytes, the most that one node relays for another: ask \
+                 for less, or ask that node itself",
+                parts.status
+            );
+            let status = StatusCode::BAD_GATEWAY;
+            let Failed(failed) = failed(status, detail);
+            let body = to_bytes(failed.into_body(), BODY_BYTES_MAX).await;
+            (status, body.unwrap_or_default())
+        }
+    };
+    OrderReply {
+        status: status.as_u16(),
+        body: Blob(body),
+        headers: match is_for_api {
+            true => written(&parts.headers),
+            false => Headers::default(),
+        },
+    }
+}
+
+fn is_relayed(name: &HeaderName) -> bool {
+    name.as_str().starts_with("placement-") || HEADERS.contains(&name.as_str())
+}
+
+fn written(headers: &HeaderMap) -> Headers {
+    let relayed = headers.iter().filter(|(name, _)| is_relayed(name));
+    relayed
+        .map(|(name, value)| (name.to_string(), Blob(value.as_bytes().to_vec().into())))
+        .collect()
+}
+
+/// What another node has sent, which may be anything.
+fn read(headers: Headers) -> HeaderMap {
+    let relayed = headers.into_iter().take(HEADERS_MAX);
+    relayed
+        .filter_map(|(name, value)| {
+            let name = name.parse().ok().filter(is_relayed)?;
+            Some((name, HeaderValue::from_bytes(&value.0).ok()?))
+        })
+        .collect()
 }
 
 async fn ask(router: Router, request: Request) -> Response {
@@ -70,16 +137,27 @@ async fn ask(router: Router, request: Request) -> Response {
 pub(super) async fn relay(
     State(admin): State<Admin>,
     Path((id, what)): Path<(u64, String)>,
-    request: Request,
+    mut request: Request,
 ) -> Answer {
-    let path = format!("/v1/{what}");
+    let mut path = format!("/v1/{what}");
     let method = request.method().clone();
     let asked = format!("{method} {path}");
-    if !of_one_node().iter().any(|(route, _)| *route == asked) {
+    let for_api = path.strip_prefix(FOR_OPERATORS).map(str::to_owned);
+    if for_api.is_none() && !of_one_node().iter().any(|(route, _)| *route == asked) {
         return Err(no_such_route());
     }
     let running = admin.running()?;
+    if for_api.is_some() {
+        // With its query, and encoded as it came.
+        let uri = request.uri().path_and_query().map(ToString::to_string);
+        let below = uri.as_deref().and_then(|uri| uri.splitn(5, '/').nth(4));
+        path = format!("/v1/{}", below.unwrap_or_default());
+    }
     if id == running.replica.me {
+        if let Some(path_of_api) = for_api {
+            *request.uri_mut() = (path.parse()).expect("the end of a path with a query is one");
+            return placement::ask(State(admin), Path(path_of_api), request).await;
+        }
         let request = Request::builder().method(method).uri(path);
         let request = request.body(Body::empty());
         let request = request.expect("a method and a path that are known make a request");
@@ -89,20 +167,49 @@ pub(super) async fn relay(
         let detail = format!("node {id} is not a member");
         return Err(failed(StatusCode::NOT_FOUND, detail));
     };
+    let operator = request.extensions().get().and_then(Shown::owner);
+    let api = match for_api {
+        Some(_) => Some(carried(id, request).await?),
+        None => None,
+    };
     let asked = Order {
         method: method.to_string(),
         path,
-        operator: (request.extensions().get::<Shown>()).and_then(Shown::owner),
+        operator,
+        api,
     };
     let reply = order(id, &member.peer, &admin, &asked, DEADLINE).await;
-    let OrderReply { status, body } = reply.map_err(|away| {
+    let OrderReply {
+        status,
+        body,
+        headers,
+    } = reply.map_err(|away| {
         let detail = format!("node {id} gave no answer: {away}");
         failed(StatusCode::SERVICE_UNAVAILABLE, detail)
     })?;
     let status = StatusCode::from_u16(status)
         .map_err(|wrong| failed(StatusCode::BAD_GATEWAY, format!("node {id}: {wrong}")))?;
-    let form = [(CONTENT_TYPE, "application/json")];
-    Ok((status, form, body.0).into_response())
+    let mut response = Response::new(Body::from(body.0));
+    *response.status_mut() = status;
+    *response.headers_mut() = read(headers);
+    if asked.api.is_none() {
+        let form = HeaderValue::from_static("application/json");
+        response.headers_mut().insert(CONTENT_TYPE, form);
+    }
+    Ok(response)
+}
+
+/// Headers and body of a request to the REST API of a node.
+async fn carried(node: u64, request: Request) -> Result<(Headers, Blob), Failed> {
+    let (parts, body) = request.into_parts();
+    let body = to_bytes(body, BODY_BYTES_MAX).await.map_err(|_| {
+        let detail = format!(
+            "the body is longer than {BODY_BYTES_MAX} bytes, the most that one node relays to another: send it to node \
+             {node} itself"
+        );
+        failed(StatusCode::PAYLOAD_TOO_LARGE, detail)
+    })?;
+    Ok((written(&parts.headers), Blob(body)))
 }
 
 /// Has another node carry out an order.
@@ -116,4 +223,89 @@ pub(super) async fn order(
     let peers = &admin.bootstrap.peers;
     let method = message::Method::Operate;
     peers.call(to, address, method, order, deadline).await
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use placement_raft_store::wire::{self, RecordVersion};
+    use serde::{Deserialize, Serialize};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn answer_that_is_too_long_says_what_to_do() {
+        for (length, status) in [(BODY_BYTES_MAX, 200), (BODY_BYTES_MAX + 1, 502)] {
+            let answer = Response::new(Body::from(vec![b' '; length]));
+            let reply = reply_of(answer, true).await;
+            assert_eq!(reply.status, status);
+            let text = String::from_utf8_lossy(&reply.body.0);
+            let advises = text.contains("200 OK") && text.contains("ask that node itself");
+            assert_eq!(advises, status == 502, "{text:.200}");
+        }
+    }
+
+    #[test]
+    fn tokens_and_what_ends_a_message_are_not_relayed() {
+        let mut headers = HeaderMap::new();
+        for name in [
+            "x-auth-token",
+            "x-service-token",
+            "authorization",
+            "cookie",
+            "connection",
+            "content-length",
+            "transfer-encoding",
+            "Placement-Consistency",
+            "content-type",
+        ] {
+            headers.append(
+                name.parse::<HeaderName>().unwrap(),
+                HeaderValue::from_static("local"),
+            );
+        }
+        let names = |headers: &Headers| {
+            headers
+                .iter()
+                .map(|(name, _)| name.clone())
+                .collect::<Vec<_>>()
+        };
+        let relayed = written(&headers);
+        assert_eq!(names(&relayed), ["placement-consistency", "content-type"]);
+        assert_eq!(written(&read(relayed)).len(), 2);
+
+        let blob = |text: &'static str| Blob(Bytes::from_static(text.as_bytes()));
+        let sent = ["Content-Length", "no header", "vary"].map(|name| (name.to_owned(), blob("a")));
+        assert_eq!(names(&written(&read(sent.into()))), ["vary"]);
+        let many = vec![("vary".to_owned(), blob("a")); 100_000];
+        assert_eq!(read(many).len(), HEADERS_MAX);
+        assert!(read(vec![("vary".to_owned(), blob("a\r\nb: c"))]).is_empty());
+    }
+
+    /// A node of before the REST API was relayed takes the other orders.
+    #[test]
+    fn order_without_a_request_of_the_api_is_written_as_before() {
+        #[derive(Serialize, Deserialize)]
+        struct Before {
+            method: String,
+            path: String,
+            operator: Option<String>,
+        }
+        let order = |api| Order {
+            method: "GET".to_owned(),
+            path: "/v1/status".to_owned(),
+            operator: Some("alice".to_owned()),
+            api,
+        };
+        let written = |api| wire::encode(RecordVersion::FIRST, &order(api));
+        let before: Before = wire::decode(&written(None)).unwrap();
+        assert_eq!(
+            (before.path, before.operator),
+            ("/v1/status".to_owned(), Some("alice".to_owned()))
+        );
+        let api = Some((vec![("vary".to_owned(), Blob::default())], Blob::default()));
+        let read: Order = wire::decode(&written(api)).unwrap();
+        assert_eq!(read.api.unwrap().0.len(), 1);
+        assert!(wire::decode::<Before>(&written(Some(Default::default()))).is_err());
+    }
 }

@@ -28,7 +28,7 @@ async fn of(admin: &Admin, replica: &Replica) -> Topology {
     let order = &Order {
         method: "GET".to_owned(),
         path: "/v1/status".to_owned(),
-        operator: None,
+        ..Order::default()
     };
     let asked = members.iter().filter(|(id, _)| **id != me);
     let asked = asked.map(|(id, member)| async move {

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use super::failed;
 use crate::cluster::internal_actions::{ActionLog, InternalAction};
 use crate::tls::Shown;
+use placement_api::access::Recorded;
 use placement_api::audit::{Asked, Audit, Caller, Listener, Origin, Outcome, Record};
 use placement_api::world::UuidSource;
 
@@ -109,7 +110,8 @@ impl Drop for Waiting {
     }
 }
 
-fn operator(request: &Request) -> Option<String> {
+/// Who asks, by the certificate or in the words of another node; `None`: someone on this machine.
+pub(super) fn operator(request: &Request) -> Option<String> {
     match request.extensions().get() {
         None => request.extensions().get().and_then(Shown::owner),
         Some(Relayed { by, operator }) => Some(match operator {
@@ -143,6 +145,10 @@ pub(crate) async fn recorded(
         audit: recording.audit,
     };
     let response = next.run(request).await;
+    if let Some(Recorded) = response.extensions().get() {
+        waiting.record = None;
+        return response;
+    }
     let status = response.status();
     let outcome = match status {
         status if status.is_success() => Outcome::Committed,

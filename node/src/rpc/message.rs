@@ -152,8 +152,8 @@ pub(crate) struct Welcome {
     pub(crate) region: String,
 }
 
-/// What an operator asks of one node at the listener of another: a request without a body.
-#[derive(Debug, Serialize, Deserialize)]
+/// What an operator asks of one node at the listener of another.
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Order {
     /// Its method.
     pub(crate) method: String,
@@ -161,13 +161,22 @@ pub(crate) struct Order {
     pub(crate) path: String,
     /// Whom the operator's certificate names, if one was shown.
     pub(crate) operator: Option<String>,
+    /// Headers and body, if it is for the REST API. A node that does not know this refuses the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) api: Option<(Headers, Blob)>,
 }
+
+/// Headers of HTTP, by name.
+pub(crate) type Headers = Vec<(String, Blob)>;
 
 /// The response to an [`Order`].
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct OrderReply {
     pub(crate) status: u16,
     pub(crate) body: Blob,
+    /// Those of the REST API's answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) headers: Headers,
 }
 
 /// Why a call gave nothing.

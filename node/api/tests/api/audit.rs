@@ -69,6 +69,29 @@ async fn reads_that_are_answered_leave_no_record() {
 }
 
 #[tokio::test]
+async fn a_write_of_an_operator_names_the_operator_whatever_the_headers_say() {
+    let story = Story::begin();
+    let name = "n".repeat(80);
+    for (shown, recorded) in [
+        (None, "operator"),
+        (Some("admin-alice"), "operator:admin-alice"),
+        (Some(&*name), &format!("operator:{}", &name[..55])),
+    ] {
+        let ask = story.cloud.put("/traits/CUSTOM_A", json!({}));
+        let ask = ask.operator(shown).token(Some("mallory"));
+        let ask = ask.header("x-roles", "none").header("x-user-id", "mallory");
+        assert!(ask.send().await.status.is_success());
+        let last = story.last().await;
+        assert_eq!(
+            (&last["user"], &last["listener"]),
+            (&json!(recorded), &json!("admin"))
+        );
+        let roles = json!(["admin", "service", "placement_reader"]);
+        assert_eq!(last["roles"], roles);
+    }
+}
+
+#[tokio::test]
 async fn each_end_of_a_write_has_its_name() {
     let story = Story::begin();
     let cloud = &story.cloud;

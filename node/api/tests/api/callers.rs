@@ -36,6 +36,26 @@ fn limited_by(answer: Answer, limit: &str) {
 }
 
 #[tokio::test]
+async fn operator_is_limited_by_no_share_of_callers() {
+    let one = CallerLimits {
+        in_flight: 1,
+        per_s: 1,
+    };
+    let settings = ApiSettings {
+        users: one,
+        addresses: one,
+        ..ApiSettings::default()
+    };
+    let cloud = Cloud::timed(Arc::new(StoppedClock::default()), settings);
+    cloud.get("/traits").expect(200).await;
+    cloud.get("/traits").expect(429).await;
+    for _ in 0..3 {
+        let operator = cloud.get("/traits").token(None).operator(None);
+        operator.expect(200).await;
+    }
+}
+
+#[tokio::test]
 async fn user_over_its_rate_is_refused_and_others_are_served() {
     let mut settings = settings();
     settings.users.per_s = 3;

@@ -11,7 +11,7 @@ use http::{HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt;
 use placement_api::access::Peer;
 use placement_api::audit::Audit;
-use placement_api::http::{Api, ApiSettings, Policy, Service};
+use placement_api::http::{Api, ApiSettings, Identity, Policy, Service};
 use placement_api::world::{Clock, Offload, RealWorld};
 use serde_json::{Value, json};
 
@@ -127,6 +127,7 @@ impl Cloud {
             request: Some(request),
             body: None,
             token: Some("admin"),
+            operator: None,
             host: "cloud.example".to_owned(),
             version: "1.39".into(),
         }
@@ -201,6 +202,7 @@ pub(crate) struct Ask {
     request: Option<http::request::Builder>,
     body: Option<Vec<u8>>,
     token: Option<&'static str>,
+    operator: Option<Identity>,
     host: String,
     version: String,
 }
@@ -213,6 +215,12 @@ impl Ask {
 
     pub(crate) fn token(mut self, token: Option<&'static str>) -> Self {
         self.token = token;
+        self
+    }
+
+    /// It comes by the operators' listener, where this name was shown.
+    pub(crate) fn operator(mut self, name: Option<&str>) -> Self {
+        self.operator = Some(Identity::operator(name));
         self
     }
 
@@ -274,7 +282,14 @@ impl Ask {
         }
         let request = request.body(body).unwrap();
         let peer = Peer(([192, 0, 2, 7], 4711).into());
-        let response = self.app.respond(request, Some(peer)).await.response;
+        let response = match self.operator {
+            Some(operator) => {
+                (self.app)
+                    .respond_to_operator(request, Some(peer), operator)
+                    .await
+            }
+            None => self.app.respond(request, Some(peer)).await.response,
+        };
         let (parts, body) = response.into_parts();
         let announced = body.size_hint().exact();
         let body = body.collect().await.unwrap().to_bytes().to_vec();

@@ -115,6 +115,23 @@ async fn a_file_gives_one_role_all_rules_that_only_read() {
     reader("DELETE", &provider).expect(403).await;
 }
 
+#[tokio::test]
+async fn rules_hold_for_operators_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("policy.yaml");
+    std::fs::write(&file, "\"placement:traits:list\": \"!\"\n").unwrap();
+    let cloud = Cloud::with(ApiSettings {
+        policy: PolicySettings {
+            file: Some(file),
+            ..PolicySettings::default()
+        },
+        ..ApiSettings::default()
+    });
+    let ask = |path| cloud.get(path).token(None).operator(Some("alice"));
+    ask("/traits").refused(403, "placement:traits:list").await;
+    ask("/resource_providers").expect(200).await;
+}
+
 /// A request that is right but for its roles, or as right as it can be without knowing the noun.
 async fn request_as(roles: &str, method: &str, path: &str, version: &Value) -> Answer {
     let path = path

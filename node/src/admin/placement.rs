@@ -1,0 +1,43 @@
+//! The REST API for operators, who are authorized by their listener: it works without Keystone and for no one else. A
+//! request goes through the whole edge of its partition's API, policy and audit included.
+
+use axum::extract::{Path, Request, State};
+use axum::http::StatusCode;
+use placement_model::types::PartitionName;
+
+use super::trail::operator;
+use super::{Admin, Answer, Failed, failed};
+use crate::cluster::Refused;
+use placement_api::backend::Consistency;
+use placement_api::http::Identity;
+
+/// Asks the API of a partition: the path is its name and what is asked of it.
+pub(super) async fn ask(
+    State(admin): State<Admin>,
+    Path(path): Path<String>,
+    request: Request,
+) -> Answer {
+    let name = path.split('/').next().unwrap_or_default();
+    let name = existing(&admin, name).await?;
+    let peer = request.extensions().get().copied();
+    let operator = Identity::operator(operator(&request).as_deref());
+    let api = admin.partitions.for_operators(&name);
+    Ok(api.respond_to_operator(request, peer, operator).await)
+}
+
+/// The partition of this name, if it exists: the API of each that was asked for is kept.
+async fn existing(admin: &Admin, name: &str) -> Result<PartitionName, Failed> {
+    let none = || {
+        let detail = format!("there is no partition {name}: `placementctl partitions` lists them");
+        failed(StatusCode::NOT_FOUND, detail)
+    };
+    let name: PartitionName = name.parse().map_err(|_| none())?;
+    // This node may be behind the one that made it.
+    for consistency in [Consistency::Local, Consistency::Linearizable] {
+        let view = admin.read.view(consistency).await;
+        if view.map_err(Refused::from)?.within(&name).is_ok() {
+            return Ok(name);
+        }
+    }
+    Err(none())
+}

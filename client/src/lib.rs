@@ -47,6 +47,6 @@ pub use nouns::resource_providers::{NewProvider, ResourceProvider};
 pub use nouns::traits::ProviderTraits;
 pub use nouns::usages::Resources;
 pub use placement_wire::*;
-pub use request::ApiRequest;
+pub use request::{ApiRequest, encode};
 pub use response::ApiResponse;
 pub use transport::{Transport, TransportError};

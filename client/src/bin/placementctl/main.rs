@@ -1,18 +1,29 @@
-//! `placementctl`: looks at a placement cluster and changes its membership.
+//! `placementctl`: looks at a placement cluster and what it holds, and changes its membership.
 
+mod api;
 mod backup;
+mod candidates;
+mod capacity;
 mod check;
+mod consumers;
+mod content;
 mod drain;
+mod explain;
 mod join_tokens;
+mod manual;
 mod members;
 mod moment;
 mod named;
 mod partitions;
+mod providers;
+mod render;
+mod searches;
 mod status;
 mod survey;
-mod table;
 mod tls;
 mod topology;
+mod usages;
+mod what_if;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -20,17 +31,19 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Parser, Subcommand};
+use clap_complete::Shell;
 use join_tokens::{JoinTokenAction, ReplaceNode};
 use members::MembersAction;
 use named::Named;
 use partitions::PartitionsAction;
 use placement_client::{Admin, Client, Trust};
+use render::Output;
 use tls::TlsAction;
 
-/// Looks at a placement cluster and changes its membership, through the admin listener of any node.
+/// Looks at a placement cluster and what it holds, and changes its membership, through the admin listener of any node.
 #[derive(Parser)]
-#[command(name = "placementctl", version)]
+#[command(name = "placementctl", version, next_help_heading = "Connection")]
 struct Command {
     /// Admin listener of a node: `unix:/path` on its own machine, or `https://host:port` (`http://host:port` or
     /// `host:port` if it is not secured). Give several (or separate them by commas): the first that answers is used.
@@ -82,21 +95,15 @@ enum Action {
         after_help = "Exits with 0 if all members are healthy, with 1 if the cluster works \
                             but is degraded, and with 2 if it has no quorum or no node answers."
     )]
-    Status {
-        /// A table for people or JSON for programs.
-        #[arg(long, value_enum, default_value_t = Output::Table)]
-        output: Output,
-    },
+    Status(Output),
     /// Shows which losses the cluster survives, what reads and writes cost at each site, and what to change.
     #[command(
         after_help = "Exits with 1 if a loss is not survived that `[cluster] survive` of the asked node names. A \
                       member that does not answer counts as lost."
     )]
-    Topology {
-        /// A table for people or JSON for programs.
-        #[arg(long, value_enum, default_value_t = Output::Table)]
-        output: Output,
-    },
+    Topology(Output),
+    #[command(flatten)]
+    Content(content::Verb),
     /// Forms a cluster, once, of nodes that run without `initial_members` and belong to none.
     Init {
         /// A founding member and the address of its peer listener; give one for each. Without any,
@@ -117,6 +124,8 @@ enum Action {
     Partitions {
         #[command(subcommand)]
         action: Option<PartitionsAction>,
+        #[command(flatten)]
+        output: Output,
     },
     /// Hands leadership over, to a voter of the leader's choice if none is named.
     TransferLeader {
@@ -142,6 +151,10 @@ enum Action {
     /// Makes the certificate authority of a cluster, and certificates.
     #[command(subcommand)]
     Tls(TlsAction),
+    /// Prints what completes command lines in a shell, for its folder of completions.
+    Completion { shell: Shell },
+    /// Writes the manual pages into a folder.
+    Man { directory: PathBuf },
     /// Takes a backup of the running cluster, with everything that was acknowledged before.
     #[command(
         after_help = "`placementd restore` makes a new cluster of it. Exits with 1 if the \
@@ -152,12 +165,6 @@ enum Action {
         /// The file, which must not exist; `-` for standard output.
         file: PathBuf,
     },
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Output {
-    Table,
-    Json,
 }
 
 /// Errors are printed as one line, without a backtrace, whatever `RUST_BACKTRACE` says.
@@ -175,10 +182,17 @@ async fn main() -> ExitCode {
 async fn run(command: Command) -> anyhow::Result<ExitCode> {
     let timeout = Duration::try_from_secs_f64(command.timeout)
         .context("--timeout is a number of seconds, such as 15")?;
-    if let Action::Tls(action) = command.action {
-        tls::run(action)?;
-        return Ok(ExitCode::SUCCESS);
+    match command.action {
+        Action::Tls(action) => tls::run(action)?,
+        Action::Completion { shell } => manual::complete(shell)?,
+        Action::Man { directory } => manual::write(&directory)?,
+        _ => return ask(command, timeout).await,
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Carries out what nodes are asked for.
+async fn ask(command: Command, timeout: Duration) -> anyhow::Result<ExitCode> {
     let trust = Trust {
         ca_file: command.cacert,
         certificate: command.cert.zip(command.key),
@@ -189,14 +203,15 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
     let endpoints = client.endpoints().to_vec();
     let admin = Admin::new(client);
     match command.action {
-        Action::Status { output } => return status::show(&admin, output, timeout).await,
-        Action::Topology { output } => return topology::show(&admin, output).await,
+        Action::Status(output) => return status::show(&admin, &output, timeout).await,
+        Action::Topology(output) => return topology::show(&admin, &output).await,
+        Action::Content(verb) => return content::run(admin, verb, timeout).await,
         Action::Backup { file } => return backup::take(&endpoints, &trust, &file, timeout).await,
         Action::Init { members } => init(&admin, members.into_iter().collect()).await?,
         Action::Members(action) => members::change(&admin, action, timeout).await?,
         Action::JoinToken(action) => join_tokens::run(&admin, action).await?,
         Action::Replace(action) => join_tokens::replace(&admin, action).await?,
-        Action::Partitions { action } => partitions::run(&admin, action).await?,
+        Action::Partitions { action, output } => partitions::run(&admin, action, &output).await?,
         Action::TransferLeader { to } => {
             let leader = (admin.transfer_leader(named::number(to, &admin).await?)).await?;
             println!("node {leader} leads");
@@ -204,7 +219,9 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Action::Drain(which) => drain::drain(&admin, &which, timeout).await?,
         Action::Undrain(which) => drain::undrain(&admin, &which, timeout).await?,
         Action::Check => return check::run(&admin, timeout).await,
-        Action::Tls(_) => unreachable!("no node is asked"),
+        Action::Tls(_) | Action::Completion { .. } | Action::Man { .. } => {
+            unreachable!("no node is asked")
+        }
         Action::Compact => {
             admin.compact().await?;
             println!("the log is compacted; this is not a backup");
@@ -236,4 +253,42 @@ async fn init(admin: &Admin, members: BTreeMap<u64, String>) -> anyhow::Result<(
         println!("it survives no loss: `placementctl join-token create` brings further nodes in");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn command_lines_are_understood() {
+        Command::command().debug_assert();
+        for line in [
+            "providers list --class VCPU:8 --trait !A -o csv --columns name,uuid --sort=-name --limit 5 --local",
+            "providers --node b tree cmp-1 --partition north",
+            "consumers list --older-than 7d --several-trees --type INSTANCE",
+            "drain node-1",
+            "partitions -o json",
+            "api GET /traits",
+        ] {
+            let words = ["placementctl"].into_iter().chain(line.split(' '));
+            if let Err(error) = Command::try_parse_from(words) {
+                panic!("{line}: {error}");
+            }
+        }
+        for line in ["drain node-1 --local", "init -o json", "api PATCH /traits"] {
+            let words = ["placementctl"].into_iter().chain(line.split(' '));
+            assert!(Command::try_parse_from(words).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn each_verb_has_a_manual_page_and_is_completed() {
+        let directory = tempfile::tempdir().unwrap();
+        manual::write(directory.path()).unwrap();
+        for page in ["placementctl.1", "placementctl-providers-tree.1"] {
+            assert!(directory.path().join(page).exists(), "{page}");
+        }
+    }
 }

@@ -28,9 +28,44 @@ fn span(seconds: u64) -> String {
     }
 }
 
+/// A length of time in seconds, with or without a unit.
+pub(crate) fn seconds(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match &text[digits.len()..] {
+        "" | "s" => Some(1),
+        "m" => Some(60),
+        "h" => Some(3600),
+        "d" => Some(86_400),
+        _ => None,
+    };
+    let number = digits.parse::<u64>().ok();
+    let seconds = number
+        .zip(unit)
+        .and_then(|(number, unit)| number.checked_mul(unit));
+    seconds.ok_or_else(|| {
+        "expected a number with s, m, h or d, such as 90s, 15m, 12h or 7d".to_owned()
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lengths_of_time_have_units() {
+        for (text, expected) in [
+            ("0", 0),
+            ("90s", 90),
+            ("15m", 900),
+            ("12h", 43_200),
+            ("7d", 604_800),
+        ] {
+            assert_eq!(seconds(text), Ok(expected));
+        }
+        for text in ["", "d", "1w", "-1s", "1.5h", "1 h", "300000000000000d"] {
+            assert!(seconds(text).is_err(), "{text:?}");
+        }
+    }
 
     #[test]
     fn a_moment_is_a_date_and_a_distance() {

@@ -41,12 +41,17 @@ impl Named {
         if let Self::Number(number) = self {
             return Ok(*number);
         }
+        Ok(self.member(admin).await?.id)
+    }
+
+    /// The member, as the first node that answers knows it.
+    pub(crate) async fn member(&self, admin: &Admin) -> anyhow::Result<Member> {
         let members = admin.status().await?.members;
-        let Some(member) = members.iter().find(|member| self.is(member)) else {
-            let names: Vec<_> = members.iter().map(|member| &*member.name).collect();
-            bail!("no member is called {self}; they are {}", names.join(", "));
-        };
-        Ok(member.id)
+        if let Some(member) = members.iter().find(|member| self.is(member)) {
+            return Ok(member.clone());
+        }
+        let names: Vec<_> = members.iter().map(|member| &*member.name).collect();
+        bail!("no member is called {self}; they are {}", names.join(", "));
     }
 }
 

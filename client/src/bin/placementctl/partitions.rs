@@ -1,9 +1,10 @@
 //! `placementctl partitions`: the clouds that the cluster holds.
 
 use clap::Subcommand;
-use placement_client::{Admin, Partition};
+use placement_client::Admin;
+use serde_json::json;
 
-use crate::table::{site, table};
+use crate::render::{Output, Rows, print};
 
 #[derive(Subcommand)]
 pub(crate) enum PartitionsAction {
@@ -46,9 +47,13 @@ pub(crate) struct Routes {
 }
 
 /// Lists them if nothing else is asked for.
-pub(crate) async fn run(admin: &Admin, action: Option<PartitionsAction>) -> anyhow::Result<()> {
+pub(crate) async fn run(
+    admin: &Admin,
+    action: Option<PartitionsAction>,
+    output: &Output,
+) -> anyhow::Result<()> {
     match action.unwrap_or(PartitionsAction::List) {
-        PartitionsAction::List => print!("{}", list(admin).await?),
+        PartitionsAction::List => print(&output.rows(list(admin).await?)?)?,
         PartitionsAction::Create { name, routes } => {
             (admin.create_partition(&name, &routes.hosts, &routes.prefixes)).await?;
             println!("partition {name} is made");
@@ -65,29 +70,20 @@ pub(crate) async fn run(admin: &Admin, action: Option<PartitionsAction>) -> anyh
     Ok(())
 }
 
-async fn list(admin: &Admin) -> anyhow::Result<String> {
-    let row = |partition: Partition| {
+async fn list(admin: &Admin) -> anyhow::Result<Rows> {
+    let mut items = Vec::new();
+    for partition in admin.partitions().await? {
         let requests = match (partition.id, partition.ways.is_empty()) {
             (None, _) => format!(
                 "none: `placementctl partitions create {}` makes it",
                 partition.name
             ),
             (Some(0), true) => "all others".to_owned(),
-            (Some(_), true) => "-".to_owned(),
-            (Some(_), false) => partition.ways.join(", "),
+            (Some(_), _) => partition.ways.join(", "),
         };
-        [
-            partition.name,
-            // As wide as their headers: numbers stand on the right.
-            format!("{:>9}", partition.providers),
-            format!("{:>9}", partition.consumers),
-            site(&partition.region, ""),
-            requests,
-        ]
-    };
-    let header = ["NAME", "PROVIDERS", "CONSUMERS", "REGION", "REQUESTS"];
-    Ok(table(
-        header,
-        admin.partitions().await?.into_iter().map(row),
-    ))
+        let mut item = serde_json::to_value(partition)?;
+        item["requests"] = json!(requests);
+        items.push(item);
+    }
+    Ok(Rows::new("name providers consumers region requests", items))
 }

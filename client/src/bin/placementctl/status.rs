@@ -7,15 +7,16 @@ use std::time::Duration;
 use placement_client::{Admin, Error, Member, NodeRole, NodeStatus};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
 
-use crate::Output;
+use crate::render::{Output, Rows, print};
 use crate::survey::{Health, NO_QUORUM, Survey, survey};
-use crate::table::{site, table};
+use crate::topology::site;
 
 /// Shows a survey. The exit code tells how the cluster is.
 pub(crate) async fn show(
     admin: &Admin,
-    output: Output,
+    output: &Output,
     timeout: Duration,
 ) -> anyhow::Result<ExitCode> {
     let survey = match survey(admin, timeout).await {
@@ -27,10 +28,7 @@ pub(crate) async fn show(
         Err(error) => return Err(error.into()),
     };
     let report = ClusterReport::new(&survey);
-    match output {
-        Output::Json => println!("{}", serde_json::to_string_pretty(&report)?),
-        Output::Table => print!("{}", report.text()),
-    }
+    print(&report.printed(output)?)?;
     Ok(report.health.exit_code())
 }
 
@@ -94,7 +92,19 @@ impl ClusterReport {
         }
     }
 
-    fn text(&self) -> String {
+    fn printed(&self, output: &Output) -> anyhow::Result<String> {
+        output.report(self, Some(self.rows()?), |table| self.text(&table))
+    }
+
+    /// A row for each member.
+    fn rows(&self) -> anyhow::Result<Rows> {
+        let items = self.members.iter().map(MemberReport::item);
+        let columns = "node:id name site role ready version level:level_max api term last_log \
+                       committed applied snapshot lag disk_used disk_free";
+        Ok(Rows::new(columns, items.collect::<Result<_, _>>()?))
+    }
+
+    fn text(&self, table: &str) -> String {
         let cluster = self.cluster_id.as_deref().unwrap_or("not formed");
         let leader = self.leader.map(|leader| format!("node {leader}"));
         let leader = leader.as_deref().unwrap_or("none");
@@ -107,11 +117,8 @@ impl ClusterReport {
             text += &format!("partitions default, {}\n", self.partitions.join(", "));
         }
         text += "\n";
-        if let Some(first) = self.members.first() {
-            let header = first.columns().map(|(name, _)| name);
-            let rows = self.members.iter();
-            let rows = rows.map(|member| member.columns().map(|(_, cell)| cell));
-            text += &(table(header, rows) + "\n");
+        if !self.members.is_empty() {
+            text += &format!("{table}\n");
         }
         text += &self.health.text();
         for warning in &self.warnings {
@@ -216,38 +223,23 @@ impl MemberReport {
         self.answer.as_ref().and_then(of)
     }
 
-    /// The columns of the table, each with its header.
-    fn columns(&self) -> [(&'static str, String); 16] {
+    /// What it reports, and what people read of it.
+    fn item(&self) -> serde_json::Result<Value> {
+        let mut item = serde_json::to_value(self)?;
         let Self { member, answer, .. } = self;
-        let text = |value: Option<u64>| value.map_or("-".to_owned(), |value| value.to_string());
-        let number = |of| text(self.number(of));
-        let room = |of| self.number(of).map_or("-".to_owned(), bytes);
-        let named = |text: &str| if text.is_empty() { "-" } else { text }.to_owned();
         let role = match answer {
             None => format!("{} (unreachable)", self.role),
             Some(status) if status.storage_failure.is_some() => format!("{} (failed)", self.role),
             Some(_) => self.role.clone(),
         };
-        let is_ready = answer.as_ref().is_some_and(|status| status.ready);
-        let version = answer.as_ref().map(|status| status.version.as_str());
-        [
-            ("NODE", member.id.to_string()),
-            ("NAME", named(&member.name)),
-            ("SITE", site(&member.region, &member.zone)),
-            ("ROLE", role),
-            ("READY", if is_ready { "yes" } else { "no" }.to_owned()),
-            ("VERSION", named(version.unwrap_or_default())),
-            ("LEVEL", number(|status| Some(status.level_max.into()))),
-            ("API", member.api.clone()),
-            ("TERM", number(|status| Some(status.term))),
-            ("LAST LOG", number(|status| status.last_log)),
-            ("COMMITTED", number(|status| status.committed)),
-            ("APPLIED", number(|status| status.applied)),
-            ("SNAPSHOT", number(|status| status.snapshot)),
-            ("LAG", text(self.lag)),
-            ("DISK USED", room(|status| status.disk_used_bytes)),
-            ("DISK FREE", room(|status| status.disk_free_bytes)),
-        ]
+        (item["role"], item["site"]) = (json!(role), json!(site(&member.region, &member.zone)));
+        for (name, key) in [
+            ("disk_used", "disk_used_bytes"),
+            ("disk_free", "disk_free_bytes"),
+        ] {
+            item[name] = json!(item[key].as_u64().map(bytes));
+        }
+        Ok(item)
     }
 }
 
@@ -416,10 +408,10 @@ mod tests {
         assert_eq!(report.leader, Some(1));
         assert_eq!(report.members[1].lag, Some(3));
         assert_eq!(report.members[2].lag, None);
-        let text = report.text();
+        let text = report.printed(&Output::default()).unwrap();
         assert!(text.contains("voter (unreachable)"), "{text}");
         assert!(text.contains("feature level 1\n"), "{text}");
-        assert!(text.contains("1.2.3    2  "), "{text}");
+        assert!(text.contains("1.2.3        2  "), "{text}");
         assert!(text.contains("5.0 MiB    3.0 GiB"), "{text}");
     }
 
@@ -431,7 +423,7 @@ mod tests {
         }
         let report = ClusterReport::new(&survey(answers));
         assert_eq!(report.health.condition, Condition::Healthy);
-        let text = report.text();
+        let text = report.printed(&Output::default()).unwrap();
         assert!(
             text.ends_with("can lose 1\nwarning: backups of node 2: no backup is made: full\n"),
             "{text}"
@@ -451,7 +443,7 @@ mod tests {
         let roles: Vec<_> = report.members.iter().map(|one| one.role.as_str()).collect();
         assert_eq!(report.leader, Some(2));
         assert_eq!(roles, ["superseded", "leader", "follower"]);
-        let text = report.text();
+        let text = report.printed(&Output::default()).unwrap();
         let warning =
             "warning: node 1 takes itself for the leader of term 3, but node 2 leads in term 4";
         assert!(text.contains(warning), "{text}");

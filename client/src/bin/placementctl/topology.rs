@@ -4,19 +4,24 @@ use std::process::ExitCode;
 
 use placement_client::{Admin, FailureDomain, Loss, PartitionCosts, Reads, SiteCosts, Topology};
 
-use crate::Output;
-use crate::table::{site, table};
+use crate::render::{Output, print, table};
 
-pub(crate) async fn show(admin: &Admin, output: Output) -> anyhow::Result<ExitCode> {
+pub(crate) async fn show(admin: &Admin, output: &Output) -> anyhow::Result<ExitCode> {
     let topology = admin.topology().await?;
-    match output {
-        Output::Json => println!("{}", serde_json::to_string_pretty(&topology)?),
-        Output::Table => print!("{}", text(&topology)),
-    }
+    print(&output.report(&topology, None, |_| text(&topology))?)?;
     Ok(match is_as_configured(&topology) {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     })
+}
+
+/// `REGION/ZONE`, or the one that is named, or a dash.
+pub(crate) fn site(region: &str, zone: &str) -> String {
+    match (region, zone) {
+        ("", "") => "-".to_owned(),
+        (one, "") | ("", one) => one.to_owned(),
+        (region, zone) => format!("{region}/{zone}"),
+    }
 }
 
 /// Whether the loss is survived that is to be.

@@ -1,0 +1,170 @@
+//! `placementctl consumers`: what instances, migrations and other users of resources hold.
+
+use std::collections::BTreeMap;
+
+use anyhow::bail;
+use clap::{Args, Subcommand};
+use placement_client::{Error, encode};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::content::{Content, EXTENSIONS, filtered};
+use crate::moment::seconds;
+use crate::render::{Rows, list, pairs, phrase};
+
+/// What is shown of a consumer above its allocations.
+const SHOWN: &str = "type        {consumer_type}
+project     {project_id}
+user        {user_id}
+generation  {consumer_generation}
+
+";
+
+/// Amounts by class.
+pub(crate) type Amounts = BTreeMap<String, u64>;
+
+#[derive(Args)]
+pub(crate) struct Which {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// Lists consumers; several conditions must all hold.
+    List(Filters),
+    /// Shows what one consumer holds of which provider.
+    Show {
+        /// The consumer.
+        uuid: String,
+    },
+}
+
+/// As the API has them.
+#[derive(Args, Serialize)]
+struct Filters {
+    /// That hold something of this provider, given by its UUID, its name, or the beginning of its name.
+    #[arg(long)]
+    provider: Option<String>,
+    /// Of this project.
+    #[arg(long)]
+    project: Option<String>,
+    /// Of this user.
+    #[arg(long)]
+    user: Option<String>,
+    /// Of this type, such as INSTANCE.
+    #[arg(long)]
+    r#type: Option<String>,
+    /// That hold something of this class.
+    #[arg(long)]
+    class: Option<String>,
+    /// That were last changed so long ago, such as 90s, 15m, 12h or 7d.
+    #[arg(long, value_name = "AGE", value_parser = seconds)]
+    older_than: Option<u64>,
+    /// That hold something in two or more trees, as an unfinished migration does.
+    #[arg(long)]
+    several_trees: bool,
+}
+
+pub(crate) async fn run(content: &Content, which: Which) -> anyhow::Result<String> {
+    let mut filters = match which.action {
+        Action::List(filters) => filters,
+        Action::Show { uuid } => return show(content, &uuid).await,
+    };
+    if let Some(provider) = &mut filters.provider {
+        *provider = content.provider(provider).await?;
+    }
+    let output = &content.source.output;
+    // Rows that are to be sorted are all needed.
+    let enough = output.limit.filter(|_| output.sort.is_none());
+    let mut found = Vec::new();
+    let take = |consumer| {
+        found.push(consumer);
+        enough.is_none_or(|enough| found.len() < enough)
+    };
+    each(content, &serde_json::to_value(filters)?, take).await?;
+    output.rows(listed(found))
+}
+
+/// Gives the consumers that fit the filters to `take`, page by page, until that says no.
+pub(crate) async fn each(
+    content: &Content,
+    filters: &Value,
+    mut take: impl FnMut(Value) -> bool,
+) -> Result<(), Error> {
+    let request = filtered(&format!("{EXTENSIONS}/consumers?limit=1000"), filters);
+    let mut marker = String::new();
+    loop {
+        let page = match marker.as_str() {
+            "" => request.clone(),
+            marker => request.clone().query("marker", marker),
+        };
+        let answer = content.ask(page).await?;
+        let mut consumers = list(&answer["consumers"]).iter();
+        let all_taken = consumers.all(|one| take(one.clone()));
+        // A page may be empty. One that leads back would have no end.
+        match answer["next"].as_str() {
+            Some(next) if all_taken && next > &*marker => marker = next.to_owned(),
+            _ => return Ok(()),
+        }
+    }
+}
+
+pub(crate) fn add(sum: &mut Amounts, amounts: &Value) {
+    for (class, amount) in pairs(amounts) {
+        let sum = sum.entry(class.clone()).or_default();
+        *sum = sum.saturating_add(amount.as_u64().unwrap_or_default());
+    }
+}
+
+/// A row for each consumer, with what it holds altogether.
+fn listed(mut consumers: Vec<Value>) -> Rows {
+    for consumer in &mut consumers {
+        let mut sum = Amounts::new();
+        let held = list(&consumer["allocations"]).iter();
+        held.for_each(|allocation| add(&mut sum, &allocation["resources"]));
+        consumer["resources"] = json!(sum);
+    }
+    let held = "updated_at trees resources +user:user_id +generation";
+    Rows::new(&format!("uuid type project:project_id {held}"), consumers)
+}
+
+async fn show(content: &Content, uuid: &str) -> anyhow::Result<String> {
+    let path = format!("/allocations/{}", encode(uuid));
+    let answer = content.get(&path).await?;
+    let mut items = Vec::new();
+    for (provider, held) in pairs(&answer["allocations"]) {
+        let found = content.providers(json!({ "uuid": provider })).await?;
+        let mut item = found.into_iter().next().unwrap_or_default();
+        for (class, amount) in pairs(&held["resources"]) {
+            (item["class"], item["amount"]) = (json!(class), amount.clone());
+            items.push(item.clone());
+        }
+    }
+    if items.is_empty() {
+        bail!("consumer {uuid:?} holds nothing, or does not exist");
+    }
+    let columns = "provider:name uuid class amount +root:root_provider_uuid";
+    let head = phrase(SHOWN, &answer);
+    let rows = Rows::new(columns, items);
+    (content.source.output).report(&answer, Some(rows), |table| head + &table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::Format;
+
+    #[test]
+    fn a_consumer_is_a_row_with_the_sum_of_what_it_holds() {
+        let consumer = json!({"uuid": "c", "type": null, "project_id": "p", "user_id": "u", "generation": 2, "trees": 2,
+            "updated_at": "2026-11-26T20:00:00Z", "allocations": [
+                {"provider": {"uuid": "1", "name": "one"}, "resources": {"VCPU": 2, "MEMORY_MB": 512}},
+                {"provider": {"uuid": "2", "name": "two"}, "resources": {"VCPU": 3}}]});
+        let printed = Format::Csv.printed(listed(vec![consumer]));
+        assert_eq!(
+            printed.lines().last(),
+            Some("c,,p,2026-11-26T20:00:00Z,2,MEMORY_MB=512 VCPU=5,u,2")
+        );
+    }
+}

@@ -1,0 +1,337 @@
+//! `placementctl explain`: why a query has no candidates, or few.
+
+use std::iter::once;
+
+use anyhow::bail;
+use clap::Args;
+use placement_client::ApiRequest;
+use serde_json::{Value, json};
+
+use crate::content::{Content, EXTENSIONS, query};
+use crate::render::{Output, Rows, list, phrase, some, word};
+use crate::searches::on_all_nodes;
+
+#[derive(Args)]
+pub(crate) struct Which {
+    /// The query of `GET /allocation_candidates`, the whole URI out of an access log, or a request id (`req-…`), whose
+    /// searches are looked up on all nodes.
+    #[arg(value_name = "QUERY|REQUEST_ID")]
+    what: String,
+}
+
+pub(crate) async fn run(content: &Content, Which { what }: Which) -> anyhow::Result<String> {
+    let output = &content.source.output;
+    if !what.starts_with("req-") {
+        let answer = now(content, &what, "1.39").await?;
+        return output.report(&answer, None, |_| explained(&answer));
+    }
+    let mut searches = on_all_nodes(content, &json!({ "request_id": what })).await?;
+    if searches.is_empty() {
+        bail!("no node keeps a search of {what}: it asked for no candidates, or is too long ago");
+    }
+    searches.reverse();
+    for search in &mut searches {
+        if search["candidates"] == 0 && !search["explanation"].is_object() {
+            let [query, version] = ["query", "microversion"].map(|key| word(&search[key]));
+            search["explanation"] = now(content, &query, &version).await?;
+            search["explained_now"] = json!(true);
+        }
+    }
+    output.report(&searches, None, |_| looked_up(&searches))
+}
+
+/// Explains a query on the present state.
+async fn now(content: &Content, given: &str, microversion: &str) -> anyhow::Result<Value> {
+    let request = ApiRequest::get(&format!("{EXTENSIONS}/explain?{}", query(given)));
+    Ok(content.ask(request.microversion(microversion)).await?)
+}
+
+/// All searches of a request, the oldest first. The first line says what became of it.
+fn looked_up(searches: &[Value]) -> String {
+    let (all, is_answered) = (searches.len(), |one: &&Value| one["candidates"] != 0);
+    let mut text = match searches.iter().filter(is_answered).count() {
+        0 => cause(&searches[0]["explanation"]) + "\n",
+        answered => format!(
+            "Placement did answer: {answered} of {all} searches had candidates. If the request failed, the reason \
+             lies elsewhere: Nova's filters, or a claim that came too late (409)\n"
+        ),
+    };
+    for search in searches {
+        text += &phrase(
+            "\n{at}  {candidates*candidate} from node {node}, asked in {microversion} by user {user_id} of project \
+             {project_id}\n  {query}\n",
+            search,
+        );
+        if search["explained_now"] == true {
+            text += "  no explanation was kept; this is one of the present state\n";
+        }
+        if search["explanation"].is_object() {
+            text += &indented(&explained(&search["explanation"]));
+        }
+    }
+    text
+}
+
+/// An explanation for people. The first line names the cause.
+pub(crate) fn explained(answer: &Value) -> String {
+    let mut text = cause(answer) + "\n";
+    for (title, part) in [
+        ("", list(&answer["unknown"]).iter().map(unknown).collect()),
+        ("", funnel(answer)),
+        ("what would fit:\n", indented(&relaxations(answer))),
+        ("what nearly fits:\n", indented(&nearest(answer))),
+        (
+            "",
+            phrase("state {index} of node {node}\n", &answer["position"]),
+        ),
+    ] {
+        if !part.is_empty() {
+            text += &format!("\n{title}{part}");
+        }
+    }
+    text
+}
+
+fn indented(text: &str) -> String {
+    let line = |line: &str| format!("  {line}").trim_end().to_owned() + "\n";
+    text.lines().map(line).collect()
+}
+
+/// The cause in one line: an unknown name, or the condition that no tree meets of those that meet all before it.
+pub(crate) fn cause(answer: &Value) -> String {
+    let (verdict, unknown_names) = (answer["verdict"].as_str(), list(&answer["unknown"]));
+    let mut steps = list(&answer["funnel"]).iter();
+    let what = match (verdict, unknown_names, steps.find(|step| step["left"] == 0)) {
+        (Some("some"), ..) => phrase("{with_candidates} of {trees*tree} with candidates", answer),
+        (_, [name, ..], _) => format!("no candidates: {}", unknown(name).trim_end()),
+        (Some("undecided"), ..) => {
+            phrase("undecided: no candidates on {trees*tree} so far", answer)
+        }
+        (.., Some(step)) => {
+            let reached = phrase("; {gone} of ", step) + &phrase("{trees*tree}", answer);
+            format!(
+                "no candidates: no tree has {}{reached} met all before it",
+                condition(step)
+            )
+        }
+        _ => phrase("no candidates on {trees*tree}", answer),
+    };
+    match answer["undecided"].as_u64() {
+        None | Some(0) => what,
+        _ => what + &phrase(" ({undecided*tree} not searched to the end)", answer),
+    }
+}
+
+fn unknown(name: &Value) -> String {
+    let what = match name.get("class") {
+        Some(_) => "there is no resource class {class}",
+        None => "there is no trait {trait}",
+    };
+    match list(&name["nearest"]) {
+        [] => phrase(what, name) + "\n",
+        nearest => format!("{}; similar: {}\n", phrase(what, name), some(nearest)),
+    }
+}
+
+/// One condition of a query, as what a tree has that meets it.
+fn condition(atom: &Value) -> String {
+    let what = match atom["atom"].as_str().unwrap_or_default() {
+        "root_required" => format!("a root with {}", named(atom)),
+        "member_of" | "required" => named(atom),
+        "forbidden" => format!("a provider without the forbidden {}", named(atom)),
+        "inventory" => phrase("an inventory of {class}", atom),
+        "in_tree" => phrase("the provider {provider}", atom),
+        "unit" => phrase(
+            "units for {class}:{asked} (min_unit, max_unit, step_size)",
+            atom,
+        ),
+        "room" => phrase("room for {class}:{asked}", atom),
+        "together" => "a place for all groups and resources together".to_owned(),
+        other => word(&json!(other)),
+    };
+    let group = match atom["group"].as_str() {
+        None | Some("") => "",
+        _ => " for group {group}",
+    };
+    let free = match (atom.get("most_free"), atom.get("free")) {
+        (Some(_), _) => " ({most_free} free at most)",
+        (_, Some(_)) => " ({free} free)",
+        _ => "",
+    };
+    what + &phrase(group, atom) + &phrase(free, atom)
+}
+
+/// The traits or aggregates of a condition.
+fn named(atom: &Value) -> String {
+    let any = |of: &[Value]| of.iter().map(word).collect::<Vec<_>>().join(" or ");
+    match list(&atom["traits"]) {
+        [] => format!("aggregate {}", any(list(&atom["aggregates"]))),
+        traits => format!("trait {}", any(traits)),
+    }
+}
+
+/// How many trees each condition leaves.
+fn funnel(answer: &Value) -> String {
+    let start = json!({"what": "all trees", "left": answer["trees"]});
+    let steps = list(&answer["funnel"]).iter().map(|step| {
+        let mut step = step.clone();
+        step["what"] = json!(condition(&step));
+        step["examples"] = json!(some(list(&step["examples"])));
+        step
+    });
+    let columns = "left gone condition:what gone_are:examples";
+    let rows = Rows::new(columns, once(start).chain(steps).collect());
+    (Output::default().rows(rows)).unwrap_or_default()
+}
+
+/// What would have candidates if less were asked.
+fn relaxations(answer: &Value) -> String {
+    let less = |atom: &Value| match (atom.get("enough"), atom["atom"] == "forbidden") {
+        (Some(_), _) => phrase("{class}:{enough} in place of {asked}", atom),
+        (None, true) => format!("with {} allowed", named(atom)),
+        (None, false) => format!("without asking for {}", condition(atom)),
+    };
+    let line = |one: &Value| {
+        let less: Vec<_> = list(&one["less"]).iter().map(less).collect();
+        let example = phrase(", such as {name}", &one["example"]);
+        less.join(" and ")
+            + &phrase(": {trees*tree}", one)
+            + &example
+            + &phrase("\n  {query}\n", one)
+    };
+    list(&answer["relaxations"]).iter().map(line).collect()
+}
+
+/// The trees that nearly fit, and who holds what they lack.
+fn nearest(answer: &Value) -> String {
+    let mut text = String::new();
+    for one in list(&answer["nearest"]) {
+        let lacks: Vec<_> = list(&one["lacks"]).iter().map(condition).collect();
+        text += &phrase("{name} lacks ", &one["root"]);
+        text += &(lacks.join(" and ") + "\n");
+        let holder = "  {amount} held by {consumer} ({type}) of project {project} since {since}\n";
+        text.extend(list(&one["holders"]).iter().map(|one| phrase(holder, one)));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer() -> Value {
+        json!({
+            "verdict": "none", "trees": 5012, "with_candidates": 0, "undecided": 0, "unknown": [],
+            "funnel": [
+                {"atom": "inventory", "group": "", "class": "VCPU", "left": 5012, "gone": 0, "examples": []},
+                {"atom": "member_of", "group": "", "aggregates": ["6f", "7a"], "left": 702, "gone": 4310,
+                 "examples": [{"uuid": "1", "name": "cmp-1"}, {"uuid": "2", "name": "計算"}]},
+                {"atom": "room", "group": "_1", "class": "VCPU", "asked": 8, "left": 0, "gone": 702, "most_free": 6,
+                 "examples": []},
+            ],
+            "relaxations": [
+                {"less": [{"atom": "room", "group": "_1", "class": "VCPU", "asked": 8, "enough": 6}], "trees": 37,
+                 "query": "resources_1=VCPU:6", "example": {"uuid": "3", "name": "cmp-3"}},
+                {"less": [{"atom": "forbidden", "group": "", "traits": ["A"]}], "trees": 1, "query": "q",
+                 "example": {"uuid": "4", "name": "cmp-4"}},
+            ],
+            "nearest": [{"root": {"uuid": "3", "name": "cmp-3"},
+                         "lacks": [{"atom": "room", "group": "_1", "class": "VCPU", "asked": 8, "free": 6}],
+                         "holders": [{"consumer": "c", "type": null, "project": "p", "amount": 16,
+                                      "since": "2026-11-26T20:00:00Z"}]}],
+            "position": {"index": "1.42", "node": 2}, "cost": {"ms": 6.4, "steps": 1},
+        })
+    }
+
+    #[test]
+    fn an_explanation_begins_with_its_cause() {
+        let expected = "\
+no candidates: no tree has room for VCPU:8 for group _1 (6 free at most); 702 of 5012 trees met all before it
+
+LEFT  GONE  CONDITION                                      GONE ARE
+5012     -  all trees                                      -
+5012     0  an inventory of VCPU                           -
+ 702  4310  aggregate 6f or 7a                             cmp-1, 計算
+   0   702  room for VCPU:8 for group _1 (6 free at most)  -
+
+what would fit:
+  VCPU:6 in place of 8: 37 trees, such as cmp-3
+    resources_1=VCPU:6
+  with trait A allowed: 1 tree, such as cmp-4
+    q
+
+what nearly fits:
+  cmp-3 lacks room for VCPU:8 for group _1 (6 free)
+    16 held by c (-) of project p since 2026-11-26T20:00:00Z
+
+state 1.42 of node 2
+";
+        assert_eq!(explained(&answer()), expected);
+    }
+
+    #[test]
+    fn the_cause_is_the_first_that_holds() {
+        let of = |changes: Value| {
+            let mut answer = answer();
+            for (key, value) in changes.as_object().unwrap() {
+                answer[key] = value.clone();
+            }
+            cause(&answer)
+        };
+        let unknown = json!({"unknown": [{"class": "CUSTOM_GUP", "nearest": ["CUSTOM_GPU"]}]});
+        assert_eq!(
+            of(unknown),
+            "no candidates: there is no resource class CUSTOM_GUP; similar: CUSTOM_GPU"
+        );
+        let first = json!([{"atom": "required", "group": "", "traits": ["A", "B"], "left": 0, "gone": 5012}]);
+        assert_eq!(
+            of(json!({"funnel": first})),
+            "no candidates: no tree has trait A or B; 5012 of 5012 trees met all before it"
+        );
+        let some = json!({"verdict": "some", "with_candidates": 3, "undecided": 1});
+        assert_eq!(
+            of(some),
+            "3 of 5012 trees with candidates (1 tree not searched to the end)"
+        );
+        let undecided = json!({"verdict": "undecided", "undecided": 9});
+        assert_eq!(
+            of(undecided),
+            "undecided: no candidates on 5012 trees so far (9 trees not searched to the end)"
+        );
+        assert_eq!(
+            of(json!({"trees": 0, "funnel": []})),
+            "no candidates on 0 trees"
+        );
+        assert_eq!(cause(&Value::Null), "no candidates on - trees");
+    }
+
+    #[test]
+    fn an_answer_of_placement_is_not_the_cause() {
+        let search = |candidates: u64, explanation: Value| {
+            json!({"at": "2026-11-26T20:00:00Z", "node": 1, "candidates": candidates, "query": "resources=VCPU:8",
+                   "microversion": "1.36", "user_id": "u", "project_id": "p", "explanation": explanation})
+        };
+        let text = looked_up(&[search(0, answer()), search(7, Value::Null)]);
+        let first = text.lines().next().unwrap();
+        assert!(
+            first.starts_with("Placement did answer: 1 of 2 searches had"),
+            "{text}"
+        );
+        assert!(first.contains("Nova's filters"), "{text}");
+        for line in [
+            "\n2026-11-26T20:00:00Z  7 candidates from node 1, asked in 1.36 by user u of project p\n",
+            "\n  no candidates: no tree has room for VCPU:8",
+            "\n  resources=VCPU:8\n",
+        ] {
+            assert!(text.contains(line), "{line:?} is not in {text}");
+        }
+        let mut now = search(0, answer());
+        now["explained_now"] = json!(true);
+        let text = looked_up(&[now]);
+        assert!(
+            text.starts_with("no candidates: no tree has room for VCPU:8"),
+            "{text}"
+        );
+        assert!(text.contains("no explanation was kept"), "{text}");
+    }
+}

@@ -1,0 +1,406 @@
+//! Answers as people and programs read them: rows in columns, JSON, CSV.
+
+use std::io::{self, ErrorKind, Write};
+
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use serde_json::Value;
+use unicode_width::UnicodeWidthStr;
+
+/// How many of many are named.
+const NAMED_MAX: usize = 10;
+
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+pub(crate) enum Format {
+    /// For people; may change from version to version.
+    #[default]
+    Table,
+    /// The same with all columns.
+    Wide,
+    /// What the cluster answered.
+    Json,
+    /// The same, one line for each row.
+    Jsonl,
+    /// All columns with a header, quoted as in RFC 4180.
+    Csv,
+    /// The first column alone, without a header.
+    Name,
+}
+
+/// How an answer is printed.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct Output {
+    /// How the answer is printed.
+    #[arg(short, long, global = true, value_enum, default_value_t)]
+    output: Format,
+    /// The columns of a table or of CSV, by their headers, such as `name,uuid`.
+    #[arg(long, global = true, value_delimiter = ',')]
+    columns: Vec<String>,
+    /// The column to sort by, from small to large; from large to small with a dash before it, as in `--sort=-used`.
+    #[arg(long, global = true, value_name = "COLUMN")]
+    pub(crate) sort: Option<String>,
+    /// The most rows to print.
+    #[arg(long, global = true, value_name = "ROWS")]
+    pub(crate) limit: Option<usize>,
+}
+
+impl Output {
+    /// A list of rows.
+    pub(crate) fn rows(&self, mut rows: Rows) -> anyhow::Result<String> {
+        if let Some(sort) = &self.sort {
+            rows.sort(sort)?;
+        }
+        rows.items.truncate(self.limit.unwrap_or(usize::MAX));
+        let cells = rows.cells(&self.shown(&rows)?);
+        Ok(match self.output {
+            Format::Table | Format::Wide => aligned(&cells),
+            Format::Csv => cells.iter().map(|row| csv(row)).collect(),
+            Format::Name => cells[1..].iter().map(|row| word(&row[0]) + "\n").collect(),
+            Format::Json => serde_json::to_string_pretty(&rows.items)? + "\n",
+            Format::Jsonl => (rows.items.iter().map(|item| format!("{item}\n"))).collect(),
+        })
+    }
+
+    /// An answer that is more than rows: `text` makes of their table what people read, and JSON is the whole answer.
+    /// An answer without rows has no other formats.
+    pub(crate) fn report(
+        &self,
+        answer: &impl Serialize,
+        rows: Option<Rows>,
+        text: impl FnOnce(String) -> String,
+    ) -> anyhow::Result<String> {
+        Ok(match (self.output, rows) {
+            (Format::Json, _) => serde_json::to_string_pretty(answer)? + "\n",
+            (Format::Table | Format::Wide, Some(rows)) => text(self.rows(rows)?),
+            (_, Some(rows)) => self.rows(rows)?,
+            (Format::Table | Format::Wide, None) => text(String::new()),
+            (Format::Jsonl, None) => serde_json::to_string(answer)? + "\n",
+            _ => bail!("the answer has no rows: print it with -o table, json or jsonl"),
+        })
+    }
+
+    fn shown<'a>(&self, rows: &'a Rows) -> anyhow::Result<Vec<&'a str>> {
+        if !self.columns.is_empty() {
+            return self.columns.iter().map(|name| rows.column(name)).collect();
+        }
+        let is_narrow = matches!(self.output, Format::Table);
+        let all = rows.columns.split_whitespace();
+        Ok(all
+            .filter(|one| !is_narrow || !one.starts_with('+'))
+            .collect())
+    }
+}
+
+/// Objects of one kind, and which of their members are columns.
+pub(crate) struct Rows {
+    columns: String,
+    items: Vec<Value>,
+}
+
+impl Rows {
+    /// The columns are words, each the name of a member. `name:member` if the column is called otherwise; those with a
+    /// `+` before them are left out of a table that is not wide.
+    pub(crate) fn new(columns: &str, items: Vec<Value>) -> Self {
+        Self {
+            columns: columns.to_owned(),
+            items,
+        }
+    }
+
+    /// The column of a name, in upper or lower case, with blanks or underscores.
+    fn column(&self, name: &str) -> anyhow::Result<&str> {
+        let wanted = name.trim().replace(' ', "_");
+        let mut all = self.columns.split_whitespace();
+        let found = all.find(|one| parts(one).0.eq_ignore_ascii_case(&wanted));
+        found.with_context(|| {
+            let names = self.columns.split_whitespace().map(|one| parts(one).0);
+            let names = names.collect::<Vec<_>>().join(", ");
+            format!("there is no column {name:?}; they are {names}")
+        })
+    }
+
+    /// Numbers by their size, words by their characters; what is missing comes last. Equal rows keep their order.
+    fn sort(&mut self, by: &str) -> anyhow::Result<()> {
+        let key = parts(self.column(by.trim_start_matches('-'))?).1.to_owned();
+        self.items.sort_by(|one, other| {
+            let (one, other) = (&one[&key], &other[&key]);
+            let order = match (one.as_f64(), other.as_f64()) {
+                (Some(one), Some(other)) => one.total_cmp(&other),
+                _ => plain(one).cmp(&plain(other)),
+            };
+            let missing = one.is_null().cmp(&other.is_null());
+            match by.starts_with('-') {
+                true => missing.then(order.reverse()),
+                false => missing.then(order),
+            }
+        });
+        Ok(())
+    }
+
+    /// The names of these columns, and the cells of each row.
+    fn cells(&self, columns: &[&str]) -> Vec<Vec<Value>> {
+        let header = columns
+            .iter()
+            .map(|column| parts(column).0.into())
+            .collect();
+        let cells = |item: &Value| {
+            let keys = columns.iter().map(|column| parts(column).1);
+            keys.map(|key| item[key].clone()).collect()
+        };
+        let mut all = vec![header];
+        all.extend(self.items.iter().map(cells));
+        all
+    }
+}
+
+/// The name of a column, and of its member.
+fn parts(column: &str) -> (&str, &str) {
+    let plain = column.trim_start_matches('+');
+    plain.split_once(':').unwrap_or((plain, plain))
+}
+
+/// A value as text, as it came: lists with commas, amounts as `VCPU=2`.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Bool(is) => if *is { "yes" } else { "no" }.to_owned(),
+        Value::Number(number) => number.to_string(),
+        Value::Array(all) => all.iter().map(plain).collect::<Vec<_>>().join(", "),
+        Value::Object(all) => {
+            let pair = |(key, value)| format!("{key}={}", plain(value));
+            all.iter().map(pair).collect::<Vec<_>>().join(" ")
+        }
+    }
+}
+
+/// A value of an answer as one word of a line: a terminal acts on no character of it. A dash if there is no value.
+pub(crate) fn word(value: &Value) -> String {
+    let mut text = String::new();
+    for c in plain(value).chars() {
+        // What controls a terminal, and what turns the direction of writing.
+        match c {
+            '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => text.extend(c.escape_unicode()),
+            c if c.is_control() => text.extend(c.escape_default()),
+            c => text.push(c),
+        }
+    }
+    Some(text)
+        .filter(|text| !text.is_empty())
+        .unwrap_or("-".to_owned())
+}
+
+/// A text with members of an object for `{member}`, and `{count*tree}` for a number of trees.
+pub(crate) fn phrase(template: &str, object: &Value) -> String {
+    let mut text = String::new();
+    for part in template.split('{') {
+        let (name, rest) = part.split_once('}').unwrap_or(("", part));
+        let (name, noun) = name.split_once('*').unwrap_or((name, ""));
+        let value = &object[name];
+        text += &match (name, noun) {
+            ("", _) => String::new(),
+            (_, "") => word(value),
+            (_, noun) if *value == 1 => format!("1 {noun}"),
+            (_, noun) => format!("{} {noun}s", word(value)),
+        };
+        text += rest;
+    }
+    text
+}
+
+/// A list in an answer; an empty one if it is missing.
+pub(crate) fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+/// The pairs of an object in an answer.
+pub(crate) fn pairs(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    value.as_object().into_iter().flatten()
+}
+
+/// The first names of many, and how many more there are.
+pub(crate) fn some(all: &[Value]) -> String {
+    let first = all.iter().take(NAMED_MAX);
+    let names: Vec<_> = first
+        .map(|one| word(one.get("name").unwrap_or(one)))
+        .collect();
+    match all.len().saturating_sub(NAMED_MAX) {
+        0 => names.join(", "),
+        more => format!("{} and {more} more", names.join(", ")),
+    }
+}
+
+/// A header and rows, each column as wide as its widest cell.
+pub(crate) fn table<const N: usize>(
+    header: [&str; N],
+    rows: impl IntoIterator<Item = [String; N]>,
+) -> String {
+    let header = header.map(str::to_owned);
+    let lines = std::iter::once(header).chain(rows);
+    let cells = lines.map(|line| line.map(Value::from).to_vec());
+    aligned(&cells.collect::<Vec<_>>())
+}
+
+/// As [`table`]; the first row is the header, and columns of numbers are aligned to the right.
+fn aligned(rows: &[Vec<Value>]) -> String {
+    let mut lines = vec![String::new(); rows.len()];
+    for at in 0..rows[0].len() {
+        let below = rows[1..].iter().map(|row| &row[at]);
+        let mut values = below.filter(|cell| !cell.is_null()).peekable();
+        let is_number = values.peek().is_some() && values.all(Value::is_number);
+        let mut cells: Vec<_> = rows.iter().map(|row| word(&row[at])).collect();
+        cells[0] = cells[0].to_uppercase().replace('_', " ");
+        let width = cells.iter().map(|cell| cell.width()).max().unwrap_or(0);
+        for (line, cell) in lines.iter_mut().zip(&cells) {
+            let blanks = " ".repeat(width - cell.width());
+            *line += &match is_number {
+                true => format!("{blanks}{cell}  "),
+                false => format!("{cell}{blanks}  "),
+            };
+        }
+    }
+    let ended = lines.iter().map(|line| line.trim_end().to_owned() + "\n");
+    ended.collect()
+}
+
+/// A line as in RFC 4180, with the line end of this system.
+fn csv(row: &[Value]) -> String {
+    let quoted = |cell: String| match cell.contains([',', '"', '\r', '\n']) {
+        true => format!("\"{}\"", cell.replace('"', "\"\"")),
+        false => cell,
+    };
+    let cells: Vec<_> = row.iter().map(plain).map(quoted).collect();
+    cells.join(",") + "\n"
+}
+
+/// Writes to standard output. A reader that has seen enough, such as `head`, ends it without an error.
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and(stdout.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("cannot write to standard output"),
+    }
+}
+
+#[cfg(test)]
+impl Format {
+    /// Rows in this format.
+    pub(crate) fn printed(self, rows: Rows) -> String {
+        let output = Output {
+            output: self,
+            ..Output::default()
+        };
+        output.rows(rows).expect("no column is named")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn rows() -> Rows {
+        let items = [
+            json!({"name": "計算, \"1\"", "used": 9, "held": {"MEMORY_MB": 8, "VCPU": 2}}),
+            json!({"name": "host\u{1b}[2J", "used": 10}),
+            json!({"name": "cafe\u{301}\nx", "used": null, "held": ["A", "B"]}),
+        ];
+        Rows::new("name used +resources:held", items.to_vec())
+    }
+
+    fn printed(format: Format, columns: &str, sort: &str, limit: Option<usize>) -> String {
+        let output = Output {
+            output: format,
+            columns: columns.split_terminator(',').map(str::to_owned).collect(),
+            sort: Some(sort.to_owned()).filter(|sort| !sort.is_empty()),
+            limit,
+        };
+        output.rows(rows()).unwrap()
+    }
+
+    #[test]
+    fn columns_are_aligned_by_what_a_terminal_shows() {
+        assert_eq!(
+            printed(Format::Table, "", "", None),
+            "NAME           USED\n\
+             計算, \"1\"         9\n\
+             host\\u{1b}[2J    10\n\
+             cafe\u{301}\\nx           -\n"
+        );
+        let wide = printed(Format::Wide, "", "", Some(1));
+        assert_eq!(
+            wide.lines().nth(1),
+            Some("計算, \"1\"     9  MEMORY_MB=8 VCPU=2")
+        );
+    }
+
+    #[test]
+    fn csv_has_the_cells_as_they_came() {
+        assert_eq!(
+            printed(Format::Csv, "", "", None),
+            "name,used,resources\n\"計算, \"\"1\"\"\",9,MEMORY_MB=8 VCPU=2\nhost\u{1b}[2J,10,\n\
+             \"cafe\u{301}\nx\",,\"A, B\"\n"
+        );
+    }
+
+    #[test]
+    fn rows_are_sorted_by_number_and_cut_afterwards() {
+        let names = |sort| printed(Format::Name, "used", sort, Some(2));
+        assert_eq!(names("used"), "9\n10\n");
+        assert_eq!(names("-USED"), "10\n9\n");
+        assert_eq!(
+            printed(Format::Name, "", "name", Some(1)),
+            "cafe\u{301}\\nx\n"
+        );
+    }
+
+    #[test]
+    fn json_is_the_answer() {
+        let lines = printed(Format::Jsonl, "", "name", Some(1));
+        assert_eq!(
+            lines,
+            "{\"held\":[\"A\",\"B\"],\"name\":\"cafe\u{301}\\nx\",\"used\":null}\n"
+        );
+        let whole: Value = serde_json::from_str(&printed(Format::Json, "", "", None)).unwrap();
+        assert_eq!(list(&whole).len(), 3);
+    }
+
+    #[test]
+    fn columns_that_do_not_exist_and_forms_without_rows_are_refused() {
+        let output = |format, column: &str| Output {
+            output: format,
+            columns: vec![column.to_owned()],
+            ..Output::default()
+        };
+        let error = output(Format::Csv, "size").rows(rows()).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "there is no column \"size\"; they are name, used, resources"
+        );
+        let text = |_| "text".to_owned();
+        let answer = json!({ "a": 1 });
+        let output = |format| Output {
+            output: format,
+            ..Output::default()
+        };
+        assert!(output(Format::Csv).report(&answer, None, text).is_err());
+        assert_eq!(
+            output(Format::Wide).report(&answer, None, text).unwrap(),
+            "text"
+        );
+        assert_eq!(
+            output(Format::Jsonl).report(&answer, None, text).unwrap(),
+            "{\"a\":1}\n"
+        );
+    }
+
+    #[test]
+    fn a_phrase_has_the_members_of_an_object() {
+        let object = json!({"name": "a\nb", "trees": 1, "more": [1, 2], "free": 0});
+        let text = phrase("{name}: {trees*tree}, {free*tree}, {more}{none}!", &object);
+        assert_eq!(text, "a\\nb: 1 tree, 0 trees, 1, 2-!");
+    }
+}

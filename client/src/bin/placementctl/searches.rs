@@ -1,0 +1,113 @@
+//! `placementctl searches`: which candidates were lately asked for, on all nodes.
+
+use std::cmp::Reverse;
+
+use clap::Args;
+use placement_client::Consistency;
+use serde::Serialize;
+use serde_json::{Value, json};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+use crate::content::{Content, EXTENSIONS, filtered};
+use crate::explain::cause;
+use crate::moment::seconds;
+use crate::render::{Rows, list};
+
+/// As the API has them.
+#[derive(Args, Serialize)]
+pub(crate) struct Which {
+    /// Of the last seconds, minutes, hours or days, such as 90s, 15m, 12h or 7d.
+    #[arg(long, value_name = "AGE", value_parser = seconds)]
+    since: Option<u64>,
+    /// Those without candidates alone.
+    #[arg(long)]
+    empty: bool,
+}
+
+pub(crate) async fn show(content: &Content, which: Which) -> anyhow::Result<String> {
+    let found = on_all_nodes(content, &serde_json::to_value(which)?).await?;
+    content.source.output.rows(listed(found))
+}
+
+/// The searches that nodes keep, newest first, with `node` in each. A node that does not answer is named on standard
+/// error; it is an error if all do not.
+pub(crate) async fn on_all_nodes(content: &Content, filters: &Value) -> anyhow::Result<Vec<Value>> {
+    let request = filtered(&format!("{EXTENSIONS}/searches"), filters);
+    let request = request.consistency(Consistency::Local);
+    let Content { admin, source, .. } = content;
+    let mut asked = Vec::new();
+    for member in admin.status().await?.members {
+        if source.node.as_ref().is_none_or(|node| node.is(&member)) {
+            let node = admin.of(&member, content.timeout)?;
+            let (api, request) = (node.content(&source.partition), request.clone());
+            let answer = async move { api.call(request).await?.json::<Value>() };
+            asked.push((member.id, tokio::spawn(answer)));
+        }
+    }
+    let (count, mut found, mut failed) = (asked.len(), Vec::new(), Vec::new());
+    for (id, answer) in asked {
+        match answer.await? {
+            Err(error) => failed.push((id, error)),
+            Ok(answer) => {
+                for mut search in list(&answer["searches"]).iter().cloned() {
+                    search["node"] = json!(id);
+                    found.push(search);
+                }
+            }
+        }
+    }
+    if failed.len() == count
+        && let Some((_, error)) = failed.pop()
+    {
+        return Err(error.into());
+    }
+    for (id, error) in failed {
+        eprintln!("placementctl: the searches of node {id} are missing: {error}");
+    }
+    found.sort_by_key(|search| Reverse(at(search)));
+    Ok(found)
+}
+
+/// When a search was.
+fn at(search: &Value) -> Option<OffsetDateTime> {
+    OffsetDateTime::parse(search["at"].as_str()?, &Rfc3339).ok()
+}
+
+fn listed(mut searches: Vec<Value>) -> Rows {
+    for search in &mut searches {
+        if search["explanation"].is_object() {
+            search["cause"] = json!(cause(&search["explanation"]));
+        }
+    }
+    let columns = "request_id at node candidates ms cause +global_request_id +user:user_id \
+                   +project:project_id +microversion +index +query";
+    Rows::new(columns, searches)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::Format;
+
+    #[test]
+    fn a_search_is_a_row_with_its_cause() {
+        let why = json!({"trees": 2, "with_candidates": 0, "funnel": [], "unknown": [{"trait": "A", "nearest": []}]});
+        let search = json!({"at": "2026-11-26T20:00:00Z", "request_id": "req-1", "candidates": 0, "ms": 1.5, "node": 3,
+            "query": "required=A", "explanation": why});
+        let printed = Format::Table.printed(listed(vec![search]));
+        assert_eq!(
+            printed.lines().last(),
+            Some(
+                "req-1       2026-11-26T20:00:00Z     3           0  1.5  no candidates: there is no trait A"
+            )
+        );
+    }
+
+    #[test]
+    fn searches_are_ordered_by_time_and_not_by_text() {
+        let search = |at: &str| json!({ "at": at });
+        assert!(at(&search("2026-11-26T20:00:00Z")) < at(&search("2026-11-26T20:00:00.5Z")));
+        assert_eq!(at(&json!({})), None);
+    }
+}

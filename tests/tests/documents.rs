@@ -6,12 +6,13 @@ use std::process::Command;
 
 use placement_tests::binaries;
 
-const DOCUMENTS: [&str; 26] = [
+const DOCUMENTS: [&str; 27] = [
     "README.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
     "SECURITY.md",
     "docs/operations.md",
+    "docs/placementctl.md",
     "docs/configuration.md",
     "docs/regions.md",
     "docs/runbook.md",

@@ -38,6 +38,7 @@ pub(crate) async fn send(content: &Content, which: Which) -> anyhow::Result<Stri
     let body = content.send(request).await?.body;
     // An answer without a body, as to DELETE, is null.
     let json: Value = serde_json::from_slice(&body).unwrap_or_default();
-    let text = String::from_utf8_lossy(&body).trim_end().to_owned() + "\n";
+    let mut text = String::from_utf8_lossy(&body).trim_end().to_owned();
+    text.extend((!text.is_empty()).then_some('\n'));
     content.source.output.report(&json, None, |_| text)
 }

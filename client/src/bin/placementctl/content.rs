@@ -247,10 +247,10 @@ mod tests {
             effective_consistency: Some(consistency.to_owned()),
             ..Position::default()
         };
-        let said = without_quorum(&position(None, Some(9.25), "local")).unwrap();
+        let warning = without_quorum(&position(None, Some(9.25), "local")).unwrap();
         assert!(
-            said.contains("node 2 answers") && said.contains("at most 9.2s old"),
-            "{said}"
+            warning.contains("node 2 answers") && warning.contains("at most 9.2s old"),
+            "{warning}"
         );
         assert!(without_quorum(&position(Some(2), Some(60.0), "local")).is_some());
         assert!(

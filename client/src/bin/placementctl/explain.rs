@@ -33,7 +33,10 @@ pub(crate) async fn run(content: &Content, Which { what }: Which) -> anyhow::Res
     for search in &mut searches {
         if search["candidates"] == 0 && !search["explanation"].is_object() {
             let [query, version] = ["query", "microversion"].map(|key| word(&search[key]));
-            search["explanation"] = now(content, &query, &version).await?;
+            match now(content, &query, &version).await {
+                Ok(explanation) => search["explanation"] = explanation,
+                Err(error) => eprintln!("placementctl: {query} cannot be explained: {error}"),
+            }
             search["explained_now"] = json!(true);
         }
     }
@@ -49,8 +52,10 @@ async fn now(content: &Content, given: &str, microversion: &str) -> anyhow::Resu
 /// All searches of a request, the oldest first. The first line says what became of it.
 fn looked_up(searches: &[Value]) -> String {
     let (all, is_answered) = (searches.len(), |one: &&Value| one["candidates"] != 0);
+    let mut explanations = searches.iter().map(|search| &search["explanation"]);
+    let first = explanations.find(|explanation| explanation.is_object());
     let mut text = match searches.iter().filter(is_answered).count() {
-        0 => cause(&searches[0]["explanation"]) + "\n",
+        0 => first.map_or("no candidates".to_owned(), cause) + "\n",
         answered => format!(
             "Placement did answer: {answered} of {all} searches had candidates. If the request failed, the reason \
              lies elsewhere: Nova's filters, or a claim that came too late (409)\n"
@@ -63,7 +68,7 @@ fn looked_up(searches: &[Value]) -> String {
             search,
         );
         if search["explained_now"] == true {
-            text += "  no explanation was kept; this is one of the present state\n";
+            text += "  no explanation of then was kept; of now:\n";
         }
         if search["explanation"].is_object() {
             text += &indented(&explained(&search["explanation"]));
@@ -332,6 +337,6 @@ state 1.42 of node 2
             text.starts_with("no candidates: no tree has room for VCPU:8"),
             "{text}"
         );
-        assert!(text.contains("no explanation was kept"), "{text}");
+        assert!(text.contains("no explanation of then was kept"), "{text}");
     }
 }

@@ -251,7 +251,10 @@ fn aligned(rows: &[Vec<Value>]) -> String {
         let mut values = below.filter(|cell| !cell.is_null()).peekable();
         let is_number = values.peek().is_some() && values.all(Value::is_number);
         let mut cells: Vec<_> = rows.iter().map(|row| word(&row[at])).collect();
-        cells[0] = cells[0].to_uppercase().replace('_', " ");
+        // Names of classes stay as they are.
+        if !cells[0].contains(char::is_uppercase) {
+            cells[0] = cells[0].to_uppercase().replace('_', " ");
+        }
         let width = cells.iter().map(|cell| cell.width()).max().unwrap_or(0);
         for (line, cell) in lines.iter_mut().zip(&cells) {
             let blanks = " ".repeat(width - cell.width());

@@ -18,9 +18,6 @@
 //! | any method, `/v1/placement/{partition}/{path}` | the REST API of a partition, without a token |
 //! | the same below `/v1/nodes/{id}/`: `status`, `check`, `drain`, `compact`, `placement` | what another node is asked, through this one |
 //!
-//! Below `/v1/placement/{partition}/` (and `/v1/nodes/{id}/placement/{partition}/`) it answers as the REST API of a
-//! partition, with the operator as the caller.
-//!
 //! Any node answers; what only the leader can do is passed on to it.
 
 use std::collections::BTreeMap;
@@ -59,12 +56,6 @@ impl Admin {
         };
         let client = (client.with_patience(Duration::ZERO)).with_attempt_timeout(limit);
         Ok(Self { client, node })
-    }
-
-    /// The REST API of a partition, with the operator as the caller: without a token, and without Keystone.
-    pub fn content(&self, partition: &str) -> Client {
-        let prefix = self.path(&format!("placement/{}", encode(partition)));
-        self.client.clone().below(&prefix)
     }
 
     /// A path of the node that is asked.

@@ -120,7 +120,7 @@ impl Content {
             Some(node) => admin.of(&node.member(&admin).await?, timeout)?,
             None => admin.clone(),
         };
-        let mut api = asked.content(&source.partition);
+        let mut api = asked.placement(&source.partition);
         if source.local {
             api = api.with_consistency(Consistency::Local);
         }

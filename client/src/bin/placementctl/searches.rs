@@ -40,7 +40,7 @@ pub(crate) async fn on_all_nodes(content: &Content, filters: &Value) -> anyhow::
     for member in admin.status().await?.members {
         if source.node.as_ref().is_none_or(|node| node.is(&member)) {
             let node = admin.of(&member, content.timeout)?;
-            let (api, request) = (node.content(&source.partition), request.clone());
+            let (api, request) = (node.placement(&source.partition), request.clone());
             let answer = async move { api.call(request).await?.json::<Value>() };
             asked.push((member.id, tokio::spawn(answer)));
         }

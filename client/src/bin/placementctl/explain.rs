@@ -4,7 +4,7 @@ use std::iter::once;
 
 use anyhow::bail;
 use clap::Args;
-use placement_client::ApiRequest;
+use placement_client::{ApiRequest, MICROVERSION_DEFAULT};
 use serde_json::{Value, json};
 
 use crate::content::{Content, EXTENSIONS, query};
@@ -22,7 +22,7 @@ pub(crate) struct Which {
 pub(crate) async fn run(content: &Content, Which { what }: Which) -> anyhow::Result<String> {
     let output = &content.source.output;
     if !what.starts_with("req-") {
-        let answer = now(content, &what, "1.39").await?;
+        let answer = now(content, &what, MICROVERSION_DEFAULT).await?;
         return output.report(&answer, None, |_| explained(&answer));
     }
     let mut searches = on_all_nodes(content, &json!({ "request_id": what })).await?;
@@ -32,8 +32,11 @@ pub(crate) async fn run(content: &Content, Which { what }: Which) -> anyhow::Res
     searches.reverse();
     for search in &mut searches {
         if search["candidates"] == 0 && !search["explanation"].is_object() {
-            let [query, version] = ["query", "microversion"].map(|key| word(&search[key]));
-            match now(content, &query, &version).await {
+            let query = word(&search["query"]);
+            let version = search["microversion"]
+                .as_str()
+                .unwrap_or(MICROVERSION_DEFAULT);
+            match now(content, &query, version).await {
                 Ok(explanation) => search["explanation"] = explanation,
                 Err(error) => eprintln!("placementctl: {query} cannot be explained: {error}"),
             }
@@ -82,6 +85,7 @@ pub(crate) fn explained(answer: &Value) -> String {
     let mut text = cause(answer) + "\n";
     for (title, part) in [
         ("", list(&answer["unknown"]).iter().map(unknown).collect()),
+        ("", list(&answer["unused"]).iter().map(unused).collect()),
         ("", funnel(answer)),
         ("what would fit:\n", indented(&relaxations(answer))),
         ("what nearly fits:\n", indented(&nearest(answer))),
@@ -127,15 +131,27 @@ pub(crate) fn cause(answer: &Value) -> String {
     }
 }
 
+/// A name that does not exist.
 fn unknown(name: &Value) -> String {
-    let what = match name.get("class") {
-        Some(_) => "there is no resource class {class}",
-        None => "there is no trait {trait}",
-    };
+    let what = absent(name);
     match list(&name["nearest"]) {
-        [] => phrase(what, name) + "\n",
-        nearest => format!("{}; similar: {}\n", phrase(what, name), some(nearest)),
+        [] => format!("there is no {what}\n"),
+        nearest => format!("there is no {what}; similar: {}\n", some(nearest)),
     }
+}
+
+/// A name that exists, and no provider has.
+fn unused(name: &Value) -> String {
+    format!("no provider has the {}\n", absent(name))
+}
+
+fn absent(name: &Value) -> String {
+    let what = match (name.get("class"), name.get("trait")) {
+        (Some(_), _) => "resource class {class}",
+        (_, Some(_)) => "trait {trait}",
+        _ => "aggregate {aggregate}",
+    };
+    phrase(what, name)
 }
 
 /// One condition of a query, as what a tree has that meets it.
@@ -288,6 +304,8 @@ state 1.42 of node 2
             of(unknown),
             "no candidates: there is no resource class CUSTOM_GUP; similar: CUSTOM_GPU"
         );
+        let unused = json!({"unused": [{"aggregate": "6f"}], "cost": {}});
+        assert!(explained(&unused).contains("\nno provider has the aggregate 6f\n"));
         let first = json!([{"atom": "required", "group": "", "traits": ["A", "B"], "left": 0, "gone": 5012}]);
         assert_eq!(
             of(json!({"funnel": first})),

@@ -106,15 +106,24 @@ fn indented(text: &str) -> String {
     text.lines().map(line).collect()
 }
 
-/// The cause in one line: an unknown name, or the condition that no tree meets of those that meet all before it.
+/// The cause in one line: a name that no provider has, what would help if it were not asked for, or else the condition
+/// that no tree meets of those that meet all before it.
 pub(crate) fn cause(answer: &Value) -> String {
-    let (verdict, unknown_names) = (answer["verdict"].as_str(), list(&answer["unknown"]));
+    let verdict = answer["verdict"].as_str();
+    let names = list(&answer["unknown"]).iter().map(unknown);
+    let name = names
+        .chain(list(&answer["unused"]).iter().map(unused))
+        .next();
     let mut steps = list(&answer["funnel"]).iter();
-    let what = match (verdict, unknown_names, steps.find(|step| step["left"] == 0)) {
+    let relaxation = list(&answer["relaxations"]).first();
+    let what = match (verdict, name, steps.find(|step| step["left"] == 0)) {
         (Some("some"), ..) => phrase("{with_candidates} of {trees*tree} with candidates", answer),
-        (_, [name, ..], _) => format!("no candidates: {}", unknown(name).trim_end()),
+        (_, Some(name), _) => format!("no candidates: {}", name.trim_end()),
         (Some("undecided"), ..) => {
             phrase("undecided: no candidates on {trees*tree} so far", answer)
+        }
+        _ if let Some(one) = relaxation => {
+            format!("no candidates; there are some {}", less(one))
         }
         (.., Some(step)) => {
             let reached = phrase("; {gone} of ", step) + &phrase("{trees*tree}", answer);
@@ -167,6 +176,7 @@ fn condition(atom: &Value) -> String {
             atom,
         ),
         "room" => phrase("room for {class}:{asked}", atom),
+        "together" if atom["group"] != "" => return word(&atom["group"]),
         "together" => "a place for all groups and resources together".to_owned(),
         other => word(&json!(other)),
     };
@@ -207,20 +217,24 @@ fn funnel(answer: &Value) -> String {
 
 /// What would have candidates if less were asked.
 fn relaxations(answer: &Value) -> String {
-    let less = |atom: &Value| match (atom.get("enough"), atom["atom"] == "forbidden") {
-        (Some(_), _) => phrase("{class}:{enough} in place of {asked}", atom),
-        (None, true) => format!("with {} allowed", named(atom)),
-        (None, false) => format!("without asking for {}", condition(atom)),
-    };
-    let line = |one: &Value| {
-        let less: Vec<_> = list(&one["less"]).iter().map(less).collect();
-        let example = phrase(", such as {name}", &one["example"]);
-        less.join(" and ")
-            + &phrase(": {trees*tree}", one)
-            + &example
-            + &phrase("\n  {query}\n", one)
-    };
+    let line = |one: &Value| less(one) + &phrase("\n  {query}\n", one);
     list(&answer["relaxations"]).iter().map(line).collect()
+}
+
+/// What a query does without, and on how many trees it has candidates then.
+fn less(relaxation: &Value) -> String {
+    let less = |atom: &Value| match (atom.get("enough"), atom["atom"].as_str()) {
+        (Some(_), Some("unit")) => phrase(
+            "with {class}:{enough} in place of {asked} (min_unit, max_unit, step_size)",
+            atom,
+        ),
+        (Some(_), _) => phrase("with {class}:{enough} in place of {asked}", atom),
+        (_, Some("forbidden")) => format!("with {} allowed", named(atom)),
+        _ => format!("without asking for {}", condition(atom)),
+    };
+    let all: Vec<_> = list(&relaxation["less"]).iter().map(less).collect();
+    let example = phrase(", such as {name}", &relaxation["example"]);
+    all.join(" and ") + &phrase(": {trees*tree}", relaxation) + &example
 }
 
 /// The trees that nearly fit, and who holds what they lack.
@@ -267,7 +281,7 @@ mod tests {
     #[test]
     fn an_explanation_begins_with_its_cause() {
         let expected = "\
-no candidates: no tree has room for VCPU:8 for group _1 (6 free at most); 702 of 5012 trees met all before it
+no candidates; there are some with VCPU:6 in place of 8: 37 trees, such as cmp-3
 
 LEFT  GONE  CONDITION                                      GONE ARE
 5012     -  all trees                                      -
@@ -276,7 +290,7 @@ LEFT  GONE  CONDITION                                      GONE ARE
    0   702  room for VCPU:8 for group _1 (6 free at most)  -
 
 what would fit:
-  VCPU:6 in place of 8: 37 trees, such as cmp-3
+  with VCPU:6 in place of 8: 37 trees, such as cmp-3
     resources_1=VCPU:6
   with trait A allowed: 1 tree, such as cmp-4
     q
@@ -304,11 +318,14 @@ state 1.42 of node 2
             of(unknown),
             "no candidates: there is no resource class CUSTOM_GUP; similar: CUSTOM_GPU"
         );
-        let unused = json!({"unused": [{"aggregate": "6f"}], "cost": {}});
-        assert!(explained(&unused).contains("\nno provider has the aggregate 6f\n"));
+        let unused = json!({"unused": [{"aggregate": "6f"}]});
+        assert_eq!(
+            of(unused),
+            "no candidates: no provider has the aggregate 6f"
+        );
         let first = json!([{"atom": "required", "group": "", "traits": ["A", "B"], "left": 0, "gone": 5012}]);
         assert_eq!(
-            of(json!({"funnel": first})),
+            of(json!({"funnel": first, "relaxations": []})),
             "no candidates: no tree has trait A or B; 5012 of 5012 trees met all before it"
         );
         let some = json!({"verdict": "some", "with_candidates": 3, "undecided": 1});
@@ -322,7 +339,7 @@ state 1.42 of node 2
             "undecided: no candidates on 5012 trees so far (9 trees not searched to the end)"
         );
         assert_eq!(
-            of(json!({"trees": 0, "funnel": []})),
+            of(json!({"trees": 0, "funnel": [], "relaxations": []})),
             "no candidates on 0 trees"
         );
         assert_eq!(cause(&Value::Null), "no candidates on - trees");
@@ -343,7 +360,7 @@ state 1.42 of node 2
         assert!(first.contains("Nova's filters"), "{text}");
         for line in [
             "\n2026-11-26T20:00:00Z  7 candidates from node 1, asked in 1.36 by user u of project p\n",
-            "\n  no candidates: no tree has room for VCPU:8",
+            "\n  no candidates; there are some with VCPU:6",
             "\n  resources=VCPU:8\n",
         ] {
             assert!(text.contains(line), "{line:?} is not in {text}");
@@ -352,7 +369,7 @@ state 1.42 of node 2
         now["explained_now"] = json!(true);
         let text = looked_up(&[now]);
         assert!(
-            text.starts_with("no candidates: no tree has room for VCPU:8"),
+            text.starts_with("no candidates; there are some with VCPU:6"),
             "{text}"
         );
         assert!(text.contains("no explanation of then was kept"), "{text}");

@@ -207,6 +207,7 @@ impl State {
         let mut explanation = found.explanation(self, request, &atoms);
         if explanation.with_candidates == 0 {
             explanation.relaxations = explainer.relaxations(&atoms, found.ways, spell);
+            explanation.say_which_amounts();
             let nearest = found.nearest.iter();
             let nearest = nearest.map(|(_, number)| explainer.near(&atoms, *number));
             explanation.nearest = nearest.flatten().collect();
@@ -488,10 +489,31 @@ impl Walk {
 }
 
 impl Explanation {
+    /// A smaller amount may be within the units of inventories, or within what is free of them.
+    fn say_which_amounts(&mut self) {
+        let gone = |kind, of: &Atom| {
+            let mut stages = self.funnel.iter().map(|stage| (&stage.atom, stage.gone));
+            let same =
+                |atom: &Atom| atom.kind == kind && atom.group == of.group && atom.class == of.class;
+            stages
+                .find(|(atom, _)| same(atom))
+                .map_or(0, |(_, gone)| gone)
+        };
+        let less = self.relaxations.iter_mut().flat_map(|one| &mut one.less);
+        for less in less.filter(|less| less.enough.is_some()) {
+            if gone(AtomKind::Unit, &less.atom) > gone(AtomKind::Room, &less.atom) {
+                less.atom.kind = AtomKind::Unit;
+            }
+        }
+    }
+
     /// The first cause in a word, and the resource class that it is about.
     pub fn reason(&self) -> (&'static str, Option<&str>) {
         if !self.unknown.is_empty() {
             return ("unknown_name", None);
+        }
+        if !self.unused.is_empty() {
+            return ("unused_name", None);
         }
         let less = self
             .relaxations

@@ -71,7 +71,7 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     };
     let mut memory = admission.bytes();
     if let Some(found) = job.run_briefly(&mut memory)? {
-        return Ok(answered(context, found, || Arc::new(job.asked)));
+        return answered(context, found, || Arc::new(job.asked));
     }
     let spent = api.clock.monotonic().saturating_sub(context.begun);
     let patience = job.settings.deadline.saturating_sub(spent);
@@ -85,21 +85,26 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     });
     let found = found.await;
     drop(waits);
-    Ok(answered(context, found?, || Arc::new(job.asked.clone())))
+    answered(context, found?, || Arc::new(job.asked.clone()))
 }
 
 /// The answer; what was found is kept for whoever asks why.
-fn answered(context: &RequestContext, found: Found, asked: impl FnOnce() -> Arc<Asked>) -> Answer {
+fn answered(
+    context: &RequestContext,
+    found: Found,
+    asked: impl FnOnce() -> Arc<Asked>,
+) -> Result<Answer, ApiError> {
     context.notes.lock().searched = Some(Searched {
         candidates: found.candidates,
         asked: (found.candidates == 0).then(asked),
     });
-    context.modified_now(Answer::chunks(found.body))
+    Ok(context.modified_now(Answer::chunks(found.body?)))
 }
 
-/// A whole answer.
+/// What a search has led to.
 struct Found {
-    body: Vec<Bytes>,
+    /// A whole answer, or the name that does not exist.
+    body: Result<Vec<Bytes>, ApiError>,
     candidates: usize,
 }
 
@@ -166,9 +171,15 @@ impl Job {
             request,
             version,
         } = &self.asked;
-        let mut search = (view.state)
-            .candidates(request, Some(watch))
-            .map_err(|error| wrong_name(&error))?;
+        let mut search = match view.state.candidates(request, Some(watch)) {
+            Ok(search) => search,
+            Err(error) => {
+                return Ok(Found {
+                    body: Err(wrong_name(&error)),
+                    candidates: 0,
+                });
+            }
+        };
         if search.likely().saturating_mul(CANDIDATE_BYTES) > most {
             return Err(None);
         }
@@ -200,7 +211,10 @@ impl Job {
         }
         let candidates = writer.candidates();
         let body = writer.finish(|bytes| take(kept_bytes + bytes))?;
-        Ok(Found { body, candidates })
+        Ok(Found {
+            body: Ok(body),
+            candidates,
+        })
     }
 }
 

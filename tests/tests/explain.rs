@@ -1,0 +1,278 @@
+//! "No valid host was found": twelve causes are planted, and each is named first by `placementctl explain req-…` when it
+//! is gone long since. A thirteenth time it was not Placement.
+
+use http::StatusCode;
+use placement_client::{ApiRequest, Claim, Client, Inventory, NewProvider};
+use placement_tests::cluster::Cluster;
+use placement_tests::wait::until_ok;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+const HOSTS: u128 = 3;
+const AGGREGATE: &str = "00000000-0000-4000-8000-0000000000a1";
+const SEARCHED: &str = "resources=VCPU:4";
+
+fn host(number: u128) -> Uuid {
+    Uuid::from_u128(0x1057_0000_0000_4000_8000_0000_0000_0000 + number)
+}
+
+/// The device below a NUMA node of a host.
+fn device(number: u128, of: u128) -> Uuid {
+    Uuid::from_u128(0xde5_0000_0000_4000_8000_0000_0000_0000 + number * 16 + of)
+}
+
+/// Nova's requests, each with an id of its own.
+struct Nova {
+    cluster: Cluster,
+    asked: Vec<(String, &'static [&'static str])>,
+}
+
+impl Nova {
+    fn api(&self) -> Client {
+        self.cluster.client()
+    }
+
+    async fn write(&self, request: ApiRequest) {
+        let answer = self.api().call(request).await.unwrap();
+        assert!(answer.status.is_success(), "{answer:?}");
+    }
+
+    /// The inventory of each host, as long as a cause is planted.
+    async fn inventory(&self, inventory: Inventory) {
+        for number in 0..HOSTS {
+            let generation = self.api().provider(host(number)).await.unwrap().generation;
+            let offer = [("VCPU", inventory.clone())];
+            let api = self.api();
+            let replaced = api.replace_inventories(host(number), generation, offer);
+            replaced.await.unwrap();
+        }
+    }
+
+    async fn traits(&self, traits: &[&str]) {
+        for number in 0..HOSTS {
+            let generation = self.api().provider(host(number)).await.unwrap().generation;
+            let path = format!("/resource_providers/{}/traits", host(number));
+            let body = json!({"resource_provider_generation": generation, "traits": traits});
+            self.write(ApiRequest::put(&path).json(&body)).await;
+        }
+    }
+
+    /// Searches at one node after the other; the first line that explains it is to have these words.
+    async fn search(&mut self, query: &str, says: &'static [&'static str]) {
+        let id = format!("req-{}", Uuid::new_v4());
+        let node = self.asked.len() as u64 % 3 + 1;
+        let path = format!("/allocation_candidates?{query}");
+        let asked = ApiRequest::get(&path).header("x-openstack-request-id", &id);
+        let answer = self.cluster.client_of(node).request(asked).await.unwrap();
+        let found = match answer.status {
+            StatusCode::OK => answer.json::<Value>().unwrap()["allocation_requests"].clone(),
+            // A name that does not exist.
+            _ => json!([]),
+        };
+        let is_innocent = says[0].starts_with("Placement did answer");
+        assert_eq!(found == json!([]), !is_innocent, "{query}: {answer:?}");
+        if !is_innocent {
+            self.until_explained(node, &id).await;
+        }
+        self.asked.push((id, says));
+    }
+
+    /// Empty answers are explained one at a time.
+    async fn until_explained(&self, node: u64, id: &str) {
+        let api = self.cluster.admin_of(node).placement("default");
+        let path = format!("/placementd/v1/searches?request_id={id}");
+        until_ok("an explanation", async || {
+            let kept: Value = api.fetch(ApiRequest::get(&path)).await.unwrap();
+            let is_explained = kept["searches"][0]["explanation"].is_object();
+            is_explained.then_some(()).ok_or(kept)
+        })
+        .await;
+    }
+}
+
+async fn cloud() -> Nova {
+    let nova = Nova {
+        cluster: Cluster::start(3).await.unwrap(),
+        asked: Vec::new(),
+    };
+    for name in ["CUSTOM_FAST", "CUSTOM_GPU"] {
+        nova.api().ensure_trait(name).await.unwrap();
+    }
+    for number in 0..HOSTS {
+        let new = NewProvider::named(&format!("cmp-{number}")).uuid(host(number));
+        nova.api().create_provider(&new).await.unwrap();
+        for of in 0..2 {
+            let name = format!("cmp-{number}-numa{of}");
+            let numa = NewProvider::named(&name).child_of(host(number));
+            let numa = nova.api().create_provider(&numa).await.unwrap();
+            let name = format!("{name}-device");
+            let below = NewProvider::named(&name)
+                .uuid(device(number, of))
+                .child_of(numa.uuid);
+            nova.api().create_provider(&below).await.unwrap();
+            let one = [("PCPU", Inventory::of(1))];
+            let api = nova.api();
+            let stocked = api.replace_inventories(device(number, of), 0, one);
+            stocked.await.unwrap();
+            let path = format!("/resource_providers/{}/traits", numa.uuid);
+            let body = json!({"resource_provider_generation": 0, "traits": ["HW_NUMA_ROOT"]});
+            nova.write(ApiRequest::put(&path).json(&body)).await;
+        }
+    }
+    nova.inventory(Inventory::of(8)).await;
+    nova.traits(&["CUSTOM_FAST"]).await;
+    nova
+}
+
+#[tokio::test]
+async fn each_of_twelve_causes_is_named_first_and_a_thirteenth_lies_elsewhere() {
+    let mut nova = cloud().await;
+    // 1. The hosts are disabled.
+    nova.traits(&["CUSTOM_FAST", "COMPUTE_STATUS_DISABLED"])
+        .await;
+    let enabled = format!("{SEARCHED}&required=!COMPUTE_STATUS_DISABLED");
+    nova.search(&enabled, &["COMPUTE_STATUS_DISABLED allowed: 3 trees"])
+        .await;
+    nova.traits(&["CUSTOM_FAST"]).await;
+    // 2. The aggregate is missing.
+    let within = format!("{SEARCHED}&member_of={AGGREGATE}");
+    nova.search(&within, &["no provider has the aggregate 00000000"])
+        .await;
+    // 3. A name is misspelt.
+    let misspelt = format!("{SEARCHED}&required=CUSTOM_FSAT");
+    nova.search(&misspelt, &["no trait CUSTOM_FSAT; similar: CUSTOM_FAST"])
+        .await;
+    // 4. and 5. The ratio, and what is reserved.
+    let room: &[_] = &["with VCPU:2 in place of 4: 3 trees"];
+    nova.inventory(Inventory::of(8).ratio(0.25)).await;
+    nova.search(SEARCHED, room).await;
+    nova.inventory(Inventory::of(8).reserved(6)).await;
+    nova.search(SEARCHED, room).await;
+    // 6. and 7. The largest unit, and the step.
+    let units: &[_] = &["with VCPU:3 in place of 4 (min_unit, max_unit, step_size): 3 trees"];
+    let largest = Inventory {
+        max_unit: 3,
+        ..Inventory::of(8)
+    };
+    nova.inventory(largest).await;
+    nova.search(SEARCHED, units).await;
+    let steps = Inventory {
+        step_size: 3,
+        ..Inventory::of(8)
+    };
+    nova.inventory(steps).await;
+    nova.search(SEARCHED, units).await;
+    nova.inventory(Inventory::of(8)).await;
+    // 8. A consumer was leaked on each host.
+    let leaked: Vec<_> = (0..HOSTS).map(|_| Uuid::new_v4()).collect();
+    for (number, consumer) in (0..).zip(&leaked) {
+        let claim = Claim::by("p", "u").and(host(number), &[("VCPU", 6)]);
+        nova.api().put_allocations(*consumer, &claim).await.unwrap();
+    }
+    nova.search(SEARCHED, &["with VCPU:2 in place of 4: 3 trees"])
+        .await;
+    for consumer in &leaked {
+        nova.api().delete_allocations(*consumer).await.unwrap();
+    }
+    // 9. There are not two devices on one NUMA node.
+    let near = "resources1=PCPU:1&resources2=PCPU:1&required_numa=HW_NUMA_ROOT&group_policy=isolate\
+                &same_subtree=1,2,_numa";
+    nova.search(
+        near,
+        &["without asking for same_subtree=1,2,_numa: 3 trees"],
+    )
+    .await;
+    // 10. The groups are to have providers of their own.
+    let apart = "resources1=VCPU:2&resources2=VCPU:2&group_policy=isolate";
+    nova.search(apart, &["without asking for group_policy=isolate: 3 trees"])
+        .await;
+    // 11. The host that was asked for is another one.
+    let elsewhere = format!("{SEARCHED}&in_tree={}", Uuid::new_v4());
+    nova.search(
+        &elsewhere,
+        &["without asking for the provider", ": 3 trees"],
+    )
+    .await;
+    // 12. A dead host's instances were evacuated and hold what they had there, too.
+    let moved: Vec<_> = (0..HOSTS).map(|_| Uuid::new_v4()).collect();
+    for (number, consumer) in (0..).zip(&moved) {
+        let claim = Claim::by("p", "u")
+            .and(host(number), &[("VCPU", 7)])
+            .and(device((number + 1) % HOSTS, 0), &[("PCPU", 1)]);
+        nova.api().put_allocations(*consumer, &claim).await.unwrap();
+    }
+    nova.search(SEARCHED, &["with VCPU:1 in place of 4: 3 trees"])
+        .await;
+    for consumer in &moved {
+        nova.api().delete_allocations(*consumer).await.unwrap();
+    }
+    // 13. It was not Placement.
+    nova.search(
+        SEARCHED,
+        &["Placement did answer: 1 of 1 searches", "Nova's filters"],
+    )
+    .await;
+
+    for (id, says) in &nova.asked {
+        let text = nova.cluster.ctl(&["explain", id]);
+        let first = text.lines().next().unwrap_or_default();
+        for words in *says {
+            assert!(first.contains(words), "{words:?} is not first in: {text}");
+        }
+    }
+    // Who was to blame is named, though nothing is left of it.
+    for (of, consumers) in [(7, &leaked), (11, &moved)] {
+        let text = nova.cluster.ctl(&["explain", &nova.asked[of].0]);
+        assert!(text.contains(&consumers[0].to_string()), "{text}");
+    }
+    let counted = nova.cluster.metrics(1).await + &nova.cluster.metrics(2).await;
+    let room = "placement_searches_empty_total{reason=\"room\"}";
+    assert!(counted.contains(room), "{room} is not in {counted}");
+}
+
+#[tokio::test]
+async fn at_night_the_content_is_shown_without_a_quorum() {
+    let mut nova = cloud().await;
+    nova.cluster.kill_9(2);
+    nova.cluster.kill_9(3);
+    let no_quorum = "no quorum";
+    for arguments in [
+        &["providers", "tree", "cmp-0"][..],
+        &["consumers", "list"],
+        &["explain", "resources=VCPU:99"],
+        &["capacity"],
+    ] {
+        let local = [arguments, &["--local"]].concat();
+        nova.cluster.until_shown(&local, 0, &[no_quorum]).await;
+        let linearizable = [arguments, &["--timeout", "3"]].concat();
+        nova.cluster.until_shown(&linearizable, 2, &[]).await;
+    }
+}
+
+#[tokio::test]
+async fn as_many_claims_succeed_as_what_if_says() {
+    let nova = cloud().await;
+    let body = json!({"ask": [{"fit": {"query": "resources=VCPU:3", "at_most": 1000}}]});
+    let api = nova.cluster.admin_of(1).placement("default");
+    let ask = ApiRequest::post("/placementd/v1/what-if").json(&body);
+    let found: Value = api.fetch(ask).await.unwrap();
+    let fit = &found["answers"][0]["fit"];
+    assert_eq!(
+        *fit,
+        json!({"count": 6, "exact": false, "complete": true}),
+        "trees have children"
+    );
+    for claimed in 0.. {
+        let query = placement_client::CandidateQuery::resources(&[("VCPU", 3)]).limit(1);
+        let found = nova.api().allocation_candidates(&query).await.unwrap();
+        let Some(candidate) = found.allocation_requests.first() else {
+            assert_eq!(claimed, 6);
+            break;
+        };
+        let claim = candidate.claim("p", "u");
+        nova.api()
+            .put_allocations(Uuid::new_v4(), &claim)
+            .await
+            .unwrap();
+    }
+}

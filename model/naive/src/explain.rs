@@ -307,7 +307,15 @@ pub fn relaxations(
         changed(&|less| less.group_policy = Some(GroupPolicy::None));
     }
     for index in 0..request.same_subtree.len() {
-        changed(&|less| _ = less.same_subtree.remove(index));
+        changed(&|less| {
+            let suffixes = less.same_subtree.remove(index);
+            let left = less.same_subtree.clone();
+            less.groups.retain(|group| {
+                let is_in = |other: &BTreeSet<String>| other.contains(&group.suffix);
+                let only_for_this = is_in(&suffixes) && !left.iter().any(is_in);
+                !(group.resources.is_empty() && only_for_this)
+            });
+        });
     }
     found
 }

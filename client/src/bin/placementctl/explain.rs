@@ -33,6 +33,10 @@ pub(crate) async fn run(content: &Content, Which { what }: Which) -> anyhow::Res
     for search in &mut searches {
         if search["candidates"] == 0 && !search["explanation"].is_object() {
             let query = word(&search["query"]);
+            if query.ends_with('…') {
+                eprintln!("placementctl: the node has kept only the beginning of {query}");
+                continue;
+            }
             let version = search["microversion"]
                 .as_str()
                 .unwrap_or(MICROVERSION_DEFAULT);
@@ -244,7 +248,8 @@ fn nearest(answer: &Value) -> String {
         let lacks: Vec<_> = list(&one["lacks"]).iter().map(condition).collect();
         text += &phrase("{name} lacks ", &one["root"]);
         text += &(lacks.join(" and ") + "\n");
-        let holder = "  {amount} held by {consumer} ({type}) of project {project} since {since}\n";
+        let holder =
+            "  {class}:{amount} held by {consumer} ({type}) of project {project} since {since}\n";
         text.extend(list(&one["holders"]).iter().map(|one| phrase(holder, one)));
     }
     text
@@ -272,7 +277,7 @@ mod tests {
             ],
             "nearest": [{"root": {"uuid": "3", "name": "cmp-3"},
                          "lacks": [{"atom": "room", "group": "_1", "class": "VCPU", "asked": 8, "free": 6}],
-                         "holders": [{"consumer": "c", "type": null, "project": "p", "amount": 16,
+                         "holders": [{"consumer": "c", "type": null, "project": "p", "class": "VCPU", "amount": 16,
                                       "since": "2026-11-26T20:00:00Z"}]}],
             "position": {"index": "1.42", "node": 2}, "cost": {"ms": 6.4, "steps": 1},
         })
@@ -297,7 +302,7 @@ what would fit:
 
 what nearly fits:
   cmp-3 lacks room for VCPU:8 for group _1 (6 free)
-    16 held by c (-) of project p since 2026-11-26T20:00:00Z
+    VCPU:16 held by c (-) of project p since 2026-11-26T20:00:00Z
 
 state 1.42 of node 2
 ";

@@ -76,9 +76,10 @@ fn at(search: &Value) -> Option<OffsetDateTime> {
 
 fn listed(mut searches: Vec<Value>) -> Rows {
     for search in &mut searches {
-        if search["explanation"].is_object() {
-            search["cause"] = json!(cause(&search["explanation"]));
-        }
+        search["cause"] = match search["explanation"].is_object() {
+            true => json!(cause(&search["explanation"])),
+            false => search["reason"].clone(),
+        };
     }
     let columns = "request_id at node candidates ms cause +global_request_id +user:user_id \
                    +project:project_id +microversion +index +query";

@@ -9,6 +9,7 @@ mod atoms;
 mod names;
 mod relax;
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use serde::Serialize;
@@ -47,7 +48,8 @@ pub struct Explanation {
     pub verdict: Verdict,
     /// All trees: those that are gone, those with candidates and those that are undecided.
     pub trees: u64,
-    /// The trees that are the anchor of a candidate.
+    /// The trees that are the anchor of a candidate. One that takes from sharing providers alone is a candidate of each
+    /// tree that they reach, though the search gives it once.
     pub with_candidates: u64,
     /// The trees of which it was not found out in time.
     pub undecided: u64,
@@ -119,12 +121,19 @@ pub struct Stage {
 pub struct Relaxation {
     /// What it does without.
     pub less: Vec<Less>,
-    /// Trees that are the anchor of a candidate then.
+    /// Trees that are the anchor of a candidate then,
     pub trees: u64,
+    /// and those of which it was not found out in time.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub undecided: u64,
     /// The request, as a query of `/allocation_candidates`.
     pub query: String,
     /// The root of one of these trees.
     pub example: NamedProvider,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// An atom that a request does without.
@@ -170,7 +179,9 @@ pub struct Holder {
     pub consumer_type: Option<ConsumerTypeName>,
     /// Its project.
     pub project: ProjectId,
-    /// Units of the missing class.
+    /// The missing class.
+    pub class: ResourceClassName,
+    /// Units of it.
     pub amount: u64,
     /// When its allocations were written.
     #[serde(serialize_with = "Timestamp::serialize_rfc3339")]
@@ -204,10 +215,9 @@ impl State {
         let atoms = Atoms::of(self, request).map_err(|found| TooManyAtoms { found })?;
         let mut explainer = Explainer::new(self, watch, &atoms);
         let mut found = explainer.walk(&atoms);
-        let mut explanation = found.explanation(self, request, &atoms);
+        let mut explanation = found.explanation(self, request);
         if explanation.with_candidates == 0 {
             explanation.relaxations = explainer.relaxations(&atoms, found.ways, spell);
-            explanation.say_which_amounts();
             let nearest = found.nearest.iter();
             let nearest = nearest.map(|(_, number)| explainer.near(&atoms, *number));
             explanation.nearest = nearest.flatten().collect();
@@ -238,19 +248,22 @@ struct Walk {
 
 impl<'a> Explainer<'a> {
     fn new(state: &'a State, watch: Watch<'a>, atoms: &Atoms<'a>) -> Self {
-        let mut budget = StepBudget::new(None);
+        let mut watch = watch;
+        let mut budget = StepBudget::new(Some(Box::new(|steps| watch(steps))));
         let sharing =
             SharingProviders::find_all(state, atoms.parts.len(), &mut budget, |tree, node| {
                 let mut looks = Vec::new();
                 atoms.look(tree, None, node, &mut looks);
                 Some(looks)
             });
+        let (steps, stopped) = (budget.steps(), budget.stopped());
+        drop(budget);
         Self {
             state,
             sharing,
             watch,
-            steps: budget.steps(),
-            stopped: false,
+            steps,
+            stopped,
         }
     }
 
@@ -263,13 +276,28 @@ impl<'a> Explainer<'a> {
         !self.stopped
     }
 
-    /// Ends the search of one tree in time.
-    fn budget(&mut self) -> StepBudget<'_> {
+    /// For a search of so many steps at most.
+    fn budget(&mut self, most: u64) -> StepBudget<'_> {
         let (before, watch) = (self.steps, &mut self.watch);
-        StepBudget::new(Some(Box::new(move |steps| match steps > STEPS_PER_TREE {
+        StepBudget::new(Some(Box::new(move |steps| match steps > most {
             true => ControlFlow::Break(()),
             false => watch(before + steps),
         })))
+    }
+
+    /// The search of a request; `None` if it names what does not exist, or if the time is up.
+    fn prepare<'b>(&mut self, request: &'b CandidateRequest) -> Option<Probe<'b>>
+    where
+        'a: 'b,
+    {
+        let state: &'b State = self.state;
+        let mut budget = self.budget(u64::MAX);
+        let probe = Probe::new(state, request, &mut budget);
+        let (steps, stopped) = (budget.steps(), budget.stopped());
+        drop(budget);
+        self.steps += steps;
+        self.stopped |= stopped;
+        probe.filter(|_| !stopped)
     }
 
     /// Whether a tree has a candidate; `None`: that was not found out in time.
@@ -282,7 +310,7 @@ impl<'a> Explainer<'a> {
         if self.stopped {
             return None;
         }
-        let mut budget = self.budget();
+        let mut budget = self.budget(STEPS_PER_TREE);
         let found = probe.finds(number, tree, &mut budget);
         let steps = budget.steps();
         drop(budget);
@@ -301,7 +329,8 @@ impl<'a> Explainer<'a> {
         let shared = self.sharing.reaching(number, tree);
         let shared = shared.iter().map(|provider| &provider.serves);
         atoms.look_over(number, tree, shared, looks);
-        true
+        // Each is compared with the atoms again and again.
+        self.spend((looks.list.len() * atoms.list.len()) as u64 / 128)
     }
 
     /// Finds the reason of each tree, and what might help those without candidates.
@@ -321,7 +350,7 @@ impl<'a> Explainer<'a> {
             nearest: Vec::new(),
         };
         let together = atoms.list.len() - 1;
-        let mut probe = Probe::new(self.state, atoms.request, &mut self.budget());
+        let mut probe = self.prepare(atoms.request);
         let mut looks = Looks::default();
         for (number, tree) in self.state.trees() {
             if !self.look_over(atoms, number, &mut looks) {
@@ -342,6 +371,7 @@ impl<'a> Explainer<'a> {
                     Some(false) => {}
                     None => {
                         walk.undecided += 1;
+                        walk.note_ways(atoms, number, &looks);
                         continue;
                     }
                 }
@@ -359,6 +389,7 @@ impl<'a> Explainer<'a> {
         }
         let (bits, best) = atoms.lacks(&looks);
         let (mut lacks, mut holders) = (Vec::new(), Vec::new());
+        let mut seen = BTreeSet::new();
         for (index, atom) in atoms.list.iter().enumerate() {
             let is_last = index == atoms.list.len() - 1;
             if bits & 1 << index == 0 && !(is_last && bits == 0) {
@@ -371,7 +402,9 @@ impl<'a> Explainer<'a> {
                 let stock = look.node.stock(class)?;
                 Some((look.node, class, stock.inventory.free(stock.used)))
             });
-            if let Some((node, class, _)) = at {
+            if let Some((node, class, _)) = at
+                && seen.insert((node.id, class))
+            {
                 holders.extend(self.holders(node, class));
             }
             lacks.push(Lack {
@@ -397,6 +430,7 @@ impl<'a> Explainer<'a> {
                 consumer: consumer.clone(),
                 consumer_type: row.consumer_type.clone(),
                 project: row.project.clone(),
+                class: self.state.resource_class_name(class).clone(),
                 amount: amount.units,
                 since: row.updated_at,
             })
@@ -439,11 +473,7 @@ impl Walk {
         if self.with_candidates > 0 {
             return;
         }
-        for way in &mut self.ways {
-            if way.may_help(atoms, looks) {
-                way.trees.insert(number.0);
-            }
-        }
+        self.note_ways(atoms, number, looks);
         let lacks = atoms.lacks(looks).0.count_ones().max(1);
         let farthest = self.nearest.last().map(|(lacks, _)| *lacks);
         if self.nearest.len() < NEAREST || farthest.is_some_and(|farthest| lacks < farthest) {
@@ -453,13 +483,17 @@ impl Walk {
         }
     }
 
+    /// Notes what might help a tree.
+    fn note_ways(&mut self, atoms: &Atoms<'_>, number: TreeNumber, looks: &Looks<'_>) {
+        for way in &mut self.ways {
+            if way.may_help(atoms, looks) {
+                way.trees.insert(number.0);
+            }
+        }
+    }
+
     /// Adds up.
-    fn explanation(
-        &mut self,
-        state: &State,
-        request: &CandidateRequest,
-        atoms: &Atoms<'_>,
-    ) -> Explanation {
+    fn explanation(&mut self, state: &State, request: &CandidateRequest) -> Explanation {
         let trees = state.sizes().trees as u64;
         let mut left = trees;
         for stage in &mut self.stages {
@@ -472,7 +506,6 @@ impl Walk {
             (0, 0) => Verdict::None,
             (0, _) => Verdict::Undecided,
         };
-        debug_assert_eq!(atoms.list.len(), self.stages.len());
         Explanation {
             verdict,
             trees,
@@ -489,26 +522,11 @@ impl Walk {
 }
 
 impl Explanation {
-    /// A smaller amount may be within the units of inventories, or within what is free of them.
-    fn say_which_amounts(&mut self) {
-        let gone = |kind, of: &Atom| {
-            let mut stages = self.funnel.iter().map(|stage| (&stage.atom, stage.gone));
-            let same =
-                |atom: &Atom| atom.kind == kind && atom.group == of.group && atom.class == of.class;
-            stages
-                .find(|(atom, _)| same(atom))
-                .map_or(0, |(_, gone)| gone)
-        };
-        let less = self.relaxations.iter_mut().flat_map(|one| &mut one.less);
-        for less in less.filter(|less| less.enough.is_some()) {
-            if gone(AtomKind::Unit, &less.atom) > gone(AtomKind::Room, &less.atom) {
-                less.atom.kind = AtomKind::Unit;
-            }
-        }
-    }
-
     /// The first cause in a word, and the resource class that it is about.
     pub fn reason(&self) -> (&'static str, Option<&str>) {
+        if self.verdict == Verdict::Undecided {
+            return ("undecided", None);
+        }
         if !self.unknown.is_empty() {
             return ("unknown_name", None);
         }

@@ -7,88 +7,107 @@ use strsim::levenshtein;
 use super::AbsentName;
 use crate::query::candidates::CandidateRequest;
 use crate::state::State;
+use crate::types::{AggregateUuid, Given, ResourceClassName, TraitName};
 
 /// Names that are shown as nearly those that were given.
 const NEAREST: usize = 3;
 /// Names of which others are looked for that are spelled nearly so.
-const MISSPELLED_MAX: usize = 16;
-/// Names have so many bytes at most.
-const NAME_MAX_BYTES: usize = 255;
+const MISSPELLED_MAX: usize = 4;
+/// Longer names are compared with no other.
+const COMPARED_MAX_BYTES: usize = 64;
 /// One of so many letters may be wrong in a name.
 const LETTERS_PER_MISTAKE: usize = 4;
 
-/// The names that do not exist, and those that exist and no provider has.
+/// The names that do not exist, and those that exist and no provider has, where no other would do.
 pub(super) fn absent(
     state: &State,
     request: &CandidateRequest,
 ) -> (Vec<AbsentName>, Vec<AbsentName>) {
     let groups = || request.groups.iter();
-    let (mut unknown, mut unused) = (Vec::new(), Vec::new());
-    let mut take =
-        |name: AbsentName, text: &str, uses: Option<u64>, all: &dyn Fn() -> Vec<String>| match uses
-        {
-            None if unknown.len() < MISSPELLED_MAX => {
-                let nearest = nearest(text, all());
-                unknown.push(AbsentName { nearest, ..name });
-            }
-            Some(0) => unused.push(name),
-            _ => {}
-        };
     let classes: BTreeSet<_> = groups().flat_map(|group| group.resources.keys()).collect();
-    for class in classes {
-        let id = state.class_given(class);
-        let uses = id.map(|id| state.resource_classes.uses(id.0));
-        let name = AbsentName {
-            class: Some(class.clone()),
-            ..AbsentName::default()
-        };
-        take(name, class.as_str(), uses, &|| {
-            let rows = state.resource_classes.rows();
-            rows.map(|(_, row)| row.name.to_string()).collect()
-        });
-    }
-    // Whether a provider has a trait that is forbidden does not matter, but it must exist.
-    let required = groups().flat_map(|group| group.required.iter().flatten());
-    let required: BTreeSet<_> = required.chain(&request.root_required).collect();
+    let required: BTreeSet<_> = groups().flat_map(|group| group.required.iter()).collect();
     let forbidden = groups().flat_map(|group| &group.forbidden);
-    let forbidden: BTreeSet<_> = forbidden.chain(&request.root_forbidden).collect();
-    for name in required.union(&forbidden) {
+    let traits = (required.iter().copied().flatten().chain(forbidden))
+        .chain(&request.root_required)
+        .chain(&request.root_forbidden);
+    let traits: BTreeSet<_> = traits.collect();
+
+    let is_unknown = |name: &&&Given<TraitName>| state.trait_given(name).is_none();
+    let traits = traits.iter().filter(is_unknown).take(MISSPELLED_MAX);
+    let traits = traits.map(|name| AbsentName {
+        nearest: nearest(
+            name.as_str(),
+            state.traits.rows().map(|(_, row)| row.name.as_str()),
+        ),
+        ..of_trait(name)
+    });
+    let is_unknown = |name: &&&Given<ResourceClassName>| state.class_given(name).is_none();
+    let unknown = classes.iter().filter(is_unknown).take(MISSPELLED_MAX);
+    let unknown = unknown.map(|name| {
+        let known = state.resource_classes.rows();
+        AbsentName {
+            nearest: nearest(name.as_str(), known.map(|(_, row)| row.name.as_str())),
+            ..of_class(name)
+        }
+    });
+    let unknown = unknown.chain(traits).collect();
+
+    let is_unused = |name: &Given<TraitName>| {
         let id = state.trait_given(name);
-        let uses = id.map(|id| match required.contains(name) {
-            true => state.traits.uses(id.0),
-            false => 1,
-        });
-        let absent = AbsentName {
-            trait_name: Some((*name).clone()),
-            ..AbsentName::default()
-        };
-        take(absent, name.as_str(), uses, &|| {
-            let rows = state.traits.rows();
-            rows.map(|(_, row)| row.name.to_string()).collect()
-        });
-    }
-    let aggregates: BTreeSet<_> = groups()
-        .flat_map(|group| group.member_of.iter().flatten())
-        .collect();
-    let memberless = aggregates
-        .into_iter()
-        .filter(|one| state.indexes().with_member(one).is_none());
-    unused.extend(memberless.map(|aggregate| AbsentName {
+        id.is_some_and(|id| state.traits.uses(id.0) == 0)
+    };
+    let at_roots = request.root_required.iter().filter(|name| is_unused(name));
+    let all_unused = |any: &&&BTreeSet<_>| any.iter().all(is_unused);
+    let traits = required
+        .iter()
+        .filter(all_unused)
+        .copied()
+        .flatten()
+        .chain(at_roots);
+    let traits: BTreeSet<_> = traits.collect();
+    let is_memberless = |one: &AggregateUuid| state.indexes().with_member(one).is_none();
+    let aggregates = groups().flat_map(|group| &group.member_of);
+    let aggregates = aggregates
+        .filter(|any| any.iter().all(is_memberless))
+        .flatten();
+    let aggregates: BTreeSet<_> = aggregates.collect();
+    let is_unused = |name: &&Given<ResourceClassName>| {
+        let id = state.class_given(name);
+        id.is_some_and(|id| state.resource_classes.uses(id.0) == 0)
+    };
+    let unused = classes.into_iter().filter(is_unused).map(of_class);
+    let unused = unused.chain(traits.into_iter().map(of_trait));
+    let unused = unused.chain(aggregates.into_iter().map(|aggregate| AbsentName {
         aggregate: Some(aggregate.clone()),
         ..AbsentName::default()
     }));
-    (unknown, unused)
+    (unknown, unused.collect())
+}
+
+fn of_class(name: &Given<ResourceClassName>) -> AbsentName {
+    AbsentName {
+        class: Some(name.clone()),
+        ..AbsentName::default()
+    }
+}
+
+fn of_trait(name: &Given<TraitName>) -> AbsentName {
+    AbsentName {
+        trait_name: Some(name.clone()),
+        ..AbsentName::default()
+    }
 }
 
 /// The names that are spelled most like this one.
-fn nearest(text: &str, all: Vec<String>) -> Vec<String> {
-    // Longer ones are of no name.
-    let most = text.len().min(NAME_MAX_BYTES) / LETTERS_PER_MISTAKE;
-    let as_long = |name: &String| name.len().abs_diff(text.len()) <= most;
-    let mistakes = all.into_iter().filter(as_long);
-    let mistakes = mistakes.map(|name| (levenshtein(text, &name), name));
+fn nearest<'a>(text: &str, all: impl Iterator<Item = &'a str>) -> Vec<String> {
+    if text.len() > COMPARED_MAX_BYTES {
+        return Vec::new();
+    }
+    let most = text.len() / LETTERS_PER_MISTAKE;
+    let as_long = all.filter(|name| name.len().abs_diff(text.len()) <= most);
+    let mistakes = as_long.map(|name| (levenshtein(text, name), name));
     let mut alike: Vec<_> = mistakes.filter(|(mistakes, _)| *mistakes <= most).collect();
     alike.sort_unstable();
     alike.truncate(NEAREST);
-    alike.into_iter().map(|(_, name)| name).collect()
+    alike.into_iter().map(|(_, name)| name.to_owned()).collect()
 }

@@ -7,7 +7,7 @@ use super::atoms::{Atom, AtomKind, Atoms, Bits, Looks};
 use super::{Explainer, Relaxation};
 use crate::mutant;
 use crate::query::NamedProvider;
-use crate::query::candidates::{CandidateRequest, GroupPolicy, Probe, RequestGroup};
+use crate::query::candidates::{CandidateRequest, GroupPolicy};
 use crate::state::indexes::offer;
 use crate::state::tree::{Stock, TreeNumber};
 use crate::state::tree_set::TreeSet;
@@ -137,22 +137,36 @@ pub(super) fn ways(atoms: &Atoms<'_>) -> Vec<Way> {
 
 /// What is asked of several groups at once.
 fn add_together(atoms: &Atoms<'_>, atom: &Atom, ways: &mut Vec<Way>) {
-    let all = atoms.all_parts();
-    let mut add = |what: String, request| {
+    let mut add = |what: String, request: CandidateRequest| {
         let mut less = atom.clone();
         less.group = what;
-        ways.push(Way::new(&less, 0, all, Change::Whole(request)));
+        // Groups that were only there for a subtree may be gone, too.
+        let is_gone = |at: usize| {
+            let suffix = &atoms.request.groups[at].suffix;
+            !request.groups.iter().any(|group| group.suffix == *suffix)
+        };
+        let removes = atoms.which(|group, _| group.is_some_and(is_gone));
+        let parts = without(atoms, |part| is_gone(atoms.parts[part].group));
+        ways.push(Way::new(&less, removes, parts, Change::Whole(request)));
     };
     if atoms.request.group_policy == Some(GroupPolicy::Isolate) {
         let mut request = atoms.request.clone();
         request.group_policy = Some(GroupPolicy::None);
         add("group_policy=isolate".to_owned(), request);
     }
-    for (index, suffixes) in atoms.request.same_subtree.iter().enumerate() {
+    for index in 0..atoms.request.same_subtree.len() {
         let mut request = atoms.request.clone();
-        request.same_subtree.remove(index);
+        let suffixes = request.same_subtree.remove(index);
+        let left = &request.same_subtree;
+        request.groups.retain(|group| {
+            let is_placed = |other: &BTreeSet<String>| other.contains(&group.suffix);
+            let was_placed = is_placed(&suffixes) && group.resources.is_empty();
+            !was_placed || left.iter().any(is_placed)
+        });
         let suffixes: Vec<_> = suffixes.iter().map(String::as_str).collect();
-        add(format!("same_subtree={}", suffixes.join(",")), request);
+        if !request.groups.is_empty() {
+            add(format!("same_subtree={}", suffixes.join(",")), request);
+        }
     }
 }
 
@@ -199,20 +213,26 @@ impl<'a> Explainer<'a> {
         let mut found = Vec::new();
         for way in ways.iter().filter(|way| !way.trees.is_empty()) {
             let relaxation = match &way.change {
-                Change::Whole(request) => self.run(request, way, None, spell),
+                Change::Whole(request) => self.run(request, way, spell).map(|(it, _)| it),
                 Change::Amount(group, class, asked) => {
                     let amounts = self.amounts(atoms, way, *group, class, *asked);
                     let mut amounts = amounts.into_iter().rev().take(AMOUNTS_TRIED_MAX);
                     amounts.find_map(|amount| {
                         let mut request = atoms.request.clone();
-                        let group: &mut RequestGroup = &mut request.groups[*group];
-                        group.resources.insert(class.clone(), amount);
-                        self.run(&request, way, Some(amount), spell)
+                        let resources = &mut request.groups[*group].resources;
+                        resources.insert(class.clone(), amount);
+                        let (mut found, number) = self.run(&request, way, spell)?;
+                        found.less[0].enough = Some(amount);
+                        found.less[0].atom.kind = self.amount_kind(atoms, way, number);
+                        Some(found)
                     })
                 }
             };
             if let Some(relaxation) = relaxation {
                 found.push((way.drops_a_class(), Reverse(relaxation.trees), relaxation));
+            }
+            if self.stopped {
+                break;
             }
         }
         found.sort_by_key(|(drops, trees, _)| (*drops, *trees));
@@ -222,36 +242,56 @@ impl<'a> Explainer<'a> {
             .collect()
     }
 
-    /// Counts the trees with a candidate; `None` if there are none, or if that is not known.
+    /// Counts the trees with a candidate, and returns the first of them; `None` if there is none, or if the time is up.
     fn run(
         &mut self,
         request: &CandidateRequest,
         way: &Way,
-        enough: Option<u64>,
         spell: &dyn Fn(&CandidateRequest) -> Option<String>,
-    ) -> Option<Relaxation> {
+    ) -> Option<(Relaxation, TreeNumber)> {
+        if self.stopped {
+            return None;
+        }
         let state = self.state;
         let query = spell(request)?;
-        let mut probe = Probe::new(state, request, &mut self.budget())?;
-        let (mut trees, mut example) = (0, None);
+        let mut probe = self.prepare(request)?;
+        let (mut trees, mut undecided, mut first) = (0, 0, None);
         for number in way.trees.iter().map(TreeNumber) {
             let tree = state.tree(number)?;
-            let found = mutant!("explain-relaxation-not-run")
-                || self.probe(&mut probe, number, tree) == Some(true);
-            if found {
-                trees += 1;
-                example.get_or_insert_with(|| NamedProvider::of(tree.root()));
+            let found = match mutant!("explain-relaxation-not-run") {
+                true => Some(true),
+                false => self.probe(&mut probe, number, tree),
+            };
+            trees += u64::from(found == Some(true));
+            undecided += u64::from(found.is_none());
+            if found == Some(true) && first.is_none() {
+                first = Some((number, tree));
             }
         }
-        Some(Relaxation {
-            less: vec![super::Less {
-                atom: way.less.clone(),
-                enough,
-            }],
+        let (number, tree) = first?;
+        let less = super::Less {
+            atom: way.less.clone(),
+            enough: None,
+        };
+        let relaxation = Relaxation {
+            less: vec![less],
             trees,
+            undecided,
             query,
-            example: example?,
-        })
+            example: NamedProvider::of(tree.root()),
+        };
+        Some((relaxation, number))
+    }
+
+    /// Whether a tree lacks room for an amount, or only its units are against it.
+    fn amount_kind(&mut self, atoms: &Atoms<'a>, way: &Way, number: TreeNumber) -> AtomKind {
+        let mut looks = Looks::default();
+        self.look_over(atoms, number, &mut looks);
+        let units = atoms.which(|_, atom| atom.kind == AtomKind::Unit);
+        match atoms.hold(&looks, !(way.removes & units), way.parts) {
+            true => AtomKind::Unit,
+            false => AtomKind::Room,
+        }
     }
 
     /// The amounts, less than what is asked, that could be the largest that fits: all that some provider has left once

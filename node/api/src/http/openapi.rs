@@ -85,7 +85,7 @@ fn complete(about: &mut Value, route: &Route, method: &str) {
     let until = variants.iter().map(|one| one.until.min(newest)).max();
     let policy = variants.iter().find_map(|one| one.policy);
     let has_token = route.path != "/";
-    let reads = method == "GET" && has_token;
+    let reads = (method == "GET" || route.is_own()) && has_token;
     if route.is_own() {
         about["tags"] = json!(["placementd"]);
         let object = json!({"application/json": {"schema": {"type": "object"}}});

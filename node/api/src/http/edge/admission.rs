@@ -20,8 +20,8 @@ const UNIT_BYTES: usize = 1024;
 /// What each request may take without asking, so that large ones leave room for small ones. How much this
 /// is in all follows from the number of connections.
 const FREE_BYTES: usize = 64 * 1024;
-/// So many explanations wait for their turn.
-const EXPLANATIONS_WAITING_MAX: usize = 8;
+/// So many questions of people wait for their turn, of each kind.
+const PEOPLE_WAITING_MAX: usize = 8;
 
 /// What is let in.
 #[derive(Clone)]
@@ -33,6 +33,8 @@ pub(crate) struct Admission {
     pub(crate) lists: Queue,
     /// Explanations, for people: one at a time.
     pub(crate) explanations: Queue,
+    /// Questions what would be if.
+    pub(crate) what_ifs: Queue,
     bytes: Arc<Semaphore>,
 }
 
@@ -44,7 +46,8 @@ impl Admission {
         Self {
             searches: Queue::new(concurrency, queue, "candidate searches"),
             lists: Queue::new(concurrency.div_ceil(2), queue, "long lists"),
-            explanations: Queue::new(1, EXPLANATIONS_WAITING_MAX, "explanations"),
+            explanations: Queue::new(1, PEOPLE_WAITING_MAX, "explanations"),
+            what_ifs: Queue::new(1, PEOPLE_WAITING_MAX, "what-if questions"),
             bytes: Arc::new(Semaphore::new(settings.limits.in_flight_bytes / UNIT_BYTES)),
         }
     }

@@ -1,18 +1,18 @@
 //! What was lately searched for, so that an empty answer can be explained when someone asks for it.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use placement_model::types::Timestamp;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::explanations::Asked;
 use super::progress::Progress;
 use super::state::Server;
-use crate::access::{URI_MAX_BYTES, bounded};
+use crate::access::{ID_MAX_BYTES, URI_MAX_BYTES, bounded};
 use crate::world::micros;
 
 /// So many searches are kept.
@@ -20,9 +20,14 @@ const KEPT_MAX: usize = 4096;
 /// Of so many of them the explanation is kept, if it is not longer than the most: 16 MiB at most.
 const EXPLAINED_MAX: usize = 512;
 const EXPLANATION_MAX_BYTES: usize = 32 * 1024;
-/// Explanations of empty answers take at most a fifth of one processor, and are so far apart at least.
-const RESTS_FOR: u32 = 4;
-const RESTS_AT_LEAST: Duration = Duration::from_millis(100);
+/// Explanations of empty answers take at most a fifth of one processor in the long run,
+const SHARE: u32 = 5;
+/// and there are ten a second,
+const APART: Duration = Duration::from_millis(100);
+/// but for as many as take this long together.
+const AHEAD: Duration = Duration::from_secs(1);
+/// So many empty answers wait to be explained, each with the state that it was given on.
+const PENDING_MAX: usize = 4;
 /// The reason that is counted where an empty answer was not explained.
 const UNEXPLAINED: &str = "unexplained";
 /// The target of the lines about empty answers.
@@ -50,19 +55,27 @@ pub(crate) struct Kept {
     index: Option<String>,
     ms: f64,
     candidates: usize,
-    #[serde(skip_serializing_if = "is_none", serialize_with = "unlocked")]
+    /// The first cause.
+    #[serde(skip)]
+    reason: OnceLock<&'static str>,
+    #[serde(skip)]
     explanation: Mutex<Option<Box<RawValue>>>,
 }
 
-fn is_none(explanation: &Mutex<Option<Box<RawValue>>>) -> bool {
-    explanation.lock().is_none()
+/// A search as it is shown.
+#[derive(Serialize)]
+pub(crate) struct Shown {
+    #[serde(flatten)]
+    kept: Arc<Kept>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    explanation: Option<Box<RawValue>>,
 }
 
-fn unlocked<S: Serializer>(
-    explanation: &Mutex<Option<Box<RawValue>>>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    explanation.lock().serialize(serializer)
+/// What can be the id of a user or a project.
+fn bounded_id(id: &str) -> Option<String> {
+    (id.len() <= ID_MAX_BYTES).then(|| id.to_owned())
 }
 
 /// Which of the searches are asked for.
@@ -73,36 +86,47 @@ pub(crate) struct Which {
     pub(crate) empty: bool,
     /// Of the request with this id, or of a caller's request with it.
     pub(crate) request_id: Option<String>,
+    /// At most so many.
+    pub(crate) limit: usize,
 }
 
 /// The searches of one partition on this node.
 #[derive(Default)]
-pub struct Searches(Mutex<Inner>);
+pub struct Searches {
+    kept: Mutex<VecDeque<Arc<Kept>>>,
+    /// Apart, as the thread that explains locks it, which may have to wait for a processor.
+    empties: Mutex<Empties>,
+}
 
+/// Empty answers.
 #[derive(Default)]
-struct Inner {
-    kept: VecDeque<Arc<Kept>>,
+struct Empties {
     explained: VecDeque<Arc<Kept>>,
     /// Empty answers, by the reason.
     empty: BTreeMap<&'static str, u64>,
-    /// No empty answer is explained before; `None` while one is.
-    idle_until: Option<Duration>,
+    /// Whether one is being explained.
     explaining: bool,
+    pending: VecDeque<Job>,
+    /// When those that were explained have had their share of time.
+    due: Duration,
 }
+
+/// An empty answer to explain.
+type Job = (Arc<Kept>, Arc<Asked>);
 
 impl Searches {
     /// Empty answers so far, by the reason.
     pub fn empty(&self) -> Vec<(&'static str, u64)> {
-        let inner = self.0.lock();
-        inner
+        let empties = self.empties.lock();
+        empties
             .empty
             .iter()
             .map(|(reason, count)| (*reason, *count))
             .collect()
     }
 
-    /// The searches that are asked for, the last first.
-    pub(crate) fn of(&self, which: &Which, now: Timestamp) -> Vec<Arc<Kept>> {
+    /// The searches that are asked for, the last first; those of one request with their explanations, which are long.
+    pub(crate) fn of(&self, which: &Which, now: Timestamp) -> Vec<Shown> {
         let oldest = which.since.map(|since| {
             let micros = i64::try_from(since.as_micros()).unwrap_or(i64::MAX);
             Timestamp(now.0.saturating_sub(micros))
@@ -113,52 +137,62 @@ impl Searches {
                 && (!which.empty || kept.candidates == 0)
                 && (which.request_id.as_ref()).is_none_or(|id| ids.contains(&Some(id)))
         };
-        let inner = self.0.lock();
-        inner
-            .kept
-            .iter()
-            .rev()
-            .filter(is_asked_for)
-            .cloned()
-            .collect()
+        let all = self.kept.lock();
+        let found = all.iter().rev().filter(is_asked_for).take(which.limit);
+        let shown = found.map(|kept| Shown {
+            explanation: (which.request_id.as_ref()).and_then(|_| kept.explanation.lock().clone()),
+            reason: kept.reason.get().copied(),
+            kept: kept.clone(),
+        });
+        shown.collect()
     }
 
     fn keep(&self, kept: Arc<Kept>) {
-        let mut inner = self.0.lock();
-        if inner.kept.len() == KEPT_MAX {
-            inner.kept.pop_front();
-        }
-        inner.kept.push_back(kept);
+        let mut all = self.kept.lock();
+        let oldest = match all.len() {
+            KEPT_MAX => all.pop_front(),
+            _ => None,
+        };
+        all.push_back(kept);
+        drop(all);
+        // It is freed when no one waits for that.
+        drop(oldest);
     }
 
-    /// Whether an empty answer may be explained now. One that may not is counted.
-    fn begin(&self, now: Duration) -> bool {
-        let mut inner = self.0.lock();
-        let may = !inner.explaining && inner.idle_until.is_none_or(|until| now >= until);
-        match may {
-            true => inner.explaining = true,
-            false => *inner.empty.entry(UNEXPLAINED).or_default() += 1,
+    /// Takes an empty answer in; returns it if it is to be explained at once. One that comes too soon is counted.
+    fn begin(&self, job: Job, now: Duration) -> Option<Job> {
+        let mut empties = self.empties.lock();
+        if empties.due > now + AHEAD || empties.pending.len() == PENDING_MAX {
+            *empties.empty.entry(UNEXPLAINED).or_default() += 1;
+            return None;
         }
-        may
+        if empties.explaining {
+            empties.pending.push_back(job);
+            return None;
+        }
+        empties.explaining = true;
+        Some(job)
     }
 
-    fn end(&self, reason: &'static str, begun: Duration, now: Duration) {
-        let spent = now.saturating_sub(begun);
-        let mut inner = self.0.lock();
-        inner.explaining = false;
-        inner.idle_until = Some(now + RESTS_AT_LEAST.max(spent * RESTS_FOR));
-        *inner.empty.entry(reason).or_default() += 1;
+    /// One was explained in so much time; returns the next.
+    fn next(&self, reason: &'static str, spent: Duration, now: Duration) -> Option<Job> {
+        let mut empties = self.empties.lock();
+        *empties.empty.entry(reason).or_default() += 1;
+        empties.due = empties.due.max(now) + APART.max(spent * SHARE);
+        let next = empties.pending.pop_front();
+        empties.explaining = next.is_some();
+        next
     }
 
     fn explained(&self, kept: Arc<Kept>, explanation: Box<RawValue>) {
         *kept.explanation.lock() = Some(explanation);
-        let mut inner = self.0.lock();
-        if inner.explained.len() == EXPLAINED_MAX
-            && let Some(oldest) = inner.explained.pop_front()
+        let mut empties = self.empties.lock();
+        if empties.explained.len() == EXPLAINED_MAX
+            && let Some(oldest) = empties.explained.pop_front()
         {
             *oldest.explanation.lock() = None;
         }
-        inner.explained.push_back(kept);
+        empties.explained.push_back(kept);
     }
 }
 
@@ -173,34 +207,75 @@ pub(super) fn keep(server: &Arc<Server>, progress: &Progress<'_>, searched: Sear
         at: micros(server.api.clock.now()),
         request_id: progress.request_id.clone(),
         global_request_id: progress.global_request_id.clone(),
-        user_id: caller.map(|caller| caller.user_id.clone()),
-        project_id: caller.and_then(|caller| caller.project_id.clone()),
+        user_id: caller.and_then(|caller| bounded_id(&caller.user_id)),
+        project_id: caller.and_then(|caller| bounded_id(caller.project_id.as_ref()?)),
         query: bounded(query, URI_MAX_BYTES).into_owned(),
         microversion: progress.version.map(|version| version.text()),
         index: index.map(|index| index.to_string()),
         ms: progress.ms(),
         candidates: searched.candidates,
+        reason: OnceLock::new(),
         explanation: Mutex::default(),
     });
     server.searches.keep(kept.clone());
     let Some(asked) = searched.asked else { return };
-    let begun = server.api.clock.monotonic();
-    if server.searches.begin(begun) {
-        let of_server = server.clone();
-        let work = move || explain(&of_server, kept, &asked, begun);
+    let now = server.api.clock.monotonic();
+    if let Some(job) = server.searches.begin((kept, asked), now) {
+        let mut turn = Turn {
+            server: server.clone(),
+            ended: false,
+        };
+        let work = move || turn.explain(job);
         // It goes on by itself.
         drop(server.api.offload.run_idly(Box::new(work)));
     }
 }
 
-fn explain(server: &Server, kept: Arc<Kept>, asked: &Asked, begun: Duration) {
-    let clock = &server.api.clock;
+/// The one thread that explains.
+struct Turn {
+    server: Arc<Server>,
+    ended: bool,
+}
+
+impl Turn {
+    /// Explains an empty answer, and those that come meanwhile.
+    fn explain(&mut self, mut job: Job) {
+        let clock = &self.server.api.clock;
+        loop {
+            let begun = clock.monotonic();
+            let reason = explain(&self.server, job.0, &job.1);
+            let now = clock.monotonic();
+            let spent = now.saturating_sub(begun);
+            match self.server.searches.next(reason, spent, now) {
+                Some(next) => job = next,
+                None => break,
+            }
+        }
+        self.ended = true;
+    }
+}
+
+/// Also if it panics or never begins, others are explained later.
+impl Drop for Turn {
+    fn drop(&mut self) {
+        if !self.ended {
+            let mut empties = self.server.searches.empties.lock();
+            empties.explaining = false;
+            empties.pending.clear();
+        }
+    }
+}
+
+/// Returns the first cause.
+fn explain(server: &Server, kept: Arc<Kept>, asked: &Asked) -> &'static str {
     let wanted = Arc::new(());
-    let explained = asked.explain(clock, &Arc::downgrade(&wanted));
+    let explained = asked.explain(&server.api.clock, &Arc::downgrade(&wanted));
     let Ok(explained) = explained else {
-        return server.searches.end(UNEXPLAINED, begun, clock.monotonic());
+        return UNEXPLAINED;
     };
     let (reason, class) = explained.explanation.reason();
+    // It is explained once.
+    let _ = kept.reason.set(reason);
     tracing::info!(
         target: TARGET,
         reason,
@@ -216,5 +291,5 @@ fn explain(server: &Server, kept: Arc<Kept>, asked: &Asked, begun: Duration) {
     {
         server.searches.explained(kept, text);
     }
-    server.searches.end(reason, begun, clock.monotonic());
+    reason
 }

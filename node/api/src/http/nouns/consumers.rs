@@ -36,7 +36,7 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     Ok(context.modified_now(Answer::chunks(vec![made.await?])))
 }
 
-fn parse_limit(text: &str) -> Result<usize, ApiError> {
+pub(super) fn parse_limit(text: &str) -> Result<usize, ApiError> {
     let limit = text.parse().ok().filter(|limit| *limit <= LIMIT_MAX);
     let right = format!("give an integer from 1 to {LIMIT_MAX}");
     limit.ok_or_else(|| bad_value("limit", text, &right))

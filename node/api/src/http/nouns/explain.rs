@@ -2,18 +2,17 @@
 
 use std::sync::Arc;
 
+use placement_model::query::candidates::CandidateRequest;
+
 use crate::http::edge::answer::Answer;
 use crate::http::edge::explanations::{Asked, DEADLINE};
 use crate::http::edge::request_context::RequestContext;
 use crate::http::errors::ApiError;
 use crate::http::wire::microversion::Microversion;
-use crate::http::wire::query::parse_candidates;
+use crate::http::wire::query::{Query, parse_candidates};
 
 /// The first microversion with candidates.
 const CANDIDATES_SINCE: u8 = 10;
-
-/// Most parameters of a query inside a body.
-pub(super) const PARAMETERS_MAX: usize = 1_000;
 
 /// The microversion by which a query is read: the newest, unless one is asked for that has candidates.
 pub(super) fn version(context: &RequestContext) -> Microversion {
@@ -23,13 +22,36 @@ pub(super) fn version(context: &RequestContext) -> Microversion {
     }
 }
 
-/// `GET /placementd/v1/explain`, with the query of `/allocation_candidates`.
-pub(crate) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
-    let version = version(context);
-    let request = parse_candidates(context.query()?, version)?;
+/// Reads a query that stands in a body; bounded as that of an URL is.
+pub(super) fn parse_within_body(
+    context: &RequestContext,
+    query: &str,
+    version: Microversion,
+) -> Result<CandidateRequest, ApiError> {
+    let limits = &context.server.api.settings.limits;
+    if query.len() > limits.uri_bytes {
+        return Err(ApiError::over_limit("bytes in a query", limits.uri_bytes));
+    }
+    let query = Query::parse_at_most(limits.query_parameters, query)?;
+    parse(context, &query, version)
+}
+
+fn parse(
+    context: &RequestContext,
+    query: &Query,
+    version: Microversion,
+) -> Result<CandidateRequest, ApiError> {
+    let request = parse_candidates(query, version)?;
     context.admit("request groups", request.groups.len(), |limits| {
         limits.request_groups
     })?;
+    Ok(request)
+}
+
+/// `GET /placementd/v1/explain`, with the query of `/allocation_candidates`.
+pub(crate) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
+    let version = version(context);
+    let request = parse(context, context.query()?, version)?;
     let view = context.view().await?;
     let asked = Asked {
         view,

@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::consumers::parse_limit;
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
 use crate::http::edge::searches::Which;
+
 use crate::http::errors::ApiError;
 use crate::world::micros;
 
@@ -20,11 +22,15 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
         since: since.map(Duration::from_secs),
         empty: query.last("empty") == Some("true"),
         request_id: query.last("request_id").map(str::to_owned),
+        limit: query.last("limit").map_or(Ok(LIMIT_USUAL), parse_limit)?,
     };
     let server = &context.server;
     let searches = server.searches.of(&which, micros(server.api.clock.now()));
     Ok(Answer::json(&List { searches }))
 }
+
+/// So many searches are shown, if nothing else is asked for.
+const LIMIT_USUAL: usize = 100;
 
 #[derive(Serialize)]
 struct List<T: Serialize> {

@@ -7,6 +7,8 @@ use std::time::Duration;
 use axum::body::Body;
 use http::{Method, Request, Response};
 use http_body_util::BodyExt;
+use percent_encoding::percent_decode_str;
+use placement_model::query::candidates::CandidateRequest;
 use placement_model::query::capacity::{CapacityBy, CapacityReport};
 use placement_model::query::what_if::Fit;
 use serde::{Deserialize, Serialize};
@@ -19,21 +21,23 @@ use crate::fork::Fork;
 use crate::http::edge::answer::Answer;
 use crate::http::edge::explanations::{Asked, Explained};
 use crate::http::edge::request_context::RequestContext;
+use crate::http::edge::route::is_own;
 use crate::http::edge::service::rehearse;
 use crate::http::edge::state::{Api, Server};
-use crate::http::errors::ApiError;
+use crate::http::errors::{ApiError, to_json};
 use crate::http::nouns::allocation_candidates::wrong_name;
 use crate::http::wire::microversion::Microversion;
-use crate::http::wire::query::{Query, parse_candidates};
 use crate::world::Clock;
 
+/// Longest body.
+const BODY_MAX_BYTES: usize = 1024 * 1024;
 /// Most writes of one request.
 const CHANGES_MAX: usize = 1_000;
 /// Most questions of one request.
-const QUESTIONS_MAX: usize = 16;
+const QUESTIONS_MAX: usize = 4;
 /// Most claims of one question.
 const CLAIMS_MAX: u64 = 10_000;
-/// How long one question may take.
+/// How long it may wait for its turn, and how long a question for claims may take.
 const DEADLINE: Duration = Duration::from_secs(10);
 
 #[derive(Deserialize)]
@@ -54,21 +58,16 @@ struct Change {
     body: Option<Box<RawValue>>,
 }
 
+/// `Q` is a request for candidates, as a query.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-enum Question {
-    /// How often a request can be claimed.
-    Fit {
-        query: String,
-        at_most: u64,
-    },
-    Explain {
-        query: String,
-    },
-    Capacity {
-        #[serde(default)]
-        by: CapacityBy,
-    },
+enum Question<Q = String> {
+    /// How often it can be claimed.
+    Fit { query: Q, at_most: u64 },
+    /// Why it has the answer that it has.
+    Explain { query: Q },
+    /// What all providers have, class by class.
+    Capacity {},
 }
 
 #[derive(Serialize)]
@@ -94,6 +93,9 @@ enum Found {
 
 /// `POST /placementd/v1/what-if`.
 pub(crate) async fn ask(context: &RequestContext) -> Result<Answer, ApiError> {
+    if context.body.len() > BODY_MAX_BYTES {
+        return Err(ApiError::body_too_large(BODY_MAX_BYTES));
+    }
     let asked: WhatIf = serde_json::from_slice(&context.body)
         .map_err(|wrong| ApiError::bad_request(format!("JSON does not validate: {wrong}")))?;
     for (what, count, most) in [
@@ -105,9 +107,10 @@ pub(crate) async fn ask(context: &RequestContext) -> Result<Answer, ApiError> {
         }
     }
     let version = explain::version(context);
-    let turn = (context.server.admission.explanations)
-        .turn(DEADLINE)
-        .await?;
+    let questions = asked.ask.into_iter();
+    let questions = questions.map(|question| question.parse(context, version));
+    let questions = questions.collect::<Result<Vec<_>, _>>()?;
+    let turn = context.server.admission.what_ifs.turn(DEADLINE).await?;
     let api = &context.server.api;
     let fork = Arc::new(Fork::of(context.view().await?, api.clock.clone()));
     let server = Arc::new(Server {
@@ -130,19 +133,46 @@ pub(crate) async fn ask(context: &RequestContext) -> Result<Answer, ApiError> {
     }
     // Dropped with the request's future, when its client is gone.
     let waits = Arc::new(());
-    let questions = Questions {
+    let becomes = Becomes {
         view: fork.now(),
         version,
         clock: api.clock.clone(),
         waiting: Arc::downgrade(&waits),
     };
-    let answers = context.compute_idly(move || {
+    let answer = context.compute_idly(move || {
         let _turn = turn;
-        let answers = asked.ask.into_iter();
-        answers.map(|question| questions.answer(question)).collect()
+        let answers = questions.into_iter().map(|one| becomes.answer(one));
+        let answers = answers.collect::<Result<_, ApiError>>()?;
+        Ok(to_json(&Answered { changes, answers }))
     });
-    let answers = answers.await?;
-    Ok(Answer::json(&Answered { changes, answers }))
+    let answer = answer.await?;
+    drop(waits);
+    Ok(Answer::chunks(vec![answer]))
+}
+
+impl Question {
+    fn parse(
+        self,
+        context: &RequestContext,
+        version: Microversion,
+    ) -> Result<Question<CandidateRequest>, ApiError> {
+        let parse = |query: String| explain::parse_within_body(context, &query, version);
+        Ok(match self {
+            Self::Fit { at_most, .. } if at_most > CLAIMS_MAX => {
+                return Err(ApiError::bad_request(format!(
+                    "at_most is {at_most}; at most {CLAIMS_MAX} claims are tried"
+                )));
+            }
+            Self::Fit { query, at_most } => Question::Fit {
+                query: parse(query)?,
+                at_most,
+            },
+            Self::Explain { query } => Question::Explain {
+                query: parse(query)?,
+            },
+            Self::Capacity {} => Question::Capacity {},
+        })
+    }
 }
 
 async fn changed(response: Response<Body>) -> Result<Changed, ApiError> {
@@ -161,10 +191,12 @@ fn request(
     version: Microversion,
 ) -> Result<Request<Body>, ApiError> {
     let Change { method, path, body } = change;
+    // As the API will read it.
+    let decoded = percent_decode_str(&path).decode_utf8_lossy();
     let is_write = [Method::PUT, Method::POST, Method::DELETE]
         .iter()
         .any(|one| one.as_str() == method);
-    if !is_write || !path.starts_with('/') || path.starts_with("/placementd/") {
+    if !is_write || !path.starts_with('/') || is_own(&decoded) {
         return Err(ApiError::bad_request(format!(
             "{method} {path} is not a write of the API; give PUT, POST or DELETE, and a path such as \
              /resource_providers"
@@ -185,35 +217,34 @@ fn request(
     request.map_err(|wrong| ApiError::bad_request(format!("{method} {path}: {wrong}")))
 }
 
-/// What questions are answered from.
-struct Questions {
+/// What the state becomes.
+struct Becomes {
     view: View,
     version: Microversion,
     clock: Arc<dyn Clock>,
     waiting: Weak<()>,
 }
 
-impl Questions {
-    fn answer(&self, question: Question) -> Result<Found, ApiError> {
+impl Becomes {
+    fn answer(&self, question: Question<CandidateRequest>) -> Result<Found, ApiError> {
+        let state = &self.view.state;
         Ok(match question {
             Question::Explain { query } => {
-                let explained = self.asked(&query)?.explain(&self.clock, &self.waiting);
+                let asked = Asked {
+                    view: self.view.clone(),
+                    request: query,
+                    version: self.version,
+                };
+                let explained = asked.explain(&self.clock, &self.waiting);
                 let explained = explained.map_err(|error| ApiError::bad_request(error.to_string()));
                 Found::Explain(Box::new(explained?))
             }
-            Question::Capacity { by } => {
-                let report = self.view.state.capacity(None, by, CONTENT_ROWS_MAX);
-                Found::Capacity(
-                    report.ok_or_else(|| ApiError::over_limit("rows", CONTENT_ROWS_MAX))?,
-                )
+            Question::Capacity {} => {
+                let report = state.capacity(None, CapacityBy::Class, CONTENT_ROWS_MAX);
+                let over = || ApiError::over_limit("resource classes", CONTENT_ROWS_MAX);
+                Found::Capacity(report.ok_or_else(over)?)
             }
             Question::Fit { query, at_most } => {
-                if at_most > CLAIMS_MAX {
-                    return Err(ApiError::bad_request(format!(
-                        "at_most is {at_most}; at most {CLAIMS_MAX} claims are tried"
-                    )));
-                }
-                let request = self.asked(&query)?.request;
                 let begun = self.clock.monotonic();
                 let watch = |_steps| {
                     let late = self.clock.monotonic().saturating_sub(begun) > DEADLINE;
@@ -222,18 +253,9 @@ impl Questions {
                         false => ControlFlow::Continue(()),
                     }
                 };
-                let fit = self.view.state.fit(&request, at_most, Box::new(watch));
+                let fit = state.fit(&query, at_most, Box::new(watch));
                 Found::Fit(fit.map_err(|error| wrong_name(&error))?)
             }
-        })
-    }
-
-    fn asked(&self, query: &str) -> Result<Asked, ApiError> {
-        let query = Query::parse_at_most(explain::PARAMETERS_MAX, query)?;
-        Ok(Asked {
-            view: self.view.clone(),
-            request: parse_candidates(&query, self.version)?,
-            version: self.version,
         })
     }
 }

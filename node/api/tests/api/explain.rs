@@ -99,6 +99,10 @@ async fn unknown_and_unused_names_come_first() {
     let found = explain(&cloud, &format!("resources=VCPU:1&member_of={nowhere}")).await;
     assert_eq!(found["unused"], json!([{"aggregate": nowhere}]));
     assert_eq!(found["relaxations"][0]["less"][0]["atom"], "member_of");
+    // Another one would do.
+    let either = format!("resources=VCPU:9&member_of=in:{nowhere},{AGGREGATE}");
+    let found = explain(&cloud, &either).await;
+    assert_eq!(found.get("unused"), None);
 }
 
 #[tokio::test]
@@ -228,6 +232,8 @@ async fn what_if_answers_writes_as_the_cluster_does_and_changes_nothing() {
 #[tokio::test]
 async fn what_if_takes_only_writes_of_the_api() {
     let cloud = hosts().await;
+    let long = json!({"changes": [{"method": "PUT", "path": "/traits/CUSTOM_X", "body": "x".repeat(1 << 20)}]});
+    cloud.post("/placementd/v1/what-if", long).expect(413).await;
     let change = |method, path| json!({"changes": [{"method": method, "path": path}]});
     let fit =
         |at_most| json!({"ask": [{"fit": {"query": "resources=VCPU:1", "at_most": at_most}}]});
@@ -235,7 +241,13 @@ async fn what_if_takes_only_writes_of_the_api() {
     for (body, says) in [
         (change("GET", "/traits"), "not a write"),
         (change("POST", "/placementd/v1/what-if"), "not a write"),
+        (change("POST", "/%70lacementd/v1/what-if"), "not a write"),
         (change("PUT", "traits/CUSTOM_X"), "not a write"),
+        (
+            json!({"ask": [{"explain": {"query": format!("resources=VCPU:1&required={}", "A,".repeat(20_000))}}]}),
+            "bytes in a query",
+        ),
+        (json!({"ask": vec![json!({"capacity": {}}); 5]}), "4 questions"),
         (json!({"changes": many}), "1000 changes"),
         (fit(10_001), "10000 claims"),
         (json!({"asks": []}), "asks"),

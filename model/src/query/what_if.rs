@@ -46,7 +46,7 @@ impl State {
             complete: false,
         };
         while fit.count < at_most && watch(0).is_continue() {
-            let mut search = state.candidates(&request, Some(Box::new(|steps| watch(steps))))?;
+            let mut search = state.candidates(&request, Some(Box::new(&mut watch)))?;
             let outline = search.outline();
             let Some(candidate) = search.next_candidate() else {
                 fit.complete = !search.interrupted();

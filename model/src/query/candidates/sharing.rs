@@ -13,7 +13,7 @@ use crate::state::tree_set::TreeSet;
 use crate::types::AggregateUuid;
 
 /// The sharing providers that could serve some part of a request for other trees, each with what it serves: the
-/// kinds of a plan, if nothing else is said.
+/// kinds of a plan, unless it says otherwise.
 pub(in crate::query) struct SharingProviders<'a, T = Vec<usize>> {
     list: Vec<SharingProvider<'a, T>>,
     by_aggregate: BTreeMap<&'a AggregateUuid, Vec<usize>>,

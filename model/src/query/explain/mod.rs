@@ -249,7 +249,7 @@ struct Walk {
 impl<'a> Explainer<'a> {
     fn new(state: &'a State, watch: Watch<'a>, atoms: &Atoms<'a>) -> Self {
         let mut watch = watch;
-        let mut budget = StepBudget::new(Some(Box::new(|steps| watch(steps))));
+        let mut budget = StepBudget::new(Some(Box::new(&mut watch)));
         let sharing =
             SharingProviders::find_all(state, atoms.parts.len(), &mut budget, |tree, node| {
                 let mut looks = Vec::new();

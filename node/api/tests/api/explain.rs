@@ -220,10 +220,10 @@ async fn what_if_answers_writes_as_the_cluster_does_and_changes_nothing() {
     let refused = cloud.put(&path, wrong).send().await;
     let written = cloud.put(&path, larger).send().await;
     for (index, answer) in [refused, written].into_iter().enumerate() {
-        let said = &found["changes"][index];
-        assert_eq!(said["status"], answer.status.as_u16());
+        let answered = &found["changes"][index];
+        assert_eq!(answered["status"], answer.status.as_u16());
         if answer.status == 200 {
-            assert_eq!(said["body"], answer.json());
+            assert_eq!(answered["body"], answer.json());
         }
     }
     assert_eq!(found["changes"][2], json!({"status": 204, "body": null}));
@@ -247,7 +247,10 @@ async fn what_if_takes_only_writes_of_the_api() {
             json!({"ask": [{"explain": {"query": format!("resources=VCPU:1&required={}", "A,".repeat(20_000))}}]}),
             "bytes in a query",
         ),
-        (json!({"ask": vec![json!({"capacity": {}}); 5]}), "4 questions"),
+        (
+            json!({"ask": vec![json!({"capacity": {}}); 5]}),
+            "4 questions",
+        ),
         (json!({"changes": many}), "1000 changes"),
         (fit(10_001), "10000 claims"),
         (json!({"asks": []}), "asks"),

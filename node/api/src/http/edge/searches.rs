@@ -238,7 +238,7 @@ struct Turn {
 }
 
 impl Turn {
-    /// Explains an empty answer, and those that come meanwhile.
+    /// Explains an empty answer, and those that come in the meantime.
     fn explain(&mut self, mut job: Job) {
         let clock = &self.server.api.clock;
         loop {

@@ -88,7 +88,7 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     answered(context, found?, || Arc::new(job.asked.clone()))
 }
 
-/// The answer; what was found is kept for whoever asks why.
+/// The answer; what was found is kept for anyone who asks why.
 fn answered(
     context: &RequestContext,
     found: Found,

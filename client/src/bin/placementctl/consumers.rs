@@ -1,6 +1,7 @@
 //! `placementctl consumers`: what instances, migrations and other users of resources hold.
 
 use std::collections::BTreeMap;
+use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::{Args, Subcommand};
@@ -10,7 +11,8 @@ use serde_json::{Value, json};
 
 use crate::content::{Content, EXTENSIONS, filtered};
 use crate::moment::seconds;
-use crate::render::{Rows, list, pairs, phrase};
+use crate::render::{Rows, list, pairs, phrase, print};
+use crate::{audit, release};
 
 /// What is shown of a consumer above its allocations.
 const SHOWN: &str = "type        {consumer_type}
@@ -38,6 +40,10 @@ enum Action {
         /// The consumer.
         uuid: String,
     },
+    /// Finds consumers that were forgotten, and plans to release those that Nova does not know.
+    Audit(audit::Which),
+    /// Releases the consumers of a plan, or puts them back.
+    Release(release::Which),
 }
 
 /// As the API has them.
@@ -66,10 +72,15 @@ struct Filters {
     several_trees: bool,
 }
 
-pub(crate) async fn run(content: &Content, which: Which) -> anyhow::Result<String> {
+pub(crate) async fn run(content: &Content, which: Which) -> anyhow::Result<ExitCode> {
     let mut filters = match which.action {
         Action::List(filters) => filters,
-        Action::Show { uuid } => return show(content, &uuid).await,
+        Action::Show { uuid } => {
+            print(&show(content, &uuid).await?)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        Action::Audit(which) => return audit::run(content, which).await,
+        Action::Release(which) => return release::run(content, which).await,
     };
     if let Some(provider) = &mut filters.provider {
         *provider = content.provider(provider).await?;
@@ -83,7 +94,8 @@ pub(crate) async fn run(content: &Content, which: Which) -> anyhow::Result<Strin
         enough.is_none_or(|enough| found.len() < enough)
     };
     each(content, &serde_json::to_value(filters)?, take).await?;
-    output.rows(listed(found))
+    print(&output.rows(listed(found))?)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Gives the consumers that fit the filters to `take`, page by page, until that says no.

@@ -77,8 +77,9 @@ pub(crate) enum Verb {
 
 /// Carries a verb out. The exit code is 2 if no node or no quorum answers.
 pub(crate) async fn run(admin: Admin, verb: Verb, timeout: Duration) -> anyhow::Result<ExitCode> {
-    let Err(error) = answer(admin, verb, timeout).await else {
-        return Ok(ExitCode::SUCCESS);
+    let error = match answer(admin, verb, timeout).await {
+        Ok(code) => return Ok(code),
+        Err(error) => error,
     };
     match error.downcast_ref() {
         Some(Error::Unreachable(_) | Error::NothingCommitted { .. }) => {
@@ -89,11 +90,13 @@ pub(crate) async fn run(admin: Admin, verb: Verb, timeout: Duration) -> anyhow::
     }
 }
 
-async fn answer(admin: Admin, verb: Verb, timeout: Duration) -> anyhow::Result<()> {
+async fn answer(admin: Admin, verb: Verb, timeout: Duration) -> anyhow::Result<ExitCode> {
     let open = |source| Content::open(admin, source, timeout);
     let text = match verb {
         Verb::Providers(asked) => providers::run(&open(asked.source).await?, asked.what).await,
-        Verb::Consumers(asked) => consumers::run(&open(asked.source).await?, asked.what).await,
+        Verb::Consumers(asked) => {
+            return consumers::run(&open(asked.source).await?, asked.what).await;
+        }
         Verb::Capacity(asked) => capacity::show(&open(asked.source).await?, asked.what).await,
         Verb::Usages(asked) => usages::show(&open(asked.source).await?, asked.what).await,
         Verb::Candidates(asked) => candidates::show(&open(asked.source).await?, asked.what).await,
@@ -102,7 +105,8 @@ async fn answer(admin: Admin, verb: Verb, timeout: Duration) -> anyhow::Result<(
         Verb::WhatIf(asked) => what_if::ask(&open(asked.source).await?, asked.what).await,
         Verb::Api(asked) => api::send(&open(asked.source).await?, asked.what).await,
     };
-    print(&text?)
+    print(&text?)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The content of one partition, at one node or at the first that answers.

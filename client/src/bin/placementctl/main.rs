@@ -1,6 +1,7 @@
 //! `placementctl`: looks at a placement cluster and what it holds, and changes its membership.
 
 mod api;
+mod audit;
 mod backup;
 mod candidates;
 mod capacity;
@@ -14,8 +15,10 @@ mod manual;
 mod members;
 mod moment;
 mod named;
+mod nova;
 mod partitions;
 mod providers;
+mod release;
 mod render;
 mod searches;
 mod status;
@@ -268,6 +271,8 @@ mod tests {
             "providers list --class VCPU:8 --trait !A -o csv --columns name,uuid --sort=-name --limit 5 --local",
             "providers --node b tree cmp-1 --partition north",
             "consumers list --older-than 7d --several-trees --type INSTANCE",
+            "consumers audit --servers-command list --plan plan",
+            "consumers release --undo-from undo",
             "drain node-1",
             "partitions -o json",
             "api GET /traits",
@@ -277,7 +282,13 @@ mod tests {
                 panic!("{line}: {error}");
             }
         }
-        for line in ["drain node-1 --local", "init -o json", "api PATCH /traits"] {
+        for line in [
+            "drain node-1 --local",
+            "init -o json",
+            "api PATCH /traits",
+            "consumers audit --plan plan",
+            "consumers release --apply plan",
+        ] {
             let words = ["placementctl"].into_iter().chain(line.split(' '));
             assert!(Command::try_parse_from(words).is_err(), "{line}");
         }

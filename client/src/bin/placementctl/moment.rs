@@ -19,7 +19,7 @@ fn moment_from(seconds: i64, now: i64) -> String {
 }
 
 /// A length of time with its two largest units.
-fn span(seconds: u64) -> String {
+pub(crate) fn span(seconds: u64) -> String {
     match (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60) {
         (0, 0, 0) => format!("{seconds} s"),
         (0, 0, minutes) => format!("{minutes} min {} s", seconds % 60),

@@ -1,0 +1,196 @@
+//! `placementctl consumers release`: gives back what the consumers of a plan hold, and undoes that.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, ensure};
+use clap::Args;
+use placement_client::{ApiRequest, Error};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::audit::FOUND;
+use crate::consumers::Amounts;
+use crate::content::{Content, read};
+use crate::render::{list, print, word};
+
+#[derive(Args)]
+#[command(
+    after_help = "Exits with 0 if all was done, and with 3 if some consumers were left alone."
+)]
+pub(crate) struct Which {
+    /// Releases the consumers of this plan that have not changed since.
+    #[arg(
+        long,
+        value_name = "PLAN",
+        requires = "undo",
+        required_unless_present = "undo_from"
+    )]
+    apply: Option<PathBuf>,
+    /// The file, which must not exist, that gets what they held.
+    #[arg(long, value_name = "FILE", requires = "apply")]
+    undo: Option<PathBuf>,
+    /// The most consumers to release.
+    #[arg(long, value_name = "CONSUMERS", default_value_t = 1000)]
+    max: usize,
+    /// Puts back what this file of `--undo` has, as far as it still fits.
+    #[arg(long, value_name = "FILE", conflicts_with = "apply")]
+    undo_from: Option<PathBuf>,
+}
+
+/// A consumer as it was when it was planned; a line of a plan, and of an undo file.
+#[derive(Serialize, Deserialize)]
+struct Planned {
+    consumer: Uuid,
+    generation: u64,
+    project_id: String,
+    user_id: String,
+    r#type: String,
+    /// By provider.
+    allocations: BTreeMap<Uuid, Held>,
+    reason: String,
+}
+
+#[derive(PartialEq, Serialize, Deserialize)]
+struct Held {
+    resources: Amounts,
+}
+
+pub(crate) async fn run(content: &Content, which: Which) -> anyhow::Result<ExitCode> {
+    let is_all = match (which.apply, which.undo, which.undo_from) {
+        (Some(plan), Some(undo), _) => apply(content, &plan, &undo, which.max).await?,
+        (.., Some(undo)) => put_back(content, &undo).await?,
+        _ => unreachable!("the command line has one or the other"),
+    };
+    Ok(if is_all { 0 } else { FOUND }.into())
+}
+
+/// Whether all of a plan was released.
+async fn apply(content: &Content, plan: &Path, undo: &Path, max: usize) -> anyhow::Result<bool> {
+    let planned = parse(plan)?;
+    let mut file = create(undo)?;
+    let mut released = 0;
+    for one in &planned {
+        if released == max {
+            print(&format!("stopped: --max allows no more than {max}\n"))?;
+            break;
+        }
+        let stopped = || format!("stopped at consumer {} after {released}", one.consumer);
+        let refused = one
+            .release(content, &mut file)
+            .await
+            .with_context(stopped)?;
+        match refused {
+            None => released += 1,
+            Some(why) => print(&format!("refused {}: {why}\n", one.consumer))?,
+        }
+    }
+    print(&format!("released {released} of {}\n", planned.len()))?;
+    Ok(released == planned.len())
+}
+
+/// Whether all of an undo file is there again.
+async fn put_back(content: &Content, undo: &Path) -> anyhow::Result<bool> {
+    let records = parse(undo)?;
+    let mut restored = 0;
+    for one in &records {
+        let put = one.put(json!(one.allocations), Value::Null);
+        match content.send(put).await {
+            Ok(_) => restored += 1,
+            // There is something of it again, no room for it, or no such provider.
+            Err(Error::Refused(error)) if [400, 409].contains(&error.status.as_u16()) => {
+                let why = error.message();
+                print(&format!("not restored {}: {why}\n", one.consumer))?;
+            }
+            Err(error) => {
+                let at = format!("stopped at consumer {} after {restored}", one.consumer);
+                return Err(anyhow::Error::new(error).context(at));
+            }
+        }
+    }
+    print(&format!("restored {restored} of {}\n", records.len()))?;
+    Ok(restored == records.len())
+}
+
+/// The lines of a plan or of an undo file.
+fn parse(file: &Path) -> anyhow::Result<Vec<Planned>> {
+    let mut all = Vec::new();
+    for (at, line) in read(file)?.split(|byte| *byte == b'\n').enumerate() {
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        let place = || format!("line {} of {}", at + 1, file.display());
+        let one: Planned = serde_json::from_slice(line).with_context(place)?;
+        let is_of_nova = ["INSTANCE", "MIGRATION"].contains(&&*one.r#type);
+        ensure!(
+            is_of_nova,
+            "{}: only consumers of Nova are released",
+            place()
+        );
+        all.push(one);
+    }
+    Ok(all)
+}
+
+/// A new file that its owner alone can read, as it says who holds what.
+pub(crate) fn create(path: &Path) -> anyhow::Result<File> {
+    let mut options = File::options();
+    let file = options.write(true).create_new(true).mode(0o600).open(path);
+    file.with_context(|| format!("cannot create {}; nothing was changed", path.display()))
+}
+
+/// Writes a line, and waits for the disk.
+pub(crate) fn record(file: &mut File, one: &impl Serialize) -> anyhow::Result<()> {
+    let line = serde_json::to_string(one)? + "\n";
+    let written = file
+        .write_all(line.as_bytes())
+        .and_then(|()| file.sync_data());
+    written.context("cannot write a record")
+}
+
+/// The line of a plan for a consumer as it was listed.
+pub(crate) fn planned(listed: &Value, reason: &str) -> Value {
+    let mut held = json!({});
+    for one in list(&listed["allocations"]) {
+        held[word(&one["provider"]["uuid"])] = json!({ "resources": one["resources"] });
+    }
+    json!({
+        "consumer": listed["uuid"], "generation": listed["generation"], "project_id": listed["project_id"],
+        "user_id": listed["user_id"], "type": listed["type"], "allocations": held, "reason": reason,
+    })
+}
+
+impl Planned {
+    /// Releases it; gives the reason if it is left alone.
+    async fn release(&self, content: &Content, undo: &mut File) -> anyhow::Result<Option<String>> {
+        let path = format!("/allocations/{}", self.consumer);
+        let now = content.get(&path).await?;
+        let held: BTreeMap<Uuid, Held> = serde_json::from_value(now["allocations"].clone())?;
+        if held.is_empty() {
+            return Ok(Some("it holds nothing any more".to_owned()));
+        }
+        // The undo file gets what the plan has: that must be what is there.
+        if now["consumer_generation"] != self.generation || held != self.allocations {
+            return Ok(Some("it has changed since".to_owned()));
+        }
+        record(undo, self)?;
+        let put = self.put(json!({}), json!(self.generation));
+        match content.send(put).await {
+            Ok(_) => Ok(None),
+            Err(error) if error.is_conflict() => Ok(Some(error.to_string())),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn put(&self, allocations: Value, generation: Value) -> ApiRequest {
+        ApiRequest::put(&format!("/allocations/{}", self.consumer)).json(&json!({
+            "allocations": allocations, "consumer_generation": generation, "project_id": self.project_id,
+            "user_id": self.user_id, "consumer_type": self.r#type,
+        }))
+    }
+}

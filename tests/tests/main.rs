@@ -28,6 +28,7 @@ mod moments;
 mod older_copy;
 mod operator;
 mod operator_api;
+mod orphans;
 mod osc_placement;
 mod partitions;
 mod policy;

@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 use placement_client::{ApiRequest, Consistency};
 use placement_tests::binaries;
 use placement_tests::cluster::{Cluster, STEADY_LEADER};
-use placement_tests::host::create;
+use placement_tests::host::{self, create};
 use placement_tests::s3::Store;
 use placement_tests::wait::{until, until_ok};
 use rustix::process::Signal;
@@ -210,7 +210,7 @@ fn files(dir: &Path) -> Vec<PathBuf> {
 }
 
 /// The chapters whose commands each test runs.
-const ACTED: [&[&str]; 7] = [
+const ACTED: [&[&str]; 8] = [
     &[
         "A node is slow",
         "A clock is wrong",
@@ -232,6 +232,7 @@ const ACTED: [&[&str]; 7] = [
     &["An entry ends every node"],
     &["The cluster is lost"],
     &["No backup is made"],
+    &["Consumers were left behind"],
 ];
 
 #[test]
@@ -563,4 +564,30 @@ async fn no_backup_can_be_made() {
     assert!(!text.contains("warning: backups"), "{text}");
     none.step(&cluster);
     none.end();
+}
+
+#[tokio::test]
+async fn consumers_that_were_left_behind() {
+    let cluster = Cluster::start(1).await.unwrap();
+    let host = host::with_processors(&cluster.client()).await;
+    let mut claimed = Vec::new();
+    for _ in 0..3 {
+        claimed.push(host::claim(&cluster.client(), host).await.unwrap());
+    }
+    let file = |name: &str| cluster.directory().join(name).display().to_string();
+    let servers = claimed[1..]
+        .iter()
+        .map(|id| serde_json::json!({ "ID": id }));
+    let servers = serde_json::json!(servers.collect::<Vec<_>>());
+    fs::write(file("servers"), format!("echo '{servers}'")).unwrap();
+    let mut left = Chapter::open("Consumers were left behind")
+        .with("AGE", "0s")
+        .with("SERVERS", format!("sh {}", file("servers")))
+        .with("PLAN", file("plan"))
+        .with("UNDO", file("undo"));
+    let orphan = claimed[0].to_string();
+    assert!(left.step(&cluster).contains(&orphan));
+    assert!(left.step(&cluster).contains("released 1 of 1"));
+    assert!(left.step(&cluster).contains("restored 1 of 1"));
+    left.end();
 }

@@ -1,0 +1,217 @@
+//! `placementctl consumers`: what was forgotten is found, released by a plan, and put back.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use placement_client::{Claim, Inventory};
+use placement_tests::cluster::Cluster;
+use placement_tests::host;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+/// Consumers of any age.
+const AUDIT: [&str; 8] = [
+    "consumers",
+    "audit",
+    "--older-than",
+    "0s",
+    "--migrations-older-than",
+    "0s",
+    "-o",
+    "jsonl",
+];
+
+/// A cluster of three hosts, and who holds something of them.
+struct Cloud {
+    cluster: Cluster,
+    hosts: [Uuid; 3],
+    /// Known to Nova: many, one that was evacuated, and one on a host that has shrunk.
+    known: Vec<Uuid>,
+    orphans: BTreeSet<Uuid>,
+    migration: Uuid,
+}
+
+impl Cloud {
+    async fn start() -> Self {
+        let cluster = Cluster::start(1).await.unwrap();
+        let client = cluster.client();
+        let mut hosts = [Uuid::nil(); 3];
+        for (host, name) in hosts.iter_mut().zip(["cmp-1", "cmp-2", "cmp-3"]) {
+            *host = host::create(&client, name).await;
+            let offer = [("VCPU", Inventory::of(100))];
+            client.replace_inventories(*host, 0, offer).await.unwrap();
+        }
+        let [one, two, three] = hosts;
+        let of = |host| Claim::by("project", "user").and(host, &[("VCPU", 1)]);
+        let mut migration = Claim::by("other", "user").and(two, &[("VCPU", 1)]);
+        migration.consumer_type = "MIGRATION".to_owned();
+        let evacuated = of(one).and(two, &[("VCPU", 1)]);
+        let large = Claim::by("project", "user").and(three, &[("VCPU", 8)]);
+        let mut claims: Vec<Claim> = (0..22).map(|_| of(one)).collect();
+        claims.extend([evacuated, large]);
+        claims.extend((0..20).map(|_| of(two)));
+        claims.push(migration);
+        let mut ids: Vec<_> = claims.iter().map(|_| Uuid::new_v4()).collect();
+        let claims: BTreeMap<_, _> = ids.iter().copied().zip(claims).collect();
+        client.post_allocations(&claims).await.unwrap();
+        let generation = client.provider(three).await.unwrap().generation;
+        let less = [("VCPU", Inventory::of(4))];
+        let shrunk = client.replace_inventories(three, generation, less).await;
+        let generation = shrunk.unwrap().resource_provider_generation;
+        let disabled = ["COMPUTE_STATUS_DISABLED"];
+        let disabled = client.replace_provider_traits(three, generation, disabled);
+        disabled.await.unwrap();
+        Self {
+            cluster,
+            hosts,
+            migration: ids.pop().unwrap(),
+            orphans: ids.split_off(24).into_iter().collect(),
+            known: ids,
+        }
+    }
+
+    /// A file of this directory.
+    fn file(&self, name: &str) -> String {
+        self.cluster.directory().join(name).display().to_string()
+    }
+
+    /// Writes a list of Nova: servers on the first host, as `openstack` prints them, and one more. Gives the command
+    /// that prints it.
+    fn servers(&self, name: &str, known: &[Uuid], more: Option<Value>) -> String {
+        let server = |id| json!({"ID": id, "Status": "ACTIVE", "Host": "cmp-1"});
+        let servers: Vec<_> = known.iter().map(server).chain(more).collect();
+        fs::write(self.file(name), json!(servers).to_string()).unwrap();
+        format!("cat {}", self.file(name))
+    }
+
+    /// Runs `placementctl`, which must end with this code. Gives its two outputs.
+    fn ctl(&self, code: i32, arguments: &[&str]) -> (String, String) {
+        let output = self.cluster.placementctl(arguments).unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        let (out, error) = (text(output.stdout), text(output.stderr));
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{arguments:?}: {out}{error}"
+        );
+        (out, error)
+    }
+
+    /// The consumers or hosts of each kind of finding.
+    fn audit(&self, code: i32, more: &[&str]) -> (BTreeMap<String, BTreeSet<String>>, String) {
+        let (lines, notes) = self.ctl(code, &[&AUDIT, more].concat());
+        let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for line in lines.lines() {
+            let one: Value = serde_json::from_str(line).unwrap();
+            let text = |value: &Value| value.as_str().map(str::to_owned);
+            let name = text(&one["uuid"]).or(text(&one["roots"][0])).unwrap();
+            found
+                .entry(text(&one["finding"]).unwrap())
+                .or_default()
+                .insert(name);
+        }
+        (found, notes)
+    }
+
+    /// How many orphans hold something of the second host.
+    async fn held(&self) -> usize {
+        let client = self.cluster.client();
+        let held = client.provider_allocations(self.hosts[1]).await.unwrap();
+        let is_orphan = |id: &&Uuid| self.orphans.contains(id);
+        held.allocations.keys().filter(is_orphan).count()
+    }
+}
+
+fn lines(file: &str) -> usize {
+    fs::read_to_string(file).unwrap().lines().count()
+}
+
+#[tokio::test]
+async fn forgotten_consumers_are_found_and_planned_only_by_a_whole_and_newer_list() {
+    let cloud = Cloud::start().await;
+    // A migration is too old after a second.
+    let old = cloud
+        .cluster
+        .until_shown(&AUDIT, 3, &["old_migration"])
+        .await;
+    assert!(!old.contains("orphan"), "{old}");
+    let set = |ids: &[Uuid]| ids.iter().map(Uuid::to_string).collect::<BTreeSet<_>>();
+    let all = cloud.servers("all", &cloud.known, None);
+    let plan = cloud.file("plan");
+    let (found, notes) = cloud.audit(3, &["--servers-command", &all, "--plan", &plan]);
+    let orphans: Vec<_> = cloud.orphans.iter().copied().collect();
+    let expected = [
+        ("evacuated", set(&[cloud.known[22]])),
+        ("disabled_host", set(&[cloud.known[23]])),
+        ("old_migration", set(&[cloud.migration])),
+        ("orphan", set(&orphans)),
+        ("over_capacity", BTreeSet::from(["cmp-3".to_owned()])),
+    ];
+    let expected = expected.map(|(kind, names)| (kind.to_owned(), names));
+    assert_eq!(found, BTreeMap::from(expected), "{notes}");
+    assert_eq!(lines(&plan), 20);
+    let migrations = cloud.servers("migrations", &[Uuid::new_v4()], None);
+    let more = [
+        "--servers-command",
+        &all,
+        "--migrations-command",
+        &migrations,
+    ];
+    let (found, _) = cloud.audit(3, &more);
+    assert!(found["orphan"].contains(&cloud.migration.to_string()));
+
+    let before = ["consumers", "audit", "--servers", &cloud.file("all")];
+    let (_, error) = cloud.ctl(1, &before);
+    assert!(error.contains("--servers-command"), "{error}");
+    let down = json!({"ID": Uuid::new_v4(), "Status": "UNKNOWN", "Host": null});
+    for (name, known, more, reason) in [
+        ("page", &cloud.known[..2], None, "no INSTANCE is planned"),
+        ("down", &cloud.known[..], Some(down), "a cell is down"),
+    ] {
+        let (servers, plan) = (
+            cloud.servers(name, known, more),
+            cloud.file(&format!("plan-{name}")),
+        );
+        let (_, notes) = cloud.audit(2, &["--servers-command", &servers, "--plan", &plan]);
+        assert!(notes.contains(reason), "{notes}");
+        assert_eq!(lines(&plan), 0, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_plan_releases_what_has_not_changed_and_is_undone() {
+    let cloud = Cloud::start().await;
+    let [plan, undo, next] = ["plan", "undo", "next"].map(|name| cloud.file(name));
+    let all = cloud.servers("all", &cloud.known, None);
+    cloud.audit(3, &["--servers-command", &all, "--plan", &plan]);
+    let changed: Vec<Uuid> = cloud.orphans.iter().copied().take(3).collect();
+    for id in &changed {
+        let claim = Claim::by("project", "user").and(cloud.hosts[0], &[("VCPU", 2)]);
+        let claim = claim.generation(1);
+        (cloud.cluster.client().put_allocations(*id, &claim).await).unwrap();
+    }
+    let release = ["consumers", "release", "--apply", &plan, "--undo"];
+    let (text, _) = cloud.ctl(3, &[&release, &[&*undo][..]].concat());
+    for id in &changed {
+        assert!(
+            text.contains(&format!("refused {id}: it has changed since")),
+            "{text}"
+        );
+    }
+    assert!(text.ends_with("released 17 of 20\n"), "{text}");
+    assert_eq!((cloud.held().await, lines(&undo)), (0, 17));
+
+    let restore = ["consumers", "release", "--undo-from", &undo];
+    assert_eq!(cloud.ctl(0, &restore).0, "restored 17 of 17\n");
+    assert_eq!(cloud.held().await, 17);
+    let (text, _) = cloud.ctl(3, &restore);
+    assert_eq!(text.matches("not restored ").count(), 17, "{text}");
+
+    let few = [&release, &[&*next, "--max", "5"][..]].concat();
+    let (text, _) = cloud.ctl(3, &few);
+    assert!(text.ends_with("released 5 of 20\n"), "{text}");
+    assert_eq!(cloud.held().await, 12);
+    // No undo file is overwritten.
+    let (_, error) = cloud.ctl(1, &few);
+    assert!(error.contains("nothing was changed"), "{error}");
+}

@@ -150,7 +150,9 @@ impl Audit {
             if list(&consumer["allocations"]).is_empty() {
                 find("empty", "it holds nothing");
             }
-            let has_several = kind == Some("INSTANCE") && consumer["trees"].as_u64() > Some(1);
+            // Nova gives its consumers no type, unless it asks with 1.38.
+            let is_instance = matches!(kind, None | Some("INSTANCE"));
+            let has_several = is_instance && consumer["trees"].as_u64() > Some(1);
             if has_several && !roots(consumer).any(is_migrating) {
                 find("evacuated", "it holds several hosts, without a migration");
             }
@@ -169,6 +171,10 @@ impl Audit {
                 }
                 Some(false) => {}
                 None => *others += 1,
+            }
+            if kind.is_none() && age >= ages.0 && nova.lacks(consumer) {
+                let why = "Nova does not know it, and it has no type: it may be another service's";
+                self.find(consumer, age, "untyped", why);
             }
         }
         self.over_capacity(placement);
@@ -321,6 +327,24 @@ mod tests {
         findings
             .map(|one| (text(one, "finding"), last(one)))
             .collect()
+    }
+
+    #[test]
+    fn untyped_consumers_that_nova_lacks_are_shown_and_not_planned() {
+        let consumers = || vec![consumer(1, Value::Null, "2026-11-25T20:00:00Z", &["a"])];
+        let lists = |ids: &[u128]| Nova {
+            servers: Some(list_of(ids, &["a"])),
+            migrations: Some(list_of(&[7], &[])),
+        };
+        let audit = judged(consumers(), &lists(&[5]));
+        assert_eq!(found(&audit), [("untyped", "1")]);
+        assert_eq!(audit.planned, Vec::<Value>::new());
+        assert_eq!(found(&judged(consumers(), &lists(&[1]))), []);
+        let one_list = Nova {
+            migrations: None,
+            ..lists(&[5])
+        };
+        assert_eq!(found(&judged(consumers(), &one_list)), []);
     }
 
     #[test]

@@ -65,6 +65,16 @@ impl Nova {
         }
     }
 
+    /// Whether a consumer is in neither list, where there are both.
+    pub(crate) fn lacks(&self, consumer: &Value) -> bool {
+        let id = consumer["uuid"].as_str().and_then(|id| id.parse().ok());
+        let lists = self.servers.as_ref().zip(self.migrations.as_ref());
+        let (Some(id), Some((servers, migrations))) = (id, lists) else {
+            return false;
+        };
+        !servers.ids.contains(&id) && !migrations.ids.contains(&id)
+    }
+
     /// Whether a consumer is in the list of its type, if there is one.
     pub(crate) fn has(&self, consumer: &Value) -> Option<bool> {
         let list = self.list(consumer["type"].as_str()?)?;

@@ -92,6 +92,9 @@ async fn operators_use_each_partition_of_each_node_without_keystone() {
         .await
         .unwrap();
     assert_eq!(listed["version"], 1);
+    let capacity = ApiRequest::get("/placementd/v1/capacity");
+    let capacity: Value = relayed.fetch(capacity).await.unwrap();
+    assert_eq!(capacity["by"], "class");
     let root: Value = api.fetch(ApiRequest::get("/")).await.unwrap();
     assert!(root["versions"].is_array());
     let missing = relayed.call(ApiRequest::get("/nothing")).await;
@@ -110,7 +113,7 @@ async fn operators_use_each_partition_of_each_node_without_keystone() {
     }
 
     // Of what is relayed there is not too much.
-    let long = json!({ "name": "x".repeat(2 << 20) });
+    let long = json!({ "name": "x".repeat(1 << 20) });
     let long = ApiRequest::post("/resource_providers").json(&long);
     let refused = relayed.call(long).await.unwrap_err();
     assert_eq!(refused.status(), Some(StatusCode::PAYLOAD_TOO_LARGE));

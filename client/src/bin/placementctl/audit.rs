@@ -11,18 +11,17 @@ use serde_json::{Value, json};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use crate::consumers::{Amounts, add, each};
 use crate::content::{Content, EXTENSIONS};
+use crate::held::{Amounts, add, each};
 use crate::moment::{seconds, span};
 use crate::nova::{List, Lists, Nova};
-use crate::release::{create, planned, record};
+use crate::release::{FOUND, create, planned, record};
 use crate::render::{Rows, list, pairs, print};
 
 /// What Nova gives the root of a host whose compute service is disabled.
 const DISABLED: &str = "COMPUTE_STATUS_DISABLED";
-/// The exit codes if the lists of Nova do not say all, and if something was found.
+/// The exit code if the lists of Nova do not say all.
 const INCOMPLETE: u8 = 2;
-pub(crate) const FOUND: u8 = 3;
 
 #[derive(Args)]
 #[command(

@@ -1,6 +1,5 @@
 //! `placementctl consumers`: what instances, migrations and other users of resources hold.
 
-use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use anyhow::bail;
@@ -9,7 +8,8 @@ use placement_client::{Error, encode};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::content::{Content, EXTENSIONS, filtered};
+use crate::content::Content;
+use crate::held::{Amounts, add, each};
 use crate::moment::seconds;
 use crate::render::{Rows, list, pairs, phrase, print};
 use crate::{audit, release};
@@ -21,9 +21,6 @@ user        {user_id}
 generation  {consumer_generation}
 
 ";
-
-/// Amounts by class.
-pub(crate) type Amounts = BTreeMap<String, u64>;
 
 #[derive(Args)]
 pub(crate) struct Which {
@@ -96,37 +93,6 @@ pub(crate) async fn run(content: &Content, which: Which) -> anyhow::Result<ExitC
     each(content, &serde_json::to_value(filters)?, take).await?;
     print(&output.rows(listed(found))?)?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Gives the consumers that fit the filters to `take`, page by page, until that says no.
-pub(crate) async fn each(
-    content: &Content,
-    filters: &Value,
-    mut take: impl FnMut(Value) -> bool,
-) -> Result<(), Error> {
-    let request = filtered(&format!("{EXTENSIONS}/consumers?limit=1000"), filters);
-    let mut marker = String::new();
-    loop {
-        let page = match marker.as_str() {
-            "" => request.clone(),
-            marker => request.clone().query("marker", marker),
-        };
-        let answer = content.ask(page).await?;
-        let mut consumers = list(&answer["consumers"]).iter();
-        let all_taken = consumers.all(|one| take(one.clone()));
-        // A page may be empty. One that leads back would have no end.
-        match answer["next"].as_str() {
-            Some(next) if all_taken && next > &*marker => marker = next.to_owned(),
-            _ => return Ok(()),
-        }
-    }
-}
-
-pub(crate) fn add(sum: &mut Amounts, amounts: &Value) {
-    for (class, amount) in pairs(amounts) {
-        let sum = sum.entry(class.clone()).or_default();
-        *sum = sum.saturating_add(amount.as_u64().unwrap_or_default());
-    }
 }
 
 /// A row for each consumer, with what it holds altogether.

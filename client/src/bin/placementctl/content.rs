@@ -1,22 +1,19 @@
-//! What a partition of the cluster holds: the verbs that read it, and how they ask for it.
+//! What a partition of the cluster holds: how verbs ask for it.
 
 use std::cell::Cell;
 use std::path::Path;
-use std::process::ExitCode;
 use std::slice::from_ref;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use clap::{Args, Subcommand};
+use clap::Args;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use placement_client::{Admin, ApiRequest, ApiResponse, Client, Consistency, Error, Position};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::named::Named;
-use crate::render::{Output, list, pairs, print, some, word};
-use crate::survey::NO_QUORUM;
-use crate::{api, candidates, capacity, consumers, explain, providers, searches, usages, what_if};
+use crate::render::{Output, list, pairs, some, word};
 
 /// Where the routes are that other implementations of the API do not have.
 pub(crate) const EXTENSIONS: &str = "/placementd/v1";
@@ -42,73 +39,6 @@ pub(crate) struct Source {
     pub(crate) output: Output,
 }
 
-/// What a verb is asked for, and of whom.
-#[derive(Args)]
-pub(crate) struct Asked<T: Args> {
-    #[command(flatten)]
-    what: T,
-    #[command(flatten)]
-    source: Source,
-}
-
-#[derive(Subcommand)]
-pub(crate) enum Verb {
-    /// Resource providers: what hosts have, how much of it is used, and by which consumers.
-    Providers(Asked<providers::Which>),
-    /// Consumers: what instances, migrations and other users of resources hold.
-    Consumers(Asked<consumers::Which>),
-    /// Shows sums over all providers: what there is, what is used, what is free, and the most that one provider can
-    /// give to one request.
-    Capacity(Asked<capacity::Which>),
-    /// Shows what projects use. Without a project all consumers are read, which takes a moment in a large cloud.
-    Usages(Asked<usages::Which>),
-    /// Lists the allocation candidates for a query.
-    Candidates(Asked<candidates::Which>),
-    /// Says why a query has no or few candidates: how many trees each condition leaves, which conditions to relax, and
-    /// which trees nearly fit.
-    Explain(Asked<explain::Which>),
-    /// Lists the recent searches for candidates on all nodes, the newest first.
-    Searches(Asked<searches::Which>),
-    /// Says what the cluster would answer after changes, without changing anything.
-    WhatIf(Asked<what_if::Which>),
-    /// Sends any request to the API, and prints the answer as it came.
-    Api(Asked<api::Which>),
-}
-
-/// Carries a verb out. The exit code is 2 if no node or no quorum answers.
-pub(crate) async fn run(admin: Admin, verb: Verb, timeout: Duration) -> anyhow::Result<ExitCode> {
-    let error = match answer(admin, verb, timeout).await {
-        Ok(code) => return Ok(code),
-        Err(error) => error,
-    };
-    match error.downcast_ref() {
-        Some(Error::Unreachable(_) | Error::NothingCommitted { .. }) => {
-            eprintln!("placementctl: {error:#}");
-            Ok(ExitCode::from(NO_QUORUM))
-        }
-        _ => Err(error),
-    }
-}
-
-async fn answer(admin: Admin, verb: Verb, timeout: Duration) -> anyhow::Result<ExitCode> {
-    let open = |source| Content::open(admin, source, timeout);
-    let text = match verb {
-        Verb::Providers(asked) => providers::run(&open(asked.source).await?, asked.what).await,
-        Verb::Consumers(asked) => {
-            return consumers::run(&open(asked.source).await?, asked.what).await;
-        }
-        Verb::Capacity(asked) => capacity::show(&open(asked.source).await?, asked.what).await,
-        Verb::Usages(asked) => usages::show(&open(asked.source).await?, asked.what).await,
-        Verb::Candidates(asked) => candidates::show(&open(asked.source).await?, asked.what).await,
-        Verb::Explain(asked) => explain::run(&open(asked.source).await?, asked.what).await,
-        Verb::Searches(asked) => searches::show(&open(asked.source).await?, asked.what).await,
-        Verb::WhatIf(asked) => what_if::ask(&open(asked.source).await?, asked.what).await,
-        Verb::Api(asked) => api::send(&open(asked.source).await?, asked.what).await,
-    };
-    print(&text?)?;
-    Ok(ExitCode::SUCCESS)
-}
-
 /// The content of one partition, at one node or at the first that answers.
 pub(crate) struct Content {
     pub(crate) admin: Admin,
@@ -119,7 +49,11 @@ pub(crate) struct Content {
 }
 
 impl Content {
-    async fn open(admin: Admin, source: Source, timeout: Duration) -> anyhow::Result<Self> {
+    pub(crate) async fn open(
+        admin: Admin,
+        source: Source,
+        timeout: Duration,
+    ) -> anyhow::Result<Self> {
         let asked = match &source.node {
             Some(node) => admin.of(&node.member(&admin).await?, timeout)?,
             None => admin.clone(),

@@ -10,6 +10,7 @@ mod consumers;
 mod content;
 mod drain;
 mod explain;
+mod held;
 mod join_tokens;
 mod manual;
 mod members;
@@ -26,6 +27,7 @@ mod survey;
 mod tls;
 mod topology;
 mod usages;
+mod verbs;
 mod what_if;
 
 use std::collections::BTreeMap;
@@ -106,7 +108,7 @@ enum Action {
     )]
     Topology(Output),
     #[command(flatten)]
-    Content(content::Verb),
+    Content(verbs::Verb),
     /// Forms a cluster, once, of nodes that run without `initial_members` and belong to none.
     Init {
         /// A founding member and the address of its peer listener; give one for each. Without any,
@@ -208,7 +210,7 @@ async fn ask(command: Command, timeout: Duration) -> anyhow::Result<ExitCode> {
     match command.action {
         Action::Status(output) => return status::show(&admin, &output, timeout).await,
         Action::Topology(output) => return topology::show(&admin, &output).await,
-        Action::Content(verb) => return content::run(admin, verb, timeout).await,
+        Action::Content(verb) => return verbs::run(admin, verb, timeout).await,
         Action::Backup { file } => return backup::take(&endpoints, &trust, &file, timeout).await,
         Action::Init { members } => init(&admin, members.into_iter().collect()).await?,
         Action::Members(action) => members::change(&admin, action, timeout).await?,

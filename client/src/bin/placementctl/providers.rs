@@ -6,8 +6,8 @@ use anyhow::Context;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use crate::consumers::each;
 use crate::content::{Content, EXTENSIONS, named};
+use crate::held::each;
 use crate::render::{Rows, list, pairs, phrase};
 
 /// How many characters a bar has.

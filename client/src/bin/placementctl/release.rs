@@ -14,10 +14,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::audit::FOUND;
-use crate::consumers::Amounts;
 use crate::content::{Content, read};
+use crate::held::Amounts;
 use crate::render::{list, print, word};
+
+/// The exit code if something was found, or left alone.
+pub(crate) const FOUND: u8 = 3;
 
 #[derive(Args)]
 #[command(

@@ -6,8 +6,8 @@ use clap::Args;
 use placement_client::ApiRequest;
 use serde_json::{Value, json};
 
-use crate::consumers::{Amounts, add, each};
 use crate::content::Content;
+use crate::held::{Amounts, add, each};
 use crate::render::{Rows, list, pairs};
 
 #[derive(Args)]

@@ -5,199 +5,32 @@
 //! provider meets by itself is found in one pass over the trees. What has to be met by several together is left to the
 //! search (`candidates`), one tree at a time. `relax` finds what could be asked instead.
 
+mod answer;
 mod atoms;
+mod explainer;
 mod names;
+mod nearest;
 mod relax;
 
-use std::collections::BTreeSet;
-use std::ops::ControlFlow;
-
-use serde::Serialize;
-
+pub use answer::{
+    AbsentName, Explanation, Holder, Lack, Less, Near, Relaxation, Stage, TooManyAtoms, Verdict,
+};
 pub use atoms::{Atom, AtomKind};
 
-use self::atoms::{Atoms, Look, Looks, up_to};
+use self::atoms::{Atoms, Looks, up_to};
+use self::explainer::Explainer;
 use self::relax::ways;
 use crate::mutant;
 use crate::query::NamedProvider;
-use crate::query::candidates::{CandidateRequest, Probe, SharingProviders, StepBudget, Watch};
+use crate::query::candidates::{CandidateRequest, Watch};
 use crate::state::State;
-use crate::state::change::ResourceClassId;
 use crate::state::indexes::offer;
-use crate::state::tree::{Node, Tree, TreeNumber};
-use crate::types::{
-    AggregateUuid, ConsumerTypeName, ConsumerUuid, Given, ProjectId, ResourceClassName, Timestamp,
-    TraitName,
-};
+use crate::state::tree::{Tree, TreeNumber};
 
 /// Trees that are named of those that an atom takes away.
 const EXAMPLES: usize = 3;
 /// Trees that are shown as nearly right.
 const NEAREST: usize = 5;
-/// Consumers that are shown of each of them.
-const HOLDERS: usize = 3;
-/// Holders that are looked at for the largest of them.
-const HOLDERS_LOOKED_AT: usize = 1_000;
-/// The search for a candidate of one tree takes at most so many steps.
-const STEPS_PER_TREE: u64 = 20_000;
-
-/// Why a request has the answer that it has, over one state.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Explanation {
-    /// Whether there is any candidate.
-    pub verdict: Verdict,
-    /// All trees: those that are gone, those with candidates and those that are undecided.
-    pub trees: u64,
-    /// The trees that are the anchor of a candidate. One that takes from sharing providers alone is a candidate of each
-    /// tree that they reach, though the search gives it once.
-    pub with_candidates: u64,
-    /// The trees of which it was not found out in time.
-    pub undecided: u64,
-    /// Names that do not exist.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub unknown: Vec<AbsentName>,
-    /// Names that exist, but no provider has them.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub unused: Vec<AbsentName>,
-    /// The atoms in their order, with the trees that are left.
-    pub funnel: Vec<Stage>,
-    /// What would have candidates: one thing less. Only if there are none.
-    pub relaxations: Vec<Relaxation>,
-    /// Trees that lack little. Only if there are no candidates.
-    pub nearest: Vec<Near>,
-    /// What it took, in steps of a search.
-    #[serde(skip)]
-    pub steps: u64,
-}
-
-/// Whether there is any candidate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// There is none.
-    None,
-    /// There are some.
-    Some,
-    /// The time was up before it was known.
-    Undecided,
-}
-
-/// A name that a request gives and no provider has.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-pub struct AbsentName {
-    /// A resource class.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub class: Option<Given<ResourceClassName>>,
-    /// A trait.
-    #[serde(rename = "trait", skip_serializing_if = "Option::is_none")]
-    pub trait_name: Option<Given<TraitName>>,
-    /// An aggregate.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub aggregate: Option<AggregateUuid>,
-    /// Names that are spelled nearly so.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub nearest: Vec<String>,
-}
-
-/// An atom, and what it does to the trees that meet those before.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Stage {
-    /// The atom.
-    #[serde(flatten)]
-    pub atom: Atom,
-    /// Trees that meet it, too, or are undecided.
-    pub left: u64,
-    /// Trees that do not.
-    pub gone: u64,
-    /// Of `room`: the most that a provider of those trees could give.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub most_free: Option<u64>,
-    /// The roots of some of those that are gone.
-    pub examples: Vec<NamedProvider>,
-}
-
-/// A request that asks for less and has candidates.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Relaxation {
-    /// What it does without.
-    pub less: Vec<Less>,
-    /// Trees that are the anchor of a candidate then,
-    pub trees: u64,
-    /// and those of which it was not found out in time.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub undecided: u64,
-    /// The request, as a query of `/allocation_candidates`.
-    pub query: String,
-    /// The root of one of these trees.
-    pub example: NamedProvider,
-}
-
-fn is_zero(count: &u64) -> bool {
-    *count == 0
-}
-
-/// An atom that a request does without.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Less {
-    /// The atom. What concerns several groups stands in its `group`.
-    #[serde(flatten)]
-    pub atom: Atom,
-    /// Of an amount: the largest that would do.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub enough: Option<u64>,
-}
-
-/// A tree that lacks little.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Near {
-    /// Its root.
-    pub root: NamedProvider,
-    /// The atoms that it does not meet.
-    pub lacks: Vec<Lack>,
-    /// Who holds most of what is missing.
-    pub holders: Vec<Holder>,
-}
-
-/// An atom that a tree does not meet.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Lack {
-    /// The atom.
-    #[serde(flatten)]
-    pub atom: Atom,
-    /// Of `room`: what is free on the best provider.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub free: Option<u64>,
-}
-
-/// A consumer that holds some of what is missing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Holder {
-    /// The consumer.
-    pub consumer: ConsumerUuid,
-    /// Its type.
-    #[serde(rename = "type")]
-    pub consumer_type: Option<ConsumerTypeName>,
-    /// Its project.
-    pub project: ProjectId,
-    /// The missing class.
-    pub class: ResourceClassName,
-    /// Units of it.
-    pub amount: u64,
-    /// When its allocations were written.
-    #[serde(serialize_with = "Timestamp::serialize_rfc3339")]
-    pub since: Timestamp,
-}
-
-/// A request that cannot be explained.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "the request has {found} conditions; at most {} can be explained",
-    Atoms::MAX
-)]
-pub struct TooManyAtoms {
-    /// How many it has.
-    pub found: usize,
-}
 
 impl State {
     /// Why a request has the answer that it has. The limits of the request do not matter. The watch is called now and
@@ -227,15 +60,6 @@ impl State {
     }
 }
 
-/// Looks at the trees of a state.
-struct Explainer<'a> {
-    state: &'a State,
-    sharing: SharingProviders<'a, Vec<Look<'a>>>,
-    watch: Watch<'a>,
-    steps: u64,
-    stopped: bool,
-}
-
 /// What a walk over all trees has found.
 struct Walk {
     stages: Vec<Stage>,
@@ -247,92 +71,6 @@ struct Walk {
 }
 
 impl<'a> Explainer<'a> {
-    fn new(state: &'a State, watch: Watch<'a>, atoms: &Atoms<'a>) -> Self {
-        let mut watch = watch;
-        let mut budget = StepBudget::new(Some(Box::new(&mut watch)));
-        let sharing =
-            SharingProviders::find_all(state, atoms.parts.len(), &mut budget, |tree, node| {
-                let mut looks = Vec::new();
-                atoms.look(tree, None, node, &mut looks);
-                Some(looks)
-            });
-        let (steps, stopped) = (budget.steps(), budget.stopped());
-        drop(budget);
-        Self {
-            state,
-            sharing,
-            watch,
-            steps,
-            stopped,
-        }
-    }
-
-    fn spend(&mut self, steps: u64) -> bool {
-        let before = self.steps / 1_024;
-        self.steps += steps;
-        if self.steps / 1_024 > before {
-            self.stopped |= (self.watch)(self.steps).is_break();
-        }
-        !self.stopped
-    }
-
-    /// For a search of so many steps at most.
-    fn budget(&mut self, most: u64) -> StepBudget<'_> {
-        let (before, watch) = (self.steps, &mut self.watch);
-        StepBudget::new(Some(Box::new(move |steps| match steps > most {
-            true => ControlFlow::Break(()),
-            false => watch(before + steps),
-        })))
-    }
-
-    /// The search of a request; `None` if it names what does not exist, or if the time is up.
-    fn prepare<'b>(&mut self, request: &'b CandidateRequest) -> Option<Probe<'b>>
-    where
-        'a: 'b,
-    {
-        let state: &'b State = self.state;
-        let mut budget = self.budget(u64::MAX);
-        let probe = Probe::new(state, request, &mut budget);
-        let (steps, stopped) = (budget.steps(), budget.stopped());
-        drop(budget);
-        self.steps += steps;
-        self.stopped |= stopped;
-        probe.filter(|_| !stopped)
-    }
-
-    /// Whether a tree has a candidate; `None`: that was not found out in time.
-    fn probe<'b>(
-        &mut self,
-        probe: &mut Probe<'b>,
-        number: TreeNumber,
-        tree: &'b Tree,
-    ) -> Option<bool> {
-        if self.stopped {
-            return None;
-        }
-        let mut budget = self.budget(STEPS_PER_TREE);
-        let found = probe.finds(number, tree, &mut budget);
-        let steps = budget.steps();
-        drop(budget);
-        self.spend(steps);
-        found
-    }
-
-    /// Lays out a tree; false if the time is up.
-    fn look_over(&mut self, atoms: &Atoms<'a>, number: TreeNumber, looks: &mut Looks<'a>) -> bool {
-        let Some(tree) = self.state.tree(number) else {
-            return false;
-        };
-        if !self.spend(1 + (tree.nodes.len() * atoms.parts.len()) as u64 / 8) {
-            return false;
-        }
-        let shared = self.sharing.reaching(number, tree);
-        let shared = shared.iter().map(|provider| &provider.serves);
-        atoms.look_over(number, tree, shared, looks);
-        // Each is compared with the atoms again and again.
-        self.spend((looks.list.len() * atoms.list.len()) as u64 / 128)
-    }
-
     /// Finds the reason of each tree, and what might help those without candidates.
     fn walk(&mut self, atoms: &Atoms<'a>) -> Walk {
         let stage = |atom: &Atom| Stage {
@@ -379,67 +117,6 @@ impl<'a> Explainer<'a> {
             walk.note(self.state, atoms, reason, (number, tree), &looks);
         }
         walk
-    }
-
-    fn near(&mut self, atoms: &Atoms<'a>, number: TreeNumber) -> Option<Near> {
-        let mut looks = Looks::default();
-        let tree = self.state.tree(number)?;
-        if !self.look_over(atoms, number, &mut looks) {
-            return None;
-        }
-        let (bits, best) = atoms.lacks(&looks);
-        let (mut lacks, mut holders) = (Vec::new(), Vec::new());
-        let mut seen = BTreeSet::new();
-        for (index, atom) in atoms.list.iter().enumerate() {
-            let is_last = index == atoms.list.len() - 1;
-            if bits & 1 << index == 0 && !(is_last && bits == 0) {
-                continue;
-            }
-            let class = atom.class.as_ref().filter(|_| atom.kind == AtomKind::Room);
-            let class = class.and_then(|class| self.state.class_given(class));
-            let node = best.iter().find(|look| look.fails & 1 << index != 0);
-            let at = class.zip(node).and_then(|(class, look)| {
-                let stock = look.node.stock(class)?;
-                Some((look.node, class, stock.inventory.free(stock.used)))
-            });
-            if let Some((node, class, _)) = at
-                && seen.insert((node.id, class))
-            {
-                holders.extend(self.holders(node, class));
-            }
-            lacks.push(Lack {
-                atom: atom.clone(),
-                free: at.map(|(.., free)| free),
-            });
-        }
-        Some(Near {
-            root: NamedProvider::of(tree.root()),
-            lacks,
-            holders,
-        })
-    }
-
-    /// The consumers with most of a class of a provider.
-    fn holders(&self, node: &Node, class: ResourceClassId) -> Vec<Holder> {
-        let consumers = &self.state.consumers;
-        let holder = |consumer: &ConsumerUuid| {
-            let row = consumers.row(consumer)?;
-            let amounts = row.allocations.of(node.id);
-            let amount = amounts.iter().find(|amount| amount.class == class)?;
-            Some(Holder {
-                consumer: consumer.clone(),
-                consumer_type: row.consumer_type.clone(),
-                project: row.project.clone(),
-                class: self.state.resource_class_name(class).clone(),
-                amount: amount.units,
-                since: row.updated_at,
-            })
-        };
-        let holders = consumers.holders(node.id).take(HOLDERS_LOOKED_AT);
-        let mut holders: Vec<_> = holders.filter_map(holder).collect();
-        holders.sort_by_key(|holder| (std::cmp::Reverse(holder.amount), holder.since));
-        holders.truncate(HOLDERS);
-        holders
     }
 }
 
@@ -518,31 +195,5 @@ impl Walk {
             nearest: Vec::new(),
             steps: 0,
         }
-    }
-}
-
-impl Explanation {
-    /// The first cause in a word, and the resource class that it is about.
-    pub fn reason(&self) -> (&'static str, Option<&str>) {
-        if self.verdict == Verdict::Undecided {
-            return ("undecided", None);
-        }
-        if !self.unknown.is_empty() {
-            return ("unknown_name", None);
-        }
-        if !self.unused.is_empty() {
-            return ("unused_name", None);
-        }
-        let less = self
-            .relaxations
-            .iter()
-            .flat_map(|relaxation| &relaxation.less);
-        let less = less.map(|less| &less.atom).next();
-        // Without a single one, that with which the last trees are gone.
-        let last = self.funnel.iter().filter(|stage| stage.gone > 0);
-        let last = last.map(|stage| &stage.atom).next_back();
-        less.or(last).map_or(("no_trees", None), |atom| {
-            (atom.kind.name(), atom.class.as_ref().map(Given::as_str))
-        })
     }
 }

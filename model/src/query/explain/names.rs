@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use strsim::levenshtein;
 
-use super::AbsentName;
+use super::answer::AbsentName;
 use crate::query::candidates::CandidateRequest;
 use crate::state::State;
 use crate::types::{AggregateUuid, Given, ResourceClassName, TraitName};

@@ -3,8 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
+use super::answer::{Less, Relaxation};
 use super::atoms::{Atom, AtomKind, Atoms, Bits, Looks};
-use super::{Explainer, Relaxation};
+use super::explainer::Explainer;
 use crate::mutant;
 use crate::query::NamedProvider;
 use crate::query::candidates::{CandidateRequest, GroupPolicy};
@@ -269,7 +270,7 @@ impl<'a> Explainer<'a> {
             }
         }
         let (number, tree) = first?;
-        let less = super::Less {
+        let less = Less {
             atom: way.less.clone(),
             enough: None,
         };

@@ -1,7 +1,7 @@
 //! What is known of a request so far. Its response shows it even if the request failed, and its audit record
 //! even if no one waits for a response any more.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use axum::body::{Body, HttpBody};
 use http::StatusCode;
@@ -13,13 +13,15 @@ use tokio::time::Instant;
 use super::headers;
 use super::request_context::Notes;
 use super::route::is_own;
+use super::searches::Kept;
 use super::state::Api;
-use crate::access::{Line, Peer};
+use crate::access::{ID_MAX_BYTES, Line, Peer, URI_MAX_BYTES, bounded};
 use crate::audit::{Asked, Caller, Listener, Origin, Outcome, Record};
 use crate::http::errors::ApiError;
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::spelling;
 use crate::identity::Identity;
+use crate::world::micros;
 
 /// A request that is being answered.
 pub(super) struct Progress<'a> {
@@ -137,6 +139,29 @@ impl<'a> Progress<'a> {
             place,
             term,
             ms: self.ms(),
+        }
+    }
+
+    /// Its search, to be kept.
+    pub(super) fn searched(&self, candidates: usize) -> Kept {
+        let id = |id: &String| (id.len() <= ID_MAX_BYTES).then(|| id.clone());
+        let caller = self.identity.as_ref();
+        let query = self.parts.uri.query().unwrap_or_default();
+        let noted = self.notes.lock().state;
+        let index = noted.and_then(|noted| noted.position().index);
+        Kept {
+            at: micros(self.api.clock.now()),
+            request_id: self.request_id.clone(),
+            global_request_id: self.global_request_id.clone(),
+            user_id: caller.and_then(|caller| id(&caller.user_id)),
+            project_id: caller.and_then(|caller| id(caller.project_id.as_ref()?)),
+            query: bounded(query, URI_MAX_BYTES).into_owned(),
+            microversion: self.version.map(Microversion::text),
+            index: index.map(|index| index.to_string()),
+            ms: self.ms(),
+            candidates,
+            reason: OnceLock::new(),
+            explanation: Mutex::default(),
         }
     }
 

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::body::Body;
 use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::{Request, Response};
 use parking_lot::Mutex;
 use placement_model::types::{ProviderUuid, Timestamp};
 use placement_model::{Command, Outcome, Reply};
@@ -11,7 +14,6 @@ use tokio::time::Instant;
 
 use super::answer::{Answer, Caching};
 use super::consistency;
-use super::route::Routes;
 use super::searches::Searched;
 use super::settings::RequestLimits;
 use super::state::Server;
@@ -27,12 +29,25 @@ use crate::world;
 /// Longest body that is read by the thread that serves the request: some two milliseconds.
 const READ_AT_ONCE_MAX_BYTES: usize = 100_000;
 
+/// All routes, for those who ask about them or by them.
+pub(crate) trait Table: Sync {
+    /// Method, path and policy rule of this service's own operations.
+    fn own_rules(&self) -> Vec<[&'static str; 3]>;
+
+    /// What an operator would be answered, without a line in the logs: for copies of the state.
+    fn rehearse(
+        &'static self,
+        server: Arc<Server>,
+        request: Request<Body>,
+    ) -> BoxFuture<'static, Response<Body>>;
+}
+
 /// A request that has passed every check before its handler.
 pub(crate) struct RequestContext {
     /// What all requests share.
     pub(crate) server: Arc<Server>,
     /// All routes.
-    pub(crate) routes: &'static Routes,
+    pub(crate) routes: &'static dyn Table,
     /// When the request came in, by the monotonic clock.
     pub(crate) begun: Duration,
     /// The path of the route, with names in braces.

@@ -10,10 +10,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::explanations::Asked;
-use super::progress::Progress;
-use super::state::Server;
-use crate::access::{ID_MAX_BYTES, URI_MAX_BYTES, bounded};
-use crate::world::micros;
+use crate::world::{Clock, Offload};
 
 /// So many searches are kept.
 const KEPT_MAX: usize = 4096;
@@ -45,21 +42,21 @@ pub(crate) struct Searched {
 #[derive(Serialize)]
 pub(crate) struct Kept {
     #[serde(serialize_with = "Timestamp::serialize_rfc3339")]
-    at: Timestamp,
-    request_id: String,
-    global_request_id: Option<String>,
-    user_id: Option<String>,
-    project_id: Option<String>,
-    query: String,
-    microversion: Option<&'static str>,
-    index: Option<String>,
-    ms: f64,
-    candidates: usize,
+    pub(super) at: Timestamp,
+    pub(super) request_id: String,
+    pub(super) global_request_id: Option<String>,
+    pub(super) user_id: Option<String>,
+    pub(super) project_id: Option<String>,
+    pub(super) query: String,
+    pub(super) microversion: Option<&'static str>,
+    pub(super) index: Option<String>,
+    pub(super) ms: f64,
+    pub(super) candidates: usize,
     /// The first cause.
     #[serde(skip)]
-    reason: OnceLock<&'static str>,
+    pub(super) reason: OnceLock<&'static str>,
     #[serde(skip)]
-    explanation: Mutex<Option<Box<RawValue>>>,
+    pub(super) explanation: Mutex<Option<Box<RawValue>>>,
 }
 
 /// A search as it is shown.
@@ -71,11 +68,6 @@ pub(crate) struct Shown {
     reason: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     explanation: Option<Box<RawValue>>,
-}
-
-/// What can be the id of a user or a project.
-fn bounded_id(id: &str) -> Option<String> {
-    (id.len() <= ID_MAX_BYTES).then(|| id.to_owned())
 }
 
 /// Which of the searches are asked for.
@@ -198,60 +190,77 @@ impl Searches {
 
 /// Keeps a search. If it has found nothing, it is explained in the time that requests leave, on the very state that it
 /// was answered from.
-pub(super) fn keep(server: &Arc<Server>, progress: &Progress<'_>, searched: Searched) {
-    let caller = progress.identity.as_ref();
-    let query = progress.parts.uri.query().unwrap_or_default();
-    let position = progress.notes.lock().state.map(|noted| noted.position());
-    let index = position.and_then(|position| position.index);
-    let kept = Arc::new(Kept {
-        at: micros(server.api.clock.now()),
-        request_id: progress.request_id.clone(),
-        global_request_id: progress.global_request_id.clone(),
-        user_id: caller.and_then(|caller| bounded_id(&caller.user_id)),
-        project_id: caller.and_then(|caller| bounded_id(caller.project_id.as_ref()?)),
-        query: bounded(query, URI_MAX_BYTES).into_owned(),
-        microversion: progress.version.map(|version| version.text()),
-        index: index.map(|index| index.to_string()),
-        ms: progress.ms(),
-        candidates: searched.candidates,
-        reason: OnceLock::new(),
-        explanation: Mutex::default(),
-    });
-    server.searches.keep(kept.clone());
-    let Some(asked) = searched.asked else { return };
-    let now = server.api.clock.monotonic();
-    if let Some(job) = server.searches.begin((kept, asked), now) {
+pub(super) fn keep(
+    searches: &Arc<Searches>,
+    clock: &Arc<dyn Clock>,
+    offload: &dyn Offload,
+    kept: Kept,
+    asked: Option<Arc<Asked>>,
+) {
+    let kept = Arc::new(kept);
+    searches.keep(kept.clone());
+    let Some(asked) = asked else { return };
+    if let Some(job) = searches.begin((kept, asked), clock.monotonic()) {
         let mut turn = Turn {
-            server: server.clone(),
+            searches: searches.clone(),
+            clock: clock.clone(),
             ended: false,
         };
         let work = move || turn.explain(job);
         // It goes on by itself.
-        drop(server.api.offload.run_idly(Box::new(work)));
+        drop(offload.run_idly(Box::new(work)));
     }
 }
 
 /// The one thread that explains.
 struct Turn {
-    server: Arc<Server>,
+    searches: Arc<Searches>,
+    clock: Arc<dyn Clock>,
     ended: bool,
 }
 
 impl Turn {
     /// Explains an empty answer, and those that come in the meantime.
     fn explain(&mut self, mut job: Job) {
-        let clock = &self.server.api.clock;
         loop {
-            let begun = clock.monotonic();
-            let reason = explain(&self.server, job.0, &job.1);
-            let now = clock.monotonic();
+            let begun = self.clock.monotonic();
+            let reason = self.explain_one(job.0, &job.1);
+            let now = self.clock.monotonic();
             let spent = now.saturating_sub(begun);
-            match self.server.searches.next(reason, spent, now) {
+            match self.searches.next(reason, spent, now) {
                 Some(next) => job = next,
                 None => break,
             }
         }
         self.ended = true;
+    }
+
+    /// Returns the first cause.
+    fn explain_one(&self, kept: Arc<Kept>, asked: &Asked) -> &'static str {
+        let wanted = Arc::new(());
+        let explained = asked.explain(&self.clock, &Arc::downgrade(&wanted));
+        let Ok(explained) = explained else {
+            return UNEXPLAINED;
+        };
+        let (reason, class) = explained.explanation.reason();
+        // It is explained once.
+        let _ = kept.reason.set(reason);
+        tracing::info!(
+            target: TARGET,
+            reason,
+            class,
+            trees = explained.explanation.trees,
+            request_id = kept.request_id,
+            global_request_id = kept.global_request_id,
+            "no candidates"
+        );
+        let text = serde_json::value::to_raw_value(&explained);
+        if let Ok(text) = text
+            && text.get().len() <= EXPLANATION_MAX_BYTES
+        {
+            self.searches.explained(kept, text);
+        }
+        reason
     }
 }
 
@@ -259,37 +268,9 @@ impl Turn {
 impl Drop for Turn {
     fn drop(&mut self) {
         if !self.ended {
-            let mut empties = self.server.searches.empties.lock();
+            let mut empties = self.searches.empties.lock();
             empties.explaining = false;
             empties.pending.clear();
         }
     }
-}
-
-/// Returns the first cause.
-fn explain(server: &Server, kept: Arc<Kept>, asked: &Asked) -> &'static str {
-    let wanted = Arc::new(());
-    let explained = asked.explain(&server.api.clock, &Arc::downgrade(&wanted));
-    let Ok(explained) = explained else {
-        return UNEXPLAINED;
-    };
-    let (reason, class) = explained.explanation.reason();
-    // It is explained once.
-    let _ = kept.reason.set(reason);
-    tracing::info!(
-        target: TARGET,
-        reason,
-        class,
-        trees = explained.explanation.trees,
-        request_id = kept.request_id,
-        global_request_id = kept.global_request_id,
-        "no candidates"
-    );
-    let text = serde_json::value::to_raw_value(&explained);
-    if let Ok(text) = text
-        && text.get().len() <= EXPLANATION_MAX_BYTES
-    {
-        server.searches.explained(kept, text);
-    }
-    reason
 }

@@ -24,6 +24,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use http::header::{
     ACCEPT, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue,
     LAST_MODIFIED, LOCATION, VARY,
@@ -39,7 +40,7 @@ use super::answer::{Answer, Caching};
 use super::policy::{Denied, Target};
 use super::progress::Progress;
 use super::public_address::PublicAddress;
-use super::request_context::RequestContext;
+use super::request_context::{RequestContext, Table};
 use super::route::{Needs, Operation, Route, Routes};
 use super::state::Server;
 use super::{auth, body, consistency, cors, headers, searches, session_cookie};
@@ -100,7 +101,15 @@ pub(crate) async fn respond(
     .await;
     let searched = progress.notes.lock().searched.take();
     if let Some(searched) = searched {
-        searches::keep(&server, &progress, searched);
+        let api = &server.api;
+        let kept = progress.searched(searched.candidates);
+        searches::keep(
+            &server.searches,
+            &api.clock,
+            &*api.offload,
+            kept,
+            searched.asked,
+        );
     }
     line.microversion = progress.version.map(Microversion::text);
     if let Some(caller) = progress.identity.take() {
@@ -114,17 +123,26 @@ pub(crate) async fn respond(
     }
 }
 
-/// What an operator would be answered, without a line in the logs: for copies of the state.
-pub(crate) async fn rehearse(
-    server: &Arc<Server>,
-    routes: &'static Routes,
-    request: Request<Body>,
-) -> Response<Body> {
-    let (parts, body) = request.into_parts();
-    let mut progress = Progress::new(&server.api, &parts, None, &body);
-    progress.identity = Some(Identity::operator(None));
-    let handled = Box::pin(handle(server, routes, body, &mut progress)).await;
-    finish(server, &mut progress, handled)
+impl Table for Routes {
+    fn own_rules(&self) -> Vec<[&'static str; 3]> {
+        let own = self.own();
+        let rules = own.filter_map(|(path, one)| Some([one.method, path, one.policy?]));
+        rules.collect()
+    }
+
+    fn rehearse(
+        &'static self,
+        server: Arc<Server>,
+        request: Request<Body>,
+    ) -> BoxFuture<'static, Response<Body>> {
+        Box::pin(async move {
+            let (parts, body) = request.into_parts();
+            let mut progress = Progress::new(&server.api, &parts, None, &body);
+            progress.identity = Some(Identity::operator(None));
+            let handled = handle(&server, self, body, &mut progress).await;
+            finish(&server, &mut progress, handled)
+        })
+    }
 }
 
 /// Answers a request with this error, for any request.

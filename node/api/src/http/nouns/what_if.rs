@@ -22,7 +22,6 @@ use crate::http::edge::answer::Answer;
 use crate::http::edge::explanations::{Asked, Explained};
 use crate::http::edge::request_context::RequestContext;
 use crate::http::edge::route::is_own;
-use crate::http::edge::service::rehearse;
 use crate::http::edge::state::{Api, Server};
 use crate::http::errors::{ApiError, to_json};
 use crate::http::nouns::allocation_candidates::wrong_name;
@@ -127,7 +126,7 @@ pub(crate) async fn ask(context: &RequestContext) -> Result<Answer, ApiError> {
     let mut changes = Vec::new();
     for change in asked.changes {
         let request = request(context, change, version)?;
-        changes.push(changed(rehearse(&server, context.routes, request).await).await?);
+        changes.push(changed(context.routes.rehearse(server.clone(), request).await).await?);
         // Others wait for this thread, too.
         tokio::task::yield_now().await;
     }

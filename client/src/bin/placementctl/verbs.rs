@@ -1,0 +1,79 @@
+//! The verbs that read what a partition holds.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use placement_client::{Admin, Error};
+
+use crate::content::{Content, Source};
+use crate::render::print;
+use crate::survey::NO_QUORUM;
+use crate::{api, candidates, capacity, consumers, explain, providers, searches, usages, what_if};
+
+/// What a verb is asked for, and of whom.
+#[derive(Args)]
+pub(crate) struct Asked<T: Args> {
+    #[command(flatten)]
+    what: T,
+    #[command(flatten)]
+    source: Source,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Verb {
+    /// Resource providers: what hosts have, how much of it is used, and by which consumers.
+    Providers(Asked<providers::Which>),
+    /// Consumers: what instances, migrations and other users of resources hold.
+    Consumers(Asked<consumers::Which>),
+    /// Shows sums over all providers: what there is, what is used, what is free, and the most that one provider can
+    /// give to one request.
+    Capacity(Asked<capacity::Which>),
+    /// Shows what projects use. Without a project all consumers are read, which takes a moment in a large cloud.
+    Usages(Asked<usages::Which>),
+    /// Lists the allocation candidates for a query.
+    Candidates(Asked<candidates::Which>),
+    /// Says why a query has no or few candidates: how many trees each condition leaves, which conditions to relax, and
+    /// which trees nearly fit.
+    Explain(Asked<explain::Which>),
+    /// Lists the recent searches for candidates on all nodes, the newest first.
+    Searches(Asked<searches::Which>),
+    /// Says what the cluster would answer after changes, without changing anything.
+    WhatIf(Asked<what_if::Which>),
+    /// Sends any request to the API, and prints the answer as it came.
+    Api(Asked<api::Which>),
+}
+
+/// Carries a verb out. The exit code is 2 if no node or no quorum answers.
+pub(crate) async fn run(admin: Admin, verb: Verb, timeout: Duration) -> anyhow::Result<ExitCode> {
+    let error = match answer(admin, verb, timeout).await {
+        Ok(code) => return Ok(code),
+        Err(error) => error,
+    };
+    match error.downcast_ref() {
+        Some(Error::Unreachable(_) | Error::NothingCommitted { .. }) => {
+            eprintln!("placementctl: {error:#}");
+            Ok(ExitCode::from(NO_QUORUM))
+        }
+        _ => Err(error),
+    }
+}
+
+async fn answer(admin: Admin, verb: Verb, timeout: Duration) -> anyhow::Result<ExitCode> {
+    let open = |source| Content::open(admin, source, timeout);
+    let text = match verb {
+        Verb::Providers(asked) => providers::run(&open(asked.source).await?, asked.what).await,
+        Verb::Consumers(asked) => {
+            return consumers::run(&open(asked.source).await?, asked.what).await;
+        }
+        Verb::Capacity(asked) => capacity::show(&open(asked.source).await?, asked.what).await,
+        Verb::Usages(asked) => usages::show(&open(asked.source).await?, asked.what).await,
+        Verb::Candidates(asked) => candidates::show(&open(asked.source).await?, asked.what).await,
+        Verb::Explain(asked) => explain::run(&open(asked.source).await?, asked.what).await,
+        Verb::Searches(asked) => searches::show(&open(asked.source).await?, asked.what).await,
+        Verb::WhatIf(asked) => what_if::ask(&open(asked.source).await?, asked.what).await,
+        Verb::Api(asked) => api::send(&open(asked.source).await?, asked.what).await,
+    };
+    print(&text?)?;
+    Ok(ExitCode::SUCCESS)
+}

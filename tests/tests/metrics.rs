@@ -40,7 +40,8 @@ async fn busy_leader(cluster: &Cluster) -> u64 {
     let client = cluster.client_of(leader);
     create(&client, "host").await;
     // While there is one partition, each path is its own.
-    for path in ["/resource_providers/cows", "/cows"] {
+    let empty = "/allocation_candidates?resources=VCPU:1";
+    for path in ["/resource_providers/cows", "/cows", empty] {
         client.request(ApiRequest::get(path)).await.unwrap();
     }
     cluster

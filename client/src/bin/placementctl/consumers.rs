@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::{Args, Subcommand};
-use placement_client::{Error, encode};
+use placement_client::encode;
 use serde::Serialize;
 use serde_json::{Value, json};
 

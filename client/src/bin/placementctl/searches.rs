@@ -10,7 +10,6 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use crate::content::{Content, EXTENSIONS, filtered};
-use crate::explain::cause;
 use crate::moment::seconds;
 use crate::render::{Rows, list};
 
@@ -74,14 +73,8 @@ fn at(search: &Value) -> Option<OffsetDateTime> {
     OffsetDateTime::parse(search["at"].as_str()?, &Rfc3339).ok()
 }
 
-fn listed(mut searches: Vec<Value>) -> Rows {
-    for search in &mut searches {
-        search["cause"] = match search["explanation"].is_object() {
-            true => json!(cause(&search["explanation"])),
-            false => search["reason"].clone(),
-        };
-    }
-    let columns = "request_id at node candidates ms cause +global_request_id +user:user_id \
+fn listed(searches: Vec<Value>) -> Rows {
+    let columns = "request_id at node candidates ms reason +global_request_id +user:user_id \
                    +project:project_id +microversion +index +query";
     Rows::new(columns, searches)
 }
@@ -92,16 +85,13 @@ mod tests {
     use crate::render::Format;
 
     #[test]
-    fn a_search_is_a_row_with_its_cause() {
-        let why = json!({"trees": 2, "with_candidates": 0, "funnel": [], "unknown": [{"trait": "A", "nearest": []}]});
+    fn a_search_is_a_row_with_its_reason() {
         let search = json!({"at": "2026-11-26T20:00:00Z", "request_id": "req-1", "candidates": 0, "ms": 1.5, "node": 3,
-            "query": "required=A", "explanation": why});
+            "query": "required=A", "reason": "unknown_name"});
         let printed = Format::Table.printed(listed(vec![search]));
         assert_eq!(
             printed.lines().last(),
-            Some(
-                "req-1       2026-11-26T20:00:00Z     3           0  1.5  no candidates: there is no trait A"
-            )
+            Some("req-1       2026-11-26T20:00:00Z     3           0  1.5  unknown_name")
         );
     }
 

@@ -53,12 +53,13 @@ impl Asked {
     /// It has too many conditions.
     pub(crate) fn explain(
         &self,
+        deadline: Duration,
         clock: &Arc<dyn Clock>,
         waiting: &Weak<()>,
     ) -> Result<Explained, TooManyAtoms> {
         let begun = clock.monotonic();
         let spent = || clock.monotonic().saturating_sub(begun);
-        let watch = |_steps| match spent() > DEADLINE || waiting.strong_count() == 0 {
+        let watch = |_steps| match spent() > deadline || waiting.strong_count() == 0 {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         };

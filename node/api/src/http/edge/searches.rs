@@ -19,6 +19,8 @@ const EXPLAINED_MAX: usize = 512;
 const EXPLANATION_MAX_BYTES: usize = 32 * 1024;
 /// Explanations of empty answers take at most a fifth of one processor in the long run,
 const SHARE: u32 = 5;
+/// of which a step of the search takes less than
+const STEP: Duration = Duration::from_micros(1);
 /// and there are ten a second,
 const APART: Duration = Duration::from_millis(100);
 /// but for as many as take this long together.
@@ -27,6 +29,8 @@ const AHEAD: Duration = Duration::from_secs(1);
 const PENDING_MAX: usize = 4;
 /// The reason that is counted where an empty answer was not explained.
 const UNEXPLAINED: &str = "unexplained";
+/// As long as its thread may wait for a processor.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// The target of the lines about empty answers.
 const TARGET: &str = "placement::search";
 
@@ -166,11 +170,13 @@ impl Searches {
         Some(job)
     }
 
-    /// One was explained in so much time; returns the next.
-    fn next(&self, reason: &'static str, spent: Duration, now: Duration) -> Option<Job> {
+    /// One was explained in so many steps; returns the next. Its thread may have waited for a processor, so time says
+    /// nothing of what it took.
+    fn next(&self, reason: &'static str, steps: u64, now: Duration) -> Option<Job> {
         let mut empties = self.empties.lock();
         *empties.empty.entry(reason).or_default() += 1;
-        empties.due = empties.due.max(now) + APART.max(spent * SHARE);
+        empties.due = empties.due.max(now)
+            + APART.max(STEP.saturating_mul(u32::try_from(steps).unwrap_or(u32::MAX)) * SHARE);
         let next = empties.pending.pop_front();
         empties.explaining = next.is_some();
         next
@@ -223,11 +229,9 @@ impl Turn {
     /// Explains an empty answer, and those that come in the meantime.
     fn explain(&mut self, mut job: Job) {
         loop {
-            let begun = self.clock.monotonic();
-            let reason = self.explain_one(job.0, &job.1);
-            let now = self.clock.monotonic();
-            let spent = now.saturating_sub(begun);
-            match self.searches.next(reason, spent, now) {
+            let (reason, steps) = self.explain_one(job.0, &job.1);
+            let next = self.searches.next(reason, steps, self.clock.monotonic());
+            match next {
                 Some(next) => job = next,
                 None => break,
             }
@@ -235,13 +239,14 @@ impl Turn {
         self.ended = true;
     }
 
-    /// Returns the first cause.
-    fn explain_one(&self, kept: Arc<Kept>, asked: &Asked) -> &'static str {
+    /// Returns the first cause, and the steps that it took.
+    fn explain_one(&self, kept: Arc<Kept>, asked: &Asked) -> (&'static str, u64) {
         let wanted = Arc::new(());
-        let explained = asked.explain(&self.clock, &Arc::downgrade(&wanted));
+        let explained = asked.explain(PATIENCE, &self.clock, &Arc::downgrade(&wanted));
         let Ok(explained) = explained else {
-            return UNEXPLAINED;
+            return (UNEXPLAINED, 0);
         };
+        let steps = explained.explanation.steps;
         let (reason, class) = explained.explanation.reason();
         // It is explained once.
         let _ = kept.reason.set(reason);
@@ -260,7 +265,7 @@ impl Turn {
         {
             self.searches.explained(kept, text);
         }
-        reason
+        (reason, steps)
     }
 }
 

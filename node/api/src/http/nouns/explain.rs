@@ -67,7 +67,7 @@ pub(crate) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
     let waiting = Arc::downgrade(&waits);
     let explained = context.compute_idly(move || {
         let _turn = turn;
-        let explained = asked.explain(&clock, &waiting);
+        let explained = asked.explain(DEADLINE, &clock, &waiting);
         explained.map_err(|error| ApiError::bad_request(error.to_string()))
     });
     let explained = explained.await?;

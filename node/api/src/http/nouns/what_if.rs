@@ -19,7 +19,7 @@ use crate::audit::Audit;
 use crate::backend::View;
 use crate::fork::Fork;
 use crate::http::edge::answer::Answer;
-use crate::http::edge::explanations::{Asked, Explained};
+use crate::http::edge::explanations::{self, Asked, Explained};
 use crate::http::edge::request_context::RequestContext;
 use crate::http::edge::route::is_own;
 use crate::http::edge::state::{Api, Server};
@@ -234,7 +234,7 @@ impl Becomes {
                     request: query,
                     version: self.version,
                 };
-                let explained = asked.explain(&self.clock, &self.waiting);
+                let explained = asked.explain(explanations::DEADLINE, &self.clock, &self.waiting);
                 let explained = explained.map_err(|error| ApiError::bad_request(error.to_string()));
                 Found::Explain(Box::new(explained?))
             }

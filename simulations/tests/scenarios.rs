@@ -600,3 +600,31 @@ fn a_removed_node_that_goes_on_running_keeps_no_node_from_joining() {
         assert!(is_done, "{:?}", report.orders);
     }
 }
+
+/// The leader lets a node in that it alone can send the log to, and the next one knows nothing of it: the node has a log,
+/// and is no member.
+#[test]
+fn a_node_whose_admission_the_next_leader_took_back_joins_all_the_same() {
+    let parameters = Parameters {
+        spares: 1,
+        two_operators: true,
+        fault_phase: ms(20_000),
+        ..quiet(81)
+    };
+    let hangs = |node| Planned::at(6000, 4600, Fault::HungDisk(node));
+    let faults = vec![
+        // Its token is taken by way of others, and it is not let in yet.
+        Planned::at(100, 6000, Fault::CutLink(1, 4)),
+        Planned::at(200, 0, Fault::Grow(4)),
+        hangs(2),
+        hangs(3),
+        Planned::at(10_500, 5000, Fault::PowerCut(1)),
+        Planned::at(10_500, 600, Fault::PowerCut(2)),
+        Planned::at(10_500, 600, Fault::PowerCut(3)),
+    ];
+    let report = goes_well(parameters, faults);
+    for order in [Order::Add(4), Order::Promote(4)] {
+        let is_done = report.orders.contains(&(order, Done::Yes));
+        assert!(is_done, "{:?}", report.orders);
+    }
+}

@@ -181,6 +181,13 @@ impl Replica {
         })
     }
 
+    /// Whether this node is a member by what it has applied. What is not committed does not count: another leader may
+    /// take it back.
+    pub(crate) fn is_settled(&self) -> bool {
+        let applied = self.views.current();
+        applied.membership.membership().get_node(&self.me).is_some()
+    }
+
     /// The leader, as far as this node knows; none once this node is quarantined.
     pub(crate) fn leader(&self) -> Option<Leader> {
         self.led_by(|id, address| Leader {

@@ -204,12 +204,7 @@ impl Membership<'_> {
             )));
         }
         (self.replica().must_agree(id, found.level)).map_err(Refused::Conflict)?;
-        if found.formed {
-            return Err(Refused::Conflict(format!(
-                "node {id} has data of this cluster already: start it under a new number with an \
-                 empty data directory"
-            )));
-        }
+        // It may have a log of this cluster: that of a leader that let it in, which the next one has taken back.
         let invited = invite(&self.0.peers, self.replica().identity, id, &member.peer);
         invited.await.map_err(unreachable)?;
         let (now, voters) = self.now();

@@ -65,13 +65,14 @@ fn token(cluster: &ClusterSection) -> Result<JoinToken, StartError> {
     Ok(token.ok_or_else(|| wrong(format!("{shown} holds no join token")))?)
 }
 
-/// Asks to be let in, until this node belongs to a cluster.
+/// Asks to be let in, until this node belongs to a cluster for good: the log that it has, of a leader that let it in, may be
+/// one that the next leader takes back.
 pub(crate) async fn join(bootstrap: Arc<Bootstrap>) {
-    if !bootstrap.config.cluster.joins() || bootstrap.is_formed() {
+    if !bootstrap.config.cluster.joins() || is_in(&bootstrap) {
         return;
     }
     let mut logged = String::new();
-    while !bootstrap.is_formed() {
+    while !is_in(&bootstrap) {
         let (reason, pause) = match ask(&bootstrap).await {
             Ok(()) => match bootstrap.slot.get() {
                 Some(_) => ("it is let in, and waits for the log".to_owned(), EVERY),
@@ -90,6 +91,12 @@ pub(crate) async fn join(bootstrap: Arc<Bootstrap>) {
         node = bootstrap.config.node_id,
         "this node has joined the cluster"
     );
+}
+
+/// Whether there is nothing to ask for: this node is a member by what is committed, or was removed.
+fn is_in(bootstrap: &Bootstrap) -> bool {
+    let running = bootstrap.slot.get();
+    running.is_some_and(|running| running.replica.is_settled() || running.replica.is_removed())
 }
 
 /// The answer to a node whose number is a member's.

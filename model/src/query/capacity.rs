@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::state::State;
 use crate::state::change::{ResourceClassId, TraitId};
@@ -12,11 +12,10 @@ use crate::state::tree::{Node, Stock};
 use crate::types::{AggregateUuid, Capacity, ResourceClassName, TraitName};
 
 /// What sums are made by, besides the class.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CapacityBy {
     /// Nothing.
-    #[default]
     Class,
     /// The aggregates of a provider or of its root, as `member_of` asks for them.
     Aggregate,

@@ -26,7 +26,7 @@ pub struct Fit {
 }
 
 impl State {
-    /// Claims the first candidate of a request until there is none, at most so often. The watch is called for each claim
+    /// Claims the first candidate of a request as long as it has one, at most so often. The watch is called for each claim
     /// and within searches, and may end it.
     ///
     /// # Errors

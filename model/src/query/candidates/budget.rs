@@ -26,6 +26,16 @@ impl<'a> StepBudget<'a> {
         }
     }
 
+    /// For a part that may take so many steps. Its steps are to be spent here, too.
+    pub(in crate::query) fn part(&mut self, most: u64) -> StepBudget<'_> {
+        let (before, watch) = (self.steps, &mut self.watch);
+        StepBudget::new(Some(Box::new(move |steps| match watch {
+            _ if steps > most => ControlFlow::Break(()),
+            Some(watch) => watch(before + steps),
+            None => ControlFlow::Continue(()),
+        })))
+    }
+
     /// Counts steps; false if the search has to end.
     pub(in crate::query) fn spend(&mut self, steps: u64) -> bool {
         self.steps += steps;

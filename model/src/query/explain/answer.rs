@@ -42,7 +42,7 @@ pub struct Explanation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// There is none.
+    /// No tree has one.
     None,
     /// There are some.
     Some,

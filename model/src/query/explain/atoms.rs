@@ -24,7 +24,7 @@ pub enum AtomKind {
     RootRequired,
     /// A provider has an inventory of a class.
     Inventory,
-    /// It is a member of an aggregate, or of none of some.
+    /// It is a member of an aggregate, or not a member of some.
     MemberOf,
     /// It is in the tree of a provider.
     InTree,

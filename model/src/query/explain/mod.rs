@@ -55,7 +55,7 @@ impl State {
             let nearest = nearest.map(|(_, number)| explainer.near(&atoms, *number));
             explanation.nearest = nearest.flatten().collect();
         }
-        explanation.steps = explainer.steps;
+        explanation.steps = explainer.budget.steps();
         Ok(explanation)
     }
 }

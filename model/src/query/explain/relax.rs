@@ -232,7 +232,7 @@ impl<'a> Explainer<'a> {
             if let Some(relaxation) = relaxation {
                 found.push((way.drops_a_class(), Reverse(relaxation.trees), relaxation));
             }
-            if self.stopped {
+            if self.budget.stopped() {
                 break;
             }
         }
@@ -243,14 +243,14 @@ impl<'a> Explainer<'a> {
             .collect()
     }
 
-    /// Counts the trees with a candidate, and returns the first of them; `None` if there is none, or if the time is up.
+    /// Counts the trees with a candidate, and returns the first of them; `None` if no tree has one, or if the time is up.
     fn run(
         &mut self,
         request: &CandidateRequest,
         way: &Way,
         spell: &dyn Fn(&CandidateRequest) -> Option<String>,
     ) -> Option<(Relaxation, TreeNumber)> {
-        if self.stopped {
+        if self.budget.stopped() {
             return None;
         }
         let state = self.state;

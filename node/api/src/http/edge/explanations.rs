@@ -1,18 +1,16 @@
 //! Explains requests for candidates: when it is asked to, and empty answers by itself.
 
 use std::fmt;
-use std::ops::ControlFlow;
-use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use placement_model::query::candidates::CandidateRequest;
 use placement_model::query::explain::{Explanation, TooManyAtoms};
 use serde::Serialize;
 
+use super::patience::Patience;
 use crate::backend::{PlacementIndex, View};
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::query::{Query, parse_candidates, spell_candidates};
-use crate::world::Clock;
 
 /// An explanation that takes longer says how far it came.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(2);
@@ -47,24 +45,16 @@ struct Cost {
 }
 
 impl Asked {
-    /// Explains it, no longer than the deadline, and as long as someone waits for it.
+    /// Explains it.
     ///
     /// # Errors
     /// It has too many conditions.
-    pub(crate) fn explain(
-        &self,
-        deadline: Duration,
-        clock: &Arc<dyn Clock>,
-        waiting: &Weak<()>,
-    ) -> Result<Explained, TooManyAtoms> {
-        let begun = clock.monotonic();
-        let spent = || clock.monotonic().saturating_sub(begun);
-        let watch = |_steps| match spent() > deadline || waiting.strong_count() == 0 {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        };
+    pub(crate) fn explain(&self, patience: &Patience) -> Result<Explained, TooManyAtoms> {
+        let begun = patience.now();
+        let watch = |_steps| patience.look();
         let spell = |request: &CandidateRequest| self.spell(request);
         let found = (self.view.state).explain(&self.request, Box::new(watch), &spell)?;
+        let spent = patience.now().saturating_sub(begun);
         let position = self.view.position;
         Ok(Explained {
             position: Stand {
@@ -72,7 +62,7 @@ impl Asked {
                 node: position.node,
             },
             cost: Cost {
-                ms: spent().as_micros() as f64 / 1000.0,
+                ms: spent.as_micros() as f64 / 1000.0,
                 steps: found.steps,
             },
             explanation: found,

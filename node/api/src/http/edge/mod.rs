@@ -10,6 +10,7 @@ pub(crate) mod consistency;
 pub(crate) mod cors;
 pub(crate) mod explanations;
 pub(crate) mod headers;
+pub(crate) mod patience;
 pub(crate) mod policy;
 mod progress;
 pub(crate) mod public_address;

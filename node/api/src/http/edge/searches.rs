@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::explanations::Asked;
+use super::patience::Patience;
 use crate::world::{Clock, Offload};
 
 /// So many searches are kept.
@@ -76,8 +77,8 @@ pub(crate) struct Shown {
 
 /// Which of the searches are asked for.
 pub(crate) struct Which {
-    /// Not longer ago.
-    pub(crate) since: Option<Duration>,
+    /// Not before.
+    pub(crate) since: Option<Timestamp>,
     /// Only those without candidates.
     pub(crate) empty: bool,
     /// Of the request with this id, or of a caller's request with it.
@@ -122,14 +123,10 @@ impl Searches {
     }
 
     /// The searches that are asked for, the last first; those of one request with their explanations, which are long.
-    pub(crate) fn of(&self, which: &Which, now: Timestamp) -> Vec<Shown> {
-        let oldest = which.since.map(|since| {
-            let micros = i64::try_from(since.as_micros()).unwrap_or(i64::MAX);
-            Timestamp(now.0.saturating_sub(micros))
-        });
+    pub(crate) fn of(&self, which: &Which) -> Vec<Shown> {
         let is_asked_for = |kept: &&Arc<Kept>| {
             let ids = [Some(&kept.request_id), kept.global_request_id.as_ref()];
-            oldest.is_none_or(|oldest| kept.at >= oldest)
+            which.since.is_none_or(|since| kept.at >= since)
                 && (!which.empty || kept.candidates == 0)
                 && (which.request_id.as_ref()).is_none_or(|id| ids.contains(&Some(id)))
         };
@@ -241,8 +238,8 @@ impl Turn {
 
     /// Returns the first cause, and the steps that it took.
     fn explain_one(&self, kept: Arc<Kept>, asked: &Asked) -> (&'static str, u64) {
-        let wanted = Arc::new(());
-        let explained = asked.explain(PATIENCE, &self.clock, &Arc::downgrade(&wanted));
+        let patience = Patience::of(PATIENCE, &self.clock);
+        let explained = asked.explain(&patience);
         let Ok(explained) = explained else {
             return (UNEXPLAINED, 0);
         };

@@ -9,7 +9,7 @@ mod template;
 mod writer;
 
 use std::ops::ControlFlow;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -23,12 +23,12 @@ use self::writer::AnswerWriter;
 use crate::http::edge::admission::Held;
 use crate::http::edge::answer::Answer;
 use crate::http::edge::explanations::Asked;
+use crate::http::edge::patience::Patience;
 use crate::http::edge::request_context::RequestContext;
 use crate::http::edge::searches::Searched;
 use crate::http::edge::settings::CandidateSettings;
 use crate::http::errors::{ApiError, joined};
 use crate::http::wire::query::parse_candidates;
-use crate::world::Clock;
 
 /// A search whose answer takes more is made elsewhere, as is one that takes more steps than a watch
 /// is called after: on this kind of machine either is well below a millisecond.
@@ -58,45 +58,36 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     // Dropped with the request's future, when its client is gone.
     let waits = Arc::new(());
     let job = Job {
-        started: context.begun,
-        asked: Asked {
+        patience: Patience::after(context.begun, settings.deadline, &api.clock).with_client(&waits),
+        asked: Arc::new(Asked {
             view,
             request,
             version: context.version,
-        },
+        }),
         seed,
         settings,
-        clock: api.clock.clone(),
-        waiting: Arc::downgrade(&waits),
     };
+    let asked = job.asked.clone();
     let mut memory = admission.bytes();
     if let Some(found) = job.run_briefly(&mut memory)? {
-        return answered(context, found, || Arc::new(job.asked));
+        return answered(context, found, asked);
     }
-    let spent = api.clock.monotonic().saturating_sub(context.begun);
-    let patience = job.settings.deadline.saturating_sub(spent);
-    let turn = admission.searches.turn(patience).await?;
-    let job = Arc::new(job);
-    let searching = job.clone();
+    let turn = admission.searches.turn(job.patience.left()).await?;
     let found = context.compute(move || {
         // It searches on for a moment after its client is gone.
         let _turn = turn;
-        searching.run(&mut memory)
+        job.run(&mut memory)
     });
     let found = found.await;
     drop(waits);
-    answered(context, found?, || Arc::new(job.asked.clone()))
+    answered(context, found?, asked)
 }
 
 /// The answer; what was found is kept for anyone who asks why.
-fn answered(
-    context: &RequestContext,
-    found: Found,
-    asked: impl FnOnce() -> Arc<Asked>,
-) -> Result<Answer, ApiError> {
+fn answered(context: &RequestContext, found: Found, asked: Arc<Asked>) -> Result<Answer, ApiError> {
     context.notes.lock().searched = Some(Searched {
         candidates: found.candidates,
-        asked: (found.candidates == 0).then(asked),
+        asked: (found.candidates == 0).then_some(asked),
     });
     Ok(context.modified_now(Answer::chunks(found.body?)))
 }
@@ -110,15 +101,12 @@ struct Found {
 
 /// One search with all it needs.
 struct Job {
-    /// When its request came in.
-    started: Duration,
-    asked: Asked,
+    /// Until the deadline, from when its request came in.
+    patience: Patience,
+    asked: Arc<Asked>,
     settings: CandidateSettings,
-    clock: Arc<dyn Clock>,
     /// With `randomize`.
     seed: Option<u64>,
-    /// Its request, as long as that waits.
-    waiting: Weak<()>,
 }
 
 /// Why there is no answer; `None`: the watch ended the search.
@@ -138,13 +126,7 @@ impl Job {
 
     fn run(&self, memory: &mut Held) -> Result<Found, ApiError> {
         let deadline = self.settings.deadline;
-        let watch = |_steps| {
-            let late = self.clock.monotonic().saturating_sub(self.started) > deadline;
-            match late || self.waiting.strong_count() == 0 {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
-            }
-        };
+        let watch = |_steps| self.patience.look();
         let answer = self.answer(Box::new(watch), usize::MAX, memory);
         answer.map_err(|unanswered| unanswered.unwrap_or_else(|| too_long(deadline)))
     }
@@ -170,7 +152,7 @@ impl Job {
             view,
             request,
             version,
-        } = &self.asked;
+        } = &*self.asked;
         let mut search = match view.state.candidates(request, Some(watch)) {
             Ok(search) => search,
             Err(error) => {

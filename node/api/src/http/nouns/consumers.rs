@@ -1,20 +1,14 @@
 //! `/placementd/v1/consumers`.
 
-use std::time::UNIX_EPOCH;
-
 use placement_model::State;
 use placement_model::query::consumers::ConsumerFilter;
-use placement_model::types::{ConsumerUuid, ProjectId, ProviderUuid, Timestamp, UserId};
+use placement_model::types::{ConsumerUuid, ProjectId, ProviderUuid, UserId};
 
-use super::{CONTENT_ROWS_MAX, bad_value, class_in};
+use super::{CONTENT_ROWS_MAX, LIMIT_MAX, ago, bad_value, class_in, parse_limit};
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
 use crate::http::errors::{ApiError, to_json};
 use crate::http::wire::query::Query;
-use crate::http::wire::spelling;
-
-/// Most consumers of one answer.
-const LIMIT_MAX: usize = 1_000;
 
 /// `GET /placementd/v1/consumers`.
 pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
@@ -34,21 +28,6 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
         Ok(to_json(&page))
     });
     Ok(context.modified_now(Answer::chunks(vec![made.await?])))
-}
-
-pub(super) fn parse_limit(text: &str) -> Result<usize, ApiError> {
-    let limit = text.parse().ok().filter(|limit| *limit <= LIMIT_MAX);
-    let right = format!("give an integer from 1 to {LIMIT_MAX}");
-    limit.ok_or_else(|| bad_value("limit", text, &right))
-}
-
-/// So many seconds ago.
-fn ago(context: &RequestContext, seconds: &str) -> Timestamp {
-    let now = context.server.api.clock.now().duration_since(UNIX_EPOCH);
-    let now_us = now.map_or(0, |since| since.as_micros() as i128);
-    let seconds = spelling::integer(seconds).unwrap_or(0);
-    let ago_us = now_us - seconds.saturating_mul(1_000_000);
-    Timestamp(i64::try_from(ago_us).unwrap_or(i64::MIN))
 }
 
 fn parse_filter(query: &Query, state: &State) -> Result<ConsumerFilter, ApiError> {

@@ -6,6 +6,7 @@ use placement_model::query::candidates::CandidateRequest;
 
 use crate::http::edge::answer::Answer;
 use crate::http::edge::explanations::{Asked, DEADLINE};
+use crate::http::edge::patience::Patience;
 use crate::http::edge::request_context::RequestContext;
 use crate::http::errors::ApiError;
 use crate::http::wire::microversion::Microversion;
@@ -61,13 +62,12 @@ pub(crate) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
     let turn = (context.server.admission.explanations)
         .turn(DEADLINE)
         .await?;
-    let clock = context.server.api.clock.clone();
     // Dropped with the request's future, when its client is gone.
     let waits = Arc::new(());
-    let waiting = Arc::downgrade(&waits);
+    let patience = Patience::of(DEADLINE, &context.server.api.clock).with_client(&waits);
     let explained = context.compute_idly(move || {
         let _turn = turn;
-        let explained = asked.explain(DEADLINE, &clock, &waiting);
+        let explained = asked.explain(&patience);
         explained.map_err(|error| ApiError::bad_request(error.to_string()))
     });
     let explained = explained.await?;

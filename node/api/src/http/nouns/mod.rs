@@ -13,6 +13,8 @@ use super::edge::request_context::RequestContext;
 use super::errors::{ApiError, code};
 use super::wire::json::Json;
 use super::wire::query::Query;
+use super::wire::spelling;
+use crate::world::micros;
 
 pub(crate) mod aggregates;
 pub(crate) mod allocation_candidates;
@@ -77,6 +79,23 @@ fn class_in(query: &Query, state: &State) -> Result<Option<ResourceClassName>, A
         || Err(bad_value("class", text, right)),
         |class| Ok(Some(class)),
     )
+}
+
+/// Most rows of one answer, where a query may limit them.
+const LIMIT_MAX: usize = 1_000;
+
+fn parse_limit(text: &str) -> Result<usize, ApiError> {
+    let limit = text.parse().ok().filter(|limit| *limit <= LIMIT_MAX);
+    let right = format!("give an integer from 1 to {LIMIT_MAX}");
+    limit.ok_or_else(|| bad_value("limit", text, &right))
+}
+
+/// So many seconds ago; the form of the number was checked.
+fn ago(context: &RequestContext, seconds: &str) -> Timestamp {
+    let Timestamp(now) = micros(context.server.api.clock.now());
+    let seconds = spelling::integer(seconds).unwrap_or(0);
+    let ago = i128::from(now) - seconds.saturating_mul(1_000_000);
+    Timestamp(i64::try_from(ago).unwrap_or(i64::MIN))
 }
 
 /// 400 of a parameter that has the right form and another value than it may.

@@ -1,31 +1,25 @@
 //! `GET /placementd/v1/searches`: what this node was lately asked.
 
-use std::time::Duration;
-
 use serde::Serialize;
 
-use super::consumers::parse_limit;
+use super::{ago, parse_limit};
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
 use crate::http::edge::searches::Which;
-
 use crate::http::errors::ApiError;
-use crate::world::micros;
 
 /// `GET /placementd/v1/searches`, with `since` in seconds, `empty` and `request_id`.
 pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     let query = context.query()?;
     query.check_once(context.route, context.version)?;
-    // The form of a number was checked.
-    let since = query.last("since").and_then(|seconds| seconds.parse().ok());
     let which = Which {
-        since: since.map(Duration::from_secs),
+        since: query.last("since").map(|age| ago(context, age)),
         empty: query.last("empty") == Some("true"),
         request_id: query.last("request_id").map(str::to_owned),
         limit: query.last("limit").map_or(Ok(LIMIT_USUAL), parse_limit)?,
     };
     let server = &context.server;
-    let searches = server.searches.of(&which, micros(server.api.clock.now()));
+    let searches = server.searches.of(&which);
     Ok(Answer::json(&List { searches }))
 }
 

@@ -1,7 +1,6 @@
 //! `POST /placementd/v1/what-if`: writes on a copy of the state, and questions to what becomes of it.
 
-use std::ops::ControlFlow;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -20,13 +19,13 @@ use crate::backend::View;
 use crate::fork::Fork;
 use crate::http::edge::answer::Answer;
 use crate::http::edge::explanations::{self, Asked, Explained};
+use crate::http::edge::patience::Patience;
 use crate::http::edge::request_context::RequestContext;
 use crate::http::edge::route::is_own;
 use crate::http::edge::state::{Api, Server};
 use crate::http::errors::{ApiError, to_json};
 use crate::http::nouns::allocation_candidates::wrong_name;
 use crate::http::wire::microversion::Microversion;
-use crate::world::Clock;
 
 /// Longest body.
 const BODY_MAX_BYTES: usize = 1024 * 1024;
@@ -135,8 +134,7 @@ pub(crate) async fn ask(context: &RequestContext) -> Result<Answer, ApiError> {
     let becomes = Becomes {
         view: fork.now(),
         version,
-        clock: api.clock.clone(),
-        waiting: Arc::downgrade(&waits),
+        patience: Patience::of(DEADLINE, &api.clock).with_client(&waits),
     };
     let answer = context.compute_idly(move || {
         let _turn = turn;
@@ -220,8 +218,8 @@ fn request(
 struct Becomes {
     view: View,
     version: Microversion,
-    clock: Arc<dyn Clock>,
-    waiting: Weak<()>,
+    /// Renewed for each question.
+    patience: Patience,
 }
 
 impl Becomes {
@@ -234,7 +232,7 @@ impl Becomes {
                     request: query,
                     version: self.version,
                 };
-                let explained = asked.explain(explanations::DEADLINE, &self.clock, &self.waiting);
+                let explained = asked.explain(&self.patience.renewed(explanations::DEADLINE));
                 let explained = explained.map_err(|error| ApiError::bad_request(error.to_string()));
                 Found::Explain(Box::new(explained?))
             }
@@ -244,15 +242,8 @@ impl Becomes {
                 Found::Capacity(report.ok_or_else(over)?)
             }
             Question::Fit { query, at_most } => {
-                let begun = self.clock.monotonic();
-                let watch = |_steps| {
-                    let late = self.clock.monotonic().saturating_sub(begun) > DEADLINE;
-                    match late || self.waiting.strong_count() == 0 {
-                        true => ControlFlow::Break(()),
-                        false => ControlFlow::Continue(()),
-                    }
-                };
-                let fit = state.fit(&query, at_most, Box::new(watch));
+                let patience = self.patience.renewed(DEADLINE);
+                let fit = state.fit(&query, at_most, Box::new(|_steps| patience.look()));
                 Found::Fit(fit.map_err(|error| wrong_name(&error))?)
             }
         })

@@ -13,14 +13,14 @@ use crate::backend::{
 use crate::world::{Clock, micros};
 
 /// The partition of a view, as it would become.
-pub(crate) struct Fork {
+pub struct Fork {
     view: Mutex<View>,
     clock: Arc<dyn Clock>,
 }
 
 impl Fork {
     /// From this state on.
-    pub(crate) fn of(view: View, clock: Arc<dyn Clock>) -> Self {
+    pub fn of(view: View, clock: Arc<dyn Clock>) -> Self {
         Self {
             view: Mutex::new(view),
             clock,
@@ -28,12 +28,12 @@ impl Fork {
     }
 
     /// How it stands.
-    pub(crate) fn now(&self) -> View {
+    pub fn now(&self) -> View {
         self.view.lock().clone()
     }
 
     /// Applies a command, as the cluster would.
-    pub(crate) fn write(&self, command: Command) -> Written {
+    pub fn write(&self, command: Command) -> Written {
         let mut view = self.view.lock();
         let destination = view.destination();
         let outcome = view.state.apply(&Stamped {

@@ -7,7 +7,7 @@ pub mod access;
 pub mod audit;
 pub mod backend;
 pub mod contain;
-mod fork;
+pub mod fork;
 pub mod http;
 mod identity;
 pub mod keystone;

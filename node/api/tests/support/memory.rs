@@ -1,27 +1,27 @@
 //! The backend over a state in memory: the model's own apply and commit, no Raft, no disk.
 
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt, pending, ready};
 use placement_api::backend::{
     Consistency, PlacementIndex, Position, ReadBackend, Readiness, Unavailable, View, WriteBackend,
     Written,
 };
-use placement_model::types::{PartitionId, Timestamp};
-use placement_model::{Cluster, Command, Stamped, State, apply, standard};
+use placement_api::fork::Fork;
+use placement_api::world::RealWorld;
+use placement_model::{Cluster, Command, standard};
 
 /// The epoch of the one history there is.
 pub(crate) const EPOCH: u64 = 1;
 
-/// A state and how many commands made it.
+/// A state that answers as a cluster does.
 pub(crate) struct Memory {
     inner: Mutex<Inner>,
 }
 
 struct Inner {
-    state: State,
-    index: u64,
+    state: Fork,
     /// What it answers instead, while somebody wants to see how that looks.
     down: Option<Unavailable>,
     /// Whether nothing is ever answered.
@@ -33,13 +33,12 @@ impl Memory {
     pub(crate) fn new() -> Self {
         let memory = Self {
             inner: Mutex::new(Inner {
-                state: State::default(),
-                index: 0,
+                state: empty(0),
                 down: None,
                 hangs: false,
             }),
         };
-        memory.write(standard::sync());
+        memory.forget();
         memory
     }
 
@@ -50,10 +49,11 @@ impl Memory {
     }
 
     /// Forgets all but the standard resource classes and traits.
-    #[allow(dead_code, reason = "not every test begins again")]
     pub(crate) fn forget(&self) {
-        self.inner.lock().unwrap().state = State::default();
-        self.write(standard::sync());
+        let mut inner = self.inner.lock().unwrap();
+        let stands = inner.state.now().position.index;
+        inner.state = empty(stands.map_or(0, |stands| stands.index));
+        inner.state.write(standard::sync());
     }
 
     /// Makes reads and writes wait forever.
@@ -61,50 +61,23 @@ impl Memory {
     pub(crate) fn hang(&self) {
         self.inner.lock().unwrap().hangs = true;
     }
-
-    fn write(&self, command: Command) -> Written {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-        let at = Timestamp(now.as_micros() as i64);
-        let stamped = Stamped {
-            partition: PartitionId::DEFAULT,
-            routes: 0,
-            at,
-            write_id: None,
-            command,
-        };
-        let mut inner = self.inner.lock().unwrap();
-        let (outcome, changes) = apply(&inner.state, &stamped);
-        inner.state.commit(&changes);
-        inner.index += 1;
-        let view = inner.view();
-        Written {
-            outcome,
-            index: view.position.index.expect("a state stands somewhere"),
-            term: 1,
-            view,
-        }
-    }
 }
 
-impl Inner {
-    fn view(&self) -> View {
-        View {
-            state: Arc::new(Cluster::from(self.state.clone())).into(),
-            position: self.position(),
-        }
-    }
-
-    fn position(&self) -> Position {
-        Position {
+/// Nothing, after so many commands.
+fn empty(index: u64) -> Fork {
+    let view = View {
+        state: Arc::new(Cluster::default()).into(),
+        position: Position {
             index: Some(PlacementIndex {
                 epoch: EPOCH,
-                index: self.index,
+                index,
             }),
             node: 1,
             known_leader: Some(1),
             staleness: Some(Duration::ZERO),
-        }
-    }
+        },
+    };
+    Fork::of(view, Arc::new(RealWorld::default()))
 }
 
 impl WriteBackend for Memory {
@@ -120,7 +93,8 @@ impl WriteBackend for Memory {
         if hangs {
             return pending().boxed();
         }
-        ready(down.map_or_else(|| Ok(self.write(command)), Err)).boxed()
+        let write = || self.inner.lock().unwrap().state.write(command);
+        ready(down.map_or_else(|| Ok(write()), Err)).boxed()
     }
 }
 
@@ -137,21 +111,23 @@ impl ReadBackend for Memory {
         if inner.hangs {
             return pending().boxed();
         }
+        let view = inner.state.now();
         let result = match (&inner.down, consistency) {
             (Some(down), _) => Err(down.clone()),
             (None, Consistency::Session(token)) if token.epoch != EPOCH => {
                 Err(Unavailable::ForeignIndex(EPOCH))
             }
-            (None, Consistency::Session(token)) if token.index > inner.index => {
-                let reason = format!("this node stands at {}", inner.index);
+            (None, Consistency::Session(token)) if Some(token) > view.position.index => {
+                let stands = view.position.index.map_or(0, |stands| stands.index);
+                let reason = format!("this node stands at {stands}");
                 Err(Unavailable::nothing_committed(reason))
             }
-            _ => Ok(inner.view()),
+            _ => Ok(view),
         };
         ready(result).boxed()
     }
 
     fn position(&self) -> Position {
-        self.inner.lock().unwrap().position()
+        self.inner.lock().unwrap().state.now().position
     }
 }

@@ -3,6 +3,7 @@
 //! What a host is comes before what it has left, and what one provider must meet comes before what several must meet
 //! together.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use serde::{Serialize, Serializer};
@@ -454,11 +455,16 @@ impl<'a> Atoms<'a> {
         met
     }
 
-    /// The fewest atoms that speak against each part, and the look at the best provider of each.
+    /// The atoms that speak against the best provider of each part, which meets most of the first ones, and these looks.
     pub(super) fn lacks<'l>(&self, looks: &'l Looks<'a>) -> (Bits, Vec<&'l Look<'a>>) {
         let best = |part: usize| {
             let of_part = looks.list.iter().filter(|look| look.part == part);
-            of_part.min_by_key(|look| look.fails.count_ones())
+            // One without an inventory fails nothing that asks for an amount of it.
+            let nearness = |look: &&Look<'_>| {
+                let met_first = look.fails.trailing_zeros();
+                (Reverse(met_first), look.fails.count_ones())
+            };
+            of_part.min_by_key(nearness)
         };
         let best: Vec<_> = (0..self.parts.len()).filter_map(best).collect();
         let lacks = best

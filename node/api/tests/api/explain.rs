@@ -86,6 +86,22 @@ async fn each_relaxation_is_a_query_that_is_answered() {
 }
 
 #[tokio::test]
+async fn a_tree_lacks_what_its_best_provider_lacks() {
+    let cloud = Cloud::new();
+    cloud.provider(1, None).await;
+    cloud.stock(1, "DISK_GB", 1).await;
+    cloud.provider(11, Some(1)).await;
+    cloud.stock(11, "VCPU", 8).await;
+    let found = explain(&cloud, "resources=VCPU:9").await;
+    let lacks = &found["nearest"][0]["lacks"];
+    assert_eq!(
+        lacks[0]["atom"], "room",
+        "the root has no inventory at all: {lacks}"
+    );
+    assert_eq!(lacks[0]["free"], 8);
+}
+
+#[tokio::test]
 async fn unknown_and_unused_names_come_first() {
     let cloud = hosts().await;
     let found = explain(&cloud, "resources=VCPU:1&required=CUSTOM_GUP").await;

@@ -11,7 +11,7 @@ mod digest;
 mod ids;
 pub mod indexes;
 mod loading;
-mod names;
+pub(crate) mod names;
 mod providers;
 mod rows;
 mod sessions;
@@ -208,11 +208,11 @@ impl State {
     }
 
     pub(crate) fn class_given(&self, given: &Given<ResourceClassName>) -> Option<ResourceClassId> {
-        self.resource_class_id(given.valid()?)
+        self.resource_classes.given(given).map(ResourceClassId)
     }
 
     pub(crate) fn trait_given(&self, given: &Given<TraitName>) -> Option<TraitId> {
-        self.trait_id(given.valid()?)
+        self.traits.given(given).map(TraitId)
     }
 
     /// The ids of all these traits, or those that do not exist.

@@ -3,6 +3,7 @@
 use imbl::OrdMap;
 
 use super::change::NameRow;
+use crate::types::Given;
 
 /// Names both ways, and how many rows refer to each.
 #[derive(Clone, PartialEq)]
@@ -26,6 +27,10 @@ impl<N: Ord> Default for NameTable<N> {
 impl<N: Clone + Ord> NameTable<N> {
     pub(crate) fn id(&self, name: &N) -> Option<u32> {
         self.ids.get(name).copied()
+    }
+
+    pub(crate) fn given(&self, name: &Given<N>) -> Option<u32> {
+        self.id(name.valid()?)
     }
 
     pub(crate) fn row(&self, id: u32) -> Option<&NameRow<N>> {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::atoms::{Atom, Atoms};
+use super::atoms::Atom;
 use crate::query::NamedProvider;
 use crate::types::{
     AggregateUuid, ConsumerTypeName, ConsumerUuid, Given, ProjectId, ResourceClassName, Timestamp,
@@ -10,7 +10,7 @@ use crate::types::{
 };
 
 /// Why a request has the answer that it has, over one state.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Explanation {
     /// Whether there is any candidate.
     pub verdict: Verdict,
@@ -39,7 +39,7 @@ pub struct Explanation {
 }
 
 /// Whether there is any candidate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// No tree has one.
@@ -47,28 +47,35 @@ pub enum Verdict {
     /// There are some.
     Some,
     /// The time was up before it was known.
+    #[default]
     Undecided,
 }
 
 /// A name that a request gives and no provider has.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AbsentName {
-    /// A resource class.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub class: Option<Given<ResourceClassName>>,
-    /// A trait.
-    #[serde(rename = "trait", skip_serializing_if = "Option::is_none")]
-    pub trait_name: Option<Given<TraitName>>,
-    /// An aggregate.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub aggregate: Option<AggregateUuid>,
+    /// The name.
+    #[serde(flatten)]
+    pub name: Name,
     /// Names that are spelled nearly so.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nearest: Vec<String>,
 }
 
+/// What a request may name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Name {
+    /// A resource class.
+    Class(Given<ResourceClassName>),
+    /// A trait.
+    Trait(Given<TraitName>),
+    /// An aggregate.
+    Aggregate(AggregateUuid),
+}
+
 /// An atom, and what it does to the trees that meet those before.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Stage {
     /// The atom.
     #[serde(flatten)]
@@ -88,7 +95,7 @@ pub struct Stage {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Relaxation {
     /// What it does without.
-    pub less: Vec<Less>,
+    pub less: [Less; 1],
     /// Trees that are the anchor of a candidate then,
     pub trees: u64,
     /// and those of which it was not found out in time.
@@ -156,39 +163,27 @@ pub struct Holder {
     pub since: Timestamp,
 }
 
-/// A request that cannot be explained.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "the request has {found} conditions; at most {} can be explained",
-    Atoms::MAX
-)]
-pub struct TooManyAtoms {
-    /// How many it has.
-    pub found: usize,
-}
-
 impl Explanation {
     /// The first cause in a word, and the resource class that it is about.
     pub fn reason(&self) -> (&'static str, Option<&str>) {
         if self.verdict == Verdict::Undecided {
             return ("undecided", None);
         }
-        if !self.unknown.is_empty() {
-            return ("unknown_name", None);
+        for (names, reason) in [
+            (&self.unknown, "unknown_name"),
+            (&self.unused, "unused_name"),
+        ] {
+            if !names.is_empty() {
+                return (reason, None);
+            }
         }
-        if !self.unused.is_empty() {
-            return ("unused_name", None);
-        }
-        let less = self
-            .relaxations
-            .iter()
-            .flat_map(|relaxation| &relaxation.less);
-        let less = less.map(|less| &less.atom).next();
+        let less = self.relaxations.first().map(|one| &one.less[0].atom);
         // Without a single one, that with which the last trees are gone.
-        let last = self.funnel.iter().filter(|stage| stage.gone > 0);
-        let last = last.map(|stage| &stage.atom).next_back();
-        less.or(last).map_or(("no_trees", None), |atom| {
-            (atom.kind.name(), atom.class.as_ref().map(Given::as_str))
+        let mut funnel = self.funnel.iter().rev();
+        let last = funnel.find(|stage| stage.gone > 0);
+        let atom = less.or(last.map(|stage| &stage.atom));
+        atom.map_or(("no_trees", None), |atom| {
+            (atom.kind, atom.class.as_ref().map(Given::as_str))
         })
     }
 }

@@ -5,71 +5,39 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
+use std::fmt::Display;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use crate::mutant;
-use crate::query::candidates::{CandidateRequest, RequestGroup};
+use crate::query::candidates::CandidateRequest;
 use crate::state::State;
 use crate::state::change::{ResourceClassId, TraitId};
-use crate::state::tree::{Node, Tree, TreeNumber};
-use crate::types::{AggregateUuid, Given, ProviderUuid, ResourceClassName, TraitName};
+use crate::state::tree::{Node, TreeNumber};
+use crate::types::{AggregateUuid, Given, ProviderUuid, ResourceClassName};
 
 /// A set of atoms, or of parts: a bit for each.
 pub(super) type Bits = u128;
 
-/// The kinds of atoms.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum AtomKind {
-    /// The root has a trait, or has it not.
-    RootRequired,
-    /// A provider has an inventory of a class.
-    Inventory,
-    /// It is a member of an aggregate, or not a member of some.
-    MemberOf,
-    /// It is in the tree of a provider.
-    InTree,
-    /// It has a trait.
-    Required,
-    /// It does not have a trait.
-    Forbidden,
-    /// Its inventory permits the amount: `min_unit`, `max_unit`, `step_size`.
-    Unit,
-    /// So much is free.
-    Room,
-    /// All groups can be met at once.
-    Together,
+/// The set of those of which this is true.
+pub(super) fn bits(all: impl Iterator<Item = bool>) -> Bits {
+    let all = all.enumerate();
+    all.fold(0, |bits, (index, is_in)| bits | Bits::from(is_in) << index)
 }
 
-impl AtomKind {
-    /// Its name, as answers, logs and metrics have it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::RootRequired => "root_required",
-            Self::Inventory => "inventory",
-            Self::MemberOf => "member_of",
-            Self::InTree => "in_tree",
-            Self::Required => "required",
-            Self::Forbidden => "forbidden",
-            Self::Unit => "unit",
-            Self::Room => "room",
-            Self::Together => "together",
-        }
-    }
+/// The set of the first atoms, up to this one.
+pub(super) fn up_to(atom: usize) -> Bits {
+    Bits::MAX >> (Bits::BITS as usize - 1 - atom)
 }
 
-impl Serialize for AtomKind {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name())
-    }
-}
-
-/// One condition of a request.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// One condition of a request, as answers show it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Atom {
-    /// What it is about.
+    /// What it is about, as answers, logs and metrics name it: `root_required`, `inventory`, `member_of`, `in_tree`,
+    /// `required`, `forbidden`, `unit` (`min_unit`, `max_unit` and `step_size` permit the amount), `room` (so much is
+    /// free), or `together` (all groups can be met at once).
     #[serde(rename = "atom")]
-    pub kind: AtomKind,
+    pub kind: &'static str,
     /// The suffix of its group; empty for the unnumbered group and for what concerns the request as a whole.
     pub group: String,
     /// The resource class, of `inventory`, `unit` and `room`.
@@ -90,9 +58,9 @@ pub struct Atom {
 }
 
 /// How an atom is tested.
-enum Test<'a> {
-    RootRequired(TraitId),
-    RootForbidden(TraitId),
+pub(super) enum Test<'a> {
+    /// The root has a trait, or has it not.
+    Root(TraitId, bool),
     Inventory(ResourceClassId),
     MemberOf(&'a BTreeSet<AggregateUuid>),
     NotMemberOf(&'a BTreeSet<AggregateUuid>),
@@ -107,33 +75,32 @@ enum Test<'a> {
     Together,
 }
 
+/// Has a request do without something.
+type Cut<'a> = Box<dyn Fn(&mut CandidateRequest) + 'a>;
+
+/// An atom and what belongs to it.
+pub(super) struct Condition<'a> {
+    pub(super) atom: Atom,
+    /// The index of its group.
+    pub(super) group: Option<usize>,
+    pub(super) test: Test<'a>,
+    /// How to do without it; of `room`, how much would do is to be found out.
+    pub(super) cut: Option<Cut<'a>>,
+}
+
 /// What one provider has to serve: a named group, or one class of the unnumbered group.
 pub(super) struct Part {
     pub(super) group: usize,
     /// The class, of the unnumbered group.
     pub(super) class: Option<Given<ResourceClassName>>,
-    atoms: Vec<usize>,
-}
-
-impl Part {
-    fn is_unnumbered(&self) -> bool {
-        self.class.is_some()
-    }
-
-    /// Whether the amount of a class of a group is asked of it.
-    pub(super) fn asks(&self, group: usize, class: &Given<ResourceClassName>) -> bool {
-        self.group == group && self.class.as_ref().is_none_or(|own| own == class)
-    }
+    pub(super) atoms: Vec<usize>,
 }
 
 /// The atoms of a request over one state.
 pub(super) struct Atoms<'a> {
     pub(super) request: &'a CandidateRequest,
-    /// The last is [`AtomKind::Together`].
-    pub(super) list: Vec<Atom>,
-    /// The group of each.
-    groups: Vec<Option<usize>>,
-    tests: Vec<Test<'a>>,
+    /// The last is [`Test::Together`].
+    pub(super) list: Vec<Condition<'a>>,
     pub(super) parts: Vec<Part>,
     /// Those that some provider of several must meet: the required traits of the unnumbered group.
     covering: Bits,
@@ -151,16 +118,21 @@ pub(super) struct Look<'a> {
 }
 
 /// All that might serve the parts of a request in one tree, its own providers and those that share with it.
-#[derive(Default)]
 pub(super) struct Looks<'a> {
     pub(super) list: Vec<Look<'a>>,
     /// The atoms that the tree as a whole fails.
-    fails: Bits,
+    pub(super) fails: Bits,
 }
 
-/// The set of the first atoms, up to this one.
-pub(super) fn up_to(atom: usize) -> Bits {
-    Bits::MAX >> (Bits::BITS as usize - 1 - atom)
+/// A request that cannot be explained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the request has {found} conditions; at most {} can be explained",
+    Atoms::MAX
+)]
+pub struct TooManyAtoms {
+    /// How many it has.
+    pub found: usize,
 }
 
 impl<'a> Atoms<'a> {
@@ -168,163 +140,219 @@ impl<'a> Atoms<'a> {
     pub(super) const MAX: usize = Bits::BITS as usize;
 
     /// # Errors
-    /// How many atoms the request has, if they are too many.
-    pub(super) fn of(state: &'a State, request: &'a CandidateRequest) -> Result<Self, usize> {
+    /// The request has too many.
+    pub(super) fn of(
+        state: &'a State,
+        request: &'a CandidateRequest,
+    ) -> Result<Self, TooManyAtoms> {
         let mut atoms = Self {
             request,
             list: Vec::new(),
-            groups: Vec::new(),
-            tests: Vec::new(),
             parts: Vec::new(),
             covering: 0,
         };
-        for (names, forbidden) in [
-            (&request.root_required, false),
-            (&request.root_forbidden, true),
-        ] {
-            for name in names {
-                let test = state.trait_given(name).map(match forbidden {
-                    false => Test::RootRequired,
-                    true => Test::RootForbidden,
-                });
-                let mut atom = Atom::of(AtomKind::RootRequired, None);
-                atom.traits = spelled([name], forbidden);
-                atoms.add(None, atom, test);
-            }
+        let required = request.root_required.iter().map(|name| (name, true));
+        let forbidden = request.root_forbidden.iter().map(|name| (name, false));
+        for (name, wanted) in required.chain(forbidden) {
+            let atom = Atom {
+                kind: "root_required",
+                traits: spelled(if wanted { "" } else { "!" }, [name]),
+                ..Atom::default()
+            };
+            let test = state.trait_given(name).map(|id| Test::Root(id, wanted));
+            atoms.add(None, atom, test, move |less| {
+                let names = match wanted {
+                    true => &mut less.root_required,
+                    false => &mut less.root_forbidden,
+                };
+                names.remove(name);
+            });
         }
-        for (index, group) in request.groups.iter().enumerate() {
-            atoms.add_parts(index, group);
-            atoms.add_what_it_is(state, index, group);
+        for group in 0..request.groups.len() {
+            atoms.add_what_it_is(state, group);
         }
-        for kind in [AtomKind::Unit, AtomKind::Room] {
-            for (index, group) in request.groups.iter().enumerate() {
-                for (name, amount) in &group.resources {
-                    let test = state.class_given(name).map(|id| match kind {
-                        AtomKind::Unit => Test::Unit(id, *amount),
-                        _ => Test::Room(id, *amount),
-                    });
-                    let mut atom = Atom::of(kind, Some(group)).of_class(name);
-                    atom.asked = Some(*amount);
-                    atoms.add(Some(index), atom, test);
-                }
-            }
+        atoms.add_amounts(state, "unit", Test::Unit);
+        atoms.add_amounts(state, "room", Test::Room);
+        let together = Atom {
+            kind: "together",
+            ..Atom::default()
+        };
+        atoms.push(None, together, Some(Test::Together));
+        let found = atoms.list.len();
+        if found > Self::MAX {
+            return Err(TooManyAtoms { found });
         }
-        atoms.add(
-            None,
-            Atom::of(AtomKind::Together, None),
-            Some(Test::Together),
-        );
-        match atoms.list.len() {
-            0..=Self::MAX => {}
-            many => return Err(many),
-        }
-        atoms.hand_out();
+        atoms.add_parts();
         if mutant!("explain-atoms-exchanged") {
-            atoms.tests.swap(0, 1);
+            let (first, others) = atoms.list.split_at_mut(1);
+            std::mem::swap(&mut first[0].test, &mut others[0].test);
         }
         Ok(atoms)
     }
 
-    fn add_parts(&mut self, index: usize, group: &RequestGroup) {
-        let part = |class| Part {
-            group: index,
-            class,
-            atoms: Vec::new(),
-        };
-        match group.suffix.is_empty() {
-            true => {
-                let classes = group.resources.keys();
-                self.parts
-                    .extend(classes.map(|class| part(Some(class.clone()))));
-            }
-            false => self.parts.push(part(None)),
-        }
-    }
-
     /// What a provider must be, whatever it has left.
-    fn add_what_it_is(&mut self, state: &State, index: usize, group: &'a RequestGroup) {
-        let index = Some(index);
-        let of = |kind| Atom::of(kind, Some(group));
+    fn add_what_it_is(&mut self, state: &State, at: usize) {
+        let group = &self.request.groups[at];
+        let of = |kind| Atom {
+            kind,
+            group: group.suffix.clone(),
+            ..Atom::default()
+        };
         let resourceless = group.resources.is_empty();
         for name in group.resources.keys() {
+            let mut atom = of("inventory");
+            atom.class = Some(name.clone());
             let test = state.class_given(name).map(Test::Inventory);
-            self.add(index, of(AtomKind::Inventory).of_class(name), test);
+            self.add(Some(at), atom, test, move |less| {
+                less.groups[at].resources.remove(name);
+                if less.groups[at].resources.is_empty() {
+                    let suffix = less.groups.remove(at).suffix;
+                    for suffixes in &mut less.same_subtree {
+                        suffixes.remove(&suffix);
+                    }
+                }
+            });
         }
         // Upstream starts from what is asked for. From a group that asks for nothing it gets no provider.
         let asks = !group.required.is_empty() || !group.member_of.is_empty();
         if resourceless && (group.suffix.is_empty() || !asks) {
-            self.add(index, of(AtomKind::Inventory), None);
+            self.push(Some(at), of("inventory"), None);
         }
         for any in &group.member_of {
-            let mut atom = of(AtomKind::MemberOf);
-            atom.aggregates = any.iter().map(ToString::to_string).collect();
-            self.add(index, atom, Some(Test::MemberOf(any)));
+            let mut atom = of("member_of");
+            atom.aggregates = spelled("", any);
+            self.add(Some(at), atom, Some(Test::MemberOf(any)), move |less| {
+                less.groups[at].member_of.retain(|other| other != any);
+            });
         }
-        if !group.not_member_of.is_empty() {
-            let mut atom = of(AtomKind::MemberOf);
-            atom.aggregates = (group.not_member_of.iter())
-                .map(|aggregate| format!("!{aggregate}"))
-                .collect();
-            self.add(index, atom, Some(Test::NotMemberOf(&group.not_member_of)));
+        let all = &group.not_member_of;
+        if !all.is_empty() {
+            let mut atom = of("member_of");
+            atom.aggregates = spelled("!", all);
+            self.add(Some(at), atom, Some(Test::NotMemberOf(all)), move |less| {
+                less.groups[at].not_member_of.clear();
+            });
         }
         if let Some(provider) = &group.in_tree {
-            let test = state
-                .place_given(provider)
-                .map(|place| Test::InTree(place.tree));
+            let place = state.place_given(provider);
             // Upstream finds the providers of a resourceless group without it.
-            if !resourceless || test.is_none() {
-                let mut atom = of(AtomKind::InTree);
+            if !resourceless || place.is_none() {
+                let mut atom = of("in_tree");
                 atom.provider = Some(provider.clone());
-                self.add(index, atom, test);
+                let test = place.map(|place| Test::InTree(place.tree));
+                self.add(Some(at), atom, test, move |less| {
+                    less.groups[at].in_tree = None;
+                });
             }
         }
-        let sets: BTreeSet<_> = group.required.iter().collect();
-        for any in sets {
+        for any in group.required.iter().collect::<BTreeSet<_>>() {
+            let mut atom = of("required");
+            atom.traits = spelled("", any);
             let ids = any.iter().map(|name| state.trait_given(name));
-            let mut atom = of(AtomKind::Required);
-            atom.traits = spelled(any, false);
-            self.add(index, atom, ids.collect::<Option<_>>().map(Test::Required));
+            let test = ids.collect::<Option<_>>().map(Test::Required);
+            self.add(Some(at), atom, test, move |less| {
+                less.groups[at].required.retain(|other| other != any);
+            });
         }
         for name in &group.forbidden {
-            let mut atom = of(AtomKind::Forbidden);
-            atom.traits = spelled([name], true);
-            self.add(index, atom, state.trait_given(name).map(Test::Forbidden));
+            let mut atom = of("forbidden");
+            atom.traits = spelled("!", [name]);
+            let test = state.trait_given(name).map(Test::Forbidden);
+            self.add(Some(at), atom, test, move |less| {
+                less.groups[at].forbidden.remove(name);
+            });
         }
     }
 
-    fn add(&mut self, group: Option<usize>, atom: Atom, test: Option<Test<'a>>) {
-        self.list.push(atom);
-        self.groups.push(group);
-        self.tests.push(test.unwrap_or(Test::Never));
-    }
-
-    /// Gives each part the atoms that are about it.
-    fn hand_out(&mut self) {
-        for (index, (atom, group)) in self.list.iter().zip(&self.groups).enumerate() {
-            let Some(group) = *group else { continue };
-            let concerned = |part: &&mut Part| match &atom.class {
-                Some(class) => part.asks(group, class),
-                None => part.group == group,
-            };
-            for part in self.parts.iter_mut().filter(concerned) {
-                part.atoms.push(index);
-                if part.is_unnumbered() && matches!(self.tests[index], Test::Required(_)) {
-                    self.covering |= 1 << index;
+    /// What it must have left, of all groups.
+    fn add_amounts(
+        &mut self,
+        state: &State,
+        kind: &'static str,
+        test: fn(ResourceClassId, u64) -> Test<'a>,
+    ) {
+        for (at, group) in self.request.groups.iter().enumerate() {
+            for (name, amount) in &group.resources {
+                let atom = Atom {
+                    kind,
+                    group: group.suffix.clone(),
+                    class: Some(name.clone()),
+                    asked: Some(*amount),
+                    ..Atom::default()
+                };
+                let test = state.class_given(name).map(|id| test(id, *amount));
+                match test {
+                    Some(Test::Room(..)) => self.add(Some(at), atom, test, |_| {}),
+                    _ => self.push(Some(at), atom, test),
                 }
             }
         }
     }
 
-    /// The atoms that these are, by what they are about.
-    pub(super) fn which(&self, is_one: impl Fn(Option<usize>, &Atom) -> bool) -> Bits {
-        let all = self.list.iter().zip(&self.groups).enumerate();
-        all.filter(|(_, (atom, group))| is_one(**group, atom))
-            .fold(0, |bits, (index, _)| bits | 1 << index)
+    fn push(&mut self, group: Option<usize>, atom: Atom, test: Option<Test<'a>>) {
+        self.list.push(Condition {
+            atom,
+            group,
+            test: test.unwrap_or(Test::Never),
+            cut: None,
+        });
     }
 
-    /// All parts.
-    pub(super) fn all_parts(&self) -> Bits {
-        (0..self.parts.len()).fold(0, |bits, part| bits | 1 << part)
+    /// One without which a request can be asked.
+    fn add(
+        &mut self,
+        group: Option<usize>,
+        atom: Atom,
+        test: Option<Test<'a>>,
+        cut: impl Fn(&mut CandidateRequest) + 'a,
+    ) {
+        self.push(group, atom, test);
+        if let Some(added) = self.list.last_mut() {
+            added.cut = Some(Box::new(cut));
+        }
+    }
+
+    /// The parts, each with the atoms that are about it.
+    fn add_parts(&mut self) {
+        for (at, group) in self.request.groups.iter().enumerate() {
+            let classes = match group.suffix.is_empty() {
+                true => group.resources.keys().cloned().map(Some).collect(),
+                false => vec![None],
+            };
+            for class in classes {
+                let is_about = |one: &Condition<'_>| {
+                    let own = one.atom.class.as_ref().zip(class.as_ref());
+                    one.group == Some(at) && own.is_none_or(|(one, own)| one == own)
+                };
+                let all = self.list.iter().enumerate();
+                let atoms = all.filter(|(_, one)| is_about(one));
+                self.parts.push(Part {
+                    atoms: atoms.map(|(index, _)| index).collect(),
+                    group: at,
+                    class,
+                });
+            }
+        }
+        self.covering =
+            self.which(|one| matches!(one.test, Test::Required(_)) && one.atom.group.is_empty());
+    }
+
+    /// The atoms that these are.
+    pub(super) fn which(&self, is_one: impl Fn(&Condition<'a>) -> bool) -> Bits {
+        bits(self.list.iter().map(is_one))
+    }
+
+    /// The atoms that a tree fails as a whole.
+    pub(super) fn fails(&self, root: &Node) -> Bits {
+        self.which(|one| match &one.test {
+            Test::Root(id, wanted) => root.traits.contains(id) != *wanted,
+            // Also if a sharing provider would serve.
+            Test::NotMemberOf(all) => {
+                one.atom.group.is_empty() && !all.is_disjoint(&root.aggregates)
+            }
+            Test::Never => true,
+            _ => false,
+        })
     }
 
     /// What speaks for and against one provider as the one that serves the parts, for its own tree or, as one that
@@ -337,11 +365,11 @@ impl<'a> Atoms<'a> {
         looks: &mut Vec<Look<'a>>,
     ) {
         for (index, part) in self.parts.iter().enumerate() {
-            let look =
-                |aggregates| self.look_at(index, part, number, root.is_some(), node, aggregates);
+            let is_unnumbered = part.class.is_some();
+            let look = |aggregates| self.look_at(index, number, root.is_some(), node, aggregates);
             let own = look(&node.aggregates);
             // The unnumbered group's providers are members of what their root is a member of, too.
-            if let Some(root) = root.filter(|root| part.is_unnumbered() && root.id != node.id) {
+            if let Some(root) = root.filter(|root| is_unnumbered && root.id != node.id) {
                 let by_root = look(&root.aggregates);
                 if by_root.fails != own.fails {
                     looks.push(by_root);
@@ -353,22 +381,22 @@ impl<'a> Atoms<'a> {
 
     fn look_at(
         &self,
-        index: usize,
-        part: &Part,
+        part: usize,
         number: TreeNumber,
         is_own: bool,
         node: &'a Node,
         aggregates: &BTreeSet<AggregateUuid>,
     ) -> Look<'a> {
         let has_any = |ids: &[TraitId]| ids.iter().any(|id| node.traits.contains(id));
+        let is_unnumbered = self.parts[part].class.is_some();
         let (mut fails, mut covers) = (0, 0);
-        for atom in &part.atoms {
-            let holds = match &self.tests[*atom] {
+        for atom in &self.parts[part].atoms {
+            let holds = match &self.list[*atom].test {
                 Test::Inventory(id) => node.stock(*id).is_some(),
                 Test::MemberOf(any) => !any.is_disjoint(aggregates),
                 Test::NotMemberOf(all) => all.is_disjoint(&node.aggregates),
-                Test::InTree(only) => *only == number && (is_own || !part.is_unnumbered()),
-                Test::Required(any) if part.is_unnumbered() => {
+                Test::InTree(only) => *only == number && (is_own || !is_unnumbered),
+                Test::Required(any) if is_unnumbered => {
                     covers |= Bits::from(has_any(any)) << atom;
                     true
                 }
@@ -381,48 +409,15 @@ impl<'a> Atoms<'a> {
                     .stock(*id)
                     .is_none_or(|stock| stock.inventory.free(stock.used) >= *amount),
                 Test::Never => false,
-                Test::RootRequired(_) | Test::RootForbidden(_) | Test::Together => true,
+                Test::Root(..) | Test::Together => true,
             };
             fails |= Bits::from(!holds) << atom;
         }
         Look {
-            part: index,
+            part,
             node,
             fails,
             covers,
-        }
-    }
-
-    /// Lays out a tree and what others share with it.
-    pub(super) fn look_over<'s>(
-        &self,
-        number: TreeNumber,
-        tree: &'a Tree,
-        shared: impl Iterator<Item = &'s Vec<Look<'a>>>,
-        looks: &mut Looks<'a>,
-    ) where
-        'a: 's,
-    {
-        let root = tree.root();
-        looks.list.clear();
-        looks.fails = 0;
-        for (index, (test, group)) in self.tests.iter().zip(&self.groups).enumerate() {
-            let unnumbered = group.is_none_or(|group| self.request.groups[group].suffix.is_empty());
-            let holds = match test {
-                Test::RootRequired(id) => root.traits.contains(id),
-                Test::RootForbidden(id) => !root.traits.contains(id),
-                // Also if a sharing provider would serve.
-                Test::NotMemberOf(all) => !unnumbered || all.is_disjoint(&root.aggregates),
-                Test::Never => false,
-                _ => true,
-            };
-            looks.fails |= Bits::from(!holds) << index;
-        }
-        for node in &tree.nodes {
-            self.look(number, Some(root), node, &mut looks.list);
-        }
-        if !mutant!("explain-sharing-forgotten") {
-            looks.list.extend(shared.flatten().cloned());
         }
     }
 
@@ -443,7 +438,7 @@ impl<'a> Atoms<'a> {
 
     /// The first atom with which those before cannot be met any more; that of all of them if each is met.
     pub(super) fn first_unmet(&self, looks: &Looks<'a>) -> usize {
-        let parts = self.all_parts();
+        let parts = bits(self.parts.iter().map(|_| true));
         let (mut met, mut unmet) = (0, self.list.len() - 1);
         while met < unmet {
             let middle = usize::midpoint(met, unmet);
@@ -467,38 +462,14 @@ impl<'a> Atoms<'a> {
             of_part.min_by_key(nearness)
         };
         let best: Vec<_> = (0..self.parts.len()).filter_map(best).collect();
-        let lacks = best
-            .iter()
-            .fold(looks.fails, |bits, look| bits | look.fails);
+        let all = best.iter();
+        let lacks = all.fold(looks.fails, |bits, look| bits | look.fails);
         let covered = looks.list.iter().fold(0, |bits, look| bits | look.covers);
         (lacks | self.covering & !covered, best)
     }
 }
 
-impl Atom {
-    fn of(kind: AtomKind, group: Option<&RequestGroup>) -> Self {
-        Self {
-            kind,
-            group: group.map_or_else(String::new, |group| group.suffix.clone()),
-            class: None,
-            asked: None,
-            traits: Vec::new(),
-            aggregates: Vec::new(),
-            provider: None,
-        }
-    }
-
-    fn of_class(mut self, name: &Given<ResourceClassName>) -> Self {
-        self.class = Some(name.clone());
-        self
-    }
-}
-
-fn spelled<'n>(
-    names: impl IntoIterator<Item = &'n Given<TraitName>>,
-    forbidden: bool,
-) -> Vec<String> {
-    let sign = if forbidden { "!" } else { "" };
+fn spelled(sign: &str, names: impl IntoIterator<Item: Display>) -> Vec<String> {
     let names = names.into_iter();
     names.map(|name| format!("{sign}{name}")).collect()
 }

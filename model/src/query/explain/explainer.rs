@@ -1,6 +1,7 @@
 //! Looks at the trees of a state one by one, in a bounded number of steps.
 
 use super::atoms::{Atoms, Look, Looks};
+use crate::mutant;
 use crate::query::candidates::{CandidateRequest, Probe, SharingProviders, StepBudget, Watch};
 use crate::state::State;
 use crate::state::tree::{Tree, TreeNumber};
@@ -11,21 +12,23 @@ const STEPS_PER_TREE: u64 = 20_000;
 /// Looks at the trees of a state.
 pub(super) struct Explainer<'a> {
     pub(super) state: &'a State,
+    pub(super) atoms: &'a Atoms<'a>,
     sharing: SharingProviders<'a, Vec<Look<'a>>>,
     pub(super) budget: StepBudget<'a>,
 }
 
 impl<'a> Explainer<'a> {
-    pub(super) fn new(state: &'a State, watch: Watch<'a>, atoms: &Atoms<'a>) -> Self {
+    pub(super) fn new(state: &'a State, watch: Watch<'a>, atoms: &'a Atoms<'a>) -> Self {
         let mut budget = StepBudget::new(Some(watch));
-        let sharing =
-            SharingProviders::find_all(state, atoms.parts.len(), &mut budget, |tree, node| {
-                let mut looks = Vec::new();
-                atoms.look(tree, None, node, &mut looks);
-                Some(looks)
-            });
+        let parts = atoms.parts.len();
+        let sharing = SharingProviders::find_all(state, parts, &mut budget, |tree, node| {
+            let mut looks = Vec::new();
+            atoms.look(tree, None, node, &mut looks);
+            Some(looks)
+        });
         Self {
             state,
+            atoms,
             sharing,
             budget,
         }
@@ -59,27 +62,28 @@ impl<'a> Explainer<'a> {
         found
     }
 
-    /// Lays out a tree; false if the time is up.
-    pub(super) fn look_over(
-        &mut self,
-        atoms: &Atoms<'a>,
-        number: TreeNumber,
-        looks: &mut Looks<'a>,
-    ) -> bool {
-        let Some(tree) = self.state.tree(number) else {
-            return false;
-        };
-        if !self
-            .budget
-            .spend(1 + (tree.nodes.len() * atoms.parts.len()) as u64 / 8)
-        {
-            return false;
+    /// Lays out a tree and what others share with it; `None` if the time is up.
+    pub(super) fn look_over(&mut self, number: TreeNumber) -> Option<Looks<'a>> {
+        let (atoms, tree) = (self.atoms, self.state.tree(number)?);
+        let steps = 1 + (tree.nodes.len() * atoms.parts.len()) as u64 / 8;
+        if !self.budget.spend(steps) {
+            return None;
         }
-        let shared = self.sharing.reaching(number, tree);
-        let shared = shared.iter().map(|provider| &provider.serves);
-        atoms.look_over(number, tree, shared, looks);
+        let root = tree.root();
+        let mut looks = Looks {
+            list: Vec::new(),
+            fails: atoms.fails(root),
+        };
+        for node in &tree.nodes {
+            atoms.look(number, Some(root), node, &mut looks.list);
+        }
+        if !mutant!("explain-sharing-forgotten") {
+            let shared = self.sharing.reaching(number, tree).into_iter();
+            let shared = shared.flat_map(|provider| &provider.serves);
+            looks.list.extend(shared.cloned());
+        }
         // Each is compared with the atoms again and again.
-        self.budget
-            .spend((looks.list.len() * atoms.list.len()) as u64 / 128)
+        let steps = (looks.list.len() * atoms.list.len()) as u64 / 128;
+        self.budget.spend(steps).then_some(looks)
     }
 }

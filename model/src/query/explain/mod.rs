@@ -13,13 +13,13 @@ mod nearest;
 mod relax;
 
 pub use answer::{
-    AbsentName, Explanation, Holder, Lack, Less, Near, Relaxation, Stage, TooManyAtoms, Verdict,
+    AbsentName, Explanation, Holder, Lack, Less, Name, Near, Relaxation, Stage, Verdict,
 };
-pub use atoms::{Atom, AtomKind};
+pub use atoms::{Atom, TooManyAtoms};
 
-use self::atoms::{Atoms, Looks, up_to};
+use self::atoms::{Atoms, Looks, Test, up_to};
 use self::explainer::Explainer;
-use self::relax::ways;
+use self::relax::{Way, ways};
 use crate::mutant;
 use crate::query::NamedProvider;
 use crate::query::candidates::{CandidateRequest, Watch};
@@ -45,119 +45,124 @@ impl State {
         watch: Watch<'a>,
         spell: &dyn Fn(&CandidateRequest) -> Option<String>,
     ) -> Result<Explanation, TooManyAtoms> {
-        let atoms = Atoms::of(self, request).map_err(|found| TooManyAtoms { found })?;
+        let atoms = Atoms::of(self, request)?;
         let mut explainer = Explainer::new(self, watch, &atoms);
-        let mut found = explainer.walk(&atoms);
-        let mut explanation = found.explanation(self, request);
-        if explanation.with_candidates == 0 {
-            explanation.relaxations = explainer.relaxations(&atoms, found.ways, spell);
-            let nearest = found.nearest.iter();
-            let nearest = nearest.map(|(_, number)| explainer.near(&atoms, *number));
-            explanation.nearest = nearest.flatten().collect();
+        let mut walk = Walk::new(self, &atoms);
+        explainer.walk(&mut walk);
+        let mut found = walk.found;
+        let mut left = found.trees;
+        for stage in &mut found.funnel {
+            left -= stage.gone;
+            stage.left = left;
         }
-        explanation.steps = explainer.budget.steps();
-        Ok(explanation)
+        found.verdict = match (found.with_candidates, found.undecided) {
+            (1.., _) => Verdict::Some,
+            (0, 0) => Verdict::None,
+            (0, _) => Verdict::Undecided,
+        };
+        if found.with_candidates == 0 {
+            found.relaxations = explainer.relaxations(&walk.ways, spell);
+            let nearest = walk.nearest.iter();
+            let nearest = nearest.map(|(_, number)| explainer.near(*number));
+            found.nearest = nearest.flatten().collect();
+        }
+        found.steps = explainer.budget.steps();
+        Ok(found)
     }
 }
 
 /// What a walk over all trees has found.
 struct Walk {
-    stages: Vec<Stage>,
-    with_candidates: u64,
-    undecided: u64,
-    ways: Vec<relax::Way>,
+    found: Explanation,
+    ways: Vec<Way>,
     /// Trees that lack little, with how many atoms.
     nearest: Vec<(u32, TreeNumber)>,
 }
 
-impl<'a> Explainer<'a> {
+impl Explainer<'_> {
     /// Finds the reason of each tree, and what might help those without candidates.
-    fn walk(&mut self, atoms: &Atoms<'a>) -> Walk {
-        let stage = |atom: &Atom| Stage {
-            atom: atom.clone(),
-            left: 0,
-            gone: 0,
-            most_free: None,
-            examples: Vec::new(),
-        };
-        let mut walk = Walk {
-            stages: atoms.list.iter().map(stage).collect(),
-            with_candidates: 0,
-            undecided: 0,
-            ways: ways(atoms),
-            nearest: Vec::new(),
-        };
+    fn walk(&mut self, walk: &mut Walk) {
+        let (state, atoms) = (self.state, self.atoms);
         let together = atoms.list.len() - 1;
         let mut probe = self.prepare(atoms.request);
-        let mut looks = Looks::default();
-        for (number, tree) in self.state.trees() {
-            if !self.look_over(atoms, number, &mut looks) {
-                walk.undecided += 1;
+        for (number, tree) in state.trees() {
+            let Some(looks) = self.look_over(number) else {
+                walk.found.undecided += 1;
                 continue;
-            }
+            };
             let reason = atoms.first_unmet(&looks);
-            if reason == together
-                && let Some(probe) = &mut probe
-            {
-                match self.probe(probe, number, tree) {
-                    Some(true) => {
-                        walk.with_candidates += 1;
-                        if !mutant!("explain-counted-twice") {
-                            continue;
-                        }
-                    }
-                    Some(false) => {}
-                    None => {
-                        walk.undecided += 1;
-                        walk.note_ways(atoms, number, &looks);
+            let found = match &mut probe {
+                Some(probe) if reason == together => self.probe(probe, number, tree),
+                _ => Some(false),
+            };
+            match found {
+                None => {
+                    walk.found.undecided += 1;
+                    walk.note_ways(atoms, number, &looks);
+                    continue;
+                }
+                Some(true) => {
+                    walk.found.with_candidates += 1;
+                    if !mutant!("explain-counted-twice") {
                         continue;
                     }
                 }
+                Some(false) => {}
             }
-            walk.note(self.state, atoms, reason, (number, tree), &looks);
+            walk.note(atoms, reason, (number, tree), &looks);
         }
-        walk
     }
 }
 
 impl Walk {
+    fn new(state: &State, atoms: &Atoms<'_>) -> Self {
+        let (unknown, unused) = names::absent(state, atoms.request);
+        let funnel = atoms.list.iter().map(|one| Stage {
+            atom: one.atom.clone(),
+            ..Stage::default()
+        });
+        let found = Explanation {
+            trees: state.sizes().trees as u64,
+            unknown,
+            unused,
+            funnel: funnel.collect(),
+            ..Explanation::default()
+        };
+        Self {
+            found,
+            ways: ways(atoms),
+            nearest: Vec::new(),
+        }
+    }
+
     /// Takes a tree in that has no candidate.
     fn note(
         &mut self,
-        state: &State,
         atoms: &Atoms<'_>,
         reason: usize,
         (number, tree): (TreeNumber, &Tree),
         looks: &Looks<'_>,
     ) {
-        let stage = &mut self.stages[reason];
+        let stage = &mut self.found.funnel[reason];
         stage.gone += 1;
         if stage.examples.len() < EXAMPLES {
             stage.examples.push(NamedProvider::of(tree.root()));
         }
-        if stage.atom.kind == AtomKind::Room
-            && let Some(class) = &stage.atom.class
-            && let Some(id) = state.class_given(class)
-        {
+        if let Test::Room(class, _) = atoms.list[reason].test {
             // Those that would serve if they had room.
-            let able = looks.list.iter().filter(|look| {
-                let before = up_to(reason) & !(1 << reason);
-                look.fails & before == 0 && look.fails & 1 << reason != 0
-            });
-            let offers = able.filter_map(|look| look.node.stock(id)).map(offer);
+            let looks = looks.list.iter();
+            let able = looks.filter(|look| look.fails & up_to(reason) == 1 << reason);
+            let offers = able.filter_map(|look| look.node.stock(class)).map(offer);
             stage.most_free = stage.most_free.max(offers.max());
         }
-        if self.with_candidates > 0 {
+        if self.found.with_candidates > 0 {
             return;
         }
         self.note_ways(atoms, number, looks);
         let lacks = atoms.lacks(looks).0.count_ones().max(1);
-        let farthest = self.nearest.last().map(|(lacks, _)| *lacks);
-        if self.nearest.len() < NEAREST || farthest.is_some_and(|farthest| lacks < farthest) {
-            let at = self.nearest.partition_point(|(other, _)| *other <= lacks);
-            self.nearest.insert(at, (lacks, number));
-            self.nearest.truncate(NEAREST);
-        }
+        self.nearest.push((lacks, number));
+        self.nearest.sort_by_key(|(lacks, _)| *lacks);
+        self.nearest.truncate(NEAREST);
     }
 
     /// Notes what might help a tree.
@@ -166,34 +171,6 @@ impl Walk {
             if way.may_help(atoms, looks) {
                 way.trees.insert(number.0);
             }
-        }
-    }
-
-    /// Adds up.
-    fn explanation(&mut self, state: &State, request: &CandidateRequest) -> Explanation {
-        let trees = state.sizes().trees as u64;
-        let mut left = trees;
-        for stage in &mut self.stages {
-            left -= stage.gone;
-            stage.left = left;
-        }
-        let (unknown, unused) = names::absent(state, request);
-        let verdict = match (self.with_candidates, self.undecided) {
-            (1.., _) => Verdict::Some,
-            (0, 0) => Verdict::None,
-            (0, _) => Verdict::Undecided,
-        };
-        Explanation {
-            verdict,
-            trees,
-            with_candidates: self.with_candidates,
-            undecided: self.undecided,
-            unknown,
-            unused,
-            funnel: std::mem::take(&mut self.stages),
-            relaxations: Vec::new(),
-            nearest: Vec::new(),
-            steps: 0,
         }
     }
 }

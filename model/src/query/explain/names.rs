@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 
 use strsim::levenshtein;
 
-use super::answer::AbsentName;
+use super::answer::{AbsentName, Name};
 use crate::query::candidates::CandidateRequest;
 use crate::state::State;
-use crate::types::{AggregateUuid, Given, ResourceClassName, TraitName};
+use crate::state::names::NameTable;
+use crate::types::{AggregateUuid, Given};
 
 /// Names that are shown as nearly those that were given.
 const NEAREST: usize = 3;
@@ -23,79 +24,53 @@ pub(super) fn absent(
     state: &State,
     request: &CandidateRequest,
 ) -> (Vec<AbsentName>, Vec<AbsentName>) {
+    let (classes, traits) = (&state.resource_classes, &state.traits);
     let groups = || request.groups.iter();
-    let classes: BTreeSet<_> = groups().flat_map(|group| group.resources.keys()).collect();
-    let required: BTreeSet<_> = groups().flat_map(|group| group.required.iter()).collect();
+    let asked: BTreeSet<_> = groups().flat_map(|group| group.resources.keys()).collect();
+    let required = || groups().flat_map(|group| &group.required);
     let forbidden = groups().flat_map(|group| &group.forbidden);
-    let traits = (required.iter().copied().flatten().chain(forbidden))
-        .chain(&request.root_required)
-        .chain(&request.root_forbidden);
-    let traits: BTreeSet<_> = traits.collect();
+    let roots = (request.root_required.iter()).chain(&request.root_forbidden);
+    let named: BTreeSet<_> = required().flatten().chain(forbidden).chain(roots).collect();
+    let unknown = unknown(classes, &asked, Name::Class)
+        .chain(unknown(traits, &named, Name::Trait))
+        .collect();
 
-    let is_unknown = |name: &&&Given<TraitName>| state.trait_given(name).is_none();
-    let traits = traits.iter().filter(is_unknown).take(MISSPELLED_MAX);
-    let traits = traits.map(|name| AbsentName {
-        nearest: nearest(
-            name.as_str(),
-            state.traits.rows().map(|(_, row)| row.name.as_str()),
-        ),
-        ..of_trait(name)
-    });
-    let is_unknown = |name: &&&Given<ResourceClassName>| state.class_given(name).is_none();
-    let unknown = classes.iter().filter(is_unknown).take(MISSPELLED_MAX);
-    let unknown = unknown.map(|name| {
-        let known = state.resource_classes.rows();
-        AbsentName {
-            nearest: nearest(name.as_str(), known.map(|(_, row)| row.name.as_str())),
-            ..of_class(name)
-        }
-    });
-    let unknown = unknown.chain(traits).collect();
-
-    let is_unused = |name: &Given<TraitName>| {
-        let id = state.trait_given(name);
-        id.is_some_and(|id| state.traits.uses(id.0) == 0)
-    };
-    let at_roots = request.root_required.iter().filter(|name| is_unused(name));
-    let all_unused = |any: &&&BTreeSet<_>| any.iter().all(is_unused);
-    let traits = required
-        .iter()
-        .filter(all_unused)
-        .copied()
-        .flatten()
-        .chain(at_roots);
-    let traits: BTreeSet<_> = traits.collect();
+    let asked = asked.into_iter().filter(|name| is_unused(classes, name));
+    let at_roots = (request.root_required.iter()).filter(|name| is_unused(traits, name));
+    let required = required().filter(|any| any.iter().all(|name| is_unused(traits, name)));
+    let required: BTreeSet<_> = required.flatten().chain(at_roots).collect();
     let is_memberless = |one: &AggregateUuid| state.indexes().with_member(one).is_none();
-    let aggregates = groups().flat_map(|group| &group.member_of);
-    let aggregates = aggregates
-        .filter(|any| any.iter().all(is_memberless))
-        .flatten();
-    let aggregates: BTreeSet<_> = aggregates.collect();
-    let is_unused = |name: &&Given<ResourceClassName>| {
-        let id = state.class_given(name);
-        id.is_some_and(|id| state.resource_classes.uses(id.0) == 0)
-    };
-    let unused = classes.into_iter().filter(is_unused).map(of_class);
-    let unused = unused.chain(traits.into_iter().map(of_trait));
-    let unused = unused.chain(aggregates.into_iter().map(|aggregate| AbsentName {
-        aggregate: Some(aggregate.clone()),
-        ..AbsentName::default()
-    }));
+    let member_of = groups().flat_map(|group| &group.member_of);
+    let member_of = member_of.filter(|any| any.iter().all(is_memberless));
+    let member_of: BTreeSet<_> = member_of.flatten().collect();
+    let unused = (asked.cloned().map(Name::Class))
+        .chain(required.into_iter().cloned().map(Name::Trait))
+        .chain(member_of.into_iter().cloned().map(Name::Aggregate));
+    let unused = unused.map(|name| AbsentName {
+        name,
+        nearest: Vec::new(),
+    });
     (unknown, unused.collect())
 }
 
-fn of_class(name: &Given<ResourceClassName>) -> AbsentName {
-    AbsentName {
-        class: Some(name.clone()),
-        ..AbsentName::default()
-    }
+/// The first of the names that a table does not have.
+fn unknown<N: Clone + Ord + AsRef<str>>(
+    table: &NameTable<N>,
+    names: &BTreeSet<&Given<N>>,
+    of: fn(Given<N>) -> Name,
+) -> impl Iterator<Item = AbsentName> {
+    let unknown = names.iter().filter(|name| table.given(name).is_none());
+    unknown.take(MISSPELLED_MAX).map(move |name| {
+        let known = table.rows().map(|(_, row)| row.name.as_ref());
+        AbsentName {
+            nearest: nearest(name.as_str(), known),
+            name: of((*name).clone()),
+        }
+    })
 }
 
-fn of_trait(name: &Given<TraitName>) -> AbsentName {
-    AbsentName {
-        trait_name: Some(name.clone()),
-        ..AbsentName::default()
-    }
+fn is_unused<N: Clone + Ord>(table: &NameTable<N>, name: &Given<N>) -> bool {
+    table.given(name).is_some_and(|id| table.uses(id) == 0)
 }
 
 /// The names that are spelled most like this one.

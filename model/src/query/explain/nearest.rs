@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use super::answer::{Holder, Lack, Near};
-use super::atoms::{AtomKind, Atoms, Looks};
+use super::atoms::Test;
 use super::explainer::Explainer;
 use crate::query::NamedProvider;
 use crate::state::change::ResourceClassId;
@@ -16,38 +16,37 @@ const HOLDERS: usize = 3;
 /// Holders that are looked at for the largest of them.
 const HOLDERS_LOOKED_AT: usize = 1_000;
 
-impl<'a> Explainer<'a> {
+impl Explainer<'_> {
     /// What a tree lacks; `None` if the time is up.
-    pub(super) fn near(&mut self, atoms: &Atoms<'a>, number: TreeNumber) -> Option<Near> {
-        let mut looks = Looks::default();
+    pub(super) fn near(&mut self, number: TreeNumber) -> Option<Near> {
         let tree = self.state.tree(number)?;
-        if !self.look_over(atoms, number, &mut looks) {
-            return None;
+        let looks = self.look_over(number)?;
+        let (mut bits, best) = self.atoms.lacks(&looks);
+        if bits == 0 {
+            // Only that all are met at once.
+            bits = 1 << (self.atoms.list.len() - 1);
         }
-        let (bits, best) = atoms.lacks(&looks);
         let (mut lacks, mut holders) = (Vec::new(), Vec::new());
         let mut seen = BTreeSet::new();
-        for (index, atom) in atoms.list.iter().enumerate() {
-            let is_last = index == atoms.list.len() - 1;
-            if bits & 1 << index == 0 && !(is_last && bits == 0) {
+        for (index, one) in self.atoms.list.iter().enumerate() {
+            if bits & 1 << index == 0 {
                 continue;
             }
-            let class = atom.class.as_ref().filter(|_| atom.kind == AtomKind::Room);
-            let class = class.and_then(|class| self.state.class_given(class));
-            let node = best.iter().find(|look| look.fails & 1 << index != 0);
-            let at = class.zip(node).and_then(|(class, look)| {
-                let stock = look.node.stock(class)?;
-                Some((look.node, class, stock.inventory.free(stock.used)))
-            });
-            if let Some((node, class, _)) = at
-                && seen.insert((node.id, class))
+            let mut lack = Lack {
+                atom: one.atom.clone(),
+                free: None,
+            };
+            let look = best.iter().find(|look| look.fails & 1 << index != 0);
+            if let Test::Room(class, _) = one.test
+                && let Some(look) = look
+                && let Some(stock) = look.node.stock(class)
             {
-                holders.extend(self.holders(node, class));
+                lack.free = Some(stock.inventory.free(stock.used));
+                if seen.insert((look.node.id, class)) {
+                    holders.extend(self.holders(look.node, class));
+                }
             }
-            lacks.push(Lack {
-                atom: atom.clone(),
-                free: at.map(|(.., free)| free),
-            });
+            lacks.push(lack);
         }
         Some(Near {
             root: NamedProvider::of(tree.root()),

@@ -1,12 +1,11 @@
 //! What all providers have together, class by class.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 
 use crate::state::State;
-use crate::state::change::{ResourceClassId, TraitId};
+use crate::state::change::TraitId;
 use crate::state::indexes::offer;
 use crate::state::tree::{Node, Stock};
 use crate::types::{AggregateUuid, Capacity, ResourceClassName, TraitName};
@@ -46,13 +45,6 @@ pub struct ClassCapacity {
     /// What these providers have.
     #[serde(flatten)]
     pub sums: CapacitySums,
-}
-
-impl ClassCapacity {
-    /// What rows are sorted by.
-    fn names(&self) -> impl Ord {
-        (&self.class, &self.aggregate, &self.trait_name)
-    }
 }
 
 /// Sums over inventories, in units of the class.
@@ -99,43 +91,18 @@ impl CapacitySums {
     }
 }
 
-/// What the stocks of a provider count to. Most providers share theirs with many others, so that sums are made for
-/// each of these first, and then for each aggregate or trait.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Facets<'a> {
-    All,
-    /// Those of the root, and those of the provider if it has others.
-    Aggregates(
-        &'a BTreeSet<AggregateUuid>,
-        Option<&'a BTreeSet<AggregateUuid>>,
-    ),
-    Traits(&'a BTreeSet<TraitId>),
-}
-
+/// An aggregate or a trait, if sums are made by one.
 type Facet<'a> = (Option<&'a AggregateUuid>, Option<TraitId>);
 
-impl<'a> Facets<'a> {
-    fn of(by: CapacityBy, root: &'a Node, node: &'a Node) -> Self {
-        match by {
-            CapacityBy::Class => Self::All,
-            CapacityBy::Aggregate => {
-                let own =
-                    (!node.aggregates.is_subset(&root.aggregates)).then_some(&*node.aggregates);
-                Self::Aggregates(&root.aggregates, own)
-            }
-            CapacityBy::Trait => Self::Traits(&node.traits),
+/// All that the stocks of a provider count to.
+fn facets<'a>(by: CapacityBy, root: &'a Node, node: &'a Node) -> Vec<Facet<'a>> {
+    match by {
+        CapacityBy::Class => vec![(None, None)],
+        CapacityBy::Aggregate => {
+            let all = root.aggregates.union(&node.aggregates);
+            all.map(|one| (Some(one), None)).collect()
         }
-    }
-
-    fn each(self) -> Vec<Facet<'a>> {
-        match self {
-            Self::All => vec![(None, None)],
-            Self::Aggregates(of_root, own) => {
-                let all: BTreeSet<_> = of_root.iter().chain(own.into_iter().flatten()).collect();
-                all.into_iter().map(|one| (Some(one), None)).collect()
-            }
-            Self::Traits(all) => all.iter().map(|id| (None, Some(*id))).collect(),
-        }
+        CapacityBy::Trait => node.traits.iter().map(|id| (None, Some(*id))).collect(),
     }
 }
 
@@ -147,49 +114,43 @@ impl State {
         by: CapacityBy,
         rows_max: usize,
     ) -> Option<CapacityReport> {
-        let mut rows: BTreeMap<(ResourceClassId, Facet<'_>), CapacitySums> = BTreeMap::new();
-        for (facets, classes) in self.capacity_by_facets(class, by) {
-            for facet in facets.each() {
+        let only = class.map(|name| self.resource_class_id(name));
+        // Most providers share their facets with many others, so that sums are made for each of these first.
+        let mut shared: BTreeMap<_, BTreeMap<_, CapacitySums>> = BTreeMap::new();
+        for (_, tree) in self.trees() {
+            for node in &tree.nodes {
+                let sums = shared.entry(facets(by, tree.root(), node)).or_default();
+                let stocks = node.inventories.iter();
+                for stock in stocks.filter(|stock| only.is_none_or(|id| id == Some(stock.class))) {
+                    let of_class = sums.entry(stock.class).or_default();
+                    of_class.add(&CapacitySums::of(stock));
+                }
+            }
+        }
+        let mut rows: BTreeMap<_, CapacitySums> = BTreeMap::new();
+        for (facets, classes) in shared {
+            for (aggregate, id) in facets {
+                let trait_name = id.map(|id| self.trait_name(id));
                 for (class, sums) in &classes {
-                    rows.entry((*class, facet)).or_default().add(sums);
+                    let class = self.resource_class_name(*class);
+                    let row = rows.entry((class, aggregate, trait_name)).or_default();
+                    row.add(sums);
                 }
                 if rows.len() > rows_max {
                     return None;
                 }
             }
         }
-        let row = |((class, (aggregate, id)), sums): ((_, Facet<'_>), _)| ClassCapacity {
-            class: self.resource_class_name(class).clone(),
+        let capacity = rows.into_iter();
+        let capacity = capacity.map(|((class, aggregate, trait_name), sums)| ClassCapacity {
+            class: class.clone(),
             aggregate: aggregate.cloned(),
-            trait_name: id.map(|id| self.trait_name(id).clone()),
+            trait_name: trait_name.cloned(),
             sums,
-        };
-        let mut capacity: Vec<_> = rows.into_iter().map(row).collect();
-        capacity.sort_unstable_by(|one, other| one.names().cmp(&other.names()));
-        Some(CapacityReport { by, capacity })
-    }
-
-    fn capacity_by_facets<'a>(
-        &'a self,
-        class: Option<&ResourceClassName>,
-        by: CapacityBy,
-    ) -> BTreeMap<Facets<'a>, BTreeMap<ResourceClassId, CapacitySums>> {
-        let only = class.map(|name| self.resource_class_id(name));
-        let mut sums: BTreeMap<_, BTreeMap<_, CapacitySums>> = BTreeMap::new();
-        for (_, tree) in self.trees() {
-            let root = tree.root();
-            let same = |one: &Arc<Node>, other: &Arc<Node>| {
-                Facets::of(by, root, one) == Facets::of(by, root, other)
-            };
-            for nodes in tree.nodes.chunk_by(same) {
-                let classes = sums.entry(Facets::of(by, root, &nodes[0])).or_default();
-                let stocks = nodes.iter().flat_map(|node| &node.inventories);
-                for stock in stocks.filter(|stock| only.is_none_or(|id| id == Some(stock.class))) {
-                    let of_class = classes.entry(stock.class).or_default();
-                    of_class.add(&CapacitySums::of(stock));
-                }
-            }
-        }
-        sums
+        });
+        Some(CapacityReport {
+            by,
+            capacity: capacity.collect(),
+        })
     }
 }

@@ -26,8 +26,8 @@ const STEP: Duration = Duration::from_micros(1);
 const APART: Duration = Duration::from_millis(100);
 /// but for as many as take this long together.
 const AHEAD: Duration = Duration::from_secs(1);
-/// So many empty answers wait to be explained, each with the state that it was given on.
-const PENDING_MAX: usize = 4;
+/// So many empty answers are being explained or wait for that, each with the state that it was given on.
+const EXPLAINING_MAX: usize = 5;
 /// The reason that is counted where an empty answer was not explained.
 const UNEXPLAINED: &str = "unexplained";
 /// As long as its thread may wait for a processor.
@@ -91,8 +91,12 @@ pub(crate) struct Which {
 #[derive(Default)]
 pub struct Searches {
     kept: Mutex<VecDeque<Arc<Kept>>>,
-    /// Apart, as the thread that explains locks it, which may have to wait for a processor.
+    /// Apart, as a thread that explains locks it, which may have to wait for a processor.
     empties: Mutex<Empties>,
+    /// Held by the empty answer that is being explained: one at a time.
+    explaining: Mutex<()>,
+    /// Of which each empty answer has one that is or will be explained.
+    places: Arc<()>,
 }
 
 /// Empty answers.
@@ -101,15 +105,9 @@ struct Empties {
     explained: VecDeque<Arc<Kept>>,
     /// Empty answers, by the reason.
     empty: BTreeMap<&'static str, u64>,
-    /// Whether one is being explained.
-    explaining: bool,
-    pending: VecDeque<Job>,
     /// When those that were explained have had their share of time.
     due: Duration,
 }
-
-/// An empty answer to explain.
-type Job = (Arc<Kept>, Arc<Asked>);
 
 impl Searches {
     /// Empty answers so far, by the reason.
@@ -152,31 +150,57 @@ impl Searches {
         drop(oldest);
     }
 
-    /// Takes an empty answer in; returns it if it is to be explained at once. One that comes too soon is counted.
-    fn begin(&self, job: Job, now: Duration) -> Option<Job> {
+    /// The place of an empty answer that is to be explained. One that comes too soon is counted, and has none.
+    fn place(&self, now: Duration) -> Option<Arc<()>> {
         let mut empties = self.empties.lock();
-        if empties.due > now + AHEAD || empties.pending.len() == PENDING_MAX {
+        if empties.due > now + AHEAD || Arc::strong_count(&self.places) > 1 + EXPLAINING_MAX {
             *empties.empty.entry(UNEXPLAINED).or_default() += 1;
             return None;
         }
-        if empties.explaining {
-            empties.pending.push_back(job);
-            return None;
-        }
-        empties.explaining = true;
-        Some(job)
+        Some(self.places.clone())
     }
 
-    /// One was explained in so many steps; returns the next. Its thread may have waited for a processor, so time says
-    /// nothing of what it took.
-    fn next(&self, reason: &'static str, steps: u64, now: Duration) -> Option<Job> {
+    /// Explains an empty answer, after those that came before. Its thread may wait for a processor, so time says nothing of
+    /// what it takes: steps do.
+    fn explain(&self, kept: Arc<Kept>, asked: &Asked, clock: &Arc<dyn Clock>) {
+        let _one = self.explaining.lock();
+        let (reason, steps) = self.explain_one(kept, asked, clock);
         let mut empties = self.empties.lock();
         *empties.empty.entry(reason).or_default() += 1;
-        empties.due = empties.due.max(now)
+        empties.due = empties.due.max(clock.monotonic())
             + APART.max(STEP.saturating_mul(u32::try_from(steps).unwrap_or(u32::MAX)) * SHARE);
-        let next = empties.pending.pop_front();
-        empties.explaining = next.is_some();
-        next
+    }
+
+    /// Returns the first cause, and the steps that it took.
+    fn explain_one(
+        &self,
+        kept: Arc<Kept>,
+        asked: &Asked,
+        clock: &Arc<dyn Clock>,
+    ) -> (&'static str, u64) {
+        let Ok(explained) = asked.explain(&Patience::of(PATIENCE, clock)) else {
+            return (UNEXPLAINED, 0);
+        };
+        let steps = explained.explanation.steps;
+        let (reason, class) = explained.explanation.reason();
+        // It is explained once.
+        let _ = kept.reason.set(reason);
+        tracing::info!(
+            target: TARGET,
+            reason,
+            class,
+            trees = explained.explanation.trees,
+            request_id = kept.request_id,
+            global_request_id = kept.global_request_id,
+            "no candidates"
+        );
+        let text = serde_json::value::to_raw_value(&explained);
+        if let Ok(text) = text
+            && text.get().len() <= EXPLANATION_MAX_BYTES
+        {
+            self.explained(kept, text);
+        }
+        (reason, steps)
     }
 
     fn explained(&self, kept: Arc<Kept>, explanation: Box<RawValue>) {
@@ -203,76 +227,14 @@ pub(super) fn keep(
     let kept = Arc::new(kept);
     searches.keep(kept.clone());
     let Some(asked) = asked else { return };
-    if let Some(job) = searches.begin((kept, asked), clock.monotonic()) {
-        let mut turn = Turn {
-            searches: searches.clone(),
-            clock: clock.clone(),
-            ended: false,
+    if let Some(place) = searches.place(clock.monotonic()) {
+        let (searches, clock) = (searches.clone(), clock.clone());
+        let work = move || {
+            // Given back even if it panics or never begins.
+            let _place = place;
+            searches.explain(kept, &asked, &clock);
         };
-        let work = move || turn.explain(job);
         // It goes on by itself.
         drop(offload.run_idly(Box::new(work)));
-    }
-}
-
-/// The one thread that explains.
-struct Turn {
-    searches: Arc<Searches>,
-    clock: Arc<dyn Clock>,
-    ended: bool,
-}
-
-impl Turn {
-    /// Explains an empty answer, and those that come in the meantime.
-    fn explain(&mut self, mut job: Job) {
-        loop {
-            let (reason, steps) = self.explain_one(job.0, &job.1);
-            let next = self.searches.next(reason, steps, self.clock.monotonic());
-            match next {
-                Some(next) => job = next,
-                None => break,
-            }
-        }
-        self.ended = true;
-    }
-
-    /// Returns the first cause, and the steps that it took.
-    fn explain_one(&self, kept: Arc<Kept>, asked: &Asked) -> (&'static str, u64) {
-        let patience = Patience::of(PATIENCE, &self.clock);
-        let explained = asked.explain(&patience);
-        let Ok(explained) = explained else {
-            return (UNEXPLAINED, 0);
-        };
-        let steps = explained.explanation.steps;
-        let (reason, class) = explained.explanation.reason();
-        // It is explained once.
-        let _ = kept.reason.set(reason);
-        tracing::info!(
-            target: TARGET,
-            reason,
-            class,
-            trees = explained.explanation.trees,
-            request_id = kept.request_id,
-            global_request_id = kept.global_request_id,
-            "no candidates"
-        );
-        let text = serde_json::value::to_raw_value(&explained);
-        if let Ok(text) = text
-            && text.get().len() <= EXPLANATION_MAX_BYTES
-        {
-            self.searches.explained(kept, text);
-        }
-        (reason, steps)
-    }
-}
-
-/// Also if it panics or never begins, others are explained later.
-impl Drop for Turn {
-    fn drop(&mut self) {
-        if !self.ended {
-            let mut empties = self.searches.empties.lock();
-            empties.explaining = false;
-            empties.pending.clear();
-        }
     }
 }

@@ -28,29 +28,19 @@ impl Service {
     /// The API over this.
     pub fn new(api: Api) -> Self {
         let admission = Admission::new(&api.settings);
-        Self::over(api, None, admission)
+        Self(Arc::new(Server::new(api, admission)))
     }
 
     /// The API of another partition: with callers and searches of its own, in the memory of this one.
     pub fn for_partition(&self, api: Api) -> Self {
         let admission = self.0.admission.for_partition(&api.settings);
-        Self::over(api, None, admission)
+        Self(Arc::new(Server::new(api, admission)))
     }
 
     /// The API of the same partition, reached by another route: with the callers and searches of this one.
     pub fn reached_by(&self, api: Api) -> Self {
-        Self::over(api, Some(&self.0), self.0.admission.clone())
-    }
-
-    /// With callers and searches of its own, unless it shares those of another one.
-    fn over(api: Api, shared: Option<&Server>, admission: Admission) -> Self {
-        let own = || Arc::new(Callers::new(&api.settings, api.clock.clone()));
-        Self(Arc::new(Server {
-            callers: shared.map_or_else(own, |shared| shared.callers.clone()),
-            searches: shared.map_or_else(Arc::default, |shared| shared.searches.clone()),
-            admission,
-            api,
-        }))
+        let server = Server::clone(&self.0);
+        Self(Arc::new(Server { api, ..server }))
     }
 
     /// What it stands on.

@@ -4,11 +4,12 @@ use std::fmt;
 use std::time::Duration;
 
 use placement_model::query::candidates::CandidateRequest;
-use placement_model::query::explain::{Explanation, TooManyAtoms};
+use placement_model::query::explain::Explanation;
 use serde::Serialize;
 
 use super::patience::Patience;
 use crate::backend::{PlacementIndex, View};
+use crate::http::errors::ApiError;
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::query::{Query, parse_candidates, spell_candidates};
 
@@ -48,12 +49,13 @@ impl Asked {
     /// Explains it.
     ///
     /// # Errors
-    /// It has too many conditions.
-    pub(crate) fn explain(&self, patience: &Patience) -> Result<Explained, TooManyAtoms> {
+    /// 400 if it has too many conditions.
+    pub(crate) fn explain(&self, patience: &Patience) -> Result<Explained, ApiError> {
         let begun = patience.now();
         let watch = |_steps| patience.look();
         let spell = |request: &CandidateRequest| self.spell(request);
-        let found = (self.view.state).explain(&self.request, Box::new(watch), &spell)?;
+        let found = (self.view.state).explain(&self.request, Box::new(watch), &spell);
+        let found = found.map_err(|error| ApiError::bad_request(error.to_string()))?;
         let spent = patience.now().saturating_sub(begun);
         let position = self.view.position;
         Ok(Explained {

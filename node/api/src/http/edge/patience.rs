@@ -1,5 +1,6 @@
 //! How long work for a request goes on.
 
+use std::any::Any;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -12,7 +13,7 @@ pub(crate) struct Patience {
     clock: Arc<dyn Clock>,
     until: Duration,
     /// Of the request's future, which is dropped when its client is gone; `None`: no client waits for it.
-    client: Option<Weak<()>>,
+    client: Option<Weak<dyn Any + Send + Sync>>,
 }
 
 impl Patience {
@@ -31,8 +32,8 @@ impl Patience {
     }
 
     /// Not longer than the future of a request, which keeps this.
-    pub(crate) fn with_client(mut self, waits: &Arc<()>) -> Self {
-        self.client = Some(Arc::downgrade(waits));
+    pub(crate) fn with_client<T: Any + Send + Sync>(mut self, kept: &Arc<T>) -> Self {
+        self.client = Some(Arc::<T>::downgrade(kept));
         self
     }
 
@@ -56,7 +57,7 @@ impl Patience {
 
     /// Whether to go on.
     pub(crate) fn look(&self) -> ControlFlow<()> {
-        let is_gone = |client: &Weak<()>| client.strong_count() == 0;
+        let is_gone = |client: &Weak<_>| client.strong_count() == 0;
         match self.now() > self.until || self.client.as_ref().is_some_and(is_gone) {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use super::answer::{Answer, Caching};
 use super::consistency;
+use super::patience::Patience;
 use super::searches::Searched;
 use super::settings::RequestLimits;
 use super::state::Server;
@@ -67,7 +68,7 @@ pub(crate) struct RequestContext {
     pub(crate) consistency: Consistency,
     /// What the client has seen by its cookie, where it asks for no promise.
     pub(crate) seen: Option<PlacementIndex>,
-    /// What is found out on the way.
+    /// What is found out on the way. Only the request's future has it.
     pub(crate) notes: Arc<Mutex<Notes>>,
 }
 
@@ -266,6 +267,11 @@ impl RequestContext {
             true => read(),
             false => self.compute(read).await,
         }
+    }
+
+    /// So long after a time of the monotonic clock, and as long as the client waits.
+    pub(crate) fn patience(&self, begun: Duration, limit: Duration) -> Patience {
+        Patience::after(begun, limit, &self.server.api.clock).with_client(&self.notes)
     }
 
     /// Has something computed where it holds up no other request.

@@ -38,6 +38,7 @@ pub struct Api {
 }
 
 /// What all requests share.
+#[derive(Clone)]
 pub(crate) struct Server {
     /// The backend, the outside world, the settings.
     pub(crate) api: Api,
@@ -47,4 +48,16 @@ pub(crate) struct Server {
     pub(crate) admission: Admission,
     /// What was lately searched for.
     pub(crate) searches: Arc<Searches>,
+}
+
+impl Server {
+    /// With callers and searches of its own.
+    pub(crate) fn new(api: Api, admission: Admission) -> Self {
+        Self {
+            callers: Arc::new(Callers::new(&api.settings, api.clock.clone())),
+            searches: Arc::default(),
+            admission,
+            api,
+        }
+    }
 }

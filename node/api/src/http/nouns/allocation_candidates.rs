@@ -13,13 +13,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use placement_model::query::UnknownName;
 use placement_model::query::candidates::{Summaries, Watch};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 
 use self::writer::AnswerWriter;
+use super::unknown_name;
 use crate::http::edge::admission::Held;
 use crate::http::edge::answer::Answer;
 use crate::http::edge::explanations::Asked;
@@ -27,7 +27,7 @@ use crate::http::edge::patience::Patience;
 use crate::http::edge::request_context::RequestContext;
 use crate::http::edge::searches::Searched;
 use crate::http::edge::settings::CandidateSettings;
-use crate::http::errors::{ApiError, joined};
+use crate::http::errors::ApiError;
 use crate::http::wire::query::parse_candidates;
 
 /// A search whose answer takes more is made elsewhere, as is one that takes more steps than a watch
@@ -55,10 +55,8 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     let seed = settings.randomize.then(|| api.ids.uuid().as_u64_pair().0);
     // All there are need no random beginning.
     request.seed = seed.filter(|_| request.limit.is_some());
-    // Dropped with the request's future, when its client is gone.
-    let waits = Arc::new(());
     let job = Job {
-        patience: Patience::after(context.begun, settings.deadline, &api.clock).with_client(&waits),
+        patience: context.patience(context.begun, settings.deadline),
         asked: Arc::new(Asked {
             view,
             request,
@@ -78,9 +76,7 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
         let _turn = turn;
         job.run(&mut memory)
     });
-    let found = found.await;
-    drop(waits);
-    answered(context, found?, asked)
+    answered(context, found.await?, asked)
 }
 
 /// The answer; what was found is kept for anyone who asks why.
@@ -157,7 +153,7 @@ impl Job {
             Ok(search) => search,
             Err(error) => {
                 return Ok(Found {
-                    body: Err(wrong_name(&error)),
+                    body: Err(unknown_name(&error, "")),
                     candidates: 0,
                 });
             }
@@ -198,15 +194,6 @@ impl Job {
             candidates,
         })
     }
-}
-
-pub(super) fn wrong_name(error: &UnknownName) -> ApiError {
-    ApiError::bad_request(match error {
-        UnknownName::ResourceClass(name) => {
-            format!("Invalid resource class in resources parameter: No such resource class {name}.")
-        }
-        UnknownName::Traits(traits) => format!("No such trait(s): {}.", joined(traits)),
-    })
 }
 
 fn too_long(deadline: Duration) -> ApiError {

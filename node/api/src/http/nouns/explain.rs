@@ -1,12 +1,9 @@
 //! `GET /placementd/v1/explain`: why a request for candidates has the answer that it has.
 
-use std::sync::Arc;
-
 use placement_model::query::candidates::CandidateRequest;
 
 use crate::http::edge::answer::Answer;
 use crate::http::edge::explanations::{Asked, DEADLINE};
-use crate::http::edge::patience::Patience;
 use crate::http::edge::request_context::RequestContext;
 use crate::http::errors::ApiError;
 use crate::http::wire::microversion::Microversion;
@@ -59,18 +56,12 @@ pub(crate) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
         request,
         version,
     };
-    let turn = (context.server.admission.explanations)
-        .turn(DEADLINE)
-        .await?;
-    // Dropped with the request's future, when its client is gone.
-    let waits = Arc::new(());
-    let patience = Patience::of(DEADLINE, &context.server.api.clock).with_client(&waits);
+    let turn = context.server.admission.explanations.turn(DEADLINE);
+    let turn = turn.await?;
+    let patience = context.patience(context.server.api.clock.monotonic(), DEADLINE);
     let explained = context.compute_idly(move || {
         let _turn = turn;
-        let explained = asked.explain(&patience);
-        explained.map_err(|error| ApiError::bad_request(error.to_string()))
+        asked.explain(&patience)
     });
-    let explained = explained.await?;
-    drop(waits);
-    Ok(Answer::json(&explained))
+    Ok(Answer::json(&explained.await?))
 }

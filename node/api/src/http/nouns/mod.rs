@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
+use placement_model::query::UnknownName;
 use placement_model::types::{Generation, ResourceClassName, Timestamp};
 use placement_model::{Reply, State};
 
@@ -10,7 +11,7 @@ use serde::Serialize;
 
 use super::edge::answer::Answer;
 use super::edge::request_context::RequestContext;
-use super::errors::{ApiError, code};
+use super::errors::{ApiError, code, joined};
 use super::wire::json::Json;
 use super::wire::query::Query;
 use super::wire::spelling;
@@ -102,6 +103,16 @@ fn ago(context: &RequestContext, seconds: &str) -> Timestamp {
 fn bad_value(name: &str, text: &str, right: &str) -> ApiError {
     let message = format!("Invalid query string parameters: {name} is '{text}'; {right}");
     ApiError::bad_request(message).with_code(code::BAD_VALUE)
+}
+
+/// 400 of a query that names what does not exist; `traits` comes before the traits.
+fn unknown_name(error: &UnknownName, traits: &str) -> ApiError {
+    ApiError::bad_request(match error {
+        UnknownName::ResourceClass(name) => {
+            format!("Invalid resource class in resources parameter: No such resource class {name}.")
+        }
+        UnknownName::Traits(names) => format!("{traits}No such trait(s): {}.", joined(names)),
+    })
 }
 
 /// A link in an answer.

@@ -4,20 +4,22 @@ use bytes::Bytes;
 use http::StatusCode;
 use placement_model::command::{CreateProvider, DeleteProvider, ParentUpdate, UpdateProvider};
 use placement_model::outcome::Provider;
-use placement_model::query::UnknownName;
 use placement_model::query::resource_providers::ProviderFilter;
 use placement_model::types::{Generation, Given, ProviderName, ProviderUuid};
 use placement_model::{Command, Reply};
 use serde::Serialize;
 
-use super::{Link, listed, name_in};
+use super::{Link, listed, name_in, unknown_name};
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
-use crate::http::errors::{ApiError, Varies, WriteKind, joined, not_found, provider_without_name};
+use crate::http::errors::{ApiError, Varies, WriteKind, not_found, provider_without_name};
 use crate::http::wire::chunks::{Chunks, put};
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::query::{Query, parse_member_of, parse_required, parse_resources};
 use crate::http::wire::spelling;
+
+/// What comes before the traits that do not exist.
+const TRAITS: &str = "Invalid trait(s) in \"required\" parameter: ";
 
 /// A provider on the wire.
 #[derive(Serialize)]
@@ -75,7 +77,7 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     let (base_path, version) = (context.base_path.clone(), context.version);
     let find = move |looks_max| {
         let found = view.state.providers(&filter, looks_max);
-        let found = found.map_err(|error| bad_filter(&error))?;
+        let found = found.map_err(|error| unknown_name(&error, TRAITS))?;
         Ok::<_, ApiError>(found.map(|found| (list_body(&base_path, version, &found), found)))
     };
     let (body, found) = listed(context, find).await?;
@@ -110,18 +112,6 @@ fn parse_filter(query: &Query, version: Microversion) -> Result<ProviderFilter, 
         required: required.any_of,
         forbidden: required.forbidden,
         resources: resources.transpose()?.unwrap_or_default(),
-    })
-}
-
-fn bad_filter(error: &UnknownName) -> ApiError {
-    ApiError::bad_request(match error {
-        UnknownName::ResourceClass(name) => {
-            format!("Invalid resource class in resources parameter: No such resource class {name}.")
-        }
-        UnknownName::Traits(traits) => format!(
-            "Invalid trait(s) in \"required\" parameter: No such trait(s): {}.",
-            joined(traits)
-        ),
     })
 }
 

@@ -7,13 +7,12 @@ use axum::body::Body;
 use http::{Method, Request, Response};
 use http_body_util::BodyExt;
 use percent_encoding::percent_decode_str;
-use placement_model::query::candidates::CandidateRequest;
 use placement_model::query::capacity::{CapacityBy, CapacityReport};
 use placement_model::query::what_if::Fit;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::{CONTENT_ROWS_MAX, explain};
+use super::{CONTENT_ROWS_MAX, explain, unknown_name};
 use crate::audit::Audit;
 use crate::backend::View;
 use crate::fork::Fork;
@@ -24,7 +23,6 @@ use crate::http::edge::request_context::RequestContext;
 use crate::http::edge::route::is_own;
 use crate::http::edge::state::{Api, Server};
 use crate::http::errors::{ApiError, to_json};
-use crate::http::nouns::allocation_candidates::wrong_name;
 use crate::http::wire::microversion::Microversion;
 
 /// Longest body.
@@ -56,14 +54,13 @@ struct Change {
     body: Option<Box<RawValue>>,
 }
 
-/// `Q` is a request for candidates, as a query.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-enum Question<Q = String> {
-    /// How often it can be claimed.
-    Fit { query: Q, at_most: u64 },
+enum Question {
+    /// How often a request for candidates can be claimed.
+    Fit { query: String, at_most: u64 },
     /// Why it has the answer that it has.
-    Explain { query: Q },
+    Explain { query: String },
     /// What all providers have, class by class.
     Capacity {},
 }
@@ -118,9 +115,8 @@ pub(crate) async fn ask(context: &RequestContext) -> Result<Answer, ApiError> {
             audit: Audit::off(),
             ..api.clone()
         },
-        callers: context.server.callers.clone(),
-        admission: context.server.admission.clone(),
         searches: Arc::default(),
+        ..Server::clone(&context.server)
     });
     let mut changes = Vec::new();
     for change in asked.changes {
@@ -129,30 +125,33 @@ pub(crate) async fn ask(context: &RequestContext) -> Result<Answer, ApiError> {
         // Others wait for this thread, too.
         tokio::task::yield_now().await;
     }
-    // Dropped with the request's future, when its client is gone.
-    let waits = Arc::new(());
     let becomes = Becomes {
         view: fork.now(),
-        version,
-        patience: Patience::of(DEADLINE, &api.clock).with_client(&waits),
+        patience: context.patience(Duration::ZERO, DEADLINE),
     };
     let answer = context.compute_idly(move || {
         let _turn = turn;
-        let answers = questions.into_iter().map(|one| becomes.answer(one));
+        let answers = questions.into_iter().map(|ask| ask(&becomes));
         let answers = answers.collect::<Result<_, ApiError>>()?;
         Ok(to_json(&Answered { changes, answers }))
     });
-    let answer = answer.await?;
-    drop(waits);
-    Ok(Answer::chunks(vec![answer]))
+    Ok(Answer::chunks(vec![answer.await?]))
 }
 
+/// What the state becomes.
+struct Becomes {
+    view: View,
+    /// Renewed for each question.
+    patience: Patience,
+}
+
+/// Answers a question.
+type Ask = Box<dyn FnOnce(&Becomes) -> Result<Found, ApiError> + Send>;
+
 impl Question {
-    fn parse(
-        self,
-        context: &RequestContext,
-        version: Microversion,
-    ) -> Result<Question<CandidateRequest>, ApiError> {
+    /// # Errors
+    /// 400 for what is wrong whatever the state becomes.
+    fn parse(self, context: &RequestContext, version: Microversion) -> Result<Ask, ApiError> {
         let parse = |query: String| explain::parse_within_body(context, &query, version);
         Ok(match self {
             Self::Fit { at_most, .. } if at_most > CLAIMS_MAX => {
@@ -160,14 +159,35 @@ impl Question {
                     "at_most is {at_most}; at most {CLAIMS_MAX} claims are tried"
                 )));
             }
-            Self::Fit { query, at_most } => Question::Fit {
-                query: parse(query)?,
-                at_most,
-            },
-            Self::Explain { query } => Question::Explain {
-                query: parse(query)?,
-            },
-            Self::Capacity {} => Question::Capacity {},
+            Self::Fit { query, at_most } => {
+                let request = parse(query)?;
+                Box::new(move |Becomes { view, patience }| {
+                    let patience = patience.renewed(DEADLINE);
+                    let watch = Box::new(|_steps| patience.look());
+                    let fit = view.state.fit(&request, at_most, watch);
+                    fit.map(Found::Fit)
+                        .map_err(|error| unknown_name(&error, ""))
+                })
+            }
+            Self::Explain { query } => {
+                let request = parse(query)?;
+                Box::new(move |Becomes { view, patience }| {
+                    let asked = Asked {
+                        view: view.clone(),
+                        request,
+                        version,
+                    };
+                    let explained = asked.explain(&patience.renewed(explanations::DEADLINE));
+                    Ok(Found::Explain(Box::new(explained?)))
+                })
+            }
+            Self::Capacity {} => Box::new(|Becomes { view, .. }| {
+                let report = view
+                    .state
+                    .capacity(None, CapacityBy::Class, CONTENT_ROWS_MAX);
+                let over = || ApiError::over_limit("resource classes", CONTENT_ROWS_MAX);
+                report.map(Found::Capacity).ok_or_else(over)
+            }),
         })
     }
 }
@@ -212,40 +232,4 @@ fn request(
     let body = body.map_or_else(String::new, |body| body.get().to_owned());
     let request = request.body(body.into());
     request.map_err(|wrong| ApiError::bad_request(format!("{method} {path}: {wrong}")))
-}
-
-/// What the state becomes.
-struct Becomes {
-    view: View,
-    version: Microversion,
-    /// Renewed for each question.
-    patience: Patience,
-}
-
-impl Becomes {
-    fn answer(&self, question: Question<CandidateRequest>) -> Result<Found, ApiError> {
-        let state = &self.view.state;
-        Ok(match question {
-            Question::Explain { query } => {
-                let asked = Asked {
-                    view: self.view.clone(),
-                    request: query,
-                    version: self.version,
-                };
-                let explained = asked.explain(&self.patience.renewed(explanations::DEADLINE));
-                let explained = explained.map_err(|error| ApiError::bad_request(error.to_string()));
-                Found::Explain(Box::new(explained?))
-            }
-            Question::Capacity {} => {
-                let report = state.capacity(None, CapacityBy::Class, CONTENT_ROWS_MAX);
-                let over = || ApiError::over_limit("resource classes", CONTENT_ROWS_MAX);
-                Found::Capacity(report.ok_or_else(over)?)
-            }
-            Question::Fit { query, at_most } => {
-                let patience = self.patience.renewed(DEADLINE);
-                let fit = state.fit(&query, at_most, Box::new(|_steps| patience.look()));
-                Found::Fit(fit.map_err(|error| wrong_name(&error))?)
-            }
-        })
-    }
 }

@@ -14,19 +14,15 @@ const CANDIDATES: &str = "/allocation_candidates";
 
 /// By path, what a query looks like in each microversion.
 static QUERIES: LazyLock<HashMap<&str, Vec<Schema>>> = LazyLock::new(|| {
-    let paths = [
-        "/resource_providers",
-        "/traits",
-        "/usages",
-        CANDIDATES,
-        "/placementd/v1/capacity",
-        "/placementd/v1/consumers",
-        "/placementd/v1/searches",
-        "/placementd/v1/trees/{uuid}",
-    ];
-    let minors = 0..=Microversion::MAX.minor();
-    let schemas = |path| minors.clone().map(|minor| query(path, minor)).collect();
-    paths.map(|path| (path, schemas(path))).into()
+    let paths = DOCUMENT["paths"].as_object().into_iter().flatten();
+    let schemas = |path| {
+        (0..=Microversion::MAX.minor())
+            .map(|minor| query(path, minor))
+            .collect()
+    };
+    paths
+        .map(|(path, _)| (path.as_str(), schemas(path)))
+        .collect()
 });
 
 /// What the query of a `GET` must look like.

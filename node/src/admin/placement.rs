@@ -1,23 +1,23 @@
 //! The REST API for operators, who are authorized by their listener: it works without Keystone and for no one else. A
 //! request goes through the whole edge of its partition's API, policy and audit included.
 
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::http::StatusCode;
+use percent_encoding::percent_decode_str;
 use placement_model::types::PartitionName;
 
 use super::trail::operator;
 use super::{Admin, Answer, Failed, failed};
 use crate::cluster::Refused;
+use crate::partitions::FOR_OPERATORS;
 use placement_api::backend::Consistency;
 use placement_api::http::Identity;
 
-/// Asks the API of a partition: the path is its name and what is asked of it.
-pub(super) async fn ask(
-    State(admin): State<Admin>,
-    Path(path): Path<String>,
-    request: Request,
-) -> Answer {
-    let name = path.split('/').next().unwrap_or_default();
+/// Asks the API of a partition, which the path names.
+pub(super) async fn ask(State(admin): State<Admin>, request: Request) -> Answer {
+    let path = percent_decode_str(request.uri().path()).decode_utf8_lossy();
+    let below = path.strip_prefix(FOR_OPERATORS).unwrap_or_default();
+    let name = below.split('/').next().unwrap_or_default();
     let name = existing(&admin, name).await?;
     let peer = request.extensions().get().copied();
     let operator = Identity::operator(operator(&request).as_deref());

@@ -16,7 +16,7 @@ use placement_raft_store::wire::Blob;
 use tower::ServiceExt;
 
 use super::trail::{Recording, Relayed, recorded};
-use super::{Admin, Answer, Failed, failed, no_such_route, of_one_node, placement};
+use super::{Admin, Answer, Failed, failed, no_such_route, of_one_node};
 use crate::cluster::peer_service::Operated;
 use crate::partitions::FOR_OPERATORS;
 use crate::rpc::channel::CallError;
@@ -139,28 +139,18 @@ pub(super) async fn relay(
     Path((id, what)): Path<(u64, String)>,
     mut request: Request,
 ) -> Answer {
-    let mut path = format!("/v1/{what}");
-    let method = request.method().clone();
-    let asked = format!("{method} {path}");
-    let for_api = path.strip_prefix(FOR_OPERATORS).map(str::to_owned);
-    if for_api.is_none() && !of_one_node().iter().any(|(route, _)| *route == asked) {
+    let asked = format!("{} /v1/{what}", request.method());
+    let is_for_api = format!("/v1/{what}").starts_with(FOR_OPERATORS);
+    if !is_for_api && !of_one_node().iter().any(|(route, _)| *route == asked) {
         return Err(no_such_route());
     }
     let running = admin.running()?;
-    if for_api.is_some() {
-        // With its query, and encoded as it came.
-        let uri = request.uri().path_and_query().map(ToString::to_string);
-        let below = uri.as_deref().and_then(|uri| uri.splitn(5, '/').nth(4));
-        path = format!("/v1/{}", below.unwrap_or_default());
-    }
+    // With its query, and encoded as it came.
+    let uri = request.uri().path_and_query();
+    let below = uri.and_then(|uri| uri.as_str().splitn(5, '/').nth(4));
+    let path = format!("/v1/{}", below.unwrap_or_default());
     if id == running.replica.me {
-        if let Some(path_of_api) = for_api {
-            *request.uri_mut() = (path.parse()).expect("the end of a path with a query is one");
-            return placement::ask(State(admin), Path(path_of_api), request).await;
-        }
-        let request = Request::builder().method(method).uri(path);
-        let request = request.body(Body::empty());
-        let request = request.expect("a method and a path that are known make a request");
+        *request.uri_mut() = (path.parse()).expect("the end of a path with a query is one");
         return Ok(ask(admin.of_one_node(), request).await);
     }
     let Some(member) = running.replica.member(id) else {
@@ -168,12 +158,13 @@ pub(super) async fn relay(
         return Err(failed(StatusCode::NOT_FOUND, detail));
     };
     let operator = request.extensions().get().and_then(Shown::owner);
-    let api = match for_api {
-        Some(_) => Some(carried(id, request).await?),
-        None => None,
+    let method = request.method().to_string();
+    let api = match is_for_api {
+        true => Some(carried(id, request).await?),
+        false => None,
     };
     let asked = Order {
-        method: method.to_string(),
+        method,
         path,
         operator,
         api,

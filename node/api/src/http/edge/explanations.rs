@@ -6,9 +6,10 @@ use std::time::Duration;
 use placement_model::query::candidates::CandidateRequest;
 use placement_model::query::explain::Explanation;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::patience::Patience;
-use crate::backend::{PlacementIndex, View};
+use crate::backend::{PlacementIndex, Position, View};
 use crate::http::errors::ApiError;
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::query::{Query, parse_candidates, spell_candidates};
@@ -29,20 +30,8 @@ pub(crate) struct Asked {
 pub(crate) struct Explained {
     #[serde(flatten)]
     pub(crate) explanation: Explanation,
-    position: Stand,
-    cost: Cost,
-}
-
-#[derive(Serialize)]
-struct Stand {
-    index: Option<String>,
-    node: u64,
-}
-
-#[derive(Serialize)]
-struct Cost {
-    ms: f64,
-    steps: u64,
+    position: Value,
+    cost: Value,
 }
 
 impl Asked {
@@ -57,16 +46,11 @@ impl Asked {
         let found = (self.view.state).explain(&self.request, Box::new(watch), &spell);
         let found = found.map_err(|error| ApiError::bad_request(error.to_string()))?;
         let spent = patience.now().saturating_sub(begun);
-        let position = self.view.position;
+        let Position { index, node, .. } = self.view.position;
+        let index = index.map(|index| index.to_string());
         Ok(Explained {
-            position: Stand {
-                index: position.index.map(|index| index.to_string()),
-                node: position.node,
-            },
-            cost: Cost {
-                ms: spent.as_micros() as f64 / 1000.0,
-                steps: found.steps,
-            },
+            position: json!({ "index": index, "node": node }),
+            cost: json!({ "ms": spent.as_micros() as f64 / 1000.0, "steps": found.steps }),
             explanation: found,
         })
     }

@@ -26,11 +26,6 @@ impl Patience {
         }
     }
 
-    /// So long from now on.
-    pub(crate) fn of(limit: Duration, clock: &Arc<dyn Clock>) -> Self {
-        Self::after(clock.monotonic(), limit, clock)
-    }
-
     /// Not longer than the future of a request, which keeps this.
     pub(crate) fn with_client<T: Any + Send + Sync>(mut self, kept: &Arc<T>) -> Self {
         self.client = Some(Arc::<T>::downgrade(kept));

@@ -111,13 +111,8 @@ struct Empties {
 
 impl Searches {
     /// Empty answers so far, by the reason.
-    pub fn empty(&self) -> Vec<(&'static str, u64)> {
-        let empties = self.empties.lock();
-        empties
-            .empty
-            .iter()
-            .map(|(reason, count)| (*reason, *count))
-            .collect()
+    pub fn empty(&self) -> BTreeMap<&'static str, u64> {
+        self.empties.lock().empty.clone()
     }
 
     /// The searches that are asked for, the last first; those of one request with their explanations, which are long.
@@ -178,7 +173,8 @@ impl Searches {
         asked: &Asked,
         clock: &Arc<dyn Clock>,
     ) -> (&'static str, u64) {
-        let Ok(explained) = asked.explain(&Patience::of(PATIENCE, clock)) else {
+        let patience = Patience::after(clock.monotonic(), PATIENCE, clock);
+        let Ok(explained) = asked.explain(&patience) else {
             return (UNEXPLAINED, 0);
         };
         let steps = explained.explanation.steps;

@@ -19,7 +19,7 @@ use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 
 use self::writer::AnswerWriter;
-use super::unknown_name;
+use super::{explain, unknown_name};
 use crate::http::edge::admission::Held;
 use crate::http::edge::answer::Answer;
 use crate::http::edge::explanations::Asked;
@@ -28,7 +28,6 @@ use crate::http::edge::request_context::RequestContext;
 use crate::http::edge::searches::Searched;
 use crate::http::edge::settings::CandidateSettings;
 use crate::http::errors::ApiError;
-use crate::http::wire::query::parse_candidates;
 
 /// A search whose answer takes more is made elsewhere, as is one that takes more steps than a watch
 /// is called after: on this kind of machine either is well below a millisecond.
@@ -43,10 +42,7 @@ const CANDIDATE_BYTES: usize = 256;
 /// `GET /allocation_candidates`.
 pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     let api = &context.server.api;
-    let mut request = parse_candidates(context.query()?, context.version)?;
-    context.admit("request groups", request.groups.len(), |limits| {
-        limits.request_groups
-    })?;
+    let mut request = explain::parse(context, context.query()?, context.version)?;
     request.strategy = api.settings.candidates.generation_strategy;
     request.search_max = Some(api.settings.candidates.max).filter(|most| *most > 0);
     let view = context.view().await?;

@@ -34,7 +34,9 @@ pub(super) fn parse_within_body(
     parse(context, &query, version)
 }
 
-fn parse(
+/// # Errors
+/// 400.
+pub(super) fn parse(
     context: &RequestContext,
     query: &Query,
     version: Microversion,

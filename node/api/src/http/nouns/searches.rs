@@ -1,6 +1,6 @@
 //! `GET /placementd/v1/searches`: what this node was lately asked.
 
-use serde::Serialize;
+use std::collections::BTreeMap;
 
 use super::{ago, parse_limit};
 use crate::http::edge::answer::Answer;
@@ -18,15 +18,9 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
         request_id: query.last("request_id").map(str::to_owned),
         limit: query.last("limit").map_or(Ok(LIMIT_USUAL), parse_limit)?,
     };
-    let server = &context.server;
-    let searches = server.searches.of(&which);
-    Ok(Answer::json(&List { searches }))
+    let searches = context.server.searches.of(&which);
+    Ok(Answer::json(&BTreeMap::from([("searches", searches)])))
 }
 
 /// So many searches are shown, if nothing else is asked for.
 const LIMIT_USUAL: usize = 100;
-
-#[derive(Serialize)]
-struct List<T: Serialize> {
-    searches: Vec<T>,
-}

@@ -96,8 +96,12 @@ impl State {
             provider.is_none_or(|id| id == amount.provider)
                 && class.is_none_or(|id| id == amount.class)
         };
+        let consumer_type = filter.consumer_type.as_ref();
         let passes = |row: &ConsumerRow| {
-            filter.passes(row)
+            filter.project.as_ref().is_none_or(|id| *id == row.project)
+                && filter.user.as_ref().is_none_or(|id| *id == row.user)
+                && consumer_type.is_none_or(|name| *name == row.consumer_type)
+                && filter.updated_until.is_none_or(|at| row.updated_at <= at)
                 && (class.is_none() || row.allocations.iter().any(is_asked))
                 && (!filter.several_trees || self.trees_of(row) > 1)
         };
@@ -150,16 +154,5 @@ impl State {
             trees: self.trees_of(row),
             allocations: row.allocations.by_provider().map(allocation).collect(),
         }
-    }
-}
-
-impl ConsumerFilter {
-    /// Whether what the consumer itself says is as asked for.
-    fn passes(&self, row: &ConsumerRow) -> bool {
-        let consumer_type = self.consumer_type.as_ref();
-        self.project.as_ref().is_none_or(|id| *id == row.project)
-            && self.user.as_ref().is_none_or(|id| *id == row.user)
-            && consumer_type.is_none_or(|name| *name == row.consumer_type)
-            && self.updated_until.is_none_or(|at| row.updated_at <= at)
     }
 }

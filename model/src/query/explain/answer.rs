@@ -1,5 +1,7 @@
 //! What an explanation says.
 
+use std::num::NonZeroU64;
+
 use serde::Serialize;
 
 use super::atoms::Atom;
@@ -99,16 +101,12 @@ pub struct Relaxation {
     /// Trees that are the anchor of a candidate then,
     pub trees: u64,
     /// and those of which it was not found out in time.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub undecided: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub undecided: Option<NonZeroU64>,
     /// The request, as a query of `/allocation_candidates`.
     pub query: String,
     /// The root of one of these trees.
     pub example: NamedProvider,
-}
-
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 /// An atom that a request does without.

@@ -10,7 +10,7 @@ use std::fmt::Display;
 use serde::Serialize;
 
 use crate::mutant;
-use crate::query::candidates::CandidateRequest;
+use crate::query::candidates::{CandidateRequest, RequestGroup};
 use crate::state::State;
 use crate::state::change::{ResourceClassId, TraitId};
 use crate::state::tree::{Node, TreeNumber};
@@ -160,13 +160,11 @@ impl<'a> Atoms<'a> {
                 ..Atom::default()
             };
             let test = state.trait_given(name).map(|id| Test::Root(id, wanted));
-            atoms.add(None, atom, test, move |less| {
-                let names = match wanted {
-                    true => &mut less.root_required,
-                    false => &mut less.root_forbidden,
-                };
-                names.remove(name);
+            let cut: Cut<'a> = Box::new(move |less| match wanted {
+                true => _ = less.root_required.remove(name),
+                false => _ = less.root_forbidden.remove(name),
             });
+            atoms.push(None, atom, test, Some(cut));
         }
         for group in 0..request.groups.len() {
             atoms.add_what_it_is(state, group);
@@ -177,7 +175,7 @@ impl<'a> Atoms<'a> {
             kind: "together",
             ..Atom::default()
         };
-        atoms.push(None, together, Some(Test::Together));
+        atoms.push(None, together, Some(Test::Together), None);
         let found = atoms.list.len();
         if found > Self::MAX {
             return Err(TooManyAtoms { found });
@@ -203,7 +201,7 @@ impl<'a> Atoms<'a> {
             let mut atom = of("inventory");
             atom.class = Some(name.clone());
             let test = state.class_given(name).map(Test::Inventory);
-            self.add(Some(at), atom, test, move |less| {
+            let cut: Cut<'a> = Box::new(move |less| {
                 less.groups[at].resources.remove(name);
                 if less.groups[at].resources.is_empty() {
                     let suffix = less.groups.remove(at).suffix;
@@ -212,26 +210,26 @@ impl<'a> Atoms<'a> {
                     }
                 }
             });
+            self.push(Some(at), atom, test, Some(cut));
         }
         // Upstream starts from what is asked for. From a group that asks for nothing it gets no provider.
         let asks = !group.required.is_empty() || !group.member_of.is_empty();
         if resourceless && (group.suffix.is_empty() || !asks) {
-            self.push(Some(at), of("inventory"), None);
+            self.push(Some(at), of("inventory"), None, None);
         }
         for any in &group.member_of {
             let mut atom = of("member_of");
             atom.aggregates = spelled("", any);
-            self.add(Some(at), atom, Some(Test::MemberOf(any)), move |less| {
-                less.groups[at].member_of.retain(|other| other != any);
+            self.add(at, atom, Some(Test::MemberOf(any)), move |group| {
+                group.member_of.retain(|other| other != any);
             });
         }
         let all = &group.not_member_of;
         if !all.is_empty() {
             let mut atom = of("member_of");
             atom.aggregates = spelled("!", all);
-            self.add(Some(at), atom, Some(Test::NotMemberOf(all)), move |less| {
-                less.groups[at].not_member_of.clear();
-            });
+            let test = Some(Test::NotMemberOf(all));
+            self.add(at, atom, test, |group| group.not_member_of.clear());
         }
         if let Some(provider) = &group.in_tree {
             let place = state.place_given(provider);
@@ -240,9 +238,7 @@ impl<'a> Atoms<'a> {
                 let mut atom = of("in_tree");
                 atom.provider = Some(provider.clone());
                 let test = place.map(|place| Test::InTree(place.tree));
-                self.add(Some(at), atom, test, move |less| {
-                    less.groups[at].in_tree = None;
-                });
+                self.add(at, atom, test, |group| group.in_tree = None);
             }
         }
         for any in group.required.iter().collect::<BTreeSet<_>>() {
@@ -250,17 +246,15 @@ impl<'a> Atoms<'a> {
             atom.traits = spelled("", any);
             let ids = any.iter().map(|name| state.trait_given(name));
             let test = ids.collect::<Option<_>>().map(Test::Required);
-            self.add(Some(at), atom, test, move |less| {
-                less.groups[at].required.retain(|other| other != any);
+            self.add(at, atom, test, move |group| {
+                group.required.retain(|other| other != any);
             });
         }
         for name in &group.forbidden {
             let mut atom = of("forbidden");
             atom.traits = spelled("!", [name]);
             let test = state.trait_given(name).map(Test::Forbidden);
-            self.add(Some(at), atom, test, move |less| {
-                less.groups[at].forbidden.remove(name);
-            });
+            self.add(at, atom, test, |group| _ = group.forbidden.remove(name));
         }
     }
 
@@ -282,34 +276,38 @@ impl<'a> Atoms<'a> {
                 };
                 let test = state.class_given(name).map(|id| test(id, *amount));
                 match test {
-                    Some(Test::Room(..)) => self.add(Some(at), atom, test, |_| {}),
-                    _ => self.push(Some(at), atom, test),
+                    Some(Test::Room(..)) => self.add(at, atom, test, |_| {}),
+                    _ => self.push(Some(at), atom, test, None),
                 }
             }
         }
     }
 
-    fn push(&mut self, group: Option<usize>, atom: Atom, test: Option<Test<'a>>) {
-        self.list.push(Condition {
-            atom,
-            group,
-            test: test.unwrap_or(Test::Never),
-            cut: None,
-        });
+    /// One of a group, without which that can be asked.
+    fn add(
+        &mut self,
+        at: usize,
+        atom: Atom,
+        test: Option<Test<'a>>,
+        cut: impl Fn(&mut RequestGroup) + 'a,
+    ) {
+        let cut: Cut<'a> = Box::new(move |less| cut(&mut less.groups[at]));
+        self.push(Some(at), atom, test, Some(cut));
     }
 
-    /// One without which a request can be asked.
-    fn add(
+    fn push(
         &mut self,
         group: Option<usize>,
         atom: Atom,
         test: Option<Test<'a>>,
-        cut: impl Fn(&mut CandidateRequest) + 'a,
+        cut: Option<Cut<'a>>,
     ) {
-        self.push(group, atom, test);
-        if let Some(added) = self.list.last_mut() {
-            added.cut = Some(Box::new(cut));
-        }
+        self.list.push(Condition {
+            atom,
+            group,
+            test: test.unwrap_or(Test::Never),
+            cut,
+        });
     }
 
     /// The parts, each with the atoms that are about it.

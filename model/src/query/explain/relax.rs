@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
+use std::num::NonZeroU64;
 
 use super::answer::{Less, Relaxation};
 use super::atoms::{Atom, Atoms, Bits, Condition, Look, Looks, Test, bits};
@@ -175,7 +176,7 @@ impl Explainer<'_> {
         Some(Relaxation {
             less: [Less { atom, enough }],
             trees,
-            undecided,
+            undecided: NonZeroU64::new(undecided),
             query,
             example: NamedProvider::of(tree.root()),
         })

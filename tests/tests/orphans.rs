@@ -2,10 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::process::Command;
 
 use placement_client::{Claim, Inventory};
+use placement_tests::binaries;
 use placement_tests::cluster::Cluster;
 use placement_tests::host;
+use placement_tests::power::Power;
+use placement_tests::skip::skipped;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -214,4 +218,44 @@ async fn a_plan_releases_what_has_not_changed_and_is_undone() {
     // No undo file is overwritten.
     let (_, error) = cloud.ctl(1, &few);
     assert!(error.contains("nothing was changed"), "{error}");
+}
+
+#[tokio::test]
+async fn what_was_released_is_undone_after_a_loss_of_power() {
+    let cloud = Cloud::start().await;
+    let Some(power) = Power::new(cloud.cluster.directory()) else {
+        skipped("an undo file and a loss of power", "there is no C compiler");
+        return;
+    };
+    let all = cloud.servers("all", &cloud.known, None);
+    let endpoint = cloud.cluster.place(1).admin();
+    // How many records are left of how many consumers; `None` without a file.
+    let released = |number: u64, unsynced: Option<&str>| {
+        let dir = cloud.cluster.directory().join(format!("release-{number}"));
+        fs::create_dir(&dir).unwrap();
+        let (plan, undo) = (cloud.file(&format!("plan-{number}")), dir.join("undo"));
+        cloud.audit(3, &["--servers-command", &all, "--plan", &plan]);
+        let output = Command::new(binaries::placementctl().unwrap())
+            .envs(power.environment(number, unsynced).unwrap())
+            .args(["--endpoint", &endpoint, "consumers", "release"])
+            .args(["--max", "2", "--apply", &plan, "--undo"])
+            .arg(&undo)
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(3), "{output:?}");
+        power.cut(number, &dir).unwrap();
+        fs::read_to_string(&undo).map(|text| (text.lines().count(), undo))
+    };
+    let (records, undo) = released(8, None).unwrap();
+    assert_eq!((records, cloud.held().await), (2, 18));
+    let restore = [
+        "consumers",
+        "release",
+        "--undo-from",
+        undo.to_str().unwrap(),
+    ];
+    assert_eq!(cloud.ctl(0, &restore).0, "restored 2 of 2\n");
+    // What shows that it could be lost.
+    assert_eq!(released(9, Some("/undo$")).unwrap().0, 0);
+    released(10, Some("/release-10/$")).unwrap_err();
 }

@@ -8,7 +8,8 @@ use http::Method;
 use placement_client::ApiRequest;
 use serde_json::Value;
 
-use crate::content::{Content, read};
+use crate::content::Content;
+use crate::files::read;
 
 #[derive(Args)]
 pub(crate) struct Which {

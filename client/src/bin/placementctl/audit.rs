@@ -1,10 +1,12 @@
 //! `placementctl consumers audit`: consumers that were forgotten, and a plan to release those that Nova does not know.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
+use anyhow::Context;
 use clap::Args;
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -12,10 +14,11 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use crate::content::{Content, EXTENSIONS};
+use crate::files::create;
 use crate::held::{Amounts, add, each};
 use crate::moment::{seconds, span};
 use crate::nova::{List, Lists, Nova};
-use crate::release::{FOUND, create, planned, record};
+use crate::release::{FOUND, PRIVATE, planned};
 use crate::render::{Rows, list, pairs, print};
 
 /// What Nova gives the root of a host whose compute service is disabled.
@@ -50,8 +53,9 @@ pub(crate) async fn run(content: &Content, which: Which) -> anyhow::Result<ExitC
     let ages = (which.older_than, which.migrations_older_than);
     audit.judge(&placement, &nova, ages, OffsetDateTime::now_utc());
     if let Some(plan) = &which.plan {
-        let mut file = create(plan)?;
-        (audit.planned.iter()).try_for_each(|one| record(&mut file, one))?;
+        let lines = audit.planned.iter().map(|one| format!("{one}\n"));
+        let written = create(plan, PRIVATE)?.write_all(lines.collect::<String>().as_bytes());
+        written.with_context(|| format!("cannot write {}", plan.display()))?;
     }
     for note in &audit.notes {
         eprintln!("placementctl: {note}");

@@ -11,6 +11,8 @@ use anyhow::{Context, bail};
 use placement_client::{BackupError, BackupStream, Endpoint, Trust};
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::files::sync_dir;
+
 /// A backup that takes longer than this says how far it is.
 const PROGRESS_AFTER: Duration = Duration::from_secs(2);
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
@@ -71,9 +73,7 @@ async fn take_into(
     draft.file.sync_all().with_context(cannot)?;
     let (from, to) = (draft.path.display(), target.display());
     fs::rename(&draft.path, target).with_context(|| format!("cannot rename {from} to {to}"))?;
-    let dir = directory(target);
-    (File::open(dir).and_then(|dir| dir.sync_all()))
-        .with_context(|| format!("cannot sync {}", dir.display()))?;
+    sync_dir(target)?;
     println!("{}\nbytes: {}", stream.report, stream.bytes());
     Ok(())
 }
@@ -88,13 +88,6 @@ async fn copy(stream: &mut BackupStream, target: &mut impl Write) -> Result<(), 
         }
     }
     Ok(())
-}
-
-fn directory(target: &Path) -> &Path {
-    match target.parent() {
-        Some(dir) if !dir.as_os_str().is_empty() => dir,
-        _ => Path::new("."),
-    }
 }
 
 /// What has come so far, under another name. Removed when it is dropped; once it is renamed there is

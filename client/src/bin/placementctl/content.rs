@@ -1,11 +1,10 @@
 //! What a partition of the cluster holds: how verbs ask for it.
 
 use std::cell::Cell;
-use std::path::Path;
 use std::slice::from_ref;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::Args;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use placement_client::{Admin, ApiRequest, ApiResponse, Client, Consistency, Error, Position};
@@ -147,13 +146,6 @@ pub(crate) fn named(mut providers: Vec<Value>, prefix: &str) -> Vec<Value> {
 pub(crate) fn query(given: &str) -> String {
     let query = given.split_once('?').map_or(given, |(_, query)| query);
     utf8_percent_encode(query.trim(), NOT_IN_QUERIES).to_string()
-}
-
-/// A file's content; `-` is standard input.
-pub(crate) fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
-    let is_input = file == Path::new("-");
-    let path = is_input.then_some(Path::new("/dev/stdin"));
-    std::fs::read(path.unwrap_or(file)).with_context(|| format!("cannot read {}", file.display()))
 }
 
 /// What to say of an answer that no quorum confirmed lately.

@@ -10,6 +10,7 @@ mod consumers;
 mod content;
 mod drain;
 mod explain;
+mod files;
 mod held;
 mod join_tokens;
 mod manual;

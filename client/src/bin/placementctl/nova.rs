@@ -10,7 +10,7 @@ use clap::Args;
 use serde_json::{Deserializer, Value};
 use uuid::Uuid;
 
-use crate::content::read;
+use crate::files::read;
 use crate::render::list;
 
 /// Nova ends a page there, whatever was asked for (`[api] max_limit`).

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -14,12 +13,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::content::{Content, read};
+use crate::content::Content;
+use crate::files::{create, read, sync_dir};
 use crate::held::Amounts;
 use crate::render::{list, print, word};
 
 /// The exit code if something was found, or left alone.
 pub(crate) const FOUND: u8 = 3;
+/// Plans and undo files say who holds what: only their owner may read them.
+pub(crate) const PRIVATE: u32 = 0o600;
 
 #[derive(Args)]
 #[command(
@@ -75,7 +77,8 @@ pub(crate) async fn run(content: &Content, which: Which) -> anyhow::Result<ExitC
 /// Whether all of a plan was released.
 async fn apply(content: &Content, plan: &Path, undo: &Path, max: usize) -> anyhow::Result<bool> {
     let planned = parse(plan)?;
-    let mut file = create(undo)?;
+    let mut file = create(undo, PRIVATE)?;
+    sync_dir(undo)?;
     let mut released = 0;
     for one in &planned {
         if released == max {
@@ -139,15 +142,8 @@ fn parse(file: &Path) -> anyhow::Result<Vec<Planned>> {
     Ok(all)
 }
 
-/// A new file that its owner alone can read, as it says who holds what.
-pub(crate) fn create(path: &Path) -> anyhow::Result<File> {
-    let mut options = File::options();
-    let file = options.write(true).create_new(true).mode(0o600).open(path);
-    file.with_context(|| format!("cannot create {}; nothing was changed", path.display()))
-}
-
-/// Writes a line, and waits for the disk.
-pub(crate) fn record(file: &mut File, one: &impl Serialize) -> anyhow::Result<()> {
+/// Writes a line of the undo file, and waits for the disk.
+fn record(file: &mut File, one: &Planned) -> anyhow::Result<()> {
     let line = serde_json::to_string(one)? + "\n";
     let written = file
         .write_all(line.as_bytes())

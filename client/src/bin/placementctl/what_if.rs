@@ -8,8 +8,9 @@ use placement_client::{ApiRequest, Consistency};
 use serde_json::{Value, json};
 
 use crate::capacity::summed;
-use crate::content::{Content, EXTENSIONS, read};
+use crate::content::{Content, EXTENSIONS};
 use crate::explain::explained;
+use crate::files::read;
 use crate::render::{Output, list, phrase, word};
 
 #[derive(Args)]

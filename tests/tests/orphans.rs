@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::process::Command;
 
-use placement_client::{Claim, Inventory};
+use placement_client::{ApiRequest, Claim, Inventory};
 use placement_tests::binaries;
 use placement_tests::cluster::Cluster;
 use placement_tests::host;
@@ -37,6 +37,11 @@ struct Cloud {
 
 impl Cloud {
     async fn start() -> Self {
+        Self::in_microversion("1.39").await
+    }
+
+    /// In which Nova writes allocations: from 1.38 on its consumers have types.
+    async fn in_microversion(version: &str) -> Self {
         let cluster = Cluster::start(1).await.unwrap();
         let client = cluster.client();
         let mut hosts = [Uuid::nil(); 3];
@@ -57,7 +62,13 @@ impl Cloud {
         claims.push(migration);
         let mut ids: Vec<_> = claims.iter().map(|_| Uuid::new_v4()).collect();
         let claims: BTreeMap<_, _> = ids.iter().copied().zip(claims).collect();
-        client.post_allocations(&claims).await.unwrap();
+        let mut claims = json!(claims);
+        if version < "1.38" {
+            let bodies = claims.as_object_mut().unwrap().values_mut();
+            bodies.for_each(|body| drop(body.as_object_mut().unwrap().remove("consumer_type")));
+        }
+        let request = ApiRequest::post("/allocations").json(&claims);
+        client.call(request.microversion(version)).await.unwrap();
         let generation = client.provider(three).await.unwrap().generation;
         let less = [("VCPU", Inventory::of(4))];
         let shrunk = client.replace_inventories(three, generation, less).await;
@@ -218,6 +229,40 @@ async fn a_plan_releases_what_has_not_changed_and_is_undone() {
     // No undo file is overwritten.
     let (_, error) = cloud.ctl(1, &few);
     assert!(error.contains("nothing was changed"), "{error}");
+}
+
+/// As Nova 34 makes them.
+#[tokio::test]
+async fn consumers_without_a_type_are_planned_by_both_lists_and_have_none_again() {
+    let cloud = Cloud::in_microversion("1.36").await;
+    let [plan, undo, none] = ["plan", "undo", "none"].map(|name| cloud.file(name));
+    let all = cloud.servers("all", &cloud.known, None);
+    let by_servers = ["--servers-command", &all];
+    let (found, notes) = cloud.audit(3, &[&by_servers[..], &["--plan", &none]].concat());
+    assert!(notes.contains("21 without a type"), "{notes}");
+    assert!(!found.contains_key("orphan") && lines(&none) == 0);
+
+    let migrations = cloud.servers("migrations", &[cloud.migration], None);
+    let by_both = [&by_servers[..], &["--migrations-command", &migrations]].concat();
+    let (found, _) = cloud.audit(3, &[&by_both[..], &["--plan", &plan]].concat());
+    let orphans = cloud.orphans.iter().map(Uuid::to_string);
+    assert_eq!(found["orphan"], orphans.collect());
+    assert_eq!(
+        found["evacuated"],
+        BTreeSet::from([cloud.known[22].to_string()])
+    );
+    assert_eq!(lines(&plan), 20);
+
+    let release = ["consumers", "release", "--apply", &plan, "--undo", &undo];
+    assert_eq!(cloud.ctl(0, &release).0, "released 20 of 20\n");
+    assert_eq!(cloud.held().await, 0);
+    let restore = ["consumers", "release", "--undo-from", &undo];
+    assert_eq!(cloud.ctl(0, &restore).0, "restored 20 of 20\n");
+    assert_eq!(cloud.held().await, 20);
+    let listed = cloud.ctl(0, &["consumers", "list", "-o", "jsonl"]).0;
+    let consumers = listed.lines().map(serde_json::from_str::<Value>);
+    let types: Vec<_> = consumers.map(|one| one.unwrap()["type"].clone()).collect();
+    assert_eq!(types, vec![Value::Null; 45]);
 }
 
 #[tokio::test]

@@ -579,10 +579,14 @@ async fn consumers_that_were_left_behind() {
         .iter()
         .map(|id| serde_json::json!({ "ID": id }));
     let servers = serde_json::json!(servers.collect::<Vec<_>>());
-    fs::write(file("servers"), format!("echo '{servers}'")).unwrap();
+    let migrations = serde_json::json!([{ "UUID": Uuid::new_v4() }]);
+    for (name, list) in [("servers", servers), ("migrations", migrations)] {
+        fs::write(file(name), format!("echo '{list}'")).unwrap();
+    }
     let mut left = Chapter::open("Consumers were left behind")
         .with("AGE", "0s")
         .with("SERVERS", format!("sh {}", file("servers")))
+        .with("MIGRATIONS", format!("sh {}", file("migrations")))
         .with("PLAN", file("plan"))
         .with("UNDO", file("undo"));
     let orphan = claimed[0].to_string();

@@ -17,7 +17,7 @@ use crate::content::{Content, EXTENSIONS};
 use crate::files::create;
 use crate::held::{Amounts, add, each};
 use crate::moment::{seconds, span};
-use crate::nova::{List, Lists, Nova};
+use crate::nova::{INSTANCE, Lists, MIGRATION, Nova, UNTYPED};
 use crate::release::{FOUND, PRIVATE, planned};
 use crate::render::{Rows, list, pairs, print};
 
@@ -133,40 +133,39 @@ struct Audit {
     is_incomplete: bool,
 }
 
-/// How many consumers of a type Nova's list has, and how many not; those of types without a list count as neither.
+/// How many consumers of a kind Nova has, and how many not; those that its lists say nothing of count as neither.
 type Tallies<'a> = BTreeMap<&'a str, [usize; 3]>;
 
 impl Audit {
     /// `ages`: from when on consumers may be orphans, and migrations are old, in seconds.
     fn judge(&mut self, placement: &Placement, nova: &Nova, ages: (u64, u64), now: OffsetDateTime) {
         let migrations = placement.consumers.iter();
-        let migrations = migrations.filter(|one| one["type"] == "MIGRATION");
+        let migrations = migrations.filter(|one| nova.judge(one).0 == MIGRATION);
         let migrating: HashSet<(&str, String)> = migrations
             .flat_map(|one| roots(one).map(|root| (text(one, "project_id"), uuid(root))))
             .collect();
         let mut tallies = Tallies::new();
         for consumer in &placement.consumers {
-            let (kind, age) = (consumer["type"].as_str(), age(consumer, now));
+            let ((kind, is_known), age) = (nova.judge(consumer), age(consumer, now));
             let project = text(consumer, "project_id");
             let is_migrating = |root| migrating.contains(&(project, uuid(root)));
             let mut find = |finding, why| self.find(consumer, age, finding, why);
             if list(&consumer["allocations"]).is_empty() {
                 find("empty", "it holds nothing");
             }
-            // Nova gives its consumers no type, unless it asks with 1.38.
-            let is_instance = matches!(kind, None | Some("INSTANCE"));
-            let has_several = is_instance && consumer["trees"].as_u64() > Some(1);
+            let may_be_instance = [INSTANCE, UNTYPED].contains(&kind);
+            let has_several = may_be_instance && consumer["trees"].as_u64() > Some(1);
             if has_several && !roots(consumer).any(is_migrating) {
                 find("evacuated", "it holds several hosts, without a migration");
             }
-            if kind == Some("MIGRATION") && age > ages.1 {
+            if kind == MIGRATION && age > ages.1 {
                 find("old_migration", "no migration takes so long");
             }
             if roots(consumer).any(|root| placement.disabled.contains(&uuid(root))) {
                 find("disabled_host", "its host is disabled");
             }
-            let [known, unknown, others] = tallies.entry(kind.unwrap_or("unknown")).or_default();
-            match nova.has(consumer) {
+            let [known, unknown, others] = tallies.entry(kind).or_default();
+            match is_known {
                 Some(true) => *known += 1,
                 Some(false) if age >= ages.0 => {
                     *unknown += 1;
@@ -175,10 +174,6 @@ impl Audit {
                 Some(false) => {}
                 None => *others += 1,
             }
-            if kind.is_none() && age >= ages.0 && nova.lacks(consumer) {
-                let why = "Nova does not know it, and it has no type: it may be another service's";
-                self.find(consumer, age, "untyped", why);
-            }
         }
         self.over_capacity(placement);
         self.weigh(&tallies, nova);
@@ -186,20 +181,26 @@ impl Audit {
 
     /// Plans nothing by lists that may lack something, and says so.
     fn weigh(&mut self, tallies: &Tallies<'_>, nova: &Nova) {
-        for (kind, [known, unknown, others]) in tallies {
-            let list = nova.list(kind);
-            if list.is_none() && *others > 0 && nova.servers.is_some() {
-                let note = format!("not judged by Nova's lists: {others} of type {kind}");
-                self.notes.push(note);
+        let instances = tallies.get(INSTANCE).map_or(0, |[known, ..]| *known);
+        for (&kind, [_, unknown, others]) in tallies {
+            if *others > 0 && nova.servers.is_some() {
+                self.notes.push(match kind {
+                    UNTYPED => format!(
+                        "not judged: {others} without a type that are no servers of Nova. They may be migrations, \
+                         which --migrations-command lists"
+                    ),
+                    _ => format!("not judged by Nova's lists: {others} of type {kind}"),
+                });
             }
             // A list of one project, or a page of it, makes orphans of all others. Few migrations go on at a time.
-            let is_doubtful = *kind == "INSTANCE" && unknown > known;
-            if *unknown > 0 && (is_doubtful || list.is_some_and(List::may_be_cut)) {
+            let is_doubtful = kind != MIGRATION && *unknown > instances;
+            if *unknown > 0 && (is_doubtful || nova.may_be_cut(kind)) {
                 self.is_incomplete = true;
-                self.planned.retain(|one| one["type"] != *kind);
+                let is_other = |one: &Value| one["type"].as_str().unwrap_or(UNTYPED) != kind;
+                self.planned.retain(is_other);
                 self.notes.push(format!(
-                    "no {kind} is planned: Nova's list has {known} of these consumers and lacks {unknown}, as a list \
-                     of one project or with a limit does. List all, as with --all-projects --limit -1"
+                    "no {kind} is planned: Nova's lists lack {unknown} of these, and have {instances} instances. \
+                     They may be of one project, or cut off: list all, as with --all-projects --limit -1"
                 ));
             }
         }
@@ -230,7 +231,12 @@ impl Audit {
 
     /// Nova does not know it. It is planned unless it may be of a cell that is down.
     fn orphan(&mut self, consumer: &Value, age: u64, nova: &Nova) {
-        let why = "Nova does not know it";
+        let why = match consumer["type"].is_null() {
+            true => {
+                "Nova does not know it; it has no type: it may be another service's, such as Zun's"
+            }
+            false => "Nova does not know it",
+        };
         self.find(consumer, age, "orphan", why);
         let is_up = nova.servers.as_ref().is_some_and(|servers| {
             let is_named = |root| servers.hosts.contains(text(root, "name"));
@@ -287,6 +293,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
+    use crate::nova::List;
 
     const NOW: &str = "2026-11-26T20:00:00Z";
 
@@ -333,21 +340,47 @@ mod tests {
     }
 
     #[test]
-    fn untyped_consumers_that_nova_lacks_are_shown_and_not_planned() {
-        let consumers = || vec![consumer(1, Value::Null, "2026-11-25T20:00:00Z", &["a"])];
-        let lists = |ids: &[u128]| Nova {
-            servers: Some(list_of(ids, &["a"])),
-            migrations: Some(list_of(&[7], &[])),
+    fn consumers_without_a_type_are_what_the_list_is_that_has_them() {
+        let untyped = |id, hosts: &[&str]| consumer(id, Value::Null, "2026-11-25T19:00:00Z", hosts);
+        let all = || {
+            vec![
+                untyped(1, &["a", "bb"]),
+                untyped(2, &["bb"]),
+                untyped(3, &["a"]),
+                consumer(4, Value::Null, "2026-11-26T19:30:00Z", &["a"]),
+                untyped(5, &["a", "ccc"]),
+            ]
         };
-        let audit = judged(consumers(), &lists(&[5]));
-        assert_eq!(found(&audit), [("untyped", "1")]);
-        assert_eq!(audit.planned, Vec::<Value>::new());
-        assert_eq!(found(&judged(consumers(), &lists(&[1]))), []);
-        let one_list = Nova {
-            migrations: None,
-            ..lists(&[5])
+        let lists = |migrations: Option<&[u128]>| Nova {
+            servers: Some(list_of(&[1, 5], &["a"])),
+            migrations: migrations.map(|ids| list_of(ids, &[])),
         };
-        assert_eq!(found(&judged(consumers(), &one_list)), []);
+        let audit = judged(all(), &lists(Some(&[2])));
+        // The migration is one of both instances' project, and holds a host of the first.
+        let expected = [("old_migration", "2"), ("orphan", "3"), ("evacuated", "5")];
+        assert_eq!(found(&audit), expected);
+        assert_eq!(audit.planned.len(), 1);
+        assert_eq!(audit.planned[0]["type"], Value::Null);
+        let reason = audit.planned[0]["reason"].as_str().unwrap();
+        assert!(reason.contains("no type"), "{reason}");
+
+        let by_servers = judged(all(), &lists(None));
+        assert_eq!(found(&by_servers), [("evacuated", "1"), ("evacuated", "5")]);
+        let [note] = &by_servers.notes[..] else {
+            panic!("{:?}", by_servers.notes);
+        };
+        assert!(note.contains("3 without a type") && note.contains("--migrations-command"));
+
+        // An empty list may be cut off, and a list of one project lacks most.
+        let few = Nova {
+            servers: Some(list_of(&[], &["a"])),
+            ..lists(Some(&[2]))
+        };
+        for lists in [lists(Some(&[])), few] {
+            let audit = judged(all(), &lists);
+            assert!(found(&audit).contains(&("orphan", "3")));
+            assert!(audit.is_incomplete && audit.planned.is_empty());
+        }
     }
 
     #[test]

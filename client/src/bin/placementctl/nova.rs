@@ -13,6 +13,10 @@ use uuid::Uuid;
 use crate::files::read;
 use crate::render::list;
 
+pub(crate) const INSTANCE: &str = "INSTANCE";
+pub(crate) const MIGRATION: &str = "MIGRATION";
+/// The kind of those without a type that no list has.
+pub(crate) const UNTYPED: &str = "consumer without a type";
 /// Nova ends a page there, whatever was asked for (`[api] max_limit`).
 const PAGE: usize = 1000;
 /// The names of the compute service and of the hypervisor, in the API and in tables.
@@ -56,30 +60,27 @@ pub(crate) struct List {
 }
 
 impl Nova {
-    /// The list that has all consumers of a type.
-    pub(crate) fn list(&self, kind: &str) -> Option<&List> {
-        match kind {
-            "INSTANCE" => self.servers.as_ref(),
-            "MIGRATION" => self.migrations.as_ref(),
-            _ => None,
+    /// What a consumer is, and whether Nova has it, if the lists say so. Nova gives its consumers no type unless it
+    /// speaks 1.38: then they are what the list is that has them.
+    pub(crate) fn judge<'a>(&self, consumer: &'a Value) -> (&'a str, Option<bool>) {
+        let id: Option<Uuid> = consumer["uuid"].as_str().and_then(|id| id.parse().ok());
+        let has = |list: &Option<List>| Some(list.as_ref()?.ids.contains(&id?));
+        let (server, migration) = (has(&self.servers), has(&self.migrations));
+        match consumer["type"].as_str() {
+            None if server == Some(true) => (INSTANCE, server),
+            None if migration == Some(true) => (MIGRATION, migration),
+            None => (UNTYPED, server.and(migration)),
+            Some(INSTANCE) => (INSTANCE, server),
+            Some(MIGRATION) => (MIGRATION, migration),
+            Some(other) => (other, None),
         }
     }
 
-    /// Whether a consumer is in neither list, where there are both.
-    pub(crate) fn lacks(&self, consumer: &Value) -> bool {
-        let id = consumer["uuid"].as_str().and_then(|id| id.parse().ok());
-        let lists = self.servers.as_ref().zip(self.migrations.as_ref());
-        let (Some(id), Some((servers, migrations))) = (id, lists) else {
-            return false;
-        };
-        !servers.ids.contains(&id) && !migrations.ids.contains(&id)
-    }
-
-    /// Whether a consumer is in the list of its type, if there is one.
-    pub(crate) fn has(&self, consumer: &Value) -> Option<bool> {
-        let list = self.list(consumer["type"].as_str()?)?;
-        let id = consumer["uuid"].as_str()?.parse().ok()?;
-        Some(list.ids.contains(&id))
+    /// Whether Nova may have cut a list off that has consumers of this kind.
+    pub(crate) fn may_be_cut(&self, kind: &str) -> bool {
+        let servers = self.servers.iter().filter(|_| kind != MIGRATION);
+        let migrations = self.migrations.iter().filter(|_| kind != INSTANCE);
+        servers.chain(migrations).any(List::may_be_cut)
     }
 }
 
@@ -194,7 +195,7 @@ impl List {
     }
 
     /// Whether Nova may have cut it off.
-    pub(crate) fn may_be_cut(&self) -> bool {
+    fn may_be_cut(&self) -> bool {
         self.is_cut || self.ids.is_empty()
     }
 }

@@ -16,12 +16,15 @@ use uuid::Uuid;
 use crate::content::Content;
 use crate::files::{create, read, sync_dir};
 use crate::held::Amounts;
+use crate::nova::{INSTANCE, MIGRATION};
 use crate::render::{list, print, word};
 
 /// The exit code if something was found, or left alone.
 pub(crate) const FOUND: u8 = 3;
 /// Plans and undo files say who holds what: only their owner may read them.
 pub(crate) const PRIVATE: u32 = 0o600;
+/// The last microversion in which consumers have no types.
+const BEFORE_TYPES: &str = "1.37";
 
 #[derive(Args)]
 #[command(
@@ -54,7 +57,7 @@ struct Planned {
     generation: u64,
     project_id: String,
     user_id: String,
-    r#type: String,
+    r#type: Option<String>,
     /// By provider.
     allocations: BTreeMap<Uuid, Held>,
     reason: String,
@@ -131,7 +134,7 @@ fn parse(file: &Path) -> anyhow::Result<Vec<Planned>> {
         }
         let place = || format!("line {} of {}", at + 1, file.display());
         let one: Planned = serde_json::from_slice(line).with_context(place)?;
-        let is_of_nova = ["INSTANCE", "MIGRATION"].contains(&&*one.r#type);
+        let is_of_nova = [None, Some(INSTANCE), Some(MIGRATION)].contains(&one.r#type.as_deref());
         ensure!(
             is_of_nova,
             "{}: only consumers of Nova are released",
@@ -173,7 +176,9 @@ impl Planned {
             return Ok(Some("it holds nothing any more".to_owned()));
         }
         // The undo file gets what the plan has: that must be what is there.
-        if now["consumer_generation"] != self.generation || held != self.allocations {
+        let is_of_type = now["consumer_type"] == self.r#type.as_deref().unwrap_or("unknown");
+        let is_the_same = is_of_type && now["consumer_generation"] == self.generation;
+        if !is_the_same || held != self.allocations {
             return Ok(Some("it has changed since".to_owned()));
         }
         record(undo, self)?;
@@ -186,9 +191,15 @@ impl Planned {
     }
 
     fn put(&self, allocations: Value, generation: Value) -> ApiRequest {
-        ApiRequest::put(&format!("/allocations/{}", self.consumer)).json(&json!({
+        let mut body = json!({
             "allocations": allocations, "consumer_generation": generation, "project_id": self.project_id,
-            "user_id": self.user_id, "consumer_type": self.r#type,
-        }))
+            "user_id": self.user_id,
+        });
+        let mut request = ApiRequest::put(&format!("/allocations/{}", self.consumer));
+        match &self.r#type {
+            Some(kind) => body["consumer_type"] = json!(kind),
+            None => request = request.microversion(BEFORE_TYPES),
+        }
+        request.json(&body)
     }
 }

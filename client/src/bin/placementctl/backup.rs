@@ -4,7 +4,6 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -17,30 +16,19 @@ use crate::files::sync_dir;
 const PROGRESS_AFTER: Duration = Duration::from_secs(2);
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
-/// Takes a backup into `target`, or to standard output for `-`. The exit code is 2 if no node gave
-/// one, whole.
+/// Takes a backup into `target`, or to standard output for `-`.
 pub(crate) async fn take(
     endpoints: &[Endpoint],
     trust: &Trust,
     target: &Path,
     patience: Duration,
-) -> anyhow::Result<ExitCode> {
+) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    let taken = tokio::select! {
+    tokio::select! {
         taken = take_into(endpoints, trust, target, patience) => taken,
         _ = terminate.recv() => bail!("interrupted; no backup was taken"),
         _ = interrupt.recv() => bail!("interrupted; no backup was taken"),
-    };
-    let Err(error) = taken else {
-        return Ok(ExitCode::SUCCESS);
-    };
-    match error.downcast_ref() {
-        Some(BackupError::Write(_)) | None => Err(error),
-        Some(_) => {
-            eprintln!("placementctl: {error:#}");
-            Ok(ExitCode::from(2))
-        }
     }
 }
 

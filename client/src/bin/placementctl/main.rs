@@ -43,8 +43,9 @@ use join_tokens::{JoinTokenAction, ReplaceNode};
 use members::MembersAction;
 use named::Named;
 use partitions::PartitionsAction;
-use placement_client::{Admin, Client, Trust};
+use placement_client::{Admin, BackupError, Client, Error, Trust};
 use render::Output;
+use survey::NO_QUORUM;
 use tls::TlsAction;
 
 /// Looks at a placement cluster and what it holds, and changes its membership, through the admin listener of any node.
@@ -180,9 +181,17 @@ async fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             eprintln!("placementctl: {error:#}");
-            ExitCode::FAILURE
+            ExitCode::from(if is_unanswered(&error) { NO_QUORUM } else { 1 })
         }
     }
+}
+
+/// Whether no node or no quorum answers.
+fn is_unanswered(error: &anyhow::Error) -> bool {
+    matches!(
+        error.downcast_ref(),
+        Some(Error::Unreachable(_) | Error::NothingCommitted { .. })
+    ) || matches!(error.downcast_ref(), Some(BackupError::NotReceived(_)))
 }
 
 async fn run(command: Command) -> anyhow::Result<ExitCode> {
@@ -212,7 +221,7 @@ async fn ask(command: Command, timeout: Duration) -> anyhow::Result<ExitCode> {
         Action::Status(output) => return status::show(&admin, &output, timeout).await,
         Action::Topology(output) => return topology::show(&admin, &output).await,
         Action::Content(verb) => return verbs::run(admin, verb, timeout).await,
-        Action::Backup { file } => return backup::take(&endpoints, &trust, &file, timeout).await,
+        Action::Backup { file } => backup::take(&endpoints, &trust, &file, timeout).await?,
         Action::Init { members } => init(&admin, members.into_iter().collect()).await?,
         Action::Members(action) => members::change(&admin, action, timeout).await?,
         Action::JoinToken(action) => join_tokens::run(&admin, action).await?,

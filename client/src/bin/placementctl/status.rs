@@ -4,14 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use placement_client::{Admin, Error, Member, NodeRole, NodeStatus};
-use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
+use placement_client::{Admin, Member, NodeRole, NodeStatus};
+use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::render::{Output, Rows, print};
-use crate::survey::{Health, NO_QUORUM, Survey, survey};
+use crate::render::{Output, Rows, print, word};
+use crate::survey::{Health, Survey, survey};
 use crate::topology::site;
+
+/// What is shown of the status of a member.
+const REPORTED: &str = "version not_ready term last_log committed applied snapshot last_backup backup_problem \
+                        disk_used_bytes disk_free_bytes storage_failure digest level_max round_trip_problem \
+                        clock_problem";
 
 /// Shows a survey. The exit code tells how the cluster is.
 pub(crate) async fn show(
@@ -19,15 +23,8 @@ pub(crate) async fn show(
     output: &Output,
     timeout: Duration,
 ) -> anyhow::Result<ExitCode> {
-    let survey = match survey(admin, timeout).await {
-        Ok(survey) => survey,
-        Err(error @ (Error::Unreachable(_) | Error::NothingCommitted { .. })) => {
-            eprintln!("placementctl: {error}");
-            return Ok(ExitCode::from(NO_QUORUM));
-        }
-        Err(error) => return Err(error.into()),
-    };
-    let report = ClusterReport::new(&survey);
+    let survey = survey(admin, timeout).await?;
+    let report = ClusterReport::new(&survey)?;
     print(&report.printed(output)?)?;
     Ok(report.health.exit_code())
 }
@@ -42,66 +39,43 @@ struct ClusterReport {
     health: Health,
     /// All partitions but the default one.
     partitions: Vec<String>,
-    members: Vec<MemberReport>,
+    members: Vec<Value>,
     /// What an operator is to look at although clients are served; the exit code does not follow it.
     warnings: Vec<String>,
 }
 
-/// One member of the membership.
-struct MemberReport {
-    member: Member,
-    /// Its own status, if it answers.
-    answer: Option<NodeStatus>,
-    role: String,
-    /// Entries that the leader has and this node has not applied.
-    lag: Option<u64>,
-}
-
 impl ClusterReport {
-    fn new(survey: &Survey) -> Self {
+    fn new(survey: &Survey) -> serde_json::Result<Self> {
         let newest = survey.newest();
         let leads = |status: &&NodeStatus| Some(status.node_id) == newest.leader;
         let head = survey
             .answers()
             .find(leads)
             .and_then(|leader| leader.last_log);
-        let report = |(member, answer): &(Member, Option<NodeStatus>)| {
-            let role = match answer {
-                Some(status) if is_superseded(status, newest) => "superseded".to_owned(),
-                Some(status) => format!("{:?}", status.role).to_lowercase(),
-                None => format!("{:?}", member.role).to_lowercase(),
-            };
-            let lag = head.zip(answer.as_ref().and_then(|status| status.applied));
-            MemberReport {
-                member: member.clone(),
-                answer: answer.clone(),
-                role,
-                lag: lag.map(|(head, applied)| head.saturating_sub(applied)),
-            }
-        };
-        let members = survey.members.iter().map(report).collect();
-        Self {
+        let members = survey.members.iter();
+        let members = members.map(|(one, answer)| member(one, answer.as_ref(), newest, head));
+        Ok(Self {
             cluster_id: newest.cluster_id.clone(),
             leader: newest.leader,
             term: newest.term,
             level: newest.level,
             health: Health::of(survey),
             partitions: newest.partitions.clone(),
-            members,
+            members: members.collect::<Result<_, _>>()?,
             warnings: warnings(survey, newest),
-        }
+        })
     }
 
     fn printed(&self, output: &Output) -> anyhow::Result<String> {
-        output.report(self, Some(self.rows()?), |table| self.text(&table))
+        output.report(self, Some(self.rows()), |table| self.text(&table))
     }
 
     /// A row for each member.
-    fn rows(&self) -> anyhow::Result<Rows> {
-        let items = self.members.iter().map(MemberReport::item);
+    fn rows(&self) -> Rows {
+        let items = self.members.iter().map(row);
         let columns = "node:id name site role ready version level:level_max api term last_log \
                        committed applied snapshot lag disk_used disk_free";
-        Ok(Rows::new(columns, items.collect::<Result<_, _>>()?))
+        Rows::new(columns, items.collect())
     }
 
     fn text(&self, table: &str) -> String {
@@ -217,69 +191,46 @@ fn is_superseded(status: &NodeStatus, newest: &NodeStatus) -> bool {
         && newest.leader != Some(status.node_id)
 }
 
-impl MemberReport {
-    /// A number of its status, if it answers.
-    fn number(&self, of: fn(&NodeStatus) -> Option<u64>) -> Option<u64> {
-        self.answer.as_ref().and_then(of)
+/// What a member is in the membership, and what it reports; null where it does not. `head`: the last entry of the leader.
+fn member(
+    member: &Member,
+    answer: Option<&NodeStatus>,
+    newest: &NodeStatus,
+    head: Option<u64>,
+) -> serde_json::Result<Value> {
+    let (mut item, status) = (serde_json::to_value(member)?, serde_json::to_value(answer)?);
+    for key in REPORTED.split_whitespace() {
+        item[key] = status[key].clone();
     }
-
-    /// What it reports, and what people read of it.
-    fn item(&self) -> serde_json::Result<Value> {
-        let mut item = serde_json::to_value(self)?;
-        let Self { member, answer, .. } = self;
-        let role = match answer {
-            None => format!("{} (unreachable)", self.role),
-            Some(status) if status.storage_failure.is_some() => format!("{} (failed)", self.role),
-            Some(_) => self.role.clone(),
-        };
-        (item["role"], item["site"]) = (json!(role), json!(site(&member.region, &member.zone)));
-        for (name, key) in [
-            ("disk_used", "disk_used_bytes"),
-            ("disk_free", "disk_free_bytes"),
-        ] {
-            item[name] = json!(item[key].as_u64().map(bytes));
-        }
-        Ok(item)
-    }
+    item["role"] = match answer {
+        Some(status) if is_superseded(status, newest) => json!("superseded"),
+        Some(status) => json!(status.role),
+        None => json!(member.role),
+    };
+    let lag = head.zip(answer.and_then(|status| status.applied));
+    item["lag"] = json!(lag.map(|(head, applied)| head.saturating_sub(applied)));
+    item["ready"] = json!(answer.is_some_and(|status| status.ready));
+    item["reachable"] = json!(answer.is_some());
+    let trips = answer.map_or(&[][..], |status| &status.round_trips);
+    item["round_trips"] = json!(trips);
+    Ok(item)
 }
 
-/// What it is in the membership, and what it reports; null where it does not.
-impl Serialize for MemberReport {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { member, answer, .. } = self;
-        let nothing = NodeStatus::default();
-        let status = answer.as_ref().unwrap_or(&nothing);
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("id", &member.id)?;
-        map.serialize_entry("name", &member.name)?;
-        map.serialize_entry("role", &self.role)?;
-        map.serialize_entry("peer", &member.peer)?;
-        map.serialize_entry("api", &member.api)?;
-        map.serialize_entry("admin", &member.admin)?;
-        map.serialize_entry("region", &member.region)?;
-        map.serialize_entry("zone", &member.zone)?;
-        map.serialize_entry("reachable", &answer.is_some())?;
-        map.serialize_entry("version", &answer.as_ref().map(|status| &status.version))?;
-        map.serialize_entry("ready", &status.ready)?;
-        map.serialize_entry("not_ready", &status.not_ready)?;
-        map.serialize_entry("term", &self.number(|status| Some(status.term)))?;
-        map.serialize_entry("last_log", &status.last_log)?;
-        map.serialize_entry("committed", &status.committed)?;
-        map.serialize_entry("applied", &status.applied)?;
-        map.serialize_entry("snapshot", &status.snapshot)?;
-        map.serialize_entry("lag", &self.lag)?;
-        map.serialize_entry("last_backup", &status.last_backup)?;
-        map.serialize_entry("backup_problem", &status.backup_problem)?;
-        map.serialize_entry("disk_used_bytes", &status.disk_used_bytes)?;
-        map.serialize_entry("disk_free_bytes", &status.disk_free_bytes)?;
-        map.serialize_entry("storage_failure", &status.storage_failure)?;
-        map.serialize_entry("digest", &status.digest)?;
-        map.serialize_entry("level_max", &answer.as_ref().map(|status| status.level_max))?;
-        map.serialize_entry("round_trips", &status.round_trips)?;
-        map.serialize_entry("round_trip_problem", &status.round_trip_problem)?;
-        map.serialize_entry("clock_problem", &status.clock_problem)?;
-        map.end()
+/// What people read of it.
+fn row(member: &Value) -> Value {
+    let mut row = member.clone();
+    let mark = match (member["reachable"] == true, &member["storage_failure"]) {
+        (false, _) => " (unreachable)",
+        (_, Value::Null) => "",
+        _ => " (failed)",
+    };
+    row["role"] = json!(word(&member["role"]) + mark);
+    let [region, zone] = ["region", "zone"].map(|key| member[key].as_str().unwrap_or_default());
+    row["site"] = json!(site(region, zone));
+    for key in ["disk_used", "disk_free"] {
+        row[key] = json!(member[format!("{key}_bytes")].as_u64().map(bytes));
     }
+    row
 }
 
 /// A number of bytes with the largest unit that leaves something before the point.
@@ -366,6 +317,10 @@ mod tests {
         }
     }
 
+    fn reported(answers: [Option<NodeStatus>; 3]) -> ClusterReport {
+        ClusterReport::new(&survey(answers)).unwrap()
+    }
+
     #[test]
     fn the_leader_of_the_last_term_knows_the_members_best() {
         let mut leader = status(1, NodeRole::Leader, 50);
@@ -404,10 +359,10 @@ mod tests {
 
     #[test]
     fn a_silent_member_is_shown_and_lag_counts_from_the_leader() {
-        let report = ClusterReport::new(&survey([leader(), follower(2), None]));
+        let report = reported([leader(), follower(2), None]);
         assert_eq!(report.leader, Some(1));
-        assert_eq!(report.members[1].lag, Some(3));
-        assert_eq!(report.members[2].lag, None);
+        assert_eq!(report.members[1]["lag"], 3);
+        assert_eq!(report.members[2]["lag"], Value::Null);
         let text = report.printed(&Output::default()).unwrap();
         assert!(text.contains("voter (unreachable)"), "{text}");
         assert!(text.contains("feature level 1\n"), "{text}");
@@ -421,7 +376,7 @@ mod tests {
         if let Some(status) = &mut answers[1] {
             status.backup_problem = Some("no backup is made: full".to_owned());
         }
-        let report = ClusterReport::new(&survey(answers));
+        let report = reported(answers);
         assert_eq!(report.health.condition, Condition::Healthy);
         let text = report.printed(&Output::default()).unwrap();
         assert!(
@@ -439,8 +394,8 @@ mod tests {
         for newer in [&mut leads, &mut follows] {
             (newer.term, newer.leader) = (4, Some(2));
         }
-        let report = ClusterReport::new(&survey([Some(hung), Some(leads), Some(follows)]));
-        let roles: Vec<_> = report.members.iter().map(|one| one.role.as_str()).collect();
+        let report = reported([Some(hung), Some(leads), Some(follows)]);
+        let roles: Vec<_> = report.members.iter().map(|one| &one["role"]).collect();
         assert_eq!(report.leader, Some(2));
         assert_eq!(roles, ["superseded", "leader", "follower"]);
         let text = report.printed(&Output::default()).unwrap();
@@ -466,7 +421,7 @@ mod tests {
                 status.settings = of(bytes, listens);
             }
         }
-        let report = ClusterReport::new(&survey(answers));
+        let report = reported(answers);
         assert_eq!(report.health.condition, Condition::Healthy);
         assert_eq!(
             report.warnings,
@@ -481,7 +436,7 @@ mod tests {
         if let Some(status) = &mut answers[2] {
             status.settings.clear();
         }
-        assert_eq!(ClusterReport::new(&survey(answers)).warnings, [""; 0]);
+        assert_eq!(reported(answers).warnings, [""; 0]);
     }
 
     #[test]
@@ -495,7 +450,7 @@ mod tests {
                 })
             })
         };
-        let report = ClusterReport::new(&survey(unsafe_ones()));
+        let report = reported(unsafe_ones());
         let [backups, bound] = &report.warnings[..] else {
             panic!("{:?}", report.warnings);
         };
@@ -506,7 +461,7 @@ mod tests {
         );
         // The node that does not answer may be the one that makes them.
         let [first, second, _] = unsafe_ones();
-        let report = ClusterReport::new(&survey([first, second, None]));
+        let report = reported([first, second, None]);
         assert_eq!(report.warnings.len(), 1, "{:?}", report.warnings);
     }
 

@@ -4,11 +4,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use placement_client::{Admin, Error};
+use placement_client::Admin;
 
 use crate::content::{Content, Source};
 use crate::render::print;
-use crate::survey::NO_QUORUM;
 use crate::{api, candidates, capacity, consumers, explain, providers, searches, usages, what_if};
 
 /// What a verb is asked for, and of whom.
@@ -44,22 +43,8 @@ pub(crate) enum Verb {
     Api(Asked<api::Which>),
 }
 
-/// Carries a verb out. The exit code is 2 if no node or no quorum answers.
+/// Carries a verb out.
 pub(crate) async fn run(admin: Admin, verb: Verb, timeout: Duration) -> anyhow::Result<ExitCode> {
-    let error = match answer(admin, verb, timeout).await {
-        Ok(code) => return Ok(code),
-        Err(error) => error,
-    };
-    match error.downcast_ref() {
-        Some(Error::Unreachable(_) | Error::NothingCommitted { .. }) => {
-            eprintln!("placementctl: {error:#}");
-            Ok(ExitCode::from(NO_QUORUM))
-        }
-        _ => Err(error),
-    }
-}
-
-async fn answer(admin: Admin, verb: Verb, timeout: Duration) -> anyhow::Result<ExitCode> {
     let open = |source| Content::open(admin, source, timeout);
     let text = match verb {
         Verb::Providers(asked) => providers::run(&open(asked.source).await?, asked.what).await,

@@ -17,7 +17,7 @@ pub(crate) fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
 pub(crate) fn create(path: &Path, mode: u32) -> anyhow::Result<File> {
     let mut options = File::options();
     let file = options.write(true).create_new(true).mode(mode).open(path);
-    file.with_context(|| format!("cannot create {}; nothing was changed", path.display()))
+    file.with_context(|| format!("cannot create {}", path.display()))
 }
 
 /// Brings the name of a file to the disk.

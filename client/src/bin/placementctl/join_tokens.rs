@@ -22,22 +22,15 @@ pub(crate) enum JoinTokenAction {
 
 #[derive(Args)]
 pub(crate) struct CreateToken {
-    /// How long it is valid, in seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
-    ttl: u64,
     /// The member that the node replaces, by its number or its name.
-    #[arg(long, value_name = "NODE")]
+    #[arg(long, value_name = "NODE", required_if_eq("though_reachable", "true"))]
     replace: Option<Named>,
-    /// Replaces that member although it still answers.
-    #[arg(long, requires = "replace")]
-    though_reachable: bool,
+    #[command(flatten)]
+    terms: Terms,
 }
 
 #[derive(Args)]
-pub(crate) struct ReplaceNode {
-    /// The member to replace, by its number or its name.
-    #[arg(value_name = "NODE")]
-    node: Named,
+struct Terms {
     /// How long the new node may take to join, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
     ttl: u64,
@@ -46,11 +39,20 @@ pub(crate) struct ReplaceNode {
     though_reachable: bool,
 }
 
+#[derive(Args)]
+pub(crate) struct ReplaceNode {
+    /// The member to replace, by its number or its name.
+    #[arg(value_name = "NODE")]
+    node: Named,
+    #[command(flatten)]
+    terms: Terms,
+}
+
 pub(crate) async fn run(admin: &Admin, action: JoinTokenAction) -> anyhow::Result<()> {
     match action {
         JoinTokenAction::Create(token) => {
             let replaces = number(token.replace, admin).await?;
-            create(admin, token.ttl, replaces, token.though_reachable).await?;
+            create(admin, &token.terms, replaces).await?;
         }
         JoinTokenAction::List => {
             for token in admin.join_tokens().await? {
@@ -81,7 +83,7 @@ pub(crate) async fn replace(admin: &Admin, action: ReplaceNode) -> anyhow::Resul
         .filter(|member| member.id != old)
         .map(|member| member.peer)
         .collect();
-    create(admin, action.ttl, Some(old), action.though_reachable).await?;
+    create(admin, &action.terms, Some(old)).await?;
     eprintln!(
         "on the machine of {node}: empty its data directory, take `node_id` and `initial_members` out of its \
          configuration, write the token to a file that only its user can read, and start\n  \
@@ -93,15 +95,8 @@ pub(crate) async fn replace(admin: &Admin, action: ReplaceNode) -> anyhow::Resul
 }
 
 /// The token alone goes to standard output.
-async fn create(
-    admin: &Admin,
-    ttl: u64,
-    replaces: Option<u64>,
-    though_reachable: bool,
-) -> anyhow::Result<()> {
-    let made = admin
-        .create_join_token(ttl, replaces, though_reachable)
-        .await?;
+async fn create(admin: &Admin, terms: &Terms, replaces: Option<u64>) -> anyhow::Result<()> {
+    let made = (admin.create_join_token(terms.ttl, replaces, terms.though_reachable)).await?;
     eprintln!(
         "a token for one node, which will be node {}; it is shown once and is good until {}",
         made.id,

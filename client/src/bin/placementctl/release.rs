@@ -69,60 +69,34 @@ struct Held {
 }
 
 pub(crate) async fn run(content: &Content, which: Which) -> anyhow::Result<ExitCode> {
-    let is_all = match (which.apply, which.undo, which.undo_from) {
-        (Some(plan), Some(undo), _) => apply(content, &plan, &undo, which.max).await?,
-        (.., Some(undo)) => put_back(content, &undo).await?,
-        _ => unreachable!("the command line has one or the other"),
-    };
-    Ok(if is_all { 0 } else { FOUND }.into())
-}
-
-/// Whether all of a plan was released.
-async fn apply(content: &Content, plan: &Path, undo: &Path, max: usize) -> anyhow::Result<bool> {
-    let planned = parse(plan)?;
-    let mut file = create(undo, PRIVATE)?;
-    sync_dir(undo)?;
-    let mut released = 0;
-    for one in &planned {
-        if released == max {
-            print(&format!("stopped: --max allows no more than {max}\n"))?;
+    let file = which.apply.or(which.undo_from);
+    let all = parse(&file.context("there is no plan, and no undo file")?)?;
+    let mut undo = None;
+    let (mut done, mut left) = ("restored", "not restored");
+    if let Some(path) = which.undo {
+        undo = Some(create(&path, PRIVATE).context("nothing was changed")?);
+        sync_dir(&path)?;
+        (done, left) = ("released", "refused");
+    }
+    let mut count = 0;
+    for one in &all {
+        if undo.is_some() && count == which.max {
+            print(&format!("stopped: --max allows no more than {count}\n"))?;
             break;
         }
-        let stopped = || format!("stopped at consumer {} after {released}", one.consumer);
-        let refused = one
-            .release(content, &mut file)
-            .await
-            .with_context(stopped)?;
-        match refused {
-            None => released += 1,
-            Some(why) => print(&format!("refused {}: {why}\n", one.consumer))?,
+        let tried = match &mut undo {
+            Some(undo) => one.release(content, undo).await,
+            None => one.put(content, json!(one.allocations), Value::Null).await,
+        };
+        match tried
+            .with_context(|| format!("stopped at consumer {} after {count}", one.consumer))?
+        {
+            None => count += 1,
+            Some(why) => print(&format!("{left} {}: {why}\n", one.consumer))?,
         }
     }
-    print(&format!("released {released} of {}\n", planned.len()))?;
-    Ok(released == planned.len())
-}
-
-/// Whether all of an undo file is there again.
-async fn put_back(content: &Content, undo: &Path) -> anyhow::Result<bool> {
-    let records = parse(undo)?;
-    let mut restored = 0;
-    for one in &records {
-        let put = one.put(json!(one.allocations), Value::Null);
-        match content.send(put).await {
-            Ok(_) => restored += 1,
-            // There is something of it again, no room for it, or no such provider.
-            Err(Error::Refused(error)) if [400, 409].contains(&error.status.as_u16()) => {
-                let why = error.message();
-                print(&format!("not restored {}: {why}\n", one.consumer))?;
-            }
-            Err(error) => {
-                let at = format!("stopped at consumer {} after {restored}", one.consumer);
-                return Err(anyhow::Error::new(error).context(at));
-            }
-        }
-    }
-    print(&format!("restored {restored} of {}\n", records.len()))?;
-    Ok(restored == records.len())
+    print(&format!("{done} {count} of {}\n", all.len()))?;
+    Ok(if count == all.len() { 0 } else { FOUND }.into())
 }
 
 /// The lines of a plan or of an undo file.
@@ -182,15 +156,16 @@ impl Planned {
             return Ok(Some("it has changed since".to_owned()));
         }
         record(undo, self)?;
-        let put = self.put(json!({}), json!(self.generation));
-        match content.send(put).await {
-            Ok(_) => Ok(None),
-            Err(error) if error.is_conflict() => Ok(Some(error.to_string())),
-            Err(error) => Err(error.into()),
-        }
+        self.put(content, json!({}), json!(self.generation)).await
     }
 
-    fn put(&self, allocations: Value, generation: Value) -> ApiRequest {
+    /// Gives it these allocations; gives the reason if that is refused: it has changed, or there is no room.
+    async fn put(
+        &self,
+        content: &Content,
+        allocations: Value,
+        generation: Value,
+    ) -> anyhow::Result<Option<String>> {
         let mut body = json!({
             "allocations": allocations, "consumer_generation": generation, "project_id": self.project_id,
             "user_id": self.user_id,
@@ -200,6 +175,12 @@ impl Planned {
             Some(kind) => body["consumer_type"] = json!(kind),
             None => request = request.microversion(BEFORE_TYPES),
         }
-        request.json(&body)
+        match content.send(request.json(&body)).await {
+            Ok(_) => Ok(None),
+            Err(Error::Refused(error)) if [400, 409].contains(&error.status.as_u16()) => {
+                Ok(Some(error.message().to_owned()))
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 }

@@ -1,9 +1,8 @@
 //! `placementctl tls`: the authority of a cluster, and certificates that it vouches for.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::Write;
 use std::net::IpAddr;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
@@ -15,6 +14,8 @@ use rcgen::{
 };
 use time::{Duration, OffsetDateTime};
 use x509_parser::prelude::{FromDer, GeneralName, Pem, X509Certificate};
+
+use crate::files::create;
 
 /// Clocks differ: a certificate counts from this long before it is made.
 const BEFORE: Duration = Duration::hours(1);
@@ -181,10 +182,8 @@ fn write(
 ) -> anyhow::Result<(String, String)> {
     let write = |end: &str, text: String, mode: u32| {
         let file = dir.join(format!("{name}{end}"));
-        let mut options = OpenOptions::new();
-        let new = options.write(true).create_new(true).mode(mode).open(&file);
-        new.and_then(|mut new| new.write_all(text.as_bytes()))
-            .with_context(|| format!("cannot make {}", file.display()))?;
+        (create(&file, mode)?.write_all(text.as_bytes()))
+            .with_context(|| format!("cannot write {}", file.display()))?;
         anyhow::Ok(file.display().to_string())
     };
     let key = write("-key.pem", key.serialize_pem(), 0o600)?;

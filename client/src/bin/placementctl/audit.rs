@@ -15,7 +15,7 @@ use time::format_description::well_known::Rfc3339;
 
 use crate::content::{Content, EXTENSIONS};
 use crate::files::create;
-use crate::held::{Amounts, add, each};
+use crate::held::{Amounts, add_held};
 use crate::moment::{seconds, span};
 use crate::nova::{INSTANCE, Lists, MIGRATION, Nova, UNTYPED};
 use crate::release::{FOUND, PRIVATE, planned};
@@ -67,12 +67,8 @@ pub(crate) async fn run(content: &Content, which: Which) -> anyhow::Result<ExitC
     };
     let columns = "finding consumer:uuid type age resources providers roots why +project:project_id +user:user_id \
                    +generation +updated_at";
-    print(
-        &content
-            .source
-            .output
-            .rows(Rows::new(columns, audit.findings))?,
-    )?;
+    let rows = Rows::new(columns, audit.findings);
+    print(&content.source.output.rows(rows)?)?;
     Ok(code.into())
 }
 
@@ -88,22 +84,16 @@ struct Placement {
 
 impl Placement {
     async fn read(content: &Content) -> anyhow::Result<Self> {
-        let mut found = Self::default();
+        let consumers = content.consumers(&Value::Null, None).await?;
         // For each class the providers that something is held of, with their roots.
-        let mut held: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
-        let take = |consumer: Value| {
-            for one in list(&consumer["allocations"]) {
-                for (class, _) in pairs(&one["resources"]) {
-                    let providers = held.entry(class.clone()).or_default();
-                    providers.insert(uuid(&one["provider"]), uuid(&one["root"]));
-                }
+        let mut held: BTreeMap<&String, BTreeMap<String, String>> = BTreeMap::new();
+        for one in consumers.iter().flat_map(|one| list(&one["allocations"])) {
+            for (class, _) in pairs(&one["resources"]) {
+                let providers = held.entry(class).or_default();
+                providers.insert(uuid(&one["provider"]), uuid(&one["root"]));
             }
-            found.consumers.push(consumer);
-            true
-        };
-        each(content, &Value::Null, take).await?;
+        }
         let disabled = content.providers(json!({ "required": DISABLED })).await?;
-        found.disabled = disabled.iter().map(uuid).collect();
         // A provider with room for one more is not used above its capacity, and most have: the others are looked at.
         let mut crowded = BTreeSet::new();
         for (class, mut holding) in held {
@@ -113,13 +103,18 @@ impl Placement {
             }
             crowded.extend(holding.into_values());
         }
+        let mut trees = Vec::new();
         for root in crowded {
             match content.get(&format!("{EXTENSIONS}/trees/{root}")).await {
                 Err(gone) if gone.status() == Some(StatusCode::NOT_FOUND) => {}
-                tree => found.crowded.push(tree?),
+                tree => trees.push(tree?),
             }
         }
-        Ok(found)
+        Ok(Self {
+            disabled: disabled.iter().map(uuid).collect(),
+            crowded: trees,
+            consumers,
+        })
     }
 }
 
@@ -216,9 +211,7 @@ impl Audit {
 
     fn find(&mut self, consumer: &Value, age: u64, finding: &str, why: &str) {
         let (mut sum, mut item) = (Amounts::new(), consumer.clone());
-        for allocation in list(&consumer["allocations"]) {
-            add(&mut sum, &allocation["resources"]);
-        }
+        add_held(&mut sum, consumer);
         let names = |key: &str| -> BTreeSet<&str> {
             let held = list(&consumer["allocations"]).iter();
             held.map(|one| text(&one[key], "name")).collect()
@@ -248,11 +241,8 @@ impl Audit {
     }
 
     fn over_capacity(&mut self, placement: &Placement) {
-        for providers in placement
-            .crowded
-            .iter()
-            .map(|tree| list(&tree["providers"]))
-        {
+        for tree in &placement.crowded {
+            let providers = list(&tree["providers"]);
             for one in providers {
                 for (class, inventory) in pairs(&one["inventories"]) {
                     let (used, capacity) = (&inventory["used"], &inventory["capacity"]);

@@ -9,9 +9,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::content::Content;
-use crate::held::{Amounts, add, each};
+use crate::held::{Amounts, add_held};
 use crate::moment::seconds;
-use crate::render::{Rows, list, pairs, phrase, print};
+use crate::render::{Rows, pairs, phrase, print};
 use crate::{audit, release};
 
 /// What is shown of a consumer above its allocations.
@@ -85,12 +85,8 @@ pub(crate) async fn run(content: &Content, which: Which) -> anyhow::Result<ExitC
     let output = &content.source.output;
     // Rows that are to be sorted are all needed.
     let enough = output.limit.filter(|_| output.sort.is_none());
-    let mut found = Vec::new();
-    let take = |consumer| {
-        found.push(consumer);
-        enough.is_none_or(|enough| found.len() < enough)
-    };
-    each(content, &serde_json::to_value(filters)?, take).await?;
+    let filters = serde_json::to_value(filters)?;
+    let found = content.consumers(&filters, enough).await?;
     print(&output.rows(listed(found))?)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -99,8 +95,7 @@ pub(crate) async fn run(content: &Content, which: Which) -> anyhow::Result<ExitC
 fn listed(mut consumers: Vec<Value>) -> Rows {
     for consumer in &mut consumers {
         let mut sum = Amounts::new();
-        let held = list(&consumer["allocations"]).iter();
-        held.for_each(|allocation| add(&mut sum, &allocation["resources"]));
+        add_held(&mut sum, consumer);
         consumer["resources"] = json!(sum);
     }
     let held = "updated_at trees resources +user:user_id +generation";

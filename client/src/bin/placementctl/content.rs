@@ -97,6 +97,33 @@ impl Content {
         Ok(list(&answer["resource_providers"]).to_vec())
     }
 
+    /// The consumers that fit the filters, page by page: all, or as many as are `enough`.
+    pub(crate) async fn consumers(
+        &self,
+        filters: &Value,
+        enough: Option<usize>,
+    ) -> Result<Vec<Value>, Error> {
+        let request = filtered(&format!("{EXTENSIONS}/consumers?limit=1000"), filters);
+        let (mut found, mut marker) = (Vec::new(), String::new());
+        loop {
+            let page = match marker.as_str() {
+                "" => request.clone(),
+                marker => request.clone().query("marker", marker),
+            };
+            let answer = self.ask(page).await?;
+            found.extend_from_slice(list(&answer["consumers"]));
+            // A page may be empty. One that leads back would have no end.
+            match answer["next"].as_str() {
+                Some(next)
+                    if enough.is_none_or(|enough| found.len() < enough) && next > &*marker =>
+                {
+                    marker = next.to_owned();
+                }
+                _ => return Ok(found),
+            }
+        }
+    }
+
     /// The UUID of a provider that is given by its UUID, its name, or the beginning of its name.
     pub(crate) async fn provider(&self, given: &str) -> anyhow::Result<String> {
         let mut found = Vec::new();

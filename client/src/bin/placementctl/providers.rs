@@ -1,13 +1,10 @@
 //! `placementctl providers`: what hosts have, how much of it is used, and who holds it.
 
-use std::collections::BTreeMap;
-
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use crate::content::{Content, EXTENSIONS, named};
-use crate::held::each;
 use crate::render::{Rows, list, pairs, phrase};
 
 /// How many characters a bar has.
@@ -81,7 +78,9 @@ pub(crate) async fn run(content: &Content, which: Which) -> anyhow::Result<Strin
         Action::Tree(Named { provider }) => {
             let (tree, _) = tree(content, &provider).await?;
             let providers = list(&tree["providers"]);
-            output.report(&tree, Some(inventories(providers)), |_| drawn(providers))
+            output.report(&tree, Some(inventories(providers)), |_| {
+                drawn(providers, &Value::Null, "")
+            })
         }
         Action::Show(Named { provider }) => {
             let (_, shown) = tree(content, &provider).await?;
@@ -91,12 +90,7 @@ pub(crate) async fn run(content: &Content, which: Which) -> anyhow::Result<Strin
         Action::Holders { named, class } => {
             let (_, provider) = tree(content, &named.provider).await?;
             let filters = json!({ "provider": provider["uuid"], "class": class });
-            let mut consumers = Vec::new();
-            let take = |consumer| {
-                consumers.push(consumer);
-                true
-            };
-            each(content, &filters, take).await?;
+            let consumers = content.consumers(&filters, None).await?;
             output.rows(holders(&provider, consumers, class.as_deref()))
         }
     }
@@ -141,35 +135,25 @@ fn inventories(providers: &[Value]) -> Rows {
     Rows::new(columns, items)
 }
 
-/// Each provider with its amounts.
-fn drawn(providers: &[Value]) -> String {
-    // The children that are left to draw, and what stands before them.
-    let mut left: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut margins: BTreeMap<&str, String> = BTreeMap::new();
+/// The providers below one, each with its amounts and what is below it. `margin` stands before each line.
+fn drawn(providers: &[Value], parent: &Value, margin: &str) -> String {
     let mut text = String::new();
-    for parent in providers.iter().filter_map(|one| one["parent"].as_str()) {
-        *left.entry(parent).or_default() += 1;
-    }
-    for one in providers {
-        let [uuid, parent] = ["uuid", "parent"].map(|key| one[key].as_str().unwrap_or_default());
-        let (mut branch, mut margin) = (String::new(), String::new());
-        if let (Some(above), Some(left)) = (margins.get(parent), left.get_mut(parent)) {
-            *left -= 1;
-            let (fork, stem) = match left {
-                0 => ("└─ ", "   "),
-                _ => ("├─ ", "│  "),
-            };
-            (branch, margin) = (format!("{above}{fork}"), format!("{above}{stem}"));
-        }
-        text += &(branch + &phrase("{name}  ({holders*consumer})\n", one));
-        let stem = match left.contains_key(uuid) {
-            true => "│    ",
-            false => "     ",
+    let below = providers.iter().filter(|one| one["parent"] == *parent);
+    let mut below = below.peekable();
+    while let Some(one) = below.next() {
+        let (fork, stem) = match (parent, below.peek()) {
+            (Value::Null, _) => ("", ""),
+            (_, None) => ("└─ ", "   "),
+            (_, Some(_)) => ("├─ ", "│  "),
         };
+        text += &(margin.to_owned() + fork + &phrase("{name}  ({holders*consumer})\n", one));
+        let margin = format!("{margin}{stem}");
+        let children = drawn(providers, &one["uuid"], &margin);
+        let stem = if children.is_empty() { " " } else { "│" };
         for line in bars(&one["inventories"]) {
-            text += &format!("{margin}{stem}{line}\n");
+            text += &format!("{margin}{stem}    {line}\n");
         }
-        margins.insert(uuid, margin);
+        text += &children;
     }
     text
 }
@@ -252,7 +236,10 @@ cmp  (2 consumers)
 └─ numa1  (2 consumers)
         VGPU [....................] 0/0
 ";
-        assert_eq!(drawn(list(&tree()["providers"])), expected);
+        assert_eq!(
+            drawn(list(&tree()["providers"]), &Value::Null, ""),
+            expected
+        );
     }
 
     #[test]

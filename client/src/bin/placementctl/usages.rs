@@ -7,8 +7,8 @@ use placement_client::ApiRequest;
 use serde_json::{Value, json};
 
 use crate::content::Content;
-use crate::held::{Amounts, add, each};
-use crate::render::{Rows, list, pairs};
+use crate::held::{Amounts, add, add_held};
+use crate::render::{Rows, pairs};
 
 #[derive(Args)]
 pub(crate) struct Which {
@@ -31,11 +31,8 @@ pub(crate) async fn show(content: &Content, which: Which) -> anyhow::Result<Stri
             );
         }
     } else {
-        each(content, &Value::Null, |consumer| {
-            take(&mut sums, &consumer);
-            true
-        })
-        .await?;
+        let consumers = content.consumers(&Value::Null, None).await?;
+        consumers.iter().for_each(|one| take(&mut sums, one));
     }
     content.source.output.rows(listed(sums))
 }
@@ -46,9 +43,7 @@ fn take(sums: &mut Sums, consumer: &Value) {
     let key = (text("project_id", ""), text("type", "unknown"));
     let sum = sums.entry(key).or_default();
     add(sum, &json!({"consumer_count": 1}));
-    for allocation in list(&consumer["allocations"]) {
-        add(sum, &allocation["resources"]);
-    }
+    add_held(sum, consumer);
 }
 
 /// A row for each project and type, with a column for each class.

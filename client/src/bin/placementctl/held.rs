@@ -9,15 +9,11 @@ use crate::render::{list, pairs};
 /// Amounts by class.
 pub(crate) type Amounts = BTreeMap<String, u64>;
 
-pub(crate) fn add(sum: &mut Amounts, amounts: &Value) {
-    for (class, amount) in pairs(amounts) {
-        let sum = sum.entry(class.clone()).or_default();
-        *sum = sum.saturating_add(amount.as_u64().unwrap_or_default());
-    }
-}
-
 /// Adds all that a consumer holds.
 pub(crate) fn add_held(sum: &mut Amounts, consumer: &Value) {
     let held = list(&consumer["allocations"]).iter();
-    held.for_each(|allocation| add(sum, &allocation["resources"]));
+    for (class, amount) in held.flat_map(|allocation| pairs(&allocation["resources"])) {
+        let sum = sum.entry(class.clone()).or_default();
+        *sum = sum.saturating_add(amount.as_u64().unwrap_or_default());
+    }
 }

@@ -197,17 +197,6 @@ fn is_unanswered(error: &anyhow::Error) -> bool {
 async fn run(command: Command) -> anyhow::Result<ExitCode> {
     let timeout = Duration::try_from_secs_f64(command.timeout)
         .context("--timeout is a number of seconds, such as 15")?;
-    match command.action {
-        Action::Tls(action) => tls::run(action)?,
-        Action::Completion { shell } => manual::complete(shell)?,
-        Action::Man { directory } => manual::write(&directory)?,
-        _ => return ask(command, timeout).await,
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Carries out what nodes are asked for.
-async fn ask(command: Command, timeout: Duration) -> anyhow::Result<ExitCode> {
     let trust = Trust {
         ca_file: command.cacert,
         certificate: command.cert.zip(command.key),
@@ -234,9 +223,9 @@ async fn ask(command: Command, timeout: Duration) -> anyhow::Result<ExitCode> {
         Action::Drain(which) => drain::drain(&admin, &which, timeout).await?,
         Action::Undrain(which) => drain::undrain(&admin, &which, timeout).await?,
         Action::Check => return check::run(&admin, timeout).await,
-        Action::Tls(_) | Action::Completion { .. } | Action::Man { .. } => {
-            unreachable!("no node is asked")
-        }
+        Action::Tls(action) => tls::run(action)?,
+        Action::Completion { shell } => manual::complete(shell)?,
+        Action::Man { directory } => manual::write(&directory)?,
         Action::Compact => {
             admin.compact().await?;
             println!("the log is compacted; this is not a backup");

@@ -195,7 +195,7 @@ impl Audit {
                 self.planned.retain(is_other);
                 self.notes.push(format!(
                     "no {kind} is planned: Nova's lists lack {unknown} of these, and have {instances} instances. \
-                     They may be of one project, or cut off: list all, as with --all-projects --limit -1"
+                     They may be of one project, cut off, or empty: list all, as with --all-projects --limit -1"
                 ));
             }
         }

@@ -177,11 +177,17 @@ enum Action {
 /// Errors are printed as one line, without a backtrace, whatever `RUST_BACKTRACE` says.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    match run(Command::parse()).await {
+    let command = Command::parse();
+    let is_read = matches!(
+        command.action,
+        Action::Status(_) | Action::Content(_) | Action::Backup { .. }
+    );
+    match run(command).await {
         Ok(code) => code,
         Err(error) => {
             eprintln!("placementctl: {error:#}");
-            ExitCode::from(if is_unanswered(&error) { NO_QUORUM } else { 1 })
+            let is_silence = is_read && is_unanswered(&error);
+            ExitCode::from(if is_silence { NO_QUORUM } else { 1 })
         }
     }
 }

@@ -48,6 +48,7 @@ mod tls;
 mod topology;
 mod unread_log;
 mod upgrade;
+mod what_if;
 
 /// Those of packages whose binaries are named.
 #[test]

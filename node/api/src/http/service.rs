@@ -79,7 +79,9 @@ impl Service {
         peer: Option<Peer>,
         operator: Identity,
     ) -> Response<Body> {
-        let served = service::respond(self.0.clone(), &SPLIT, request, peer, Some(operator));
+        // Boxed, as every request would carry the room for it.
+        let operator = Some(Box::new(operator));
+        let served = service::respond(self.0.clone(), &SPLIT, request, peer, operator);
         let mut response = served.await.response;
         response.extensions_mut().insert(Recorded);
         response

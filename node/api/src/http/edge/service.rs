@@ -71,12 +71,12 @@ pub(crate) async fn respond(
     routes: &'static Routes,
     request: Request<Body>,
     peer: Option<Peer>,
-    operator: Option<Identity>,
+    operator: Option<Box<Identity>>,
 ) -> Served {
     let (parts, body) = request.into_parts();
     let mut progress = Progress::new(&server.api, &parts, peer, &body);
-    if operator.is_some() {
-        (progress.listener, progress.identity) = (Listener::Admin, operator);
+    if let Some(operator) = operator {
+        (progress.listener, progress.identity) = (Listener::Admin, Some(*operator));
     }
     let mut line = progress.line();
     let span = tracing::debug_span!(

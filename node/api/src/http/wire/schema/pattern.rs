@@ -11,6 +11,8 @@ use serde::Deserialize;
 pub(crate) struct Pattern {
     /// The form as the reference writes it.
     pub(super) text: String,
+    /// What a text of this form begins with.
+    beginning: String,
     regex: Regex,
     by_hand: Option<fn(&str) -> bool>,
 }
@@ -25,6 +27,7 @@ impl From<String> for Pattern {
                 "^[0-9a-fA-F-]{36}$" => Some(is_uuid),
                 _ => None,
             },
+            beginning: beginning(&text).to_owned(),
             regex: regex.expect("the expressions of the API's description are valid"),
             text,
         }
@@ -36,15 +39,27 @@ impl Pattern {
     pub(super) fn matches(&self, text: &str) -> bool {
         match self.by_hand {
             Some(matches) => matches(text),
-            None => self.regex.is_match(text),
+            None => text.starts_with(&self.beginning) && self.regex.is_match(text),
         }
     }
 
     /// What stands in the form's parentheses, of a text that has it; empty if it is left out.
     pub(crate) fn suffix<'t>(&self, text: &'t str) -> Option<&'t str> {
-        let found = self.regex.captures(text)?;
+        let begins = text.starts_with(&self.beginning);
+        let found = begins.then(|| self.regex.captures(text)).flatten()?;
         Some(found.get(1).map_or("", |suffix| suffix.as_str()))
     }
+}
+
+/// Names of parameters differ in their beginning, mostly.
+fn beginning(form: &str) -> &str {
+    let before_group = form.split_once('(').map_or("", |(before, _)| before);
+    let literal = before_group.strip_prefix('^').unwrap_or_default();
+    let is_literal = !form.contains('|')
+        && literal
+            .bytes()
+            .all(|byte| byte == b'_' || byte.is_ascii_lowercase());
+    if is_literal { literal } else { "" }
 }
 
 /// Resource classes and consumer types.
@@ -80,6 +95,22 @@ mod tests {
                 prop_assert_eq!(form.matches(&text), form.regex.is_match(&text));
             }
         }
+    }
+
+    #[test]
+    fn a_beginning_decides_only_where_it_stands_for_itself() {
+        for (form, literal) in [
+            ("^member_of([a-zA-Z0-9_-]{1,64})?$", "member_of"),
+            ("^resources([1-9][0-9]*)?$", "resources"),
+            ("^a?(b)$", ""),
+            ("^a(b)|^c(d)$", ""),
+            ("^[A-Z0-9_]+$", ""),
+        ] {
+            assert_eq!(pattern(form).beginning, literal, "{form}");
+        }
+        let group = pattern("^resources([1-9][0-9]*)?$");
+        assert_eq!(group.suffix("resources12"), Some("12"));
+        assert_eq!(group.suffix("required12"), None);
     }
 
     #[test]

@@ -76,11 +76,13 @@ impl Nova {
         }
     }
 
-    /// Whether Nova may have cut a list off that has consumers of this kind.
+    /// Whether Nova may have cut a list off that has consumers of this kind. Clouds without migrations exist.
     pub(crate) fn may_be_cut(&self, kind: &str) -> bool {
-        let servers = self.servers.iter().filter(|_| kind != MIGRATION);
-        let migrations = self.migrations.iter().filter(|_| kind != INSTANCE);
-        servers.chain(migrations).any(List::may_be_cut)
+        let servers = self.servers.as_ref().filter(|_| kind != MIGRATION);
+        let migrations = self.migrations.as_ref().filter(|_| kind != INSTANCE);
+        servers.is_some_and(List::may_be_cut)
+            || migrations
+                .is_some_and(|list| list.is_cut || kind == MIGRATION && list.ids.is_empty())
     }
 }
 

@@ -13,7 +13,7 @@ use crate::clouds::{Cloud, Shape, boundless, devices_query, flat_query};
 use crate::etcd::Etcd;
 use crate::load::{Asking, Load, Request, Sample, WARM_UP_S, claims, measured, reads, writes};
 use crate::upstream::Upstream;
-use crate::{cores, json_writer, ms, pids, progress, start, urls};
+use crate::{cores, explain, json_writer, ms, pids, progress, start, urls};
 
 /// Upstream answers few requests in a second.
 const UPSTREAM_SECONDS_MIN: u64 = 5;
@@ -35,8 +35,8 @@ pub(crate) struct Options {
     #[arg(long, value_delimiter = ',')]
     only: Vec<Row>,
 
-    /// Sizes of the flat clouds in hosts, separated by commas. Ten candidates are asked of each, the start has the
-    /// last, and everything else has the first; the PCI cloud has half as many hosts.
+    /// Sizes of the flat clouds in hosts, separated by commas. Ten candidates are asked of each, explanations and the
+    /// start have the last, and everything else has the first; the PCI cloud has half as many hosts.
     #[arg(long, value_delimiter = ',', default_value = "1000,10000,100000")]
     hosts: Vec<u64>,
 
@@ -65,6 +65,8 @@ enum Row {
     Upstream,
     /// Writes with snapshots, and without.
     Snapshots,
+    /// Explanations, capacity and a tree, and what endless explanations cost others.
+    Explain,
     /// The start of a node, and the memory of consumers.
     Start,
 }
@@ -138,8 +140,11 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
                 scene.measure(options, &mut bars).await?;
             }
         }
+        let hosts = *options.hosts.last().context("--hosts")?;
+        if is_wanted(Row::Explain) {
+            explain::measure(hosts, options.seconds, &mut bars).await?;
+        }
         if is_wanted(Row::Start) {
-            let hosts = *options.hosts.last().context("--hosts")?;
             start::measure(hosts, &mut bars).await?;
         }
         anyhow::Ok(())

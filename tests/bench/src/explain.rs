@@ -1,0 +1,153 @@
+//! What explanations and other questions about the content cost, and what searches and writes lose by endless ones.
+
+use std::time::Duration;
+
+use placement_client::CandidateQuery;
+use placement_tests::cluster::{COUNTED_ONLY, Cluster};
+use placement_tests::process_cost::memory;
+
+use crate::bars::{Bars, Bound, Doubt, ROUNDS};
+use crate::clouds::{Cloud, Shape, TRAITS, boundless, devices_query, trait_name};
+use crate::load::{Load, Request, writes};
+use crate::{cores, ms, pids, progress, urls};
+
+/// Trees of nine providers.
+const TREES: u64 = 5_000;
+/// How many ask for what is hard to explain, without end.
+const HOSTILE: usize = 4;
+/// Groups that each ask for all traits.
+const GROUPS: usize = 8;
+/// Between the beginning of the hostile load and that of the other.
+const AHEAD: Duration = Duration::from_secs(1);
+
+pub(crate) async fn measure(hosts: u64, seconds: u64, bars: &mut Bars) -> anyhow::Result<()> {
+    cores::move_to(&cores::of_services()?)?;
+    let trees = Cloud::used(Shape::Pci, TREES);
+    let mut cluster = Cluster::start_with(1, COUNTED_ONLY).await?;
+    trees.seed(&cluster.clients()).await?;
+    boundless(&cluster.client()).await?;
+    let nine = devices_query(9).path();
+    let root = trees.roots()[0];
+    for (what, path, most) in [
+        ("explain", explain(&nine), 30.0),
+        ("capacity", "/placementd/v1/capacity".to_owned(), 5.0),
+        ("a tree", format!("/placementd/v1/trees/{root}"), 1.0),
+    ] {
+        question(
+            &cluster,
+            seconds,
+            &format!("{what}, {trees}"),
+            path,
+            most,
+            bars,
+        )
+        .await?;
+    }
+    beside(&mut cluster, seconds, bars).await?;
+    drop(cluster);
+
+    let flat = Cloud::used(Shape::Flat, hosts);
+    let cluster = Cluster::start_with(1, COUNTED_ONLY).await?;
+    flat.seed(&cluster.clients()).await?;
+    let path = explain(&CandidateQuery::resources(&[("VCPU", 1024), ("DISK_GB", 20)]).path());
+    question(
+        &cluster,
+        seconds,
+        &format!("explain, {flat}"),
+        path,
+        250.0,
+        bars,
+    )
+    .await
+}
+
+/// Why a search has the answer that it has.
+fn explain(search: &str) -> String {
+    search.replace("/allocation_candidates", "/placementd/v1/explain")
+}
+
+fn get(path: String) -> Vec<Request> {
+    vec![("GET", path, String::new())]
+}
+
+/// One after the other.
+async fn question(
+    cluster: &Cluster,
+    seconds: u64,
+    what: &str,
+    path: String,
+    most: f64,
+    bars: &mut Bars,
+) -> anyhow::Result<()> {
+    let load = Load::on(&urls(cluster, [1]), get(path), 1).seconds(seconds);
+    let mut rounds = Vec::new();
+    for round in 1..=ROUNDS {
+        progress(&format!("round {round} of {ROUNDS}: {what}"));
+        rounds.push(load.run().await?.p50_ms);
+    }
+    let bound = Some(Bound::AtMost(most));
+    bars.hold(
+        &format!("{what}: p50"),
+        &rounds,
+        bound,
+        Doubt::default(),
+        ms,
+    );
+    Ok(())
+}
+
+/// Searches and writes alone, and with endless explanations at the same time.
+async fn beside(cluster: &mut Cluster, seconds: u64, bars: &mut Bars) -> anyhow::Result<()> {
+    let servers = urls(cluster, [1]);
+    let pid = pids(cluster, [1])[0];
+    let mut query = "/placementd/v1/explain?group_policy=none".to_owned();
+    let traits: Vec<_> = (0..TRAITS).map(trait_name).collect();
+    for group in 1..=GROUPS {
+        query += &format!(
+            "&resources{group}=VCPU:1&required{group}={}",
+            traits.join(",")
+        );
+    }
+    let mut hostile =
+        Load::on(&servers, get(query), HOSTILE).seconds(seconds + 2 * AHEAD.as_secs());
+    hostile.may_fail = true;
+    let ten = get(devices_query(1).limit(10).path());
+    for (what, requests) in [("ten candidates", ten), ("PUT /allocations", writes())] {
+        let load = Load::on(&servers, requests, 16).seconds(seconds);
+        load.run().await?;
+        let (mut p99, mut grown) = (Vec::new(), Vec::new());
+        for round in 1..=ROUNDS {
+            progress(&format!(
+                "round {round} of {ROUNDS}: {what}, with and without explanations"
+            ));
+            let (alone, before) = (load.run().await?, memory(pid)?.resident);
+            let later = async {
+                tokio::time::sleep(AHEAD).await;
+                load.run().await
+            };
+            let (explained, with) = tokio::join!(hostile.run(), later);
+            explained?;
+            p99.push(with?.p99_ms / alone.p99_ms);
+            grown.push((memory(pid)?.resident.saturating_sub(before) >> 20) as f64);
+        }
+        let what = format!("{what}, 16 connections, with {HOSTILE} endless explanations");
+        let bound = Some(Bound::AtMost(1.1));
+        let ratio = |value| format!("{value:.2}");
+        bars.hold(
+            &format!("{what}: p99"),
+            &p99,
+            bound,
+            Doubt::default(),
+            ratio,
+        );
+        let mib = |value| format!("{value:.0} MiB");
+        bars.hold(
+            &format!("{what}: memory"),
+            &grown,
+            None,
+            Doubt::default(),
+            mib,
+        );
+    }
+    Ok(())
+}

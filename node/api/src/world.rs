@@ -5,15 +5,20 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use placement_model::types::Timestamp;
-use rustix::process::setpriority_process;
 use rustix::time::{ClockId, clock_gettime};
+use thread_priority::ThreadPriority;
+use thread_priority::unix::{
+    NormalThreadSchedulePolicy, ThreadSchedulePolicy, set_thread_priority_and_policy,
+    thread_native_id,
+};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use crate::contain::contain_call;
 
-/// The highest value of `nice`.
-const LEAST_PRIORITY: i32 = 19;
+/// Linux runs such threads when a processor has nothing else to do, and interrupts them at once when it has. Those with
+/// the highest `nice` would keep others waiting for some milliseconds.
+const IDLE: ThreadSchedulePolicy = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
 
 /// Tells the time: for headers that say "now", and for the stamps that the leader puts on commands. The
 /// model itself reads no clock; its time is in its log.
@@ -118,7 +123,7 @@ impl Offload for RealWorld {
         let (sender, ended) = oneshot::channel::<()>();
         let idle = move || {
             // Of this thread alone, and for good: so it is one of its own. Without it, it only runs as others do.
-            let _ = setpriority_process(None, LEAST_PRIORITY);
+            let _ = set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, IDLE);
             let _ = contain_call(work);
             drop(sender);
         };
@@ -130,5 +135,20 @@ impl Offload for RealWorld {
             // What was to be made is missed.
             Err(_) => Box::pin(std::future::ready(())),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use thread_priority::unix::thread_schedule_policy;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn idle_work_gets_what_others_leave() {
+        let (sender, policy) = oneshot::channel();
+        let work = Box::new(move || _ = sender.send(thread_schedule_policy()));
+        RealWorld::default().run_idly(work).await;
+        assert_eq!(policy.await.unwrap().unwrap(), IDLE);
     }
 }

@@ -19,7 +19,7 @@ const DEVICE: &str = "CUSTOM_PCI_DEVICE";
 const DEVICES_PER_HOST: u64 = 8;
 /// Traits of a used host, and how many there are to choose from.
 const TRAITS_PER_HOST: usize = 30;
-pub(crate) const TRAITS: usize = 60;
+const TRAITS: usize = 60;
 /// The number of the first consumer among those of a tree, and of the first of those that are added later; providers
 /// have those below.
 const FIRST_CONSUMER: u64 = 0x8000;

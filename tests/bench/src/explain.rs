@@ -7,7 +7,7 @@ use placement_tests::cluster::{COUNTED_ONLY, Cluster};
 use placement_tests::process_cost::memory;
 
 use crate::bars::{Bars, Bound, Doubt, ROUNDS};
-use crate::clouds::{Cloud, Shape, TRAITS, boundless, devices_query, trait_name};
+use crate::clouds::{Cloud, Shape, boundless, devices_query, trait_name};
 use crate::load::{Load, Request, writes};
 use crate::{cores, ms, pids, progress, urls};
 
@@ -15,8 +15,9 @@ use crate::{cores, ms, pids, progress, urls};
 const TREES: u64 = 5_000;
 /// How many ask for what is hard to explain, without end.
 const HOSTILE: usize = 4;
-/// Groups that each ask for all traits.
+/// Groups, and traits that each of them asks for: nearly the most conditions that are explained.
 const GROUPS: usize = 8;
+const TRAITS: usize = 12;
 /// Between the beginning of the hostile load and that of the other.
 const AHEAD: Duration = Duration::from_secs(1);
 
@@ -26,10 +27,10 @@ pub(crate) async fn measure(hosts: u64, seconds: u64, bars: &mut Bars) -> anyhow
     let mut cluster = Cluster::start_with(1, COUNTED_ONLY).await?;
     trees.seed(&cluster.clients()).await?;
     boundless(&cluster.client()).await?;
-    let nine = devices_query(9).path();
+    let full = devices_query(2).with("resources1", "VCPU:1024").path();
     let root = trees.roots()[0];
     for (what, path, most) in [
-        ("explain", explain(&nine), 30.0),
+        ("explain", explain(&full), 30.0),
         ("capacity", "/placementd/v1/capacity".to_owned(), 5.0),
         ("a tree", format!("/placementd/v1/trees/{root}"), 1.0),
     ] {
@@ -43,7 +44,7 @@ pub(crate) async fn measure(hosts: u64, seconds: u64, bars: &mut Bars) -> anyhow
         )
         .await?;
     }
-    beside(&mut cluster, seconds, bars).await?;
+    with_endless(&mut cluster, seconds, bars).await?;
     drop(cluster);
 
     let flat = Cloud::used(Shape::Flat, hosts);
@@ -97,7 +98,7 @@ async fn question(
 }
 
 /// Searches and writes alone, and with endless explanations at the same time.
-async fn beside(cluster: &mut Cluster, seconds: u64, bars: &mut Bars) -> anyhow::Result<()> {
+async fn with_endless(cluster: &mut Cluster, seconds: u64, bars: &mut Bars) -> anyhow::Result<()> {
     let servers = urls(cluster, [1]);
     let pid = pids(cluster, [1])[0];
     let mut query = "/placementd/v1/explain?group_policy=none".to_owned();

@@ -1,6 +1,7 @@
 //! What was lately searched for, so that an empty answer can be explained when someone asks for it.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -91,8 +92,10 @@ pub(crate) struct Which {
 #[derive(Default)]
 pub struct Searches {
     kept: Mutex<VecDeque<Arc<Kept>>>,
-    /// Apart, as a thread that explains locks it, which may have to wait for a processor.
+    /// A thread that explains locks it, which may have to wait for a processor then: a request does not wait for it.
     empties: Mutex<Empties>,
+    /// Empty answers that are not explained.
+    unexplained: AtomicU64,
     /// Held by the empty answer that is being explained: one at a time.
     explaining: Mutex<()>,
     /// Of which each empty answer has one that is or will be explained.
@@ -112,7 +115,12 @@ struct Empties {
 impl Searches {
     /// Empty answers so far, by the reason.
     pub fn empty(&self) -> BTreeMap<&'static str, u64> {
-        self.empties.lock().empty.clone()
+        let mut empty = self.empties.lock().empty.clone();
+        let unexplained = self.unexplained.load(Ordering::Relaxed);
+        if unexplained > 0 {
+            *empty.entry(UNEXPLAINED).or_default() += unexplained;
+        }
+        empty
     }
 
     /// The searches that are asked for, the last first; those of one request with their explanations, which are long.
@@ -147,12 +155,13 @@ impl Searches {
 
     /// The place of an empty answer that is to be explained. One that comes too soon is counted, and has none.
     fn place(&self, now: Duration) -> Option<Arc<()>> {
-        let mut empties = self.empties.lock();
-        if empties.due > now + AHEAD || Arc::strong_count(&self.places) > 1 + EXPLAINING_MAX {
-            *empties.empty.entry(UNEXPLAINED).or_default() += 1;
-            return None;
+        let due = self.empties.try_lock().map(|empties| empties.due);
+        let is_in_time = due.is_some_and(|due| due <= now + AHEAD);
+        if is_in_time && Arc::strong_count(&self.places) <= 1 + EXPLAINING_MAX {
+            return Some(self.places.clone());
         }
-        Some(self.places.clone())
+        self.unexplained.fetch_add(1, Ordering::Relaxed);
+        None
     }
 
     /// Explains an empty answer, after those that came before. Its thread may wait for a processor, so time says nothing of

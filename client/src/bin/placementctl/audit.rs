@@ -84,7 +84,7 @@ struct Placement {
 
 impl Placement {
     async fn read(content: &Content) -> anyhow::Result<Self> {
-        let consumers = content.consumers(&Value::Null, None).await?;
+        let consumers = content.consumers(&Value::Null).await?;
         // For each class the providers that something is held of, with their roots.
         let mut held: BTreeMap<&String, BTreeMap<String, String>> = BTreeMap::new();
         for one in consumers.iter().flat_map(|one| list(&one["allocations"])) {

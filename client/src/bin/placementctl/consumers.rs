@@ -86,7 +86,12 @@ pub(crate) async fn run(content: &Content, which: Which) -> anyhow::Result<ExitC
     // Rows that are to be sorted are all needed.
     let enough = output.limit.filter(|_| output.sort.is_none());
     let filters = serde_json::to_value(filters)?;
-    let found = content.consumers(&filters, enough).await?;
+    let mut found = Vec::new();
+    let take = |consumer| {
+        found.push(consumer);
+        enough.is_none_or(|enough| found.len() < enough)
+    };
+    content.each_consumer(&filters, take).await?;
     print(&output.rows(listed(found))?)?;
     Ok(ExitCode::SUCCESS)
 }

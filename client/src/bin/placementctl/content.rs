@@ -97,29 +97,40 @@ impl Content {
         Ok(list(&answer["resource_providers"]).to_vec())
     }
 
-    /// The consumers that fit the filters, page by page: all, or as many as are `enough`.
-    pub(crate) async fn consumers(
+    /// The consumers that fit the filters.
+    pub(crate) async fn consumers(&self, filters: &Value) -> Result<Vec<Value>, Error> {
+        let mut found = Vec::new();
+        let take = |consumer| {
+            found.push(consumer);
+            true
+        };
+        self.each_consumer(filters, take).await?;
+        Ok(found)
+    }
+
+    /// Gives the consumers that fit the filters to `take`, page by page, until that says no.
+    pub(crate) async fn each_consumer(
         &self,
         filters: &Value,
-        enough: Option<usize>,
-    ) -> Result<Vec<Value>, Error> {
+        mut take: impl FnMut(Value) -> bool,
+    ) -> Result<(), Error> {
         let request = filtered(&format!("{EXTENSIONS}/consumers?limit=1000"), filters);
-        let (mut found, mut marker) = (Vec::new(), String::new());
+        let mut marker = String::new();
         loop {
             let page = match marker.as_str() {
                 "" => request.clone(),
                 marker => request.clone().query("marker", marker),
             };
-            let answer = self.ask(page).await?;
-            found.extend_from_slice(list(&answer["consumers"]));
+            let mut answer = self.ask(page).await?;
+            let page = match answer["consumers"].take() {
+                Value::Array(page) => page,
+                _ => Vec::new(),
+            };
+            let all_taken = page.into_iter().all(&mut take);
             // A page may be empty. One that leads back would have no end.
             match answer["next"].as_str() {
-                Some(next)
-                    if enough.is_none_or(|enough| found.len() < enough) && next > &*marker =>
-                {
-                    marker = next.to_owned();
-                }
-                _ => return Ok(found),
+                Some(next) if all_taken && next > &*marker => marker = next.to_owned(),
+                _ => return Ok(()),
             }
         }
     }

@@ -203,6 +203,17 @@ fn is_unanswered(error: &anyhow::Error) -> bool {
 async fn run(command: Command) -> anyhow::Result<ExitCode> {
     let timeout = Duration::try_from_secs_f64(command.timeout)
         .context("--timeout is a number of seconds, such as 15")?;
+    match command.action {
+        Action::Tls(action) => tls::run(action)?,
+        Action::Completion { shell } => manual::complete(shell)?,
+        Action::Man { directory } => manual::write(&directory)?,
+        _ => return ask(command, timeout).await,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What asks a node.
+async fn ask(command: Command, timeout: Duration) -> anyhow::Result<ExitCode> {
     let trust = Trust {
         ca_file: command.cacert,
         certificate: command.cert.zip(command.key),
@@ -229,9 +240,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Action::Drain(which) => drain::drain(&admin, &which, timeout).await?,
         Action::Undrain(which) => drain::undrain(&admin, &which, timeout).await?,
         Action::Check => return check::run(&admin, timeout).await,
-        Action::Tls(action) => tls::run(action)?,
-        Action::Completion { shell } => manual::complete(shell)?,
-        Action::Man { directory } => manual::write(&directory)?,
+        Action::Tls(_) | Action::Completion { .. } | Action::Man { .. } => {}
         Action::Compact => {
             admin.compact().await?;
             println!("the log is compacted; this is not a backup");
@@ -295,6 +304,7 @@ mod tests {
             "api PATCH /traits",
             "consumers audit --plan plan",
             "consumers release --apply plan",
+            "consumers release --undo-from undo --undo next",
         ] {
             let words = ["placementctl"].into_iter().chain(line.split(' '));
             assert!(Command::try_parse_from(words).is_err(), "{line}");

@@ -90,7 +90,7 @@ pub(crate) async fn run(content: &Content, which: Which) -> anyhow::Result<Strin
         Action::Holders { named, class } => {
             let (_, provider) = tree(content, &named.provider).await?;
             let filters = json!({ "provider": provider["uuid"], "class": class });
-            let consumers = content.consumers(&filters, None).await?;
+            let consumers = content.consumers(&filters).await?;
             output.rows(holders(&provider, consumers, class.as_deref()))
         }
     }

@@ -46,7 +46,7 @@ pub(crate) struct Which {
     #[arg(long, value_name = "CONSUMERS", default_value_t = 1000)]
     max: usize,
     /// Puts back what this file of `--undo` has, as far as it still fits.
-    #[arg(long, value_name = "FILE", conflicts_with = "apply")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["apply", "undo"])]
     undo_from: Option<PathBuf>,
 }
 
@@ -75,7 +75,7 @@ pub(crate) async fn run(content: &Content, which: Which) -> anyhow::Result<ExitC
     let (mut done, mut left) = ("restored", "not restored");
     if let Some(path) = which.undo {
         undo = Some(create(&path, PRIVATE).context("nothing was changed")?);
-        sync_dir(&path)?;
+        sync_dir(&path).context("nothing was changed")?;
         (done, left) = ("released", "refused");
     }
     let mut count = 0;

@@ -25,9 +25,11 @@ type Sums = BTreeMap<(String, String), Amounts>;
 pub(crate) async fn show(content: &Content, which: Which) -> anyhow::Result<String> {
     let filters = json!({ "project": which.project });
     let mut sums = Sums::new();
-    for consumer in content.consumers(&filters, None).await? {
+    let add = |consumer| {
         take(&mut sums, &consumer);
-    }
+        true
+    };
+    content.each_consumer(&filters, add).await?;
     content.source.output.rows(listed(sums))
 }
 

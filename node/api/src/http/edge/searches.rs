@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use placement_model::types::Timestamp;
 use serde::Serialize;
 use serde_json::value::RawValue;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::explanations::Asked;
 use super::patience::Patience;
@@ -88,18 +89,32 @@ pub(crate) struct Which {
     pub(crate) limit: usize,
 }
 
-/// The searches of one partition on this node.
-#[derive(Default)]
+/// The searches of one partition on this node. No request waits for what a thread that explains locks, as that may have
+/// to wait for a processor.
 pub struct Searches {
     kept: Mutex<VecDeque<Arc<Kept>>>,
-    /// A thread that explains locks it, which may have to wait for a processor then: a request does not wait for it.
     empties: Mutex<Empties>,
     /// Empty answers that are not explained.
     unexplained: AtomicU64,
+    /// When those that were explained have had their share of time, in nanoseconds.
+    due: AtomicU64,
     /// Held by the empty answer that is being explained: one at a time.
     explaining: Mutex<()>,
     /// Of which each empty answer has one that is or will be explained.
-    places: Arc<()>,
+    places: Arc<Semaphore>,
+}
+
+impl Default for Searches {
+    fn default() -> Self {
+        Self {
+            kept: Mutex::default(),
+            empties: Mutex::default(),
+            unexplained: AtomicU64::default(),
+            due: AtomicU64::default(),
+            explaining: Mutex::default(),
+            places: Arc::new(Semaphore::new(EXPLAINING_MAX)),
+        }
+    }
 }
 
 /// Empty answers.
@@ -108,8 +123,6 @@ struct Empties {
     explained: VecDeque<Arc<Kept>>,
     /// Empty answers, by the reason.
     empty: BTreeMap<&'static str, u64>,
-    /// When those that were explained have had their share of time.
-    due: Duration,
 }
 
 impl Searches {
@@ -133,10 +146,13 @@ impl Searches {
         };
         let all = self.kept.lock();
         let found = all.iter().rev().filter(is_asked_for).take(which.limit);
-        let shown = found.map(|kept| Shown {
-            explanation: (which.request_id.as_ref()).and_then(|_| kept.explanation.lock().clone()),
+        let found: Vec<_> = found.cloned().collect();
+        drop(all);
+        let explanation = |kept: &Kept| kept.explanation.try_lock()?.clone();
+        let shown = found.into_iter().map(|kept| Shown {
+            explanation: (which.request_id.as_ref()).and_then(|_| explanation(&kept)),
             reason: kept.reason.get().copied(),
-            kept: kept.clone(),
+            kept,
         });
         shown.collect()
     }
@@ -154,14 +170,14 @@ impl Searches {
     }
 
     /// The place of an empty answer that is to be explained. One that comes too soon is counted, and has none.
-    fn place(&self, now: Duration) -> Option<Arc<()>> {
-        let due = self.empties.try_lock().map(|empties| empties.due);
-        let is_in_time = due.is_some_and(|due| due <= now + AHEAD);
-        if is_in_time && Arc::strong_count(&self.places) <= 1 + EXPLAINING_MAX {
-            return Some(self.places.clone());
+    fn place(&self, now: Duration) -> Option<OwnedSemaphorePermit> {
+        let due = Duration::from_nanos(self.due.load(Ordering::Relaxed));
+        let place = (due <= now + AHEAD).then(|| self.places.clone().try_acquire_owned().ok());
+        let place = place.flatten();
+        if place.is_none() {
+            self.unexplained.fetch_add(1, Ordering::Relaxed);
         }
-        self.unexplained.fetch_add(1, Ordering::Relaxed);
-        None
+        place
     }
 
     /// Explains an empty answer, after those that came before. Its thread may wait for a processor, so time says nothing of
@@ -169,10 +185,11 @@ impl Searches {
     fn explain(&self, kept: Arc<Kept>, asked: &Asked, clock: &Arc<dyn Clock>) {
         let _one = self.explaining.lock();
         let (reason, steps) = self.explain_one(kept, asked, clock);
-        let mut empties = self.empties.lock();
-        *empties.empty.entry(reason).or_default() += 1;
-        empties.due = empties.due.max(clock.monotonic())
+        *self.empties.lock().empty.entry(reason).or_default() += 1;
+        let due = Duration::from_nanos(self.due.load(Ordering::Relaxed)).max(clock.monotonic())
             + APART.max(STEP.saturating_mul(u32::try_from(steps).unwrap_or(u32::MAX)) * SHARE);
+        let due = u64::try_from(due.as_nanos()).unwrap_or(u64::MAX);
+        self.due.store(due, Ordering::Relaxed);
     }
 
     /// Returns the first cause, and the steps that it took.
@@ -211,12 +228,15 @@ impl Searches {
     fn explained(&self, kept: Arc<Kept>, explanation: Box<RawValue>) {
         *kept.explanation.lock() = Some(explanation);
         let mut empties = self.empties.lock();
-        if empties.explained.len() == EXPLAINED_MAX
-            && let Some(oldest) = empties.explained.pop_front()
-        {
-            *oldest.explanation.lock() = None;
-        }
+        let oldest = match empties.explained.len() {
+            EXPLAINED_MAX => empties.explained.pop_front(),
+            _ => None,
+        };
         empties.explained.push_back(kept);
+        drop(empties);
+        // It is long, and freed while nothing is locked.
+        let old = oldest.and_then(|oldest| oldest.explanation.lock().take());
+        drop(old);
     }
 }
 

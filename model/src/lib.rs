@@ -7,6 +7,7 @@
 //! * [`command`]: what can be asked of the model, already checked for form.
 //! * [`cluster`]: all that a cluster holds: a [`State`] for each of its partitions.
 //! * [`mod@apply`]: `(&State, &Stamped) -> (Outcome, Changes)`, a file per noun.
+//! * [`ledger`]: what a command has changed, for watchers, and to undo it.
 //! * [`level`]: what all nodes of a cluster understand, so that different versions decide alike.
 //! * [`mod@mutant`]: bugs that simulations inject, and that a release does not have.
 //! * [`outcome`]: replies, and the closed list of refusals.
@@ -17,6 +18,7 @@
 pub mod apply;
 pub mod cluster;
 pub mod command;
+pub mod ledger;
 pub mod level;
 pub mod mutant;
 pub mod outcome;
@@ -28,6 +30,7 @@ pub mod types;
 pub use apply::apply;
 pub use cluster::Cluster;
 pub use command::{Command, Stamped};
+pub use ledger::LedgerEntry;
 pub use level::Level;
 pub use outcome::{Outcome, Refusal, Reply};
 pub use state::State;

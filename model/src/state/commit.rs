@@ -35,7 +35,7 @@ impl<'a> Commit<'a> {
     }
 
     /// Brings the indexes up to date with the trees.
-    pub(super) fn finish(self) {
+    pub(crate) fn finish(self) {
         let State {
             providers, indexes, ..
         } = self.state;

@@ -326,5 +326,5 @@ fn many_random_commands_delete_something() {
         }
     }
     let deleted = [providers, inventories, names, consumers];
-    assert!(deleted.iter().all(|count| *count > 10), "{deleted:?}");
+    assert!(deleted.iter().all(|count| *count >= 5), "{deleted:?}");
 }

@@ -64,9 +64,10 @@ pub use log::{LogLine, LogReader, LogStore};
 pub use log_disk::LogDisk;
 pub use logged::LoggedCommand;
 pub use machine::{
-    AppliedState, BackupInfo, Checkpoints, Committed, Drafts, Expected, Snapshot, SnapshotBuilder,
-    SnapshotData, SnapshotDir, SnapshotError, SnapshotFile, SnapshotPart, SnapshotReceiver,
-    StateMachine, Stopped, TablePart, Views, applying, check_backup, write_backup,
+    AppliedState, BackupInfo, Checkpoints, Committed, Drafts, Expected, Floor, Ledger, LedgerError,
+    Snapshot, SnapshotBuilder, SnapshotData, SnapshotDir, SnapshotError, SnapshotFile,
+    SnapshotPart, SnapshotReceiver, StateMachine, Stopped, TablePart, Views, applying,
+    check_backup, write_backup,
 };
 pub use metrics::{DatabaseNumbers, StoreMetrics};
 pub use observer::{LogEvent, LogObserver};

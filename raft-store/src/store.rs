@@ -11,7 +11,7 @@ use crate::files;
 use crate::health::Health;
 use crate::identity::Identity;
 use crate::log::LogStore;
-use crate::machine::{AppliedState, Drafts, SnapshotDir, StateMachine, Views};
+use crate::machine::{AppliedState, Drafts, Ledger, SnapshotDir, StateMachine, Views};
 use crate::metrics::StoreMetrics;
 use crate::options::StoreOptions;
 use crate::types::TypeConfig;
@@ -31,6 +31,8 @@ pub struct Store {
     pub machine: StateMachine,
     /// What this node has applied, for readers.
     pub views: Views,
+    /// What this node has applied, change by change.
+    pub ledger: Ledger,
     /// Whether the storage still works.
     pub health: Health,
     /// Receives and verifies snapshots of other nodes.
@@ -75,6 +77,7 @@ pub fn open(options: StoreOptions) -> Result<Store> {
     };
     files::point("the start is counted", dir);
     let drafts = machine.drafts();
+    let ledger = machine.ledger();
     let metrics = StoreMetrics {
         log: log.database(),
         state: machine.database(),
@@ -86,6 +89,7 @@ pub fn open(options: StoreOptions) -> Result<Store> {
         log,
         machine,
         views,
+        ledger,
         health: base.health.clone(),
         snapshots,
         drafts,

@@ -8,13 +8,14 @@ use std::io;
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
-use placement_model::Change;
 use placement_model::state::change::RowKey;
 use placement_model::types::PartitionId;
+use placement_model::{Change, LedgerEntry};
 use rocksdb::WriteBatch;
 use tokio::sync::mpsc;
 
 use super::database::StateDatabase;
+use super::ledger::LedgerWriter;
 use super::views::AppliedState;
 use crate::base::Base;
 use crate::error::{OpenError, Result};
@@ -58,6 +59,7 @@ pub(super) struct Behind {
 
 struct Shared {
     database: Arc<StateDatabase>,
+    ledger: LedgerWriter,
     waiting: Mutex<Waiting>,
     /// Held while rows are written: batches reach the database in the order of the log.
     writing: Mutex<()>,
@@ -74,10 +76,15 @@ struct Waiting {
 }
 
 impl Behind {
-    pub(super) fn new(base: &Arc<Base>, database: Arc<StateDatabase>) -> Result<Self> {
+    pub(super) fn new(
+        base: &Arc<Base>,
+        database: Arc<StateDatabase>,
+        ledger: LedgerWriter,
+    ) -> Result<Self> {
         let shared = Arc::new(Shared {
             failure: Failure::new("state", &database.rocks.dir, &base.health),
             database,
+            ledger,
             waiting: Mutex::default(),
             writing: Mutex::default(),
             base: Arc::clone(base),
@@ -95,13 +102,23 @@ impl Behind {
         })
     }
 
-    /// Notes the rows that have changed since it was called last, and the state that follows. Returns whether there are
+    pub(super) fn ledger(&self) -> &LedgerWriter {
+        &self.shared.ledger
+    }
+
+    /// Notes the rows that have changed since it was called last, how, and the state that follows. Returns whether there are
     /// so many that they are to be written before there are more.
     ///
     /// # Errors
     /// If rows noted earlier could not be written.
-    pub(super) fn note(&self, rows: Vec<Changed>, applied: AppliedState) -> io::Result<bool> {
+    pub(super) fn note(
+        &self,
+        rows: Vec<Changed>,
+        entries: Vec<LedgerEntry>,
+        applied: AppliedState,
+    ) -> io::Result<bool> {
         self.shared.failure.check()?;
+        self.shared.ledger.note(entries);
         let waiting = {
             let mut waiting = self.shared.waiting.lock();
             waiting.rows.extend(rows);
@@ -123,13 +140,19 @@ impl Behind {
         self.shared.write()
     }
 
-    /// Lets `replace` put a whole state in place of the rows, and of what waits to be written.
+    /// Lets `replace` put a whole state in place of the rows, and of what waits to be written. The ledger begins again
+    /// behind it.
     ///
     /// # Errors
     /// Those of `replace`.
-    pub(super) fn replace<E>(&self, replace: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
+    pub(super) fn replace<E>(
+        &self,
+        applied: &AppliedState,
+        replace: impl FnOnce() -> Result<(), E>,
+    ) -> Result<(), E> {
         let _writing = self.shared.writing.lock();
         *self.shared.waiting.lock() = Waiting::default();
+        self.shared.ledger.replace(applied);
         replace()
     }
 }
@@ -181,8 +204,12 @@ impl Shared {
             self.database.put(&mut batch, version, partition, &row);
         }
         self.database.put_applied(&mut batch, version, &applied);
+        self.ledger
+            .put(&mut batch, version, &self.database, &applied);
         let _under_way = self.base.counters.disk_wait.begin();
         let written = self.database.write(batch);
-        written.map_err(|error| self.failure.fail("written", error.as_ref()))
+        written.map_err(|error| self.failure.fail("written", error.as_ref()))?;
+        self.ledger.written(&applied);
+        Ok(())
     }
 }

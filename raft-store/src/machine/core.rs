@@ -8,12 +8,13 @@ use std::time::Duration;
 use openraft::storage::EntryResponder;
 use parking_lot::Mutex;
 use placement_model::mutant;
-use placement_model::{Change, Cluster, Level, Outcome, Stamped};
+use placement_model::{Change, Cluster, LedgerEntry, Level, Outcome, Stamped};
 use rocksdb::WriteBatch;
 use tokio::time::Instant;
 
 use super::behind::{Behind, Changed};
 use super::database::StateDatabase;
+use super::ledger::{Ledger, LedgerWriter};
 use super::outcomes::Committed;
 use super::snapshot_dir::{self, SnapshotDir};
 use super::snapshot_file::{Snapshot, SnapshotData, SnapshotFile, WrittenSnapshot};
@@ -39,6 +40,13 @@ thread_local! {
 /// The entry that this thread is applying: of a panic, the one that has caused it.
 pub fn applying() -> Option<LogId> {
     APPLYING.get()
+}
+
+/// What the entries of a batch change.
+#[derive(Default)]
+struct Changes {
+    rows: Vec<Changed>,
+    entries: Vec<LedgerEntry>,
 }
 
 pub(super) struct Core {
@@ -82,9 +90,10 @@ impl Core {
         snapshots.clear()?;
         base.set_version(loaded.record_version());
         let failure = Failure::new("state", &database.rocks.dir, &base.health);
+        let ledger = LedgerWriter::open(&database, &loaded, base.options.ledger_bytes)?;
         let database = Arc::new(database);
         Ok(Self {
-            behind: Behind::new(base, Arc::clone(&database))?,
+            behind: Behind::new(base, Arc::clone(&database), ledger)?,
             database,
             snapshots,
             publisher: Publisher::new(loaded),
@@ -101,6 +110,10 @@ impl Core {
 
     pub(super) fn views(&self) -> &Views {
         self.publisher.views()
+    }
+
+    pub(super) fn ledger(self: &Arc<Self>) -> Ledger {
+        self.behind.ledger().reader(Arc::downgrade(self))
     }
 
     pub(super) fn publish(&self, next: AppliedState) {
@@ -132,7 +145,7 @@ impl Core {
         let started = Instant::now();
         let count = entries.len();
         let mut next = self.current().as_ref().clone();
-        let mut changed = Vec::new();
+        let mut changes = Changes::default();
         let mut answers = Vec::with_capacity(count);
         let mut waited = Vec::new();
         for (entry, responder) in entries {
@@ -148,7 +161,7 @@ impl Core {
                 Payload::Blank => Applied::NoCommand,
                 Payload::Normal(logged) => {
                     let stamped = logged.stamped();
-                    let outcome = self.apply_one(index, &mut next, &mut changed, stamped);
+                    let outcome = self.apply_one(index, &mut next, &mut changes, stamped);
                     if let Some(id) = &stamped.write_id
                         && let Some(waits) = self.views().outcomes.waits_for(id)
                     {
@@ -170,8 +183,8 @@ impl Core {
         }
         APPLYING.set(None);
         let decided = started.elapsed();
-        let rows = changed.len();
-        let rows_are_due = self.behind.note(changed, next.clone())?;
+        let rows = changes.rows.len();
+        let rows_are_due = (self.behind).note(changes.rows, changes.entries, next.clone())?;
         let noted = started.elapsed();
         let index = next.index();
         self.publish(next);
@@ -234,7 +247,7 @@ impl Core {
         &self,
         index: u64,
         next: &mut AppliedState,
-        changed: &mut Vec<Changed>,
+        noted: &mut Changes,
         stamped: &Stamped,
     ) -> Outcome {
         let started = Instant::now();
@@ -252,8 +265,9 @@ impl Core {
         let (outcome, changes) = applier.apply(index, &next.cluster, stamped);
         for (partition, changes) in &changes {
             let rows = changes.iter();
-            changed.extend(rows.map(|change| Changed::by(*partition, change)));
+            (noted.rows).extend(rows.map(|change| Changed::by(*partition, change)));
         }
+        (noted.entries).extend(LedgerEntry::of(index, stamped, &next.cluster, &changes));
         Arc::make_mut(&mut next.cluster).commit(&changes);
         next.last_stamp = next.last_stamp.max(Some(stamped.at));
         let took = started.elapsed();
@@ -386,7 +400,7 @@ impl Core {
         let kept = (self.snapshots.keep(file)).map_err(|error| fail(&error.to_string()))?;
         files::point("a snapshot is to be installed", kept.path());
         self.behind
-            .replace(|| self.database.replace(&kept.name(), &applied))
+            .replace(&applied, || self.database.replace(&kept.name(), &applied))
             .map_err(|error| fail(error.as_ref()))?;
         files::point("a snapshot is installed", kept.path());
         self.publish(applied);

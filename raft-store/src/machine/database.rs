@@ -8,13 +8,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use placement_model::mutant;
 use placement_model::types::{PartitionId, Timestamp};
-use placement_model::{Change, Cluster, Level};
+use placement_model::{Change, Cluster, LedgerEntry, Level};
 use rocksdb::{
     Cache, ColumnFamily, FlushOptions, IterateBounds, IteratorMode, PrefixRange, ReadOptions,
     WriteBatch, WriteOptions,
 };
 use serde::{Deserialize, Serialize};
 
+use super::ledger::{LedgerError, LedgerRecord};
 use super::views::AppliedState;
 use crate::coverage::RarePath;
 use crate::data_dir::STATE_DIR;
@@ -35,6 +36,10 @@ const TAG_MIN: [u8; 1] = [1];
 const TAG_END: [u8; 1] = [u8::MAX];
 const APPLIED: &str = "\0applied";
 const INSTALLING: &str = "\0installing";
+const LEDGER: &str = "\0ledger";
+/// Entries of the ledger, by index and partition. Before all other keys, so that older entries are not in the range of
+/// later files, which would have compactions rewrite them; and where versions without a ledger do not look.
+const ENTRY: [u8; 2] = [0, 0];
 
 pub(crate) struct StateDatabase {
     pub(super) rocks: Database,
@@ -207,6 +212,59 @@ impl StateDatabase {
         batch.put_cf(self.family(), APPLIED, wire::encode(version, &record));
     }
 
+    /// What was written of the ledger last.
+    pub(super) fn ledger(&self) -> Result<Option<LedgerRecord>> {
+        self.rocks.record(ROWS, LEDGER)
+    }
+
+    /// Adds where the ledger stands after a batch.
+    pub(super) fn put_ledger(
+        &self,
+        batch: &mut WriteBatch,
+        version: RecordVersion,
+        record: &LedgerRecord,
+    ) {
+        batch.put_cf(self.family(), LEDGER, wire::encode(version, record));
+    }
+
+    /// Adds the record of an entry of the ledger to a batch.
+    pub(super) fn put_entry(
+        &self,
+        batch: &mut WriteBatch,
+        index: u64,
+        partition: PartitionId,
+        record: &[u8],
+    ) {
+        batch.put_cf(self.family(), entry_key(index, partition), record);
+    }
+
+    /// Has a batch delete all entries of the ledger up to an index.
+    pub(super) fn delete_entries(&self, batch: &mut WriteBatch, up_to: u64) {
+        let [from, to] =
+            [0, up_to.saturating_add(1)].map(|end| entry_key(end, PartitionId::DEFAULT));
+        batch.delete_range_cf(self.family(), from, to);
+    }
+
+    /// The entries of the ledger at these places, both included.
+    pub(super) fn entries(
+        &self,
+        from: u64,
+        up_to: u64,
+        backwards: bool,
+    ) -> impl Iterator<Item = Result<LedgerEntry, LedgerError>> + '_ {
+        let mut read = ReadOptions::default();
+        read.fill_cache(false);
+        let [first, end] =
+            [from, up_to.saturating_add(1)].map(|end| entry_key(end, PartitionId::DEFAULT));
+        read.set_iterate_range(first..end);
+        let mode = match backwards {
+            true => IteratorMode::End,
+            false => IteratorMode::Start,
+        };
+        let entries = self.rocks.db.iterator_cf_opt(self.family(), read, mode);
+        entries.map(|entry| Ok(wire::decode(&entry?.1)?))
+    }
+
     /// Writes a batch to memory, whole or not at all.
     pub(super) fn write(&self, batch: WriteBatch) -> Result<(), rocksdb::Error> {
         let mut options = WriteOptions::default();
@@ -258,6 +316,7 @@ impl StateDatabase {
         files::point("the rows are to be replaced", &self.rocks.dir);
         let mut batch = WriteBatch::default();
         batch.delete_range_cf(self.family(), TAG_MIN, TAG_END);
+        self.delete_entries(&mut batch, u64::MAX);
         let batch_bytes = runtime::limits().install_batch;
         for (partition, change) in applied.cluster.rows() {
             self.put(&mut batch, version, partition, &change);
@@ -266,6 +325,7 @@ impl StateDatabase {
             }
         }
         self.put_applied(&mut batch, version, applied);
+        self.put_ledger(&mut batch, version, &LedgerRecord::new(applied));
         batch.delete_cf(self.family(), INSTALLING);
         self.write(batch)?;
         files::point("the rows are replaced", &self.rocks.dir);
@@ -275,6 +335,10 @@ impl StateDatabase {
 
 fn key(table: Table, own: &[u8]) -> Vec<u8> {
     [&[table.tag()], own].concat()
+}
+
+fn entry_key(index: u64, partition: PartitionId) -> Vec<u8> {
+    [&ENTRY[..], &index.to_be_bytes(), &tables::prefix(partition)].concat()
 }
 
 #[cfg(test)]

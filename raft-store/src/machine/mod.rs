@@ -8,6 +8,7 @@ mod core;
 mod database;
 mod drafts;
 mod inspect;
+mod ledger;
 mod outcomes;
 mod snapshot_dir;
 mod snapshot_file;
@@ -39,6 +40,7 @@ pub(crate) use database::{FAMILIES, StateDatabase};
 pub use drafts::Drafts;
 pub(crate) use inspect::snapshots;
 pub use inspect::{SnapshotPart, TablePart};
+pub use ledger::{Floor, Ledger, LedgerError};
 pub use outcomes::{Committed, Expected};
 pub use snapshot_dir::SnapshotDir;
 pub use snapshot_file::{Snapshot, SnapshotData, SnapshotFile, SnapshotReceiver};
@@ -68,6 +70,10 @@ impl StateMachine {
     pub(crate) fn drafts(&self) -> Drafts {
         let core = Arc::downgrade(&self.core);
         Drafts { core }
+    }
+
+    pub(crate) fn ledger(&self) -> Ledger {
+        self.core.ledger()
     }
 
     pub(crate) fn views(&self) -> Views {

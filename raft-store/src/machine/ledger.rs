@@ -1,0 +1,343 @@
+//! The ledger: what each entry of the log has changed, from a floor on ([`LedgerEntry`]). A node keeps what it has
+//! applied itself: on the disk, in the batches that write the rows, and in memory until then. So a crash leaves neither
+//! gap nor repetition: what was not flushed is applied and written again.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+use placement_model::LedgerEntry;
+use placement_model::types::{PartitionId, Timestamp};
+use rocksdb::WriteBatch;
+use serde::{Deserialize, Serialize};
+
+use super::core::Core;
+use super::database::StateDatabase;
+use super::views::AppliedState;
+use crate::wire::{self, RecordVersion, WireError};
+
+/// It is dropped in so many pieces.
+const PIECES: u64 = 16;
+
+/// Where the ledger begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Floor {
+    /// What later entries have changed is there.
+    pub index: u64,
+    /// No later command has an earlier stamp.
+    pub at: Timestamp,
+}
+
+impl Floor {
+    const NEW: Self = Self {
+        index: 0,
+        at: Timestamp(i64::MIN),
+    };
+
+    pub(super) fn behind(applied: &AppliedState) -> Self {
+        Self {
+            index: applied.index().unwrap_or(0),
+            at: applied.last_stamp.unwrap_or(Self::NEW.at),
+        }
+    }
+}
+
+/// Why entries cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum LedgerError {
+    /// Some are not there, or not any more.
+    #[error("what was changed up to entry {} is not kept", .0.index)]
+    Gone(Floor),
+    /// An entry is not what was written.
+    #[error("the ledger is damaged: {0}")]
+    Damaged(#[from] WireError),
+    /// The database cannot be read.
+    #[error("the ledger cannot be read: {0}")]
+    Io(#[from] rocksdb::Error),
+    /// The node has stopped.
+    #[error("the store is closed")]
+    Closed,
+}
+
+/// What is on the disk; written in the same batch as the entries.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct LedgerRecord {
+    pub(super) floor: Floor,
+    /// The last entry of the log when it was written. Another one among the rows is of a version without a ledger.
+    up_to: Option<u64>,
+    /// What follows the floor: the last entry of each piece, and its bytes.
+    pieces: VecDeque<(Floor, u64)>,
+}
+
+impl LedgerRecord {
+    pub(super) fn new(applied: &AppliedState) -> Self {
+        Self {
+            floor: Floor::behind(applied),
+            up_to: applied.index(),
+            pieces: VecDeque::new(),
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        self.pieces.iter().map(|(_, bytes)| bytes).sum()
+    }
+
+    fn add(&mut self, last: Floor, bytes: u64, most: u64) {
+        match self.pieces.back_mut() {
+            Some((end, sum)) if end.index == last.index || *sum < most / PIECES => {
+                (*end, *sum) = (last, *sum + bytes);
+            }
+            _ => self.pieces.push_back((last, bytes)),
+        }
+    }
+
+    /// Drops the oldest pieces that are too many.
+    fn shorten(&mut self, most: u64) {
+        while self.bytes() > most
+            && let Some((end, _)) = self.pieces.pop_front()
+        {
+            self.floor = end;
+        }
+    }
+}
+
+/// Entries by their place in the log and their partition.
+type Entries = BTreeMap<(u64, PartitionId), Arc<LedgerEntry>>;
+
+/// What readers and the writer share.
+struct Kept {
+    /// Raised before the database drops what is below it.
+    record: LedgerRecord,
+    /// Those that may not be in the database yet.
+    tail: Entries,
+}
+
+/// The writing end.
+pub(super) struct LedgerWriter {
+    kept: Arc<Mutex<Kept>>,
+    most: u64,
+}
+
+impl LedgerWriter {
+    /// Goes on with what is in the database, if it is that of the state.
+    pub(super) fn open(
+        database: &StateDatabase,
+        applied: &AppliedState,
+        most: u64,
+    ) -> crate::error::Result<Self> {
+        let found = database
+            .ledger()?
+            .filter(|record| record.up_to == applied.index());
+        let record = found.unwrap_or_else(|| LedgerRecord::new(applied));
+        let tail = Entries::new();
+        let kept = Arc::new(Mutex::new(Kept { record, tail }));
+        Ok(Self { kept, most })
+    }
+
+    pub(super) fn reader(&self, core: Weak<Core>) -> Ledger {
+        let kept = Arc::clone(&self.kept);
+        Ledger { kept, core }
+    }
+
+    /// Takes in what was changed, before others see it.
+    pub(super) fn note(&self, entries: Vec<LedgerEntry>) {
+        let mut kept = self.kept.lock();
+        for entry in entries {
+            (kept.tail).insert((entry.index, entry.partition), Arc::new(entry));
+        }
+    }
+
+    /// Adds to a batch what was noted up to the state that it writes. What is too old is not there any more from now
+    /// on; the batch removes it.
+    pub(super) fn put(
+        &self,
+        batch: &mut WriteBatch,
+        version: RecordVersion,
+        database: &StateDatabase,
+        applied: &AppliedState,
+    ) {
+        let (entries, mut record): (Vec<_>, _) = {
+            let kept = self.kept.lock();
+            (kept.tail.values().cloned().collect(), kept.record.clone())
+        };
+        let before = record.floor;
+        let is_applied = |entry: &&Arc<LedgerEntry>| Some(entry.index) <= applied.index();
+        let mut written = Vec::new();
+        for entry in entries.iter().take_while(is_applied) {
+            let value = wire::encode(version, &**entry);
+            let last = Floor {
+                index: entry.index,
+                at: entry.at,
+            };
+            record.add(last, value.len() as u64, self.most);
+            written.push((entry, value));
+        }
+        record.shorten(self.most);
+        record.up_to = applied.index();
+        if record.floor != before {
+            database.delete_entries(batch, record.floor.index);
+        }
+        for (entry, value) in &written {
+            if entry.index > record.floor.index {
+                database.put_entry(batch, entry.index, entry.partition, value);
+            }
+        }
+        database.put_ledger(batch, version, &record);
+        self.kept.lock().record = record;
+    }
+
+    /// The batch is written: readers find it in the database.
+    pub(super) fn written(&self, applied: &AppliedState) {
+        let mut kept = self.kept.lock();
+        let next = applied.index().map_or(0, |index| index + 1);
+        kept.tail = kept.tail.split_off(&(next, PartitionId::DEFAULT));
+    }
+
+    /// Begins again behind a state that takes the place of the rows.
+    pub(super) fn replace(&self, applied: &AppliedState) {
+        let mut kept = self.kept.lock();
+        kept.tail.clear();
+        kept.record = LedgerRecord::new(applied);
+    }
+}
+
+/// What this node has applied, change by change. Cheap to clone; holds no database open.
+#[derive(Clone)]
+pub struct Ledger {
+    kept: Arc<Mutex<Kept>>,
+    core: Weak<Core>,
+}
+
+/// Some entries, up to a limit that is passed between places in the log alone.
+struct Page {
+    entries: Vec<Arc<LedgerEntry>>,
+    bytes_left: Option<usize>,
+}
+
+impl Page {
+    /// Returns whether the entry was taken.
+    fn take(&mut self, entry: Arc<LedgerEntry>) -> bool {
+        let last = self.entries.last();
+        let is_over = last.is_some_and(|last| last.index != entry.index);
+        if self.bytes_left.is_none() && is_over {
+            return false;
+        }
+        let left = self.bytes_left.unwrap_or(0).checked_sub(entry.weight());
+        self.bytes_left = left.filter(|left| *left > 0);
+        self.entries.push(entry);
+        true
+    }
+}
+
+impl Ledger {
+    /// Where it begins. All entries after it that this node has applied are there.
+    pub fn floor(&self) -> Floor {
+        self.kept.lock().record.floor
+    }
+
+    /// Bytes on the disk, as they were written.
+    pub fn bytes(&self) -> u64 {
+        self.kept.lock().record.bytes()
+    }
+
+    /// The entries after `after` up to `up_to`, which is applied, in order, of about so many bytes at most; one at
+    /// least, if there is one. Those of one place in the log are not parted.
+    ///
+    /// # Errors
+    /// [`LedgerError`]; never a gap.
+    pub fn forward(
+        &self,
+        after: u64,
+        up_to: u64,
+        at_most_bytes: usize,
+    ) -> Result<Vec<Arc<LedgerEntry>>, LedgerError> {
+        let core = self.core.upgrade().ok_or(LedgerError::Closed)?;
+        self.check(after)?;
+        let mut page = Page {
+            entries: Vec::new(),
+            bytes_left: Some(at_most_bytes),
+        };
+        let from = after.saturating_add(1);
+        // What leaves the tail from now on is in the database.
+        let (tail_from, tail) = self.tail(|kept| {
+            let range = range(from, up_to);
+            let mut tail = Page {
+                entries: Vec::new(),
+                bytes_left: Some(at_most_bytes),
+            };
+            let _ = kept
+                .range(range)
+                .all(|(_, entry)| tail.take(Arc::clone(entry)));
+            tail.entries
+        });
+        let in_database = tail_from.map_or(up_to, |first| up_to.min(first.saturating_sub(1)));
+        let mut is_full = false;
+        if from <= in_database {
+            for entry in core.database.entries(from, in_database, false) {
+                if !page.take(Arc::new(entry?)) {
+                    is_full = true;
+                    break;
+                }
+            }
+        }
+        // What was dropped while it was read is below the floor by now.
+        self.check(after)?;
+        if !is_full {
+            let _ = tail.into_iter().all(|entry| page.take(entry));
+        }
+        Ok(page.entries)
+    }
+
+    /// The entries up to `from`, the newest first, of about so many bytes at most; nothing if none is left above the
+    /// floor. Those of one place in the log are not parted. Who needs all of them looks at the floor afterwards.
+    ///
+    /// # Errors
+    /// [`LedgerError`], but [`LedgerError::Gone`].
+    pub fn backward(
+        &self,
+        from: u64,
+        at_most_bytes: usize,
+    ) -> Result<Vec<Arc<LedgerEntry>>, LedgerError> {
+        let core = self.core.upgrade().ok_or(LedgerError::Closed)?;
+        let mut page = Page {
+            entries: Vec::new(),
+            bytes_left: Some(at_most_bytes),
+        };
+        let mut is_full = false;
+        let (tail_from, ()) = self.tail(|kept| {
+            let mut tail = kept.range(range(0, from)).rev();
+            is_full = !tail.all(|(_, entry)| page.take(Arc::clone(entry)));
+        });
+        let to = self.floor().index.saturating_add(1);
+        let in_database = tail_from.map_or(from, |first| from.min(first.saturating_sub(1)));
+        if !is_full && to <= in_database {
+            for entry in core.database.entries(to, in_database, true) {
+                if !page.take(Arc::new(entry?)) {
+                    break;
+                }
+            }
+        }
+        Ok(page.entries)
+    }
+
+    /// Where the tail begins, and what is taken from it.
+    fn tail<T>(&self, take: impl FnOnce(&Entries) -> T) -> (Option<u64>, T) {
+        let kept = self.kept.lock();
+        let first = kept.tail.first_key_value();
+        (first.map(|((index, _), _)| *index), take(&kept.tail))
+    }
+
+    fn check(&self, after: u64) -> Result<(), LedgerError> {
+        let floor = self.floor();
+        match after < floor.index {
+            true => Err(LedgerError::Gone(floor)),
+            false => Ok(()),
+        }
+    }
+}
+
+/// The keys of all partitions at these places; empty if they are in the wrong order.
+fn range(from: u64, up_to: u64) -> std::ops::Range<(u64, PartitionId)> {
+    let end = up_to.saturating_add(1).max(from);
+    (from, PartitionId::DEFAULT)..(end, PartitionId::DEFAULT)
+}

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use placement_model::cluster::RoutedBy;
-use placement_model::types::{Destination, PartitionId, PartitionName};
-use placement_model::{Cluster, Command, Outcome, Stamped, State};
+use placement_model::ledger::LedgerEntry;
+use placement_model::types::{Destination, PartitionId, PartitionName, Timestamp};
+use placement_model::{Changes, Cluster, Command, Outcome, Stamped, State};
 use serde::Serialize;
 
 /// Where a state stands in the history of the cluster: `epoch.index`, opaque to clients.
@@ -76,6 +77,11 @@ impl SharedState {
         cluster.commit(&changes);
         self.cluster = Arc::new(cluster);
         outcome
+    }
+
+    /// Becomes the state before changes, for those who have this one.
+    pub(crate) fn undo(&mut self, undone: Changes) {
+        Arc::make_mut(&mut self.cluster).commit(&vec![(self.partition, undone)]);
     }
 }
 
@@ -242,4 +248,57 @@ pub trait ReadBackend: Send + Sync {
 pub trait Readiness: Send + Sync {
     /// Why not, as text for operators; `None` if it can.
     fn why_not(&self) -> BoxFuture<'_, Option<String>>;
+}
+
+/// Where that begins which a node keeps of what was changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Floor {
+    /// All entries after this one are kept.
+    pub index: u64,
+    /// Its stamp; `Timestamp(i64::MIN)`: there is nothing before it.
+    pub at: Timestamp,
+}
+
+/// Why changes cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LedgerUnavailable {
+    /// They are not kept any more.
+    #[error("the changes up to entry {} are not kept any more", .0.index)]
+    Gone(Floor),
+    /// The disk has failed, or what it has is damaged; as text for operators.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// What this node keeps of what was changed, of all partitions. Reading may take as long as its disk does.
+pub trait LedgerBackend: Send + Sync {
+    /// Where it begins.
+    fn floor(&self) -> Floor;
+
+    /// The entries after `after` up to `up_to`, in order, of about so many bytes at most; one at least, if there is one. `up_to` is
+    /// applied on this node.
+    ///
+    /// # Errors
+    /// [`LedgerUnavailable`].
+    fn forward(
+        &self,
+        after: u64,
+        up_to: u64,
+        at_most_bytes: usize,
+    ) -> Result<Vec<Arc<LedgerEntry>>, LedgerUnavailable>;
+
+    /// The entries up to `from`, the newest first, of about so many bytes at most; nothing, if none is left above
+    /// the floor.
+    ///
+    /// # Errors
+    /// [`LedgerUnavailable`].
+    fn backward(
+        &self,
+        from: u64,
+        at_most_bytes: usize,
+    ) -> Result<Vec<Arc<LedgerEntry>>, LedgerUnavailable>;
+
+    /// Waits until this node has applied more than this index, and returns what it has applied; `None` once the node is
+    /// about to go.
+    fn applied_after(&self, index: u64) -> BoxFuture<'_, Option<u64>>;
 }

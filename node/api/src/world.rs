@@ -1,4 +1,4 @@
-//! Clock, UUIDs and long computations: injected, so that simulations stay deterministic.
+//! Clock, UUIDs, long computations and tasks: injected, so that simulations stay deterministic.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -57,6 +57,12 @@ pub trait Offload: Send + Sync {
     fn run_idly(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()> {
         self.run(work)
     }
+}
+
+/// Runs what goes on after the future of a request has ended.
+pub trait Background: Send + Sync {
+    /// Runs a task until it ends, or this process does.
+    fn spawn(&self, task: BoxFuture<'static, ()>);
 }
 
 /// What a long computation makes; `None` if it panicked.
@@ -135,6 +141,13 @@ impl Offload for RealWorld {
             // What was to be made is missed.
             Err(_) => Box::pin(std::future::ready(())),
         }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the real world")]
+impl Background for RealWorld {
+    fn spawn(&self, task: BoxFuture<'static, ()>) {
+        drop(tokio::spawn(task));
     }
 }
 

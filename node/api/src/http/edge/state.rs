@@ -8,9 +8,9 @@ use super::policy::Policy;
 use super::searches::Searches;
 use super::settings::ApiSettings;
 use crate::audit::Audit;
-use crate::backend::{ReadBackend, Readiness, WriteBackend};
+use crate::backend::{LedgerBackend, ReadBackend, Readiness, WriteBackend};
 use crate::keystone::Keystone;
-use crate::world::{Clock, Offload, UuidSource};
+use crate::world::{Background, Clock, Offload, UuidSource};
 
 /// What the API stands on.
 #[derive(Clone)]
@@ -19,12 +19,16 @@ pub struct Api {
     pub write: Arc<dyn WriteBackend>,
     /// Where reads come from.
     pub read: Arc<dyn ReadBackend>,
+    /// What was changed, and when.
+    pub ledger: Arc<dyn LedgerBackend>,
     /// Wall clock and monotonic time.
     pub clock: Arc<dyn Clock>,
     /// UUIDs of providers that are created without one, and of requests.
     pub ids: Arc<dyn UuidSource>,
     /// Where long searches run.
     pub offload: Arc<dyn Offload>,
+    /// Where streams are written.
+    pub background: Arc<dyn Background>,
     /// Whose tokens are, if the settings have callers identified so.
     pub keystone: Option<Arc<Keystone>>,
     /// Who may do what.

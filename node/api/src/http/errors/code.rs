@@ -54,6 +54,10 @@ codes! {
     pub(crate) NO_SPACE = "placement.unavailable.no_space";
     /// 412: the index token is of another history.
     pub(crate) FOREIGN_INDEX = "placement.consistency.foreign_index";
+    /// 410: the changes after that token are not kept any more.
+    pub(crate) EVENTS_GONE = "placement.events.gone";
+    /// 410: the state of that moment cannot be made any more.
+    pub(crate) AS_OF_GONE = "placement.as_of.gone";
     /// 400: a consistency header cannot be understood.
     pub(crate) BAD_CONSISTENCY = "placement.consistency.bad_value";
     /// 413: the body is too long.

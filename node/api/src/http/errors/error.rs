@@ -6,8 +6,10 @@ use std::time::Duration;
 use http::StatusCode;
 use http::header::{ALLOW, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE};
 
+use placement_model::types::Timestamp;
+
 use super::code;
-use crate::backend::Unavailable;
+use crate::backend::{PlacementIndex, Unavailable};
 
 /// An error that a client is answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +24,8 @@ pub(crate) struct ApiError {
     pub(crate) header: Option<Box<(HeaderName, String)>>,
     /// Of a microversion that is not served: the first and the last one that are.
     pub(super) versions: Option<(&'static str, &'static str)>,
+    /// Of changes that are not kept any more: the token and the time from which on they are.
+    pub(super) oldest: Option<Box<(String, Option<String>)>>,
     /// One of [`code::REFERENCE`] or [`code::OWN`].
     pub(crate) code: &'static str,
 }
@@ -41,6 +45,7 @@ impl ApiError {
             varies: Varies::Yes,
             header: None,
             versions: None,
+            oldest: None,
             code,
         }
     }
@@ -127,6 +132,17 @@ impl ApiError {
     pub(crate) fn unsupported_media_type(given: &str) -> Self {
         let message = format!("The media type {given} is not supported, use application/json");
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, code::UNDEFINED, message)
+    }
+
+    /// 410: what is asked for was before this place and time.
+    pub(crate) fn gone(code: &'static str, what: &str, oldest: PlacementIndex, at: Timestamp) -> Self {
+        let (oldest, at) = (oldest.to_string(), at.rfc3339());
+        let since = (at.as_ref()).map_or_else(String::new, |at| format!(", of {at}"));
+        let message = format!("{what}: this node keeps what was changed after {oldest}{since}.");
+        Self {
+            oldest: Some(Box::new((oldest, at))),
+            ..Self::new(StatusCode::GONE, code, message)
+        }
     }
 
     /// 413.

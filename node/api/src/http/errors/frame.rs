@@ -93,6 +93,9 @@ fn sentence(status: StatusCode) -> &'static str {
         StatusCode::FORBIDDEN => "Access was denied to this resource.",
         StatusCode::NOT_FOUND => "The resource could not be found.",
         StatusCode::CONFLICT => "There was a conflict when trying to complete your request.",
+        StatusCode::GONE => {
+            "This resource is no longer available.  No forwarding address is given."
+        }
         StatusCode::PRECONDITION_FAILED => "Request precondition failed.",
         StatusCode::PAYLOAD_TOO_LARGE => "The body of your request was too large for this server.",
         StatusCode::REQUEST_TIMEOUT => {

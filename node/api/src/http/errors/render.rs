@@ -69,6 +69,10 @@ impl ApiError {
             max_version: Option<&'a str>,
             #[serde(skip_serializing_if = "Option::is_none")]
             min_version: Option<&'a str>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            oldest: Option<&'a str>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            oldest_at: Option<&'a str>,
         }
         let is_given = asked.since_23 || code::OWN.contains(&self.code);
         let (min_version, max_version) = self.versions.unzip();
@@ -80,6 +84,8 @@ impl ApiError {
             request_id: asked.request_id,
             max_version,
             min_version,
+            oldest: self.oldest.as_ref().map(|oldest| oldest.0.as_str()),
+            oldest_at: self.oldest.as_ref().and_then(|oldest| oldest.1.as_deref()),
         };
         to_json(&BTreeMap::from([("errors", [error])]))
     }

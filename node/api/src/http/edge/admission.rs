@@ -22,6 +22,8 @@ const UNIT_BYTES: usize = 1024;
 const FREE_BYTES: usize = 64 * 1024;
 /// So many questions of people wait for their turn, of each kind.
 const PEOPLE_WAITING_MAX: usize = 8;
+/// Streams of events at once, of all partitions.
+const STREAMS_MAX: usize = 256;
 
 /// What is let in.
 #[derive(Clone)]
@@ -35,6 +37,9 @@ pub(crate) struct Admission {
     pub(crate) explanations: Queue,
     /// Questions what would be if.
     pub(crate) what_ifs: Queue,
+    /// Pieces of streams of events: however many streams there are, they get half of the processors that searches get.
+    pub(crate) events: Queue,
+    streams: Arc<Semaphore>,
     bytes: Arc<Semaphore>,
 }
 
@@ -48,17 +53,32 @@ impl Admission {
             lists: Queue::new(concurrency.div_ceil(2), queue, "long lists"),
             explanations: Queue::new(1, PEOPLE_WAITING_MAX, "explanations"),
             what_ifs: Queue::new(1, PEOPLE_WAITING_MAX, "what-if questions"),
+            events: Queue::new(concurrency.div_ceil(2), STREAMS_MAX, "streams of events"),
+            streams: Arc::new(Semaphore::new(STREAMS_MAX)),
             bytes: Arc::new(Semaphore::new(settings.limits.in_flight_bytes / UNIT_BYTES)),
         }
     }
 
     /// The same for another partition: queues of its own, so that nothing waits behind what this one is asked, and
-    /// the same bytes, as the process has no more.
+    /// the same bytes and places of streams, as the process has no more.
     pub(crate) fn for_partition(&self, settings: &ApiSettings) -> Self {
         Self {
             bytes: self.bytes.clone(),
+            streams: self.streams.clone(),
             ..Self::new(settings)
         }
+    }
+
+    /// The place of a stream of events, until it is dropped.
+    ///
+    /// # Errors
+    /// 503 if there are too many.
+    pub(crate) fn stream(&self) -> Result<OwnedSemaphorePermit, ApiError> {
+        let place = self.streams.clone().try_acquire_owned();
+        place.map_err(|_| {
+            let reason = format!("This node has {STREAMS_MAX} streams of events, the most that it may");
+            ApiError::busy(&reason)
+        })
     }
 
     /// Bytes that a request is about to take; none yet.

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use axum::body::Body;
 use bytes::Bytes;
 use http::StatusCode;
 use placement_model::types::Timestamp;
@@ -10,12 +11,14 @@ use serde::Serialize;
 use crate::http::errors::to_json;
 
 /// A response before its common headers are written.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Answer {
     /// 2xx.
     pub(crate) status: StatusCode,
     /// JSON in one piece or in several, or nothing.
     pub(crate) body: Vec<Bytes>,
+    /// A body that comes bit by bit, and what its type is.
+    pub(crate) stream: Option<(&'static str, Body)>,
     /// Path of what was created, below the API's own, for `location`.
     pub(crate) location: Option<String>,
     /// `last-modified` and `cache-control`, from 1.15.
@@ -41,6 +44,15 @@ impl Answer {
     pub(crate) fn chunks(body: Vec<Bytes>) -> Self {
         Self {
             body,
+            ..Self::default()
+        }
+    }
+
+    /// 200 with a body of this type that comes bit by bit; it is not to be kept.
+    pub(crate) fn stream(content_type: &'static str, body: Body) -> Self {
+        Self {
+            stream: Some((content_type, body)),
+            caching: Some(Caching::NoDate),
             ..Self::default()
         }
     }

@@ -79,7 +79,7 @@ fn parse_bounded(text: &str) -> Option<Duration> {
     Some(bound.min(BOUND_MAX))
 }
 
-pub(super) fn parse_token(text: &str) -> Option<PlacementIndex> {
+pub(crate) fn parse_token(text: &str) -> Option<PlacementIndex> {
     let (epoch, index) = text.trim().split_once('.')?;
     let number = |digits: &str| {
         let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());

@@ -3,6 +3,7 @@
 pub(crate) mod accept;
 pub(crate) mod admission;
 pub(crate) mod answer;
+mod as_of;
 pub(crate) mod auth;
 mod body;
 pub(crate) mod callers;
@@ -10,6 +11,7 @@ pub(crate) mod consistency;
 pub(crate) mod cors;
 pub(crate) mod explanations;
 pub(crate) mod headers;
+pub(crate) mod ledger;
 pub(crate) mod patience;
 pub(crate) mod policy;
 mod progress;

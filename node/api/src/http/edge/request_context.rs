@@ -6,14 +6,16 @@ use std::time::Duration;
 use axum::body::Body;
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use http::{Request, Response};
+use http::{HeaderMap, Request, Response};
 use parking_lot::Mutex;
 use placement_model::types::{ProviderUuid, Timestamp};
 use placement_model::{Command, Outcome, Reply};
 use tokio::time::Instant;
 
 use super::answer::{Answer, Caching};
+use super::as_of::{self, AsOf};
 use super::consistency;
+use super::ledger::Ledger;
 use super::patience::Patience;
 use super::searches::Searched;
 use super::settings::RequestLimits;
@@ -66,6 +68,10 @@ pub(crate) struct RequestContext {
     pub(crate) request_id: String,
     /// The promise of its reads.
     pub(crate) consistency: Consistency,
+    /// The earlier moment that it reads from.
+    pub(crate) as_of: Option<AsOf>,
+    /// Those of the request, for an operation that needs them.
+    pub(crate) headers: HeaderMap,
     /// What the client has seen by its cookie, where it asks for no promise.
     pub(crate) seen: Option<PlacementIndex>,
     /// What is found out on the way. Only the request's future has it.
@@ -151,11 +157,48 @@ impl RequestContext {
         self.query.as_ref().map_err(ApiError::clone)
     }
 
-    /// A state that keeps the promise the client asked for.
+    /// A state that keeps the promise the client asked for, of the moment that it asks for.
     ///
     /// # Errors
-    /// 503, or 412 for a token of another history.
+    /// 503, 412 for a token of another history, or 410 for a moment that is too long ago.
     pub(crate) async fn view(&self) -> Result<View, ApiError> {
+        match self.as_of {
+            None => self.view_now().await,
+            Some(AsOf::Token(token)) => {
+                let consistency = Consistency::Session(token);
+                let newest = self.view_at(consistency).await?;
+                self.view_then(newest, AsOf::Token(token)).await
+            }
+            Some(time) => {
+                let newest = self.view_now().await?;
+                self.view_then(newest, time).await
+            }
+        }
+    }
+
+    /// The state of an earlier moment, made of a later one, in the queue and the time of explanations.
+    async fn view_then(&self, newest: View, as_of: AsOf) -> Result<View, ApiError> {
+        let turn = self.server.admission.explanations.turn(as_of::DEADLINE);
+        let turn = turn.await?;
+        let patience = self.patience(self.server.api.clock.monotonic(), as_of::DEADLINE);
+        let ledger = self.ledger(&newest);
+        let made = self.compute_idly(move || {
+            let _turn = turn;
+            as_of::view(newest, &ledger, as_of, &patience)
+        });
+        let view = made.await?;
+        if let Some(noted) = &mut self.notes.lock().state {
+            noted.position = view.position;
+        }
+        Ok(view)
+    }
+
+    /// What was changed in the partition of a view.
+    pub(crate) fn ledger(&self, view: &View) -> Ledger {
+        Ledger::of(view, self.server.api.ledger.clone())
+    }
+
+    async fn view_now(&self) -> Result<View, ApiError> {
         if let Some(seen) = self.seen
             && self.consistency != Consistency::Linearizable
         {
@@ -177,7 +220,11 @@ impl RequestContext {
         self.view_at(Consistency::Linearizable).await
     }
 
-    async fn view_at(&self, consistency: Consistency) -> Result<View, ApiError> {
+    /// A state that keeps this promise.
+    ///
+    /// # Errors
+    /// 503, or 412 for a token of another history.
+    pub(crate) async fn view_at(&self, consistency: Consistency) -> Result<View, ApiError> {
         let view = self.server.api.read.view(consistency).await?;
         let kept = consistency::kept(consistency, &view.position);
         self.note(view.position, kept);

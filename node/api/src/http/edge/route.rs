@@ -49,6 +49,8 @@ pub(crate) enum Needs {
     Accept,
     /// The body is JSON.
     Content,
+    /// Nothing; which of several types it answers follows from them.
+    Headers,
 }
 
 pub(crate) const fn operation(

@@ -9,7 +9,7 @@
 //! | 3 | the share of the user | 429 |
 //! | 4 | length of the URL | 414 |
 //! | 5 | microversion | 400, 406 |
-//! | 6 | consistency headers | 400 |
+//! | 6 | the headers of consistency and of an earlier moment | 400 |
 //! | 7 | length and type of the body | 400 |
 //! | 8 | route and method | 404, 405 |
 //! | 9 | the version and the headers that the operation needs | 404, 406, 415 |
@@ -30,7 +30,7 @@ use http::header::{
     LAST_MODIFIED, LOCATION, VARY,
 };
 use http::request::Parts;
-use http::{Method, Request, Response, StatusCode};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
 use percent_encoding::percent_decode_str;
 use tracing::Instrument;
 
@@ -43,7 +43,7 @@ use super::public_address::PublicAddress;
 use super::request_context::{RequestContext, Table};
 use super::route::{Needs, Operation, Route, Routes};
 use super::state::Server;
-use super::{auth, body, consistency, cors, headers, searches, session_cookie};
+use super::{as_of, auth, body, consistency, cors, headers, searches, session_cookie};
 use crate::access::Peer;
 use crate::audit::Listener;
 use crate::contain::contain;
@@ -205,6 +205,7 @@ async fn handle(
     };
     progress.version = Some(version);
     let asked = consistency::parse(&parts.headers)?;
+    let as_of = as_of::parse(&parts.method, &parts.headers)?;
     let content_type = text(CONTENT_TYPE).filter(|value| !value.is_empty());
     check_length(text(CONTENT_LENGTH), content_type.is_some())?;
     let (route, params) = found.ok_or_else(|| no_such_path(&settings.public, path.is_some()))?;
@@ -232,6 +233,11 @@ async fn handle(
         base_path: settings.public.path(&parts.headers).into_owned(),
         request_id: progress.request_id.clone(),
         consistency: asked.unwrap_or(usual),
+        as_of,
+        headers: match operation.needs {
+            Needs::Headers => parts.headers.clone(),
+            _ => HeaderMap::new(),
+        },
         seen: match asked {
             None if reads.session_cookie => session_cookie::read(&parts.headers),
             _ => None,
@@ -312,7 +318,7 @@ fn check_headers(
     accept: Option<&str>,
 ) -> Result<(), ApiError> {
     match operation.needs {
-        Needs::Nothing => Ok(()),
+        Needs::Nothing | Needs::Headers => Ok(()),
         Needs::Accept if Accept::parse(accept).allows_json() => Ok(()),
         Needs::Accept => Err(ApiError::not_acceptable()),
         Needs::Content => match content_type.and_then(|value| value.split(';').next()) {
@@ -402,16 +408,23 @@ fn finish(
 /// out by then, so their answers, which are short, are given in any case.
 fn success(server: &Server, parts: &Parts, answer: Answer) -> Result<Response<Body>, ApiError> {
     let has_body = !answer.body.is_empty();
-    let mut held = server.admission.bytes();
-    if parts.method == Method::GET {
-        held.grow_to(answer.body.iter().map(Bytes::len).sum())?;
-    }
-    let mut response = Response::new(Body::new(HeldBody::new(answer.body, held)));
+    let (content_type, body) = match answer.stream {
+        Some((content_type, body)) => (Some(content_type), body),
+        None => {
+            let mut held = server.admission.bytes();
+            if parts.method == Method::GET {
+                held.grow_to(answer.body.iter().map(Bytes::len).sum())?;
+            }
+            let body = Body::new(HeldBody::new(answer.body, held));
+            (has_body.then_some("application/json"), body)
+        }
+    };
+    let mut response = Response::new(body);
     *response.status_mut() = answer.status;
     let headers = response.headers_mut();
     headers.reserve(USUAL_HEADERS);
-    if has_body {
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if let Some(content_type) = content_type {
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     }
     if let Some(path) = &answer.location {
         let url = server.api.settings.public.url(parts);

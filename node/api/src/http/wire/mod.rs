@@ -1,5 +1,6 @@
 //! The formats that clients write: JSON bodies, query strings, integers and UUIDs in several spellings.
 
+pub(crate) mod changes;
 pub(crate) mod chunks;
 pub(crate) mod json;
 pub(crate) mod microversion;

@@ -88,9 +88,11 @@ fn complete(about: &mut Value, route: &Route, method: &str) {
     let reads = (method == "GET" || route.is_own()) && has_token;
     if route.is_own() {
         about["tags"] = json!(["placementd"]);
-        let object = json!({"application/json": {"schema": {"type": "object"}}});
-        about["responses"]["200"] =
-            json!({"description": "What was asked for.", "content": object});
+        if about["responses"]["200"].is_null() {
+            let object = json!({"application/json": {"schema": {"type": "object"}}});
+            about["responses"]["200"] =
+                json!({"description": "What was asked for.", "content": object});
+        }
     }
 
     let versions = match since {
@@ -109,12 +111,17 @@ fn complete(about: &mut Value, route: &Route, method: &str) {
         about["security"] = json!([]);
     }
 
-    let shared: &[&str] = match reads {
-        true => &["Microversion", "Consistency", "MinIndex", "CallerRequestId"],
-        false => &["Microversion", "CallerRequestId"],
-    };
+    let is_get = method == "GET" && has_token;
+    let shared: [(bool, &[&str]); 4] = [
+        (true, &["Microversion"]),
+        (reads, &["Consistency", "MinIndex"]),
+        (is_get, &["AsOf"]),
+        (true, &["CallerRequestId"]),
+    ];
+    let shared = shared.iter().filter(|(has, _)| *has);
+    let shared = shared.flat_map(|(_, names)| *names);
     let own = about["parameters"].as_array().cloned().unwrap_or_default();
-    let shared = shared.iter().map(|name| reference("parameters", name));
+    let shared = shared.map(|name| reference("parameters", name));
     about["parameters"] = shared.chain(own).collect();
 
     let answers = members(&mut about["responses"]).map(|(_, answer)| answer);
@@ -123,7 +130,7 @@ fn complete(about: &mut Value, route: &Route, method: &str) {
         answer["headers"]["OpenStack-API-Version"] = reference("headers", "ServedMicroversion");
         answer["headers"]["Vary"] = reference("headers", "Vary");
     }
-    for status in errors(route, &variants, has_token, reads) {
+    for status in errors(route, &variants, has_token, reads, is_get) {
         about["responses"][status] = reference("responses", status);
     }
 }
@@ -134,16 +141,18 @@ fn errors(
     variants: &[&Operation],
     has_token: bool,
     reads: bool,
+    is_get: bool,
 ) -> Vec<&'static str> {
     let some = |has: fn(&Operation) -> bool| variants.iter().any(|one| has(one));
     let young = !some(|one| one.since == 0);
     let always = [
         "400", "406", "408", "413", "414", "429", "431", "500", "503",
     ];
-    let groups: [(bool, &[&str]); 6] = [
+    let groups: [(bool, &[&str]); 7] = [
         (true, &always),
         (has_token, &["401", "403", "421"]),
         (has_token, if reads { &["412"] } else { &["507"] }),
+        (is_get, &["410"]),
         (some(|one| one.too_old_is_405), &["405"]),
         (young || route.path.contains('{'), &["404"]),
         (some(|one| one.needs == Needs::Content), &["415"]),

@@ -6,7 +6,8 @@ use super::edge::policy::{Defaults, Policy, PolicyError};
 use super::edge::route::{Needs, Operation, Route, operation};
 use super::edge::settings::PolicySettings;
 use super::nouns::{
-    aggregates, allocation_candidates, allocations, capacity, consumers, explain, inventories,
+    aggregates, allocation_candidates, allocations, capacity, consumers, events, explain,
+    history, inventories,
     placementd, reshaper, resource_classes, resource_providers, root, searches, traits, trees,
     usages, what_if,
 };
@@ -128,6 +129,12 @@ routes! {
     }
     "/placementd/v1/explain" {
         "GET" Accept "explain" explain::show;
+    }
+    "/placementd/v1/events" {
+        "GET" Headers "events" events::watch;
+    }
+    "/placementd/v1/history" {
+        "GET" Accept "history" history::list;
     }
     "/placementd/v1/searches" {
         "GET" Accept "searches" searches::list;

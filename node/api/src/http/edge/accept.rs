@@ -47,6 +47,11 @@ impl<'a> Accept<'a> {
         self.quality("application", "json") > 0
     }
 
+    /// Whether events that a server sends are asked for by name, rather than lines of JSON.
+    pub(crate) fn prefers_events(&self) -> bool {
+        self.quality("text", "event-stream") > self.quality("application", "x-ndjson")
+    }
+
     /// The format of an error.
     pub(crate) fn error_format(&self) -> Format {
         let html = self.quality("text", "html");

@@ -68,48 +68,42 @@ pub(super) fn view(
     patience: &Patience,
 ) -> Result<View, ApiError> {
     const GONE: &str = "The state of that moment cannot be made any more";
-    let gone = || ledger.gone(code::AS_OF_GONE, GONE);
-    let mut view = newest;
-    let mut from = view.position.index.unwrap_or_default().index;
     let is_later = |index: u64, at: Timestamp| match as_of {
         AsOf::Token(token) => index > token.index,
         AsOf::Time(time) => at > time,
     };
-    // Where the state stands that is left when all later entries are undone.
-    let stands = loop {
+    let mut view = newest;
+    let mut from = view.position.index.unwrap_or_default().index;
+    // The last entry that is not undone.
+    let last = loop {
         let read = ledger.backward(from);
-        let read = read.map_err(|error| ledger.error(&error, code::AS_OF_GONE, GONE))?;
-        let Some(page) = read else {
-            // All that is kept was undone, and what was before may have been later than the moment as well.
+        let entries = read.map_err(|error| ledger.error(&error, code::AS_OF_GONE, GONE))?;
+        let Some(oldest) = entries.last() else {
+            // All that is kept is undone, and what came before may have been later as well.
             let floor = ledger.floor();
-            if is_later(floor.index, floor.at) || floor.index > from {
-                return Err(gone());
+            if is_later(floor.index, floor.at) {
+                return Err(ledger.gone(code::AS_OF_GONE, GONE));
             }
             break floor.index;
         };
-        let entries = &page.entries;
-        let first = entries.iter().position(|entry| !is_later(entry.index, entry.at));
-        let undone = &entries[..first.unwrap_or(entries.len())];
-        view.state.undo(undone.iter().flat_map(|entry| entry.undo()).collect());
-        if let Some(entry) = first.and_then(|first| entries.get(first)) {
-            break entry.index;
+        let undone = entries.iter().take_while(|entry| is_later(entry.index, entry.at));
+        let undone = undone.filter(|entry| ledger.has(entry));
+        view.state.undo(undone.flat_map(|entry| entry.undo()).collect());
+        if !is_later(oldest.index, oldest.at) {
+            let mut kept = entries.iter();
+            let last = kept.find(|entry| !is_later(entry.index, entry.at));
+            break last.map_or(oldest.index, |entry| entry.index);
         }
-        if let AsOf::Token(token) = as_of
-            && page.to <= token.index + 1
-        {
-            break token.index;
-        }
-        from = page.to.saturating_sub(1);
+        from = oldest.index.saturating_sub(1);
         if patience.look().is_break() {
-            return Err(ApiError::busy(
-                "Too much has changed since that moment to be undone in time",
-            ));
+            let reason = "Too much has changed since that moment to be undone in time";
+            return Err(ApiError::busy(reason));
         }
     };
     let index = view.position.index.get_or_insert_default();
     index.index = match as_of {
         AsOf::Token(token) => token.index,
-        AsOf::Time(_) => stands.min(index.index),
+        AsOf::Time(_) => last.min(index.index),
     };
     view.position.staleness = None;
     Ok(view)

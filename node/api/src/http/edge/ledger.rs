@@ -21,13 +21,6 @@ pub(crate) struct Ledger {
     pub(crate) epoch: u64,
 }
 
-/// Some entries that follow each other, but for those of other partitions.
-pub(crate) struct Page {
-    pub(crate) entries: Vec<Arc<LedgerEntry>>,
-    /// The last that was looked at.
-    pub(crate) to: u64,
-}
-
 impl Ledger {
     /// Of the partition of a view.
     pub(crate) fn of(view: &View, backend: Arc<dyn LedgerBackend>) -> Self {
@@ -38,7 +31,7 @@ impl Ledger {
         }
     }
 
-    /// Whether a view is of this partition.
+    /// Whether a view is of this partition, and not of a later one of the same name.
     pub(crate) fn is_of(&self, view: &View) -> bool {
         view.destination().partition == self.partition
     }
@@ -56,30 +49,26 @@ impl Ledger {
         self.backend.floor()
     }
 
-    /// The entries that come after this one, and not after another one.
+    /// The entries that come after this one, and not after another one, a page of them; those of other partitions are
+    /// among them.
     ///
     /// # Errors
     /// [`LedgerUnavailable`].
-    pub(crate) fn forward(&self, after: u64, up_to: u64) -> Result<Page, LedgerUnavailable> {
-        let entries = self.backend.forward(after, up_to, PAGE_BYTES)?;
-        Ok(self.page(entries).unwrap_or_else(|| Page {
-            entries: Vec::new(),
-            to: up_to,
-        }))
+    pub(crate) fn forward(&self, after: u64, up_to: u64) -> Result<Vec<Arc<LedgerEntry>>, LedgerUnavailable> {
+        self.backend.forward(after, up_to, PAGE_BYTES)
     }
 
-    /// The entries up to this one, the newest first; `None`: no entry is left above the floor.
+    /// The same up to this one, the newest first; nothing, if no entry is left above the floor.
     ///
     /// # Errors
     /// [`LedgerUnavailable`].
-    pub(crate) fn backward(&self, from: u64) -> Result<Option<Page>, LedgerUnavailable> {
-        Ok(self.page(self.backend.backward(from, PAGE_BYTES)?))
+    pub(crate) fn backward(&self, from: u64) -> Result<Vec<Arc<LedgerEntry>>, LedgerUnavailable> {
+        self.backend.backward(from, PAGE_BYTES)
     }
 
-    fn page(&self, mut entries: Vec<Arc<LedgerEntry>>) -> Option<Page> {
-        let to = entries.last()?.index;
-        entries.retain(|entry| entry.partition == self.partition);
-        Some(Page { entries, to })
+    /// Whether an entry is of this partition.
+    pub(crate) fn has(&self, entry: &LedgerEntry) -> bool {
+        entry.partition == self.partition
     }
 
     /// Waits until this node has applied more than this; `None` once it is about to go.
@@ -92,7 +81,7 @@ impl Ledger {
         while self.applied_after(u64::MAX).await.is_some() {}
     }
 
-    /// The answer where `what`, which is asked for, is not kept any more.
+    /// The answer where what is asked for is not kept any more.
     pub(crate) fn gone(&self, code: &'static str, what: &str) -> ApiError {
         let Floor { index, at } = self.floor();
         ApiError::gone(code, what, self.token(index), at)
@@ -104,7 +93,7 @@ impl Ledger {
             LedgerUnavailable::Gone(_) => self.gone(gone, what),
             LedgerUnavailable::Failed(reason) => {
                 tracing::error!(reason, "what was changed cannot be read");
-                ApiError::unreadable()
+                ApiError::not_ready("what was changed cannot be read from its disk")
             }
         }
     }

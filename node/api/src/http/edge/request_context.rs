@@ -193,6 +193,16 @@ impl RequestContext {
         Ok(view)
     }
 
+    /// For what is about all moments.
+    ///
+    /// # Errors
+    /// 400 if the request asks for one moment by the header; `instead` is the parameter that it is to give.
+    pub(crate) fn refuse_as_of(&self, instead: &str) -> Result<(), ApiError> {
+        let message = format!("Placement-As-Of is not for this path; give {instead}=TOKEN");
+        let asked = self.as_of.map(|_| ApiError::bad_consistency(message));
+        asked.map_or(Ok(()), Err)
+    }
+
     /// What was changed in the partition of a view.
     pub(crate) fn ledger(&self, view: &View) -> Ledger {
         Ledger::of(view, self.server.api.ledger.clone())

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use placement_model::State;
 use placement_model::ledger::{LedgerEntry, Names};
 use placement_model::state::change::{
-    Amount, Change, ConsumerRow, ProviderId, ProviderRow, ResourceClassId, RowKey, TraitId,
+    Amount, Change, ConsumerRow, ProviderId, ProviderRow, ResourceClassId, TraitId,
 };
 use placement_model::types::{
     AggregateUuid, ConsumerTypeName, ConsumerUuid, Generation, Inventory, ProjectId, ProviderName,
@@ -28,15 +28,15 @@ pub(crate) trait Meanings {
 
 impl Meanings for Names {
     fn provider(&self, id: ProviderId) -> Option<ProviderUuid> {
-        self.provider(id)
+        self.providers.get(&id).copied()
     }
 
     fn class(&self, id: ResourceClassId) -> Option<&ResourceClassName> {
-        self.class(id)
+        self.classes.get(&id)
     }
 
     fn named_trait(&self, id: TraitId) -> Option<&TraitName> {
-        self.named_trait(id)
+        self.traits.get(&id)
     }
 }
 

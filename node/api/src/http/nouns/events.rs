@@ -1,0 +1,423 @@
+//! `GET /placementd/v1/events`: what changes, as it changes.
+//!
+//! A task writes the lines of a stream, and waits until its client has taken those before: so no more than a piece
+//! of it waits here, and a client that takes nothing any more is noticed whatever carries its connection.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use bytes::Bytes;
+use futures::stream;
+use serde::de::{IntoDeserializer, value};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tokio::sync::mpsc::{self, OwnedPermit, Receiver, Sender};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+
+use super::bad_value;
+use crate::backend::{
+    Consistency, LedgerUnavailable, PlacementIndex, SharedState, Unavailable, View,
+};
+use crate::contain::contain;
+use crate::http::edge::accept::Accept;
+use crate::http::edge::admission::Held;
+use crate::http::edge::answer::Answer;
+use crate::http::edge::consistency::parse_token;
+use crate::http::edge::headers;
+use crate::http::edge::ledger::Ledger;
+use crate::http::edge::request_context::RequestContext;
+use crate::http::edge::state::Server;
+use crate::http::errors::{ApiError, code};
+use crate::http::wire::changes::{Filter, Kind, Line, each_value};
+use crate::http::wire::chunks::put;
+use crate::http::wire::query::Query;
+use crate::world;
+
+/// A stream ends after so long, which bounds how long a token is good that was taken back.
+const LIFETIME: Duration = Duration::from_secs(300);
+/// A stream says at least so often how far it is.
+const PROGRESS: Duration = Duration::from_secs(5);
+/// A client that takes nothing for so long is too slow.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// What changes within so long goes out together.
+const APART: Duration = Duration::from_millis(10);
+/// So many rows of a snapshot are looked at, or so many bytes of it written, before others have their turn.
+const ROWS_AT_ONCE: usize = 500;
+const PIECE_BYTES: usize = 64 * 1024;
+
+/// The header in which a browser that lost a stream says how far it had come.
+const LAST_EVENT_ID: &str = "last-event-id";
+
+/// `GET /placementd/v1/events`.
+pub(crate) async fn watch(context: &RequestContext) -> Result<Answer, ApiError> {
+    context.refuse_as_of("after")?;
+    let query = context.query()?;
+    query.check_once(context.route, context.version)?;
+    let filter = parse_filter(query)?;
+    let is = |name, value| query.last(name) == Some(value);
+    let text = |name| headers::text(&context.headers, name);
+    let form = match Accept::parse(text("accept").as_deref()).prefers_events() {
+        true => Form::Events,
+        false => Form::Lines,
+    };
+    let seen = text(LAST_EVENT_ID).map(|text| parse_place("Last-Event-ID", &text));
+    let after = query.last("after").map(|text| parse_place("after", text));
+    let after = seen.or(after).transpose()?;
+    let view = match after {
+        Some(token) => context.view_at(Consistency::Session(token)).await?,
+        None => context.view().await?,
+    };
+    let ledger = context.ledger(&view);
+    let begin = match after {
+        None => Begin::Snapshot { reset: false },
+        Some(token) if token.index >= ledger.floor().index => Begin::After(token.index),
+        Some(_) if is("or_snapshot", "true") => Begin::Snapshot { reset: true },
+        Some(token) => {
+            let what = format!("What was changed after {token} is not kept any more");
+            return Err(ledger.gone(code::EVENTS_GONE, &what));
+        }
+    };
+    let place = context.server.admission.stream()?;
+    let (sender, receiver) = mpsc::channel(2);
+    let last = sender.clone().try_reserve_owned();
+    let watch = Watch {
+        server: context.server.clone(),
+        ledger,
+        filter: Arc::new(filter),
+        form,
+        follows: !is("follow", "false"),
+        sender,
+        sent: None,
+        progress: (Instant::now(), None),
+    };
+    let last = last.map_err(|_| ApiError::internal())?;
+    let task = async move {
+        // A panic is in the log by now, and the stream just ends.
+        let _ = contain(watch.run(view, begin, last, place)).await;
+    };
+    context.server.api.background.spawn(Box::pin(task));
+    let body = stream::unfold(receiver, async |mut receiver: Receiver<Piece>| {
+        let piece = receiver.recv().await?;
+        Some((Ok::<_, Infallible>(piece.lines), receiver))
+    });
+    Ok(Answer::stream(form.content_type(), Body::from_stream(body)))
+}
+
+/// Which changes a query asks for.
+///
+/// # Errors
+/// 400 for a kind that does not exist, and for what can be no name.
+pub(super) fn parse_filter(query: &Query) -> Result<Filter, ApiError> {
+    let kinds = query.last("kind").map(|text| {
+        let kinds = text.split(',').map(|one| {
+            let kind: Result<_, value::Error> = Kind::deserialize(one.into_deserializer());
+            let right = "give some of provider, inventory, trait, aggregate, class, consumer and allocation";
+            kind.map_err(|_| bad_value("kind", one, right))
+        });
+        kinds.collect::<Result<Vec<_>, _>>()
+    });
+    let provider = query.last("provider").map(|text| {
+        let right = "give the UUID of a resource provider, in lower case with hyphens";
+        text.parse().map_err(|_| bad_value("provider", text, right))
+    });
+    let class = query.last("class").map(|text| {
+        let right = "give the name of a resource class, as VCPU";
+        text.parse().map_err(|_| bad_value("class", text, right))
+    });
+    Ok(Filter {
+        kinds: kinds.transpose()?,
+        provider: provider.transpose()?,
+        consumer: query.last("consumer").map(Into::into),
+        project: query.last("project").map(Into::into),
+        class: class.transpose()?,
+    })
+}
+
+/// A token that a query or a header gives.
+///
+/// # Errors
+/// 400 if it is not one.
+pub(super) fn parse_place(name: &str, text: &str) -> Result<PlacementIndex, ApiError> {
+    let right = "give a token of an earlier answer, as 7.1234";
+    parse_token(text).ok_or_else(|| bad_value(name, text, right))
+}
+
+/// Where a stream begins.
+enum Begin {
+    /// After this entry.
+    After(u64),
+    /// With all that is there; `reset`: as what the client has is too old.
+    Snapshot { reset: bool },
+}
+
+/// Why a stream ends.
+#[derive(Clone, Copy, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum End {
+    Lifetime,
+    Drain,
+    Slow,
+    Gone,
+    PartitionGone,
+}
+
+/// A line that is no change.
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Mark<'a> {
+    Snapshot(&'a str),
+    SnapshotEnd(&'a str),
+    Reset(&'a str),
+    Progress(&'a str),
+}
+
+/// How lines are written.
+#[derive(Clone, Copy)]
+enum Form {
+    /// A JSON value on each line.
+    Lines,
+    /// As events that a server sends. Source: the HTML standard, section 9.2.
+    Events,
+}
+
+impl Form {
+    fn content_type(self) -> &'static str {
+        match self {
+            Self::Lines => "application/x-ndjson",
+            Self::Events => "text/event-stream",
+        }
+    }
+
+    /// Writes a line; `id` is from where on a client goes on that has it.
+    fn put(self, out: &mut Vec<u8>, id: Option<&str>, line: &impl Serialize) {
+        match self {
+            Self::Lines => put(out, line),
+            Self::Events => {
+                for part in id.iter().flat_map(|id| ["id: ", id, "\n"]) {
+                    out.extend_from_slice(part.as_bytes());
+                }
+                out.extend_from_slice(b"data: ");
+                put(out, line);
+                out.push(b'\n');
+            }
+        }
+        out.push(b'\n');
+    }
+}
+
+/// Some lines, and the memory that they take.
+struct Piece {
+    lines: Bytes,
+    _held: Held,
+}
+
+/// A stream that is being written.
+struct Watch {
+    server: Arc<Server>,
+    ledger: Ledger,
+    filter: Arc<Filter>,
+    form: Form,
+    /// Whether it goes on when all is sent.
+    follows: bool,
+    /// To the body: one piece, and the end.
+    sender: Sender<Piece>,
+    /// All entries up to this one are sent; `None` before a snapshot has ended.
+    sent: Option<u64>,
+    /// When that was last sent, too, and of which entry.
+    progress: (Instant, Option<u64>),
+}
+
+impl Watch {
+    /// Writes the stream to its end. It has a place among those of the node.
+    async fn run(
+        mut self,
+        view: View,
+        begin: Begin,
+        last: OwnedPermit<Piece>,
+        _place: OwnedSemaphorePermit,
+    ) {
+        let (client, ledger) = (self.sender.clone(), self.ledger.clone());
+        let ended = tokio::select! {
+            biased;
+            () = client.closed() => return,
+            () = ledger.going() => Err(End::Drain),
+            () = sleep(LIFETIME) => Err(End::Lifetime),
+            ended = self.write(view, begin) => ended,
+        };
+        if let Err(end) = ended {
+            let next = self.sent.map(|sent| self.token(sent));
+            let line = json!({ "end": end, "next": next });
+            let mut lines = Vec::new();
+            self.form.put(&mut lines, next.as_deref(), &line);
+            last.send(Piece {
+                lines: lines.into(),
+                _held: self.server.admission.bytes(),
+            });
+        }
+    }
+
+    async fn write(&mut self, view: View, begin: Begin) -> Result<(), End> {
+        let newest = view.position.index.unwrap_or_default().index;
+        match begin {
+            Begin::After(index) => {
+                drop(view);
+                self.sent = Some(index);
+            }
+            Begin::Snapshot { reset } => {
+                let token = self.token(newest);
+                if reset {
+                    self.send_mark(&Mark::Reset(&token), None).await?;
+                }
+                self.send_mark(&Mark::Snapshot(&token), None).await?;
+                self.send_rows(view.state).await?;
+                let end = Mark::SnapshotEnd(&token);
+                self.send_mark(&end, Some(&token)).await?;
+                self.sent = Some(newest);
+                self.progress.1 = self.sent;
+            }
+        }
+        if self.follows {
+            return self.follow().await;
+        }
+        self.catch_up(newest).await?;
+        match self.progress.1 == self.sent {
+            true => Ok(()),
+            false => self.send_progress().await,
+        }
+    }
+
+    /// Sends all values that are asked for. The state is kept no longer than that takes.
+    async fn send_rows(&mut self, state: SharedState) -> Result<(), End> {
+        let mut rows = state.rows();
+        loop {
+            let (mut lines, mut looked) = (Vec::new(), 0);
+            while looked < ROWS_AT_ONCE && lines.len() < PIECE_BYTES {
+                let Some(row) = rows.next() else {
+                    return self.send(lines).await;
+                };
+                each_value(&state, &row, &self.filter, |value| {
+                    self.form.put(&mut lines, None, value);
+                });
+                looked += 1;
+            }
+            self.send(lines).await?;
+            // Others wait for this thread, too.
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Sends what changes from now on.
+    async fn follow(&mut self) -> Result<(), End> {
+        loop {
+            let newest = self.newest().await?;
+            self.catch_up(newest).await?;
+            if self.progress.0.elapsed() >= PROGRESS {
+                self.send_progress().await?;
+            }
+            sleep(APART).await;
+            let news = self.ledger.applied_after(self.sent.unwrap_or_default());
+            let due = self.progress.0 + PROGRESS;
+            // Without news, it is time to say that.
+            let _ = timeout_at(due, news).await;
+        }
+    }
+
+    /// How far this node is; an error if the partition is gone.
+    async fn newest(&self) -> Result<u64, End> {
+        let view = self.server.api.read.view(Consistency::Local).await;
+        match view {
+            Ok(view) if self.ledger.is_of(&view) => {
+                Ok(view.position.index.unwrap_or_default().index)
+            }
+            Ok(_) | Err(Unavailable::NoPartition(_) | Unavailable::Rerouted) => {
+                Err(End::PartitionGone)
+            }
+            Err(_) => Err(End::Drain),
+        }
+    }
+
+    /// Sends what has changed up to there.
+    async fn catch_up(&mut self, newest: u64) -> Result<(), End> {
+        while let Some(sent) = self.sent.filter(|sent| *sent < newest) {
+            let (mut lines, to) = self.lines(sent, newest).await?;
+            let is_due = !lines.is_empty() || self.progress.0.elapsed() >= PROGRESS;
+            if is_due {
+                let token = self.token(to);
+                (self.form).put(&mut lines, Some(&token), &Mark::Progress(&token));
+                self.send(lines).await?;
+                self.progress = (Instant::now(), Some(to));
+            }
+            self.sent = Some(to);
+        }
+        Ok(())
+    }
+
+    /// Some of the lines of what has changed after one entry up to another one, and the entry up to which they are all.
+    async fn lines(&self, after: u64, up_to: u64) -> Result<(Vec<u8>, u64), End> {
+        let turn = self.server.admission.events.turn(PATIENCE).await;
+        let turn = turn.map_err(|_| End::Slow)?;
+        let (ledger, filter, form) = (self.ledger.clone(), self.filter.clone(), self.form);
+        let make = move || {
+            let _turn = turn;
+            let entries = ledger.forward(after, up_to)?;
+            let mut lines = Vec::new();
+            for entry in entries.iter().filter(|entry| ledger.has(entry)) {
+                if let Some(line) = Line::of(ledger.epoch, entry, &filter) {
+                    let token = ledger.token(entry.index).to_string();
+                    form.put(&mut lines, Some(&token), &line);
+                }
+            }
+            Ok((lines, entries.last().map_or(up_to, |entry| entry.index)))
+        };
+        let offload = &self.server.api.offload;
+        match world::compute(|work| offload.run(work), make).await {
+            Some(Ok(made)) => Ok(made),
+            Some(Err(LedgerUnavailable::Gone(_))) => Err(End::Gone),
+            // Another node may be able to.
+            Some(Err(LedgerUnavailable::Failed(reason))) => {
+                tracing::error!(reason, "what was changed cannot be read");
+                Err(End::Drain)
+            }
+            None => Err(End::Drain),
+        }
+    }
+
+    fn token(&self, index: u64) -> String {
+        self.ledger.token(index).to_string()
+    }
+
+    async fn send_progress(&mut self) -> Result<(), End> {
+        let token = self.sent.map(|sent| self.token(sent)).unwrap_or_default();
+        self.send_mark(&Mark::Progress(&token), Some(&token)).await?;
+        self.progress = (Instant::now(), self.sent);
+        Ok(())
+    }
+
+    async fn send_mark(&self, mark: &Mark<'_>, id: Option<&str>) -> Result<(), End> {
+        let mut lines = Vec::new();
+        self.form.put(&mut lines, id, mark);
+        self.send(lines).await
+    }
+
+    /// Sends lines once those before are taken.
+    async fn send(&self, lines: Vec<u8>) -> Result<(), End> {
+        if lines.is_empty() {
+            return Ok(());
+        }
+        let mut held = self.server.admission.bytes();
+        held.grow_to(lines.len()).map_err(|_| End::Slow)?;
+        match timeout(PATIENCE, self.sender.reserve()).await {
+            Ok(Ok(free)) => {
+                free.send(Piece {
+                    lines: lines.into(),
+                    _held: held,
+                });
+                Ok(())
+            }
+            _ => Err(End::Slow),
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! `GET /placementd/v1/history`: what has changed, the last first.
+
+use std::sync::Arc;
+
+use placement_model::ledger::LedgerEntry;
+
+use super::events::{parse_filter, parse_place};
+use super::parse_limit;
+use crate::backend::Consistency;
+use crate::http::edge::answer::Answer;
+use crate::http::edge::explanations::DEADLINE;
+use crate::http::edge::ledger::Ledger;
+use crate::http::edge::patience::Patience;
+use crate::http::edge::request_context::RequestContext;
+use crate::http::errors::{ApiError, code};
+use crate::http::wire::changes::{Filter, Line};
+use crate::http::wire::chunks::put;
+
+/// So many entries are shown, if nothing else is asked for.
+const LIMIT_USUAL: usize = 100;
+/// An answer with more bytes is not continued: that is as much as one node relays for another.
+const PAGE_BYTES: usize = 512 * 1024;
+
+/// `GET /placementd/v1/history`.
+pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
+    context.refuse_as_of("before")?;
+    let query = context.query()?;
+    query.check_once(context.route, context.version)?;
+    let filter = parse_filter(query)?;
+    let limit = query.last("limit").map_or(Ok(LIMIT_USUAL), parse_limit)?;
+    let before = query.last("before").map(|text| parse_place("before", text));
+    let before = before.transpose()?;
+    let view = match before {
+        Some(token) => context.view_at(Consistency::Session(token)).await?,
+        None => context.view().await?,
+    };
+    let newest = view.position.index.unwrap_or_default().index;
+    let walk = Walk {
+        from: before.map_or(newest, |token| token.index.saturating_sub(1)),
+        ledger: context.ledger(&view),
+        filter,
+        limit,
+    };
+    // It is not kept while this waits.
+    drop(view);
+    let turn = context.server.admission.explanations.turn(DEADLINE);
+    let turn = turn.await?;
+    let patience = context.patience(context.server.api.clock.monotonic(), DEADLINE);
+    let made = context.compute_idly(move || {
+        let _turn = turn;
+        walk.page(&patience)
+    });
+    Ok(Answer::chunks(vec![made.await?.into()]))
+}
+
+/// A walk through what was changed, from there back.
+struct Walk {
+    ledger: Ledger,
+    filter: Filter,
+    limit: usize,
+    from: u64,
+}
+
+impl Walk {
+    /// The answer: as many entries as were asked for, or found in time.
+    fn page(&self, patience: &Patience) -> Result<Vec<u8>, ApiError> {
+        let mut json = b"{\"history\":[".to_vec();
+        let (mut from, mut shown) = (self.from, 0);
+        let next = loop {
+            let read = self.ledger.backward(from);
+            let what = "What was changed before is not kept any more";
+            let read = read.map_err(|error| self.ledger.error(&error, code::EVENTS_GONE, what));
+            let entries = read?;
+            let Some(oldest) = entries.last() else {
+                break None;
+            };
+            let oldest = oldest.index;
+            if let Some(last) = self.put(&mut json, &entries, &mut shown) {
+                break Some(last);
+            }
+            if patience.look().is_break() {
+                break Some(oldest);
+            }
+            from = oldest.saturating_sub(1);
+        };
+        json.extend_from_slice(b"],\"oldest\":");
+        put(&mut json, &self.token(self.ledger.floor().index));
+        json.extend_from_slice(b",\"next\":");
+        put(&mut json, &next.map(|next| self.token(next)));
+        json.push(b'}');
+        Ok(json)
+    }
+
+    /// Writes the entries that are asked for. Returns the last one, if no more are to be shown.
+    fn put(
+        &self,
+        json: &mut Vec<u8>,
+        entries: &[Arc<LedgerEntry>],
+        shown: &mut usize,
+    ) -> Option<u64> {
+        let own = entries.iter().filter(|entry| self.ledger.has(entry));
+        for entry in own {
+            let Some(line) = Line::of(self.ledger.epoch, entry, &self.filter) else {
+                continue;
+            };
+            if *shown > 0 {
+                json.push(b',');
+            }
+            put(json, &line);
+            *shown += 1;
+            if *shown >= self.limit || json.len() >= PAGE_BYTES {
+                return Some(entry.index);
+            }
+        }
+        None
+    }
+
+    fn token(&self, index: u64) -> String {
+        self.ledger.token(index).to_string()
+    }
+}

@@ -42,10 +42,12 @@ fn api() -> Service {
     Service::new(Api {
         write: memory.clone(),
         read: memory.clone(),
+        ledger: memory.clone(),
         readiness: memory,
         clock: world.clone(),
         ids: world.clone(),
-        offload: world,
+        offload: world.clone(),
+        background: world,
         keystone: None,
         policy: Arc::new(Policy::read(&settings.policy).unwrap()),
         audit: Audit::off(),

@@ -70,13 +70,15 @@ impl Deref for SharedState {
 }
 
 impl SharedState {
-    /// Becomes the state after a command, for those who have this one.
-    pub(crate) fn apply(&mut self, command: &Stamped) -> Outcome {
+    /// Becomes the state after a command, for those who have this one; with what the command changes, as the entry with
+    /// this index.
+    pub(crate) fn apply(&mut self, index: u64, command: &Stamped) -> (Outcome, Vec<LedgerEntry>) {
         let mut cluster = Cluster::clone(&self.cluster);
         let (outcome, changes) = cluster.apply(command);
+        let changed = LedgerEntry::of(index, command, &cluster, &changes);
         cluster.commit(&changes);
         self.cluster = Arc::new(cluster);
-        outcome
+        (outcome, changed)
     }
 
     /// Becomes the state before changes, for those who have this one.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt, ready};
 use parking_lot::Mutex;
+use placement_model::ledger::LedgerEntry;
 use placement_model::{Command, Stamped};
 
 use crate::backend::{
@@ -32,25 +33,28 @@ impl Fork {
         self.view.lock().clone()
     }
 
-    /// Applies a command, as the cluster would.
-    pub fn write(&self, command: Command) -> Written {
+    /// Applies a command, as the cluster would. Returns what it has changed as well.
+    pub fn write(&self, command: Command) -> (Written, Vec<LedgerEntry>) {
         let mut view = self.view.lock();
         let destination = view.destination();
-        let outcome = view.state.apply(&Stamped {
+        let next = view.position.index.unwrap_or_default().index + 1;
+        let stamped = Stamped {
             at: micros(self.clock.now()),
             write_id: None,
             command,
             partition: destination.partition,
             routes: destination.routes,
-        });
+        };
+        let (outcome, changed) = view.state.apply(next, &stamped);
         let index = view.position.index.get_or_insert_default();
-        index.index += 1;
-        Written {
+        index.index = next;
+        let written = Written {
             outcome,
             index: *index,
             term: 0,
             view: view.clone(),
-        }
+        };
+        (written, changed)
     }
 }
 
@@ -60,7 +64,7 @@ impl WriteBackend for Fork {
         command: Command,
         _request_id: String,
     ) -> BoxFuture<'_, Result<Written, Unavailable>> {
-        ready(Ok(self.write(command))).boxed()
+        ready(Ok(self.write(command).0)).boxed()
     }
 }
 

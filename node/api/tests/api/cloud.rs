@@ -107,9 +107,11 @@ impl Cloud {
         let app = Service::new(Api {
             write: memory.clone(),
             read: memory.clone(),
+            ledger: memory.clone(),
             clock,
             ids: Arc::new(RealWorld::default()),
             offload,
+            background: Arc::new(RealWorld::default()),
             readiness: memory.clone(),
             keystone: None,
             policy: Arc::new(Policy::read(&settings.policy).unwrap()),

@@ -5,12 +5,15 @@ use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt, pending, ready};
 use placement_api::backend::{
-    Consistency, PlacementIndex, Position, ReadBackend, Readiness, Unavailable, View, WriteBackend,
-    Written,
+    Consistency, Floor, LedgerBackend, LedgerUnavailable, PlacementIndex, Position, ReadBackend,
+    Readiness, Unavailable, View, WriteBackend, Written,
 };
 use placement_api::fork::Fork;
 use placement_api::world::RealWorld;
+use placement_model::ledger::LedgerEntry;
+use placement_model::types::Timestamp;
 use placement_model::{Cluster, Command, standard};
+use tokio::sync::watch;
 
 /// The epoch of the one history there is.
 pub(crate) const EPOCH: u64 = 1;
@@ -18,6 +21,15 @@ pub(crate) const EPOCH: u64 = 1;
 /// A state that answers as a cluster does.
 pub(crate) struct Memory {
     inner: Mutex<Inner>,
+    ledger: Mutex<Ledger>,
+    /// What is applied; `None` once the node is about to go.
+    applied: watch::Sender<Option<u64>>,
+}
+
+/// What was changed, all of it after the floor.
+struct Ledger {
+    floor: Floor,
+    entries: Vec<Arc<LedgerEntry>>,
 }
 
 struct Inner {
@@ -37,9 +49,48 @@ impl Memory {
                 down: None,
                 hangs: false,
             }),
+            ledger: Mutex::new(Ledger {
+                floor: Floor {
+                    index: 0,
+                    at: Timestamp(i64::MIN),
+                },
+                entries: Vec::new(),
+            }),
+            applied: watch::Sender::new(Some(0)),
         };
         memory.forget();
         memory
+    }
+
+    /// Applies a command, and keeps what it changes.
+    fn write(&self, command: Command) -> Written {
+        let inner = self.inner.lock().unwrap();
+        let (written, changed) = inner.state.write(command);
+        let changed = changed.into_iter().map(Arc::new);
+        self.ledger.lock().unwrap().entries.extend(changed);
+        // Of a node that goes nothing is applied any more.
+        self.applied.send_if_modified(|applied| {
+            let goes_on = applied.is_some();
+            *applied = applied.map(|_| written.index.index);
+            goes_on
+        });
+        written
+    }
+
+    /// The node is about to go.
+    #[allow(dead_code, reason = "not every test has it go")]
+    pub(crate) fn leave(&self) {
+        self.applied.send_replace(None);
+    }
+
+    /// Keeps what was changed after this entry, and no more.
+    #[allow(dead_code, reason = "not every test looks back")]
+    pub(crate) fn keep_after(&self, index: u64) {
+        let mut ledger = self.ledger.lock().unwrap();
+        let gone = ledger.entries.iter().rfind(|entry| entry.index <= index);
+        let at = gone.map_or(ledger.floor.at, |entry| entry.at);
+        ledger.floor = Floor { index, at };
+        ledger.entries.retain(|entry| entry.index > index);
     }
 
     /// Makes reads and writes answer this, or work again.
@@ -50,10 +101,15 @@ impl Memory {
 
     /// Forgets all but the standard resource classes and traits.
     pub(crate) fn forget(&self) {
-        let mut inner = self.inner.lock().unwrap();
-        let stands = inner.state.now().position.index;
-        inner.state = empty(stands.map_or(0, |stands| stands.index));
-        inner.state.write(standard::sync());
+        let index = {
+            let mut inner = self.inner.lock().unwrap();
+            let stands = inner.state.now().position.index;
+            let index = stands.map_or(0, |stands| stands.index);
+            inner.state = empty(index);
+            index
+        };
+        self.keep_after(index);
+        self.write(standard::sync());
     }
 
     /// Makes reads and writes wait forever.
@@ -93,8 +149,7 @@ impl WriteBackend for Memory {
         if hangs {
             return pending().boxed();
         }
-        let write = || self.inner.lock().unwrap().state.write(command);
-        ready(down.map_or_else(|| Ok(write()), Err)).boxed()
+        ready(down.map_or_else(|| Ok(self.write(command)), Err)).boxed()
     }
 }
 
@@ -130,4 +185,60 @@ impl ReadBackend for Memory {
     fn position(&self) -> Position {
         self.inner.lock().unwrap().state.now().position
     }
+}
+
+impl LedgerBackend for Memory {
+    fn floor(&self) -> Floor {
+        self.ledger.lock().unwrap().floor
+    }
+
+    fn forward(
+        &self,
+        after: u64,
+        up_to: u64,
+        at_most_bytes: usize,
+    ) -> Result<Vec<Arc<LedgerEntry>>, LedgerUnavailable> {
+        let ledger = self.ledger.lock().unwrap();
+        if after < ledger.floor.index {
+            return Err(LedgerUnavailable::Gone(ledger.floor));
+        }
+        let asked = ledger.entries.iter();
+        let asked = asked.filter(|entry| entry.index > after && entry.index <= up_to);
+        Ok(page(asked, at_most_bytes))
+    }
+
+    fn backward(
+        &self,
+        from: u64,
+        at_most_bytes: usize,
+    ) -> Result<Vec<Arc<LedgerEntry>>, LedgerUnavailable> {
+        let ledger = self.ledger.lock().unwrap();
+        let asked = ledger.entries.iter().rev();
+        let asked = asked.filter(|entry| entry.index <= from);
+        Ok(page(asked, at_most_bytes))
+    }
+
+    fn applied_after(&self, index: u64) -> BoxFuture<'_, Option<u64>> {
+        let mut applied = self.applied.subscribe();
+        Box::pin(async move {
+            let news = applied.wait_for(|applied| applied.is_none_or(|applied| applied > index));
+            *news.await.unwrap()
+        })
+    }
+}
+
+fn page<'a>(
+    entries: impl Iterator<Item = &'a Arc<LedgerEntry>>,
+    at_most_bytes: usize,
+) -> Vec<Arc<LedgerEntry>> {
+    let mut left = at_most_bytes;
+    let mut page = Vec::new();
+    for entry in entries {
+        if left == 0 {
+            break;
+        }
+        left = left.saturating_sub(entry.weight());
+        page.push(entry.clone());
+    }
+    page
 }

@@ -6,7 +6,7 @@ use placement_model::ledger::LedgerEntry;
 use placement_model::types::PartitionId;
 
 use crate::backend::{Floor, LedgerBackend, LedgerUnavailable, PlacementIndex, View};
-use crate::http::errors::{ApiError, code};
+use crate::http::errors::ApiError;
 
 /// So many bytes of entries are read at a time. As JSON they are some times as many.
 const PAGE_BYTES: usize = 32 * 1024;

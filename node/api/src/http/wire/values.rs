@@ -3,7 +3,7 @@
 use serde::{Serialize, Serializer};
 
 /// Pairs written as a JSON object, in their order.
-#[derive(Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Members<T>(pub(crate) T);
 
 impl<T, K, V> Serialize for Members<T>

@@ -6,8 +6,11 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
 use axum::body::{Body, HttpBody};
+use bytes::Bytes;
+use futures::StreamExt;
 use futures::future::BoxFuture;
-use http::{HeaderMap, Request, StatusCode};
+use futures::stream::BoxStream;
+use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use placement_api::access::Peer;
 use placement_api::audit::Audit;
@@ -271,7 +274,30 @@ impl Ask {
     }
 
     /// Sends this body as it comes.
-    pub(crate) async fn send_streaming(mut self, body: Body) -> Answer {
+    pub(crate) async fn send_streaming(self, body: Body) -> Answer {
+        let response = self.respond(body).await;
+        let (parts, body) = response.into_parts();
+        let announced = body.size_hint().exact();
+        let body = body.collect().await.unwrap().to_bytes().to_vec();
+        Answer {
+            status: parts.status,
+            headers: parts.headers,
+            announced,
+            body,
+        }
+    }
+
+    /// Sends it, and gives the lines of the answer as they come.
+    pub(crate) async fn lines(self) -> Lines {
+        let response = self.respond(Body::empty()).await;
+        assert_eq!(response.status(), 200);
+        Lines {
+            body: StreamExt::boxed(response.into_body().into_data_stream()),
+            text: String::new(),
+        }
+    }
+
+    async fn respond(mut self, body: Body) -> Response<Body> {
         let mut request = self.request.take().unwrap().header("host", &self.host);
         if let Some(token) = self.token {
             request = request.header("x-auth-token", token);
@@ -284,23 +310,48 @@ impl Ask {
         }
         let request = request.body(body).unwrap();
         let peer = Peer(([192, 0, 2, 7], 4711).into());
-        let response = match self.operator {
+        match self.operator {
             Some(operator) => {
                 (self.app)
                     .respond_to_operator(request, Some(peer), operator)
                     .await
             }
             None => self.app.respond(request, Some(peer)).await.response,
-        };
-        let (parts, body) = response.into_parts();
-        let announced = body.size_hint().exact();
-        let body = body.collect().await.unwrap().to_bytes().to_vec();
-        Answer {
-            status: parts.status,
-            headers: parts.headers,
-            announced,
-            body,
         }
+    }
+}
+
+/// The lines of an answer that comes bit by bit.
+pub(crate) struct Lines {
+    body: BoxStream<'static, Result<Bytes, axum::Error>>,
+    text: String,
+}
+
+impl Lines {
+    /// The next line; `None` at the end.
+    pub(crate) async fn next(&mut self) -> Option<Value> {
+        loop {
+            if let Some((line, rest)) = self.text.split_once('\n') {
+                let line = serde_json::from_str(line).unwrap();
+                self.text = rest.to_owned();
+                return Some(line);
+            }
+            let piece = self.body.next().await?.unwrap();
+            self.text.push_str(std::str::from_utf8(&piece).unwrap());
+        }
+    }
+
+    /// The lines up to the first that has this member, with it.
+    pub(crate) async fn until(&mut self, member: &str) -> Vec<Value> {
+        let mut lines = Vec::new();
+        while let Some(line) = self.next().await {
+            let is_last = line.get(member).is_some();
+            lines.push(line);
+            if is_last {
+                return lines;
+            }
+        }
+        panic!("no line has {member}: {lines:?}");
     }
 }
 

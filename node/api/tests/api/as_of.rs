@@ -1,0 +1,118 @@
+//! Reads from the state of an earlier moment.
+
+use serde_json::json;
+
+use crate::cloud::{Answer, Cloud, uuid};
+
+const AS_OF: &str = "placement-as-of";
+
+/// Two hosts that came one after the other, and the answers to what was written then.
+async fn hosts() -> (Cloud, Vec<Answer>) {
+    let cloud = Cloud::new();
+    let mut answers = Vec::new();
+    for number in 1..=2 {
+        cloud.provider(number, None).await;
+        let path = format!("/resource_providers/{}/inventories", uuid(number));
+        let stock = json!({"resource_class": "VCPU", "total": 8});
+        answers.push(cloud.post(&path, stock).expect(201).await);
+    }
+    answers.push(cloud.claim(900, 1, "VCPU", 3).await.expect(204));
+    answers.push(cloud.delete(&format!("/allocations/{}", uuid(900))).expect(204).await);
+    (cloud, answers)
+}
+
+fn token(answer: &Answer) -> String {
+    answer.header("placement-index").unwrap().to_owned()
+}
+
+async fn names(cloud: &Cloud, as_of: &str) -> Vec<String> {
+    let read = cloud.get("/resource_providers").header(AS_OF, as_of);
+    let answer = read.expect(200).await;
+    let providers = answer.json()["resource_providers"].clone();
+    let names = providers.as_array().unwrap().iter();
+    names.map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn every_get_reads_from_the_moment_that_is_asked_for() {
+    let (cloud, answers) = hosts().await;
+    let [first, second, claimed, freed] = [0, 1, 2, 3].map(|which| token(&answers[which]));
+    assert_eq!(names(&cloud, "1.1").await, [""; 0]);
+    assert_eq!(names(&cloud, &first).await, ["provider 1"]);
+    assert_eq!(names(&cloud, &second).await, ["provider 1", "provider 2"]);
+
+    let used = async |as_of: &str| {
+        let path = format!("/resource_providers/{}/usages", uuid(1));
+        let answer = cloud.get(&path).header(AS_OF, as_of).expect(200).await;
+        assert_eq!(token(&answer), as_of);
+        assert_eq!(answer.header("placement-staleness"), Some("unknown"));
+        answer.json()["usages"]["VCPU"].as_u64().unwrap()
+    };
+    assert_eq!(used(&second).await, 0);
+    assert_eq!(used(&claimed).await, 3);
+    assert_eq!(used(&freed).await, 0);
+
+    let candidates = "/allocation_candidates?resources=VCPU:6";
+    let found = cloud.get(candidates).header(AS_OF, &claimed).expect(200).await;
+    let found = found.json()["allocation_requests"].as_array().unwrap().len();
+    assert_eq!(found, 1, "host 1 has five left");
+    // What is now is as it was.
+    assert_eq!(cloud.read("/resource_providers").await["resource_providers"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn time_means_the_last_entry_that_is_not_later() {
+    let (cloud, answers) = hosts().await;
+    let history = cloud.read("/placementd/v1/history").await;
+    let entries = history["history"].as_array().unwrap();
+    for entry in entries {
+        let at = entry["at"].as_str().unwrap();
+        let read = cloud.get("/resource_providers").header(AS_OF, at);
+        let stands = token(&read.expect(200).await);
+        // Others may have the same stamp.
+        let same = entries.iter().filter(|other| other["at"] == entry["at"]);
+        let same: Vec<_> = same.map(|other| other["index"].as_str().unwrap()).collect();
+        assert_eq!(Some(&*stands), same.first().copied());
+    }
+    let last = token(answers.last().unwrap());
+    let late = cloud.get("/traits").header(AS_OF, "9999-01-01T00:00:00Z");
+    assert_eq!(token(&late.expect(200).await), last);
+    let early = cloud.get("/resource_providers").header(AS_OF, "1999-01-01T00:00:00Z");
+    let early = early.expect(200).await;
+    assert_eq!(token(&early), "1.0");
+}
+
+#[tokio::test]
+async fn moment_that_is_not_kept_any_more_is_gone() {
+    let (cloud, answers) = hosts().await;
+    let second = token(&answers[1]);
+    let index = second.split_once('.').unwrap().1;
+    cloud.memory.keep_after(index.parse().unwrap());
+    assert_eq!(names(&cloud, &second).await.len(), 2);
+    for moment in ["1.2", "1999-01-01T00:00:00Z"] {
+        let read = cloud.get("/resource_providers").header(AS_OF, moment);
+        let gone = read.refused(410, &format!("after {second}")).await;
+        let gone = gone.code("placement.as_of.gone");
+        let error = &gone.json()["errors"][0];
+        assert_eq!(error["oldest"], second);
+        assert_eq!(names(&cloud, error["oldest_at"].as_str().unwrap()).await.len(), 2);
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_moment_of_this_history_is_refused() {
+    let (cloud, _) = hosts().await;
+    let ask = |as_of: &str| cloud.get("/traits").header(AS_OF, as_of);
+    for wrong in ["yesterday", "7", "1.x", "2026-11-27"] {
+        let refused = ask(wrong).refused(400, "Placement-As-Of").await;
+        refused.code("placement.consistency.bad_value");
+    }
+    ask("7.1").expect(412).await;
+    ask("1.99").expect(503).await;
+    let write = cloud.post("/resource_providers", json!({"name": "a"}));
+    write.header(AS_OF, "1.1").refused(400, "is for GET").await;
+    for path in ["events", "history"] {
+        let ask = cloud.get(&format!("/placementd/v1/{path}")).header(AS_OF, "1.1");
+        ask.refused(400, "=TOKEN").await;
+    }
+}

@@ -1,0 +1,244 @@
+//! A stream of what is changed.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::cloud::{Cloud, Lines, uuid};
+use crate::history::host;
+
+fn path(query: &str) -> String {
+    format!("/placementd/v1/events?{query}")
+}
+
+async fn lines(cloud: &Cloud, query: &str) -> Lines {
+    cloud.get(&path(query)).lines().await
+}
+
+/// All lines of a stream that ends.
+async fn all(cloud: &Cloud, query: &str) -> Vec<Value> {
+    let mut lines = lines(cloud, query).await;
+    let mut all = Vec::new();
+    while let Some(line) = lines.next().await {
+        all.push(line);
+    }
+    all
+}
+
+#[tokio::test]
+async fn entries_after_a_token_come_once_and_in_order() {
+    let cloud = host().await;
+    let all = all(&cloud, "after=1.2&follow=false").await;
+    let indexes: Vec<_> = all.iter().filter_map(|line| line["index"].as_str()).collect();
+    assert_eq!(indexes, ["1.3", "1.4", "1.5", "1.6"]);
+    assert_eq!(*all.last().unwrap(), json!({"progress": "1.6"}));
+    assert_eq!(all.len(), 5);
+}
+
+#[tokio::test]
+async fn progress_passes_what_is_not_asked_for() {
+    let cloud = host().await;
+    let all = all(&cloud, "after=1.2&follow=false&kind=inventory").await;
+    assert_eq!(all.len(), 3);
+    assert_eq!(all[0]["index"], "1.3");
+    assert_eq!(all[2], json!({"progress": "1.6"}));
+}
+
+#[tokio::test]
+async fn without_a_token_all_that_is_there_comes_first() {
+    let cloud = host().await;
+    cloud.claim(901, 1, "VCPU", 2).await.expect(204);
+    let query = "kind=provider,inventory,consumer,allocation";
+    let mut lines = lines(&cloud, query).await;
+    let snapshot = lines.until("snapshot_end").await;
+    assert_eq!(snapshot[0], json!({"snapshot": "1.7"}));
+    assert_eq!(snapshot[snapshot.len() - 1], json!({"snapshot_end": "1.7"}));
+    let kinds: Vec<_> = (snapshot.iter().filter_map(|line| line["kind"].as_str())).collect();
+    assert_eq!(kinds, ["provider", "inventory", "consumer", "allocation"]);
+    assert_eq!(
+        snapshot[4],
+        json!({
+            "kind": "allocation", "key": {"consumer": uuid(901), "resource_provider": uuid(1)},
+            "value": {"resources": {"VCPU": 2}},
+        })
+    );
+    cloud.delete(&format!("/allocations/{}", uuid(901))).expect(204).await;
+    let next = lines.until("progress").await;
+    assert_eq!(next[0]["index"], "1.8");
+    assert_eq!(next[1], json!({"progress": "1.8"}));
+}
+
+/// A client that keeps what it is given has what is there.
+#[tokio::test]
+async fn snapshot_and_changes_make_the_state() {
+    let cloud = host().await;
+    let mut lines = lines(&cloud, "").await;
+    let mut mirror = std::collections::BTreeMap::new();
+    for line in lines.until("snapshot_end").await {
+        if line["kind"].is_string() {
+            let key = (line["kind"].to_string(), line["key"].to_string());
+            mirror.insert(key, line["value"].clone());
+        }
+    }
+    for number in 2..40 {
+        cloud.provider(number, None).await;
+        cloud.stock(number, "VCPU", number).await;
+        cloud.claim(900 + number, number, "VCPU", 1).await.expect(204);
+        if number % 3 == 0 {
+            let freed = format!("/allocations/{}", uuid(900 + number));
+            cloud.delete(&freed).expect(204).await;
+        }
+    }
+    let newest = cloud.get("/traits").expect(200).await;
+    let newest = newest.header("placement-index").unwrap().to_owned();
+    loop {
+        let line = lines.next().await.unwrap();
+        if line["progress"] == newest {
+            break;
+        }
+        for change in line["changes"].as_array().into_iter().flatten() {
+            let key = (change["kind"].to_string(), change["key"].to_string());
+            let before = match change["after"].clone() {
+                Value::Null => mirror.remove(&key),
+                after => mirror.insert(key, after),
+            };
+            assert_eq!(before.unwrap_or_default(), change["before"], "{change}");
+        }
+    }
+    let now = all(&cloud, "follow=false").await;
+    let now = now.iter().filter(|line| line["kind"].is_string());
+    let now = now.map(|line| {
+        let key = (line["kind"].to_string(), line["key"].to_string());
+        (key, line["value"].clone())
+    });
+    assert_eq!(mirror, now.collect());
+}
+
+#[tokio::test(start_paused = true)]
+async fn quiet_stream_says_how_far_it_is_and_ends_after_five_minutes() {
+    let cloud = host().await;
+    let begun = Instant::now();
+    let mut lines = lines(&cloud, "after=1.6").await;
+    for beat in 1..=5 {
+        assert_eq!(lines.next().await, Some(json!({"progress": "1.6"})));
+        let elapsed = begun.elapsed();
+        let due = beat * Duration::from_secs(5);
+        assert!(elapsed >= due && elapsed < due + Duration::from_secs(1), "{elapsed:?}");
+    }
+    let end = lines.until("end").await;
+    assert_eq!(end[end.len() - 1], json!({"end": "lifetime", "next": "1.6"}));
+    assert!(begun.elapsed() < Duration::from_secs(301));
+    assert_eq!(lines.next().await, None);
+}
+
+#[tokio::test]
+async fn stream_ends_when_its_node_is_about_to_go() {
+    let cloud = host().await;
+    let mut lines = lines(&cloud, "after=1.6").await;
+    cloud.memory.leave();
+    assert_eq!(lines.next().await, Some(json!({"end": "drain", "next": "1.6"})));
+    assert_eq!(lines.next().await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn client_that_takes_nothing_is_too_slow() {
+    let cloud = host().await;
+    let mut lines = lines(&cloud, "after=1.2").await;
+    let mut write = 0;
+    for _ in 0..4 {
+        write += 1;
+        cloud.provider(100 + write, None).await;
+        sleep(Duration::from_secs(1)).await;
+    }
+    sleep(Duration::from_secs(60)).await;
+    let end = lines.until("end").await;
+    let (end, sent) = end.split_last().unwrap();
+    assert_eq!(end["end"], "slow");
+    // It goes on after what it was given.
+    let progress = sent.last().unwrap()["progress"].clone();
+    assert_eq!(end["next"], progress);
+}
+
+#[tokio::test]
+async fn what_is_not_kept_any_more_is_gone_or_begins_again() {
+    let cloud = host().await;
+    cloud.memory.keep_after(4);
+    let gone = cloud.get(&path("after=1.3")).refused(410, "1.3").await;
+    let gone = gone.code("placement.events.gone").json();
+    assert_eq!(gone["errors"][0]["oldest"], "1.4");
+    let from_oldest = all(&cloud, "after=1.4&follow=false").await;
+    assert_eq!(from_oldest.len(), 3);
+    let again = all(&cloud, "after=1.3&or_snapshot=true&follow=false&kind=provider").await;
+    let provider = json!({
+        "uuid": uuid(1), "name": "provider 1", "generation": 4, "parent_provider_uuid": null,
+    });
+    assert_eq!(
+        again,
+        [
+            json!({"reset": "1.6"}),
+            json!({"snapshot": "1.6"}),
+            json!({"kind": "provider", "key": {"uuid": uuid(1)}, "value": provider}),
+            json!({"snapshot_end": "1.6"}),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn token_that_is_not_of_this_node_is_refused() {
+    let cloud = host().await;
+    cloud.get(&path("after=7.1")).expect(412).await;
+    cloud.get(&path("after=1.99")).expect(503).await;
+    for (query, says) in [
+        ("after=cow", "after"),
+        ("follow=maybe", "maybe"),
+        ("after=1.1&after=1.2", "once"),
+        ("kind=provider,cow", "cow"),
+        ("kind=", "kind"),
+    ] {
+        cloud.get(&path(query)).refused(400, says).await;
+    }
+    let header = cloud.get(&path("")).header("last-event-id", "cow");
+    header.refused(400, "Last-Event-ID").await;
+}
+
+#[tokio::test]
+async fn browser_goes_on_after_the_last_event_that_it_has() {
+    let cloud = host().await;
+    let ask = |query: &str| cloud.get(&path(query)).header("accept", "text/event-stream");
+    let answer = ask("after=1.4&follow=false&kind=allocation").expect(200).await;
+    assert_eq!(answer.header("content-type"), Some("text/event-stream"));
+    let text = answer.text();
+    let events: Vec<_> = text.split_terminator("\n\n").collect();
+    assert_eq!(events.len(), 3, "{text}");
+    assert!(events[0].starts_with("id: 1.5\ndata: {\"index\":\"1.5\""), "{text}");
+    assert_eq!(events[2], "id: 1.6\ndata: {\"progress\":\"1.6\"}");
+    let again = ask("after=1.4&follow=false").header("last-event-id", "1.6");
+    assert_eq!(again.expect(200).await.text(), "id: 1.6\ndata: {\"progress\":\"1.6\"}\n\n");
+    // A snapshot that was not read to its end begins again.
+    let snapshot = ask("follow=false&kind=provider").expect(200).await.text();
+    let ids: Vec<_> = snapshot.lines().filter(|line| line.starts_with("id: ")).collect();
+    assert_eq!(ids, ["id: 1.6"]);
+    assert!(snapshot.ends_with("id: 1.6\ndata: {\"snapshot_end\":\"1.6\"}\n\n"), "{snapshot}");
+}
+
+#[tokio::test]
+async fn node_has_so_many_streams_and_no_more() {
+    let cloud = host().await;
+    let mut open = Vec::new();
+    for _ in 0..256 {
+        open.push(lines(&cloud, "after=1.6").await);
+    }
+    let refused = cloud.get(&path("after=1.6")).refused(503, "256 streams").await;
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    refused.code("placement.unavailable.busy");
+    // Other requests have their own places, and a client that goes leaves its own.
+    cloud.get("/traits").expect(200).await;
+    open.pop();
+    let again = async {
+        while cloud.get(&path("after=1.6&follow=false")).send().await.status != 200 {
+            sleep(Duration::from_millis(1)).await;
+        }
+    };
+    timeout(Duration::from_secs(10), again).await.unwrap();
+}

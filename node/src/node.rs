@@ -17,6 +17,7 @@ use self::listeners::Listeners;
 use self::servers::Servers;
 use crate::admin::{Admin, Recording, node_status};
 use crate::api_port::ApiPort;
+use crate::cluster::backend::changed::Changed;
 use crate::cluster::backend::partition::PartitionBackend;
 use crate::cluster::backend::read::Reads;
 use crate::cluster::backend::write::Writes;
@@ -160,9 +161,11 @@ impl Node {
         let api = Api {
             write: write.clone(),
             read: read.clone(),
+            ledger: Arc::new(Changed(slot.clone())),
             clock: env.clock.clone(),
             ids: env.ids.clone(),
             offload: env.offload.clone(),
+            background: Arc::new(requests.clone()),
             readiness: Arc::new(checks.clone()),
             keystone: opened.keystone.clone(),
             policy: opened.policy.clone(),
@@ -344,9 +347,9 @@ impl Node {
     /// answers what is being asked, then stops and closes the disk.
     pub async fn shutdown(self) {
         let leaving = &self.bootstrap.slot.leaving;
-        leaving.stopping.store(true, Ordering::Relaxed);
+        leaving.stop();
         let api = &self.config.api;
-        if api.drain_notice_ms > 0 && !leaving.drained.load(Ordering::Relaxed) {
+        if api.drain_notice_ms > 0 && !leaving.is_drained() {
             tracing::info!(
                 ms = api.drain_notice_ms,
                 "not ready any more; requests are answered until balancers have noticed"

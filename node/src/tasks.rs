@@ -5,6 +5,8 @@ use std::future::{Future, pending};
 use std::panic::resume_unwind;
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
+use placement_api::world::Background;
 use placement_raft_store::runtime;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -21,6 +23,12 @@ pub(crate) struct Tasks {
     /// The runtime that they run on, independent of the caller; `None`: that of the caller, which is the
     /// only one in a simulation.
     home: Option<Handle>,
+}
+
+impl Background for Tasks {
+    fn spawn(&self, task: BoxFuture<'static, ()>) {
+        self.spawn(task);
+    }
 }
 
 /// As long as a task that must live. Dropped with it, however it ends.

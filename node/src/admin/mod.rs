@@ -330,8 +330,7 @@ async fn transfer(State(admin): State<Admin>, body: Bytes) -> Answer {
 
 /// `/readyz` first: clients that look for another leader must not be sent here.
 async fn drain(State(admin): State<Admin>) -> Answer {
-    let drained = &admin.bootstrap.slot.leaving.drained;
-    drained.store(true, Ordering::Relaxed);
+    admin.bootstrap.slot.leaving.drain(true);
     tracing::info!("an operator has this node drained");
     let Some(running) = admin.bootstrap.slot.get() else {
         return Ok(leading(None));
@@ -343,8 +342,7 @@ async fn drain(State(admin): State<Admin>) -> Answer {
 }
 
 async fn undrain(State(admin): State<Admin>) -> StatusCode {
-    let drained = &admin.bootstrap.slot.leaving.drained;
-    drained.store(false, Ordering::Relaxed);
+    admin.bootstrap.slot.leaving.drain(false);
     tracing::info!("an operator has this node take requests again");
     StatusCode::NO_CONTENT
 }

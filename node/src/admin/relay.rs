@@ -81,7 +81,14 @@ fn request_of(from: u64, order: Order) -> http::Result<Request> {
 }
 
 async fn reply_of(response: Response, is_for_api: bool) -> OrderReply {
-    let (parts, body) = response.into_parts();
+    let (parts, body) = match is_stream(response.headers()) {
+        false => response.into_parts(),
+        true => {
+            let detail = "one node relays no streams for another: ask that node itself";
+            let refused = failed(StatusCode::BAD_REQUEST, detail).into_response();
+            refused.into_parts()
+        }
+    };
     let (status, body) = match to_bytes(body, BODY_BYTES_MAX).await {
         Ok(body) => (parts.status, body),
         Err(_) => {
@@ -104,6 +111,12 @@ async fn reply_of(response: Response, is_for_api: bool) -> OrderReply {
             false => Headers::default(),
         },
     }
+}
+
+/// Whether an answer comes bit by bit, and may never be complete.
+fn is_stream(headers: &HeaderMap) -> bool {
+    let form = headers.get(CONTENT_TYPE);
+    form.is_some_and(|form| form == "application/x-ndjson" || form == "text/event-stream")
 }
 
 fn is_relayed(name: &HeaderName) -> bool {
@@ -233,6 +246,20 @@ mod tests {
             let text = String::from_utf8_lossy(&reply.body.0);
             let advises = text.contains("200 OK") && text.contains("ask that node itself");
             assert_eq!(advises, status == 502, "{text:.200}");
+        }
+    }
+
+    #[tokio::test]
+    async fn stream_is_not_waited_for() {
+        for form in ["application/x-ndjson", "text/event-stream"] {
+            let endless = futures::stream::pending::<Result<Bytes, std::io::Error>>();
+            let mut answer = Response::new(Body::from_stream(endless));
+            let form = HeaderValue::from_static(form);
+            answer.headers_mut().insert(CONTENT_TYPE, form);
+            let reply = reply_of(answer, true).await;
+            assert_eq!(reply.status, 400);
+            let text = String::from_utf8_lossy(&reply.body.0);
+            assert!(text.contains("ask that node itself"), "{text}");
         }
     }
 

@@ -13,7 +13,7 @@ use openraft::{RaftMetrics, ServerState};
 use placement_model::mutant;
 use placement_model::{Command, Level};
 use placement_raft_store::{
-    Health, Identity, LogId, Member, Raft, StoredMembership, TypeConfig, Views, Vote,
+    Health, Identity, Ledger, LogId, Member, Raft, StoredMembership, TypeConfig, Views, Vote,
 };
 use tokio::time::{Instant, timeout_at};
 
@@ -41,6 +41,7 @@ pub(crate) struct Replica {
     pub(crate) me: u64,
     pub(crate) identity: Identity,
     pub(crate) views: Views,
+    pub(crate) ledger: Ledger,
     pub(crate) freshness: Freshness,
     pub(super) raft: Raft,
     server_metrics: WatchReceiverOf<TypeConfig, RaftServerMetrics<TypeConfig>>,
@@ -94,7 +95,7 @@ impl Replica {
     pub(super) fn new(
         identity: Identity,
         raft: Raft,
-        views: Views,
+        (views, ledger): (Views, Ledger),
         health: Health,
         config: Arc<Settings>,
         clock: Arc<dyn Clock>,
@@ -103,6 +104,7 @@ impl Replica {
             me: identity.node,
             identity,
             views,
+            ledger,
             freshness: Freshness::new(clock),
             server_metrics: raft.server_metrics(),
             metrics: raft.metrics(),

@@ -2,7 +2,6 @@
 //! invited to one.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -15,21 +14,48 @@ use placement_api::backend::{Position, Unavailable};
 
 /// Whether this node is about to go.
 #[derive(Debug, Default)]
-pub(crate) struct Leaving {
-    pub(crate) stopping: AtomicBool,
+pub(crate) struct Leaving(watch::Sender<Reasons>);
+
+#[derive(Debug, Default)]
+struct Reasons {
+    stopping: bool,
     /// An operator has had it drained.
-    pub(crate) drained: AtomicBool,
+    drained: bool,
 }
 
 impl Leaving {
+    /// It stops.
+    pub(crate) fn stop(&self) {
+        self.0.send_modify(|reasons| reasons.stopping = true);
+    }
+
+    /// An operator has had it drained, or taken that back.
+    pub(crate) fn drain(&self, drained: bool) {
+        self.0.send_modify(|reasons| reasons.drained = drained);
+    }
+
+    /// Whether an operator has had it drained.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.0.borrow().drained
+    }
+
+    /// Waits until it is.
+    pub(crate) async fn begun(&self) {
+        let mut reasons = self.0.subscribe();
+        let begun = reasons.wait_for(|reasons| reasons.stopping || reasons.drained);
+        // The sender is this one's.
+        let _ = begun.await;
+    }
+
     /// The reason, if it is.
     pub(crate) fn why(&self) -> Option<&'static str> {
-        if self.stopping.load(Ordering::Relaxed) {
+        let reasons = self.0.borrow();
+        if reasons.stopping {
             return Some("this node is stopping");
         }
         let drained =
             "an operator has had this node drained; `placementctl undrain` takes that back";
-        self.drained.load(Ordering::Relaxed).then_some(drained)
+        reasons.drained.then_some(drained)
     }
 }
 

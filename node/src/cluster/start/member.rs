@@ -69,7 +69,7 @@ pub(super) async fn start(
     let replica = Arc::new(Replica::new(
         store.identity,
         raft,
-        store.views,
+        (store.views, store.ledger),
         store.health,
         config.clone(),
         env.clock.clone(),

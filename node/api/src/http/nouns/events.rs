@@ -90,7 +90,10 @@ pub(crate) async fn watch(context: &RequestContext) -> Result<Answer, ApiError> 
         form,
         follows: !is("follow", "false"),
         sender,
-        sent: None,
+        sent: match begin {
+            Begin::After(index) => Some(index),
+            Begin::Snapshot { .. } => None,
+        },
         progress: (Instant::now(), None),
     };
     let last = last.map_err(|_| ApiError::internal())?;
@@ -262,10 +265,7 @@ impl Watch {
     async fn write(&mut self, view: View, begin: Begin) -> Result<(), End> {
         let newest = view.position.index.unwrap_or_default().index;
         match begin {
-            Begin::After(index) => {
-                drop(view);
-                self.sent = Some(index);
-            }
+            Begin::After(_) => drop(view),
             Begin::Snapshot { reset } => {
                 let token = self.token(newest);
                 if reset {

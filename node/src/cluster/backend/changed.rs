@@ -1,0 +1,72 @@
+//! What this node has applied, change by change.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use placement_model::LedgerEntry;
+use placement_model::types::Timestamp;
+use placement_raft_store::{Floor as StoredFloor, LedgerError};
+
+use crate::cluster::slot::Slot;
+use placement_api::backend::{Floor, LedgerBackend, LedgerUnavailable};
+
+/// The changes of one node.
+pub(crate) struct Changed(pub(crate) Arc<Slot>);
+
+impl Changed {
+    fn read<T>(
+        &self,
+        read: impl FnOnce(&placement_raft_store::Ledger) -> Result<T, LedgerError>,
+    ) -> Result<T, LedgerUnavailable> {
+        let running = self.0.get();
+        let running = running.ok_or_else(|| LedgerUnavailable::Failed(self.0.outside()))?;
+        read(&running.replica.ledger).map_err(|error| match error {
+            LedgerError::Gone(StoredFloor { index, at }) => {
+                LedgerUnavailable::Gone(Floor { index, at })
+            }
+            error => LedgerUnavailable::Failed(error.to_string()),
+        })
+    }
+}
+
+impl LedgerBackend for Changed {
+    fn floor(&self) -> Floor {
+        let floor = self.0.get().map(|running| running.replica.ledger.floor());
+        // Without a cluster nothing is kept.
+        floor.map_or(
+            Floor {
+                index: u64::MAX,
+                at: Timestamp(i64::MAX),
+            },
+            |StoredFloor { index, at }| Floor { index, at },
+        )
+    }
+
+    fn forward(
+        &self,
+        after: u64,
+        up_to: u64,
+        at_most_bytes: usize,
+    ) -> Result<Vec<Arc<LedgerEntry>>, LedgerUnavailable> {
+        self.read(|ledger| ledger.forward(after, up_to, at_most_bytes))
+    }
+
+    fn backward(
+        &self,
+        from: u64,
+        at_most_bytes: usize,
+    ) -> Result<Vec<Arc<LedgerEntry>>, LedgerUnavailable> {
+        self.read(|ledger| ledger.backward(from, at_most_bytes))
+    }
+
+    fn applied_after(&self, index: u64) -> BoxFuture<'_, Option<u64>> {
+        Box::pin(async move {
+            let mut applied = self.0.get()?.replica.views.subscribe();
+            tokio::select! {
+                biased;
+                () = self.0.leaving.begun() => None,
+                news = applied.wait_for(|applied| *applied > Some(index)) => *news.ok()?,
+            }
+        })
+    }
+}

@@ -5,7 +5,6 @@ mod servers;
 
 use std::iter::once;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use placement_model::types::PartitionName;

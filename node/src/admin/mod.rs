@@ -45,7 +45,6 @@ mod trail;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::body::Bytes;

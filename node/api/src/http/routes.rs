@@ -6,10 +6,9 @@ use super::edge::policy::{Defaults, Policy, PolicyError};
 use super::edge::route::{Needs, Operation, Route, operation};
 use super::edge::settings::PolicySettings;
 use super::nouns::{
-    aggregates, allocation_candidates, allocations, capacity, consumers, events, explain,
-    history, inventories,
-    placementd, reshaper, resource_classes, resource_providers, root, searches, traits, trees,
-    usages, what_if,
+    aggregates, allocation_candidates, allocations, capacity, consumers, events, explain, history,
+    inventories, placementd, reshaper, resource_classes, resource_providers, root, searches,
+    traits, trees, usages, what_if,
 };
 
 /// By family, with which the names of its policy rules begin, each path with its operations: the method, what it needs,

@@ -17,7 +17,12 @@ async fn hosts() -> (Cloud, Vec<Answer>) {
         answers.push(cloud.post(&path, stock).expect(201).await);
     }
     answers.push(cloud.claim(900, 1, "VCPU", 3).await.expect(204));
-    answers.push(cloud.delete(&format!("/allocations/{}", uuid(900))).expect(204).await);
+    answers.push(
+        cloud
+            .delete(&format!("/allocations/{}", uuid(900)))
+            .expect(204)
+            .await,
+    );
     (cloud, answers)
 }
 
@@ -30,7 +35,9 @@ async fn names(cloud: &Cloud, as_of: &str) -> Vec<String> {
     let answer = read.expect(200).await;
     let providers = answer.json()["resource_providers"].clone();
     let names = providers.as_array().unwrap().iter();
-    names.map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+    names
+        .map(|one| one["name"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 #[tokio::test]
@@ -53,11 +60,24 @@ async fn every_get_reads_from_the_moment_that_is_asked_for() {
     assert_eq!(used(&freed).await, 0);
 
     let candidates = "/allocation_candidates?resources=VCPU:6";
-    let found = cloud.get(candidates).header(AS_OF, &claimed).expect(200).await;
-    let found = found.json()["allocation_requests"].as_array().unwrap().len();
+    let found = cloud
+        .get(candidates)
+        .header(AS_OF, &claimed)
+        .expect(200)
+        .await;
+    let found = found.json()["allocation_requests"]
+        .as_array()
+        .unwrap()
+        .len();
     assert_eq!(found, 1, "host 1 has five left");
     // What is now is as it was.
-    assert_eq!(cloud.read("/resource_providers").await["resource_providers"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        cloud.read("/resource_providers").await["resource_providers"]
+            .as_array()
+            .unwrap()
+            .len(),
+        2
+    );
 }
 
 #[tokio::test]
@@ -77,7 +97,9 @@ async fn time_means_the_last_entry_that_is_not_later() {
     let last = token(answers.last().unwrap());
     let late = cloud.get("/traits").header(AS_OF, "9999-01-01T00:00:00Z");
     assert_eq!(token(&late.expect(200).await), last);
-    let early = cloud.get("/resource_providers").header(AS_OF, "1999-01-01T00:00:00Z");
+    let early = cloud
+        .get("/resource_providers")
+        .header(AS_OF, "1999-01-01T00:00:00Z");
     let early = early.expect(200).await;
     assert_eq!(token(&early), "1.0");
 }
@@ -95,7 +117,12 @@ async fn moment_that_is_not_kept_any_more_is_gone() {
         let gone = gone.code("placement.as_of.gone");
         let error = &gone.json()["errors"][0];
         assert_eq!(error["oldest"], second);
-        assert_eq!(names(&cloud, error["oldest_at"].as_str().unwrap()).await.len(), 2);
+        assert_eq!(
+            names(&cloud, error["oldest_at"].as_str().unwrap())
+                .await
+                .len(),
+            2
+        );
     }
 }
 
@@ -112,7 +139,9 @@ async fn what_is_no_moment_of_this_history_is_refused() {
     let write = cloud.post("/resource_providers", json!({"name": "a"}));
     write.header(AS_OF, "1.1").refused(400, "is for GET").await;
     for path in ["events", "history"] {
-        let ask = cloud.get(&format!("/placementd/v1/{path}")).header(AS_OF, "1.1");
+        let ask = cloud
+            .get(&format!("/placementd/v1/{path}"))
+            .header(AS_OF, "1.1");
         ask.refused(400, "=TOKEN").await;
     }
 }

@@ -30,7 +30,10 @@ async fn all(cloud: &Cloud, query: &str) -> Vec<Value> {
 async fn entries_after_a_token_come_once_and_in_order() {
     let cloud = host().await;
     let all = all(&cloud, "after=1.2&follow=false").await;
-    let indexes: Vec<_> = all.iter().filter_map(|line| line["index"].as_str()).collect();
+    let indexes: Vec<_> = all
+        .iter()
+        .filter_map(|line| line["index"].as_str())
+        .collect();
     assert_eq!(indexes, ["1.3", "1.4", "1.5", "1.6"]);
     assert_eq!(*all.last().unwrap(), json!({"progress": "1.6"}));
     assert_eq!(all.len(), 5);
@@ -63,7 +66,10 @@ async fn without_a_token_all_that_is_there_comes_first() {
             "value": {"resources": {"VCPU": 2}},
         })
     );
-    cloud.delete(&format!("/allocations/{}", uuid(901))).expect(204).await;
+    cloud
+        .delete(&format!("/allocations/{}", uuid(901)))
+        .expect(204)
+        .await;
     let next = lines.until("progress").await;
     assert_eq!(next[0]["index"], "1.8");
     assert_eq!(next[1], json!({"progress": "1.8"}));
@@ -84,7 +90,10 @@ async fn snapshot_and_changes_make_the_state() {
     for number in 2..40 {
         cloud.provider(number, None).await;
         cloud.stock(number, "VCPU", number).await;
-        cloud.claim(900 + number, number, "VCPU", 1).await.expect(204);
+        cloud
+            .claim(900 + number, number, "VCPU", 1)
+            .await
+            .expect(204);
         if number % 3 == 0 {
             let freed = format!("/allocations/{}", uuid(900 + number));
             cloud.delete(&freed).expect(204).await;
@@ -124,10 +133,16 @@ async fn quiet_stream_says_how_far_it_is_and_ends_after_five_minutes() {
         assert_eq!(lines.next().await, Some(json!({"progress": "1.6"})));
         let elapsed = begun.elapsed();
         let due = beat * Duration::from_secs(5);
-        assert!(elapsed >= due && elapsed < due + Duration::from_secs(1), "{elapsed:?}");
+        assert!(
+            elapsed >= due && elapsed < due + Duration::from_secs(1),
+            "{elapsed:?}"
+        );
     }
     let end = lines.until("end").await;
-    assert_eq!(end[end.len() - 1], json!({"end": "lifetime", "next": "1.6"}));
+    assert_eq!(
+        end[end.len() - 1],
+        json!({"end": "lifetime", "next": "1.6"})
+    );
     assert!(begun.elapsed() < Duration::from_secs(301));
     assert_eq!(lines.next().await, None);
 }
@@ -137,7 +152,10 @@ async fn stream_ends_when_its_node_is_about_to_go() {
     let cloud = host().await;
     let mut lines = lines(&cloud, "after=1.6").await;
     cloud.memory.leave();
-    assert_eq!(lines.next().await, Some(json!({"end": "drain", "next": "1.6"})));
+    assert_eq!(
+        lines.next().await,
+        Some(json!({"end": "drain", "next": "1.6"}))
+    );
     assert_eq!(lines.next().await, None);
 }
 
@@ -169,7 +187,11 @@ async fn what_is_not_kept_any_more_is_gone_or_begins_again() {
     assert_eq!(gone["errors"][0]["oldest"], "1.4");
     let from_oldest = all(&cloud, "after=1.4&follow=false").await;
     assert_eq!(from_oldest.len(), 3);
-    let again = all(&cloud, "after=1.3&or_snapshot=true&follow=false&kind=provider").await;
+    let again = all(
+        &cloud,
+        "after=1.3&or_snapshot=true&follow=false&kind=provider",
+    )
+    .await;
     let provider = json!({
         "uuid": uuid(1), "name": "provider 1", "generation": 3, "parent_provider_uuid": null,
     });
@@ -205,21 +227,39 @@ async fn token_that_is_not_of_this_node_is_refused() {
 #[tokio::test]
 async fn browser_goes_on_after_the_last_event_that_it_has() {
     let cloud = host().await;
-    let ask = |query: &str| cloud.get(&path(query)).header("accept", "text/event-stream");
-    let answer = ask("after=1.4&follow=false&kind=allocation").expect(200).await;
+    let ask = |query: &str| {
+        cloud
+            .get(&path(query))
+            .header("accept", "text/event-stream")
+    };
+    let answer = ask("after=1.4&follow=false&kind=allocation")
+        .expect(200)
+        .await;
     assert_eq!(answer.header("content-type"), Some("text/event-stream"));
     let text = answer.text();
     let events: Vec<_> = text.split_terminator("\n\n").collect();
     assert_eq!(events.len(), 3, "{text}");
-    assert!(events[0].starts_with("id: 1.5\ndata: {\"index\":\"1.5\""), "{text}");
+    assert!(
+        events[0].starts_with("id: 1.5\ndata: {\"index\":\"1.5\""),
+        "{text}"
+    );
     assert_eq!(events[2], "id: 1.6\ndata: {\"progress\":\"1.6\"}");
     let again = ask("after=1.4&follow=false").header("last-event-id", "1.6");
-    assert_eq!(again.expect(200).await.text(), "id: 1.6\ndata: {\"progress\":\"1.6\"}\n\n");
+    assert_eq!(
+        again.expect(200).await.text(),
+        "id: 1.6\ndata: {\"progress\":\"1.6\"}\n\n"
+    );
     // A snapshot that was not read to its end begins again.
     let snapshot = ask("follow=false&kind=provider").expect(200).await.text();
-    let ids: Vec<_> = snapshot.lines().filter(|line| line.starts_with("id: ")).collect();
+    let ids: Vec<_> = snapshot
+        .lines()
+        .filter(|line| line.starts_with("id: "))
+        .collect();
     assert_eq!(ids, ["id: 1.6"]);
-    assert!(snapshot.ends_with("id: 1.6\ndata: {\"snapshot_end\":\"1.6\"}\n\n"), "{snapshot}");
+    assert!(
+        snapshot.ends_with("id: 1.6\ndata: {\"snapshot_end\":\"1.6\"}\n\n"),
+        "{snapshot}"
+    );
 }
 
 #[tokio::test]
@@ -229,14 +269,23 @@ async fn node_has_so_many_streams_and_no_more() {
     for _ in 0..256 {
         open.push(lines(&cloud, "after=1.6").await);
     }
-    let refused = cloud.get(&path("after=1.6")).refused(503, "256 streams").await;
+    let refused = cloud
+        .get(&path("after=1.6"))
+        .refused(503, "256 streams")
+        .await;
     assert_eq!(refused.header("retry-after"), Some("1"));
     refused.code("placement.unavailable.busy");
     // Other requests have their own places, and a client that goes leaves its own.
     cloud.get("/traits").expect(200).await;
     open.pop();
     let again = async {
-        while cloud.get(&path("after=1.6&follow=false")).send().await.status != 200 {
+        while cloud
+            .get(&path("after=1.6&follow=false"))
+            .send()
+            .await
+            .status
+            != 200
+        {
             sleep(Duration::from_millis(1)).await;
         }
     };

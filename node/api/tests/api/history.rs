@@ -26,7 +26,9 @@ async fn history(cloud: &Cloud, query: &str) -> Value {
 
 fn verbs(history: &Value) -> Vec<&str> {
     let entries = history["history"].as_array().unwrap().iter();
-    entries.map(|entry| entry["verb"].as_str().unwrap()).collect()
+    entries
+        .map(|entry| entry["verb"].as_str().unwrap())
+        .collect()
 }
 
 #[tokio::test]
@@ -86,7 +88,11 @@ async fn entry_shows_each_value_before_and_after() {
     let shown = r#"[{"kind":"inventory","key":{"resource_provider":"00000000-0000-4000-8000-000000000001","resource_class":"VCPU"},"before":null,"after":{"total":8,"reserved":0,"min_unit":1,"max_unit":2147483647,"step_size":1,"allocation_ratio":1.0}}]"#;
     assert_eq!(*stock, serde_json::from_str::<Value>(shown).unwrap());
     let gone = &all["history"][0]["changes"];
-    let gone = gone.as_array().unwrap().iter().find(|one| one["kind"] == "allocation");
+    let gone = gone
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["kind"] == "allocation");
     assert_eq!(gone.unwrap()["after"], Value::Null);
 }
 
@@ -101,7 +107,11 @@ async fn sets_and_names_have_values_of_their_own() {
     );
     let path = format!("/resource_providers/{}/traits", uuid(1));
     for (traits, before, after) in [
-        (json!(["CUSTOM_A"]), Value::Null, json!({"traits": ["CUSTOM_A"]})),
+        (
+            json!(["CUSTOM_A"]),
+            Value::Null,
+            json!({"traits": ["CUSTOM_A"]}),
+        ),
         (json!([]), json!({"traits": ["CUSTOM_A"]}), Value::Null),
     ] {
         let generation = cloud.generation(1).await;
@@ -122,7 +132,10 @@ async fn sets_and_names_have_values_of_their_own() {
     assert_eq!(*after, json!({"aggregates": [uuid(77)]}));
     let body = json!({"name": "CUSTOM_OLD"});
     cloud.post("/resource_classes", body).expect(201).await;
-    let renamed = cloud.put("/resource_classes/CUSTOM_OLD", json!({"name": "CUSTOM_NEW"}));
+    let renamed = cloud.put(
+        "/resource_classes/CUSTOM_OLD",
+        json!({"name": "CUSTOM_NEW"}),
+    );
     renamed.version("1.2").expect(200).await;
     let renamed = json!([{
         "kind": "class", "key": {"resource_class": "CUSTOM_NEW"},
@@ -167,7 +180,10 @@ async fn filters_hold_together() {
         let path = format!("/placementd/v1/history?{query}");
         cloud.get(&path).refused(400, says).await;
     }
-    cloud.get("/placementd/v1/history?before=7.1").expect(412).await;
+    cloud
+        .get("/placementd/v1/history?before=7.1")
+        .expect(412)
+        .await;
 }
 
 #[tokio::test]
@@ -190,5 +206,8 @@ async fn pages_have_each_entry_once() {
     cloud.memory.keep_after(3);
     let kept = history(&cloud, "").await;
     assert_eq!(verbs(&kept).len(), 3);
-    assert_eq!((&kept["oldest"], &kept["next"]), (&json!("1.3"), &Value::Null));
+    assert_eq!(
+        (&kept["oldest"], &kept["next"]),
+        (&json!("1.3"), &Value::Null)
+    );
 }

@@ -139,10 +139,10 @@ async fn request_as(roles: &str, method: &str, path: &str, version: &Value) -> A
         .replace("{consumer_uuid}", &uuid(1))
         .replace("{resource_class}", "VCPU")
         .replace("{name}", "CUSTOM_X");
-    let query = if path == "/usages" {
-        "?project_id=p"
-    } else {
-        ""
+    let query = match path.as_str() {
+        "/usages" => "?project_id=p",
+        "/placementd/v1/events" => "?follow=false",
+        _ => "",
     };
     let cloud = Cloud::new();
     let ask = cloud

@@ -76,7 +76,8 @@ impl Admission {
     pub(crate) fn stream(&self) -> Result<OwnedSemaphorePermit, ApiError> {
         let place = self.streams.clone().try_acquire_owned();
         place.map_err(|_| {
-            let reason = format!("This node has {STREAMS_MAX} streams of events, the most that it may");
+            let reason =
+                format!("This node has {STREAMS_MAX} streams of events, the most that it may");
             ApiError::busy(&reason)
         })
     }

@@ -86,9 +86,12 @@ pub(super) fn view(
             }
             break floor.index;
         };
-        let undone = entries.iter().take_while(|entry| is_later(entry.index, entry.at));
+        let undone = entries
+            .iter()
+            .take_while(|entry| is_later(entry.index, entry.at));
         let undone = undone.filter(|entry| ledger.has(entry));
-        view.state.undo(undone.flat_map(|entry| entry.undo()).collect());
+        view.state
+            .undo(undone.flat_map(|entry| entry.undo()).collect());
         if !is_later(oldest.index, oldest.at) {
             let mut kept = entries.iter();
             let last = kept.find(|entry| !is_later(entry.index, entry.at));

@@ -54,7 +54,11 @@ impl Ledger {
     ///
     /// # Errors
     /// [`LedgerUnavailable`].
-    pub(crate) fn forward(&self, after: u64, up_to: u64) -> Result<Vec<Arc<LedgerEntry>>, LedgerUnavailable> {
+    pub(crate) fn forward(
+        &self,
+        after: u64,
+        up_to: u64,
+    ) -> Result<Vec<Arc<LedgerEntry>>, LedgerUnavailable> {
         self.backend.forward(after, up_to, PAGE_BYTES)
     }
 
@@ -88,7 +92,12 @@ impl Ledger {
     }
 
     /// The answer where entries cannot be read, with the code of what is not kept any more.
-    pub(crate) fn error(&self, unavailable: &LedgerUnavailable, gone: &'static str, what: &str) -> ApiError {
+    pub(crate) fn error(
+        &self,
+        unavailable: &LedgerUnavailable,
+        gone: &'static str,
+        what: &str,
+    ) -> ApiError {
         match unavailable {
             LedgerUnavailable::Gone(_) => self.gone(gone, what),
             LedgerUnavailable::Failed(reason) => {

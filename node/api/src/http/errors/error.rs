@@ -135,7 +135,12 @@ impl ApiError {
     }
 
     /// 410: what is asked for was before this place and time.
-    pub(crate) fn gone(code: &'static str, what: &str, oldest: PlacementIndex, at: Timestamp) -> Self {
+    pub(crate) fn gone(
+        code: &'static str,
+        what: &str,
+        oldest: PlacementIndex,
+        at: Timestamp,
+    ) -> Self {
         let (oldest, at) = (oldest.to_string(), at.rfc3339());
         let since = (at.as_ref()).map_or_else(String::new, |at| format!(", of {at}"));
         let message = format!("{what}: this node keeps what was changed after {oldest}{since}.");

@@ -13,8 +13,8 @@ use futures::stream;
 use serde::de::{IntoDeserializer, value};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use tokio::sync::mpsc::{self, OwnedPermit, Receiver, Sender};
 use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::mpsc::{self, OwnedPermit, Receiver, Sender};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::bad_value;
@@ -391,7 +391,8 @@ impl Watch {
 
     async fn send_progress(&mut self) -> Result<(), End> {
         let token = self.sent.map(|sent| self.token(sent)).unwrap_or_default();
-        self.send_mark(&Mark::Progress(&token), Some(&token)).await?;
+        self.send_mark(&Mark::Progress(&token), Some(&token))
+            .await?;
         self.progress = (Instant::now(), self.sent);
         Ok(())
     }

@@ -206,7 +206,15 @@ pub(crate) struct Item<'a> {
 fn items<'a>(meanings: &'a impl Meanings, row: &'a Change) -> Vec<(Option<ProviderId>, Item<'a>)> {
     let item = |kind, key, value| {
         let project = None;
-        vec![(None, Item { kind, key, value, project })]
+        vec![(
+            None,
+            Item {
+                kind,
+                key,
+                value,
+                project,
+            },
+        )]
     };
     let of = |id: &ProviderId| Key::Of {
         resource_provider: meanings.provider(*id),

@@ -17,6 +17,7 @@ mod disk;
 mod documents;
 mod drain;
 mod edge;
+mod events;
 mod explain;
 mod inspect;
 mod introductions;

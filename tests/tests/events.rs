@@ -1,0 +1,166 @@
+//! A watcher follows one node, goes on at another one, and is given each change once; reads look back the same way.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+
+use placement_client::{ApiRequest, CandidateQuery, Client, Inventory, NewProvider};
+use placement_tests::cluster::Cluster;
+use placement_tests::wait::PATIENCE;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+/// A stream of events of a node, line by line.
+struct Events(BufReader<TcpStream>);
+
+impl Events {
+    fn of(address: &str, query: &str) -> Self {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        // By this version of HTTP the answer is not cut into chunks.
+        let head = format!("GET /placementd/v1/events?{query} HTTP/1.0\r\nX-Auth-Token: admin\r\n\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut events = Self(BufReader::new(stream));
+        let status = events.line();
+        assert!(status.contains(" 200 "), "{status}");
+        while !events.line().trim_end().is_empty() {}
+        events
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.0.read_line(&mut line).unwrap();
+        line
+    }
+
+    /// The next line; `None` at the end.
+    fn next(&mut self) -> Option<Value> {
+        let line = self.line();
+        (!line.is_empty()).then(|| serde_json::from_str(&line).unwrap())
+    }
+}
+
+/// What a watcher has seen: the allocations that came to be, by their consumers, and how far it is.
+#[derive(Default)]
+struct Seen {
+    made: BTreeMap<String, usize>,
+    token: String,
+}
+
+impl Seen {
+    fn take(&mut self, line: &Value) {
+        for change in line["changes"].as_array().into_iter().flatten() {
+            assert_eq!(change["before"], Value::Null, "{change}");
+            let consumer = change["key"]["consumer"].as_str().unwrap();
+            *self.made.entry(consumer.to_owned()).or_default() += 1;
+        }
+        for member in ["progress", "next", "snapshot_end"] {
+            if let Some(token) = line[member].as_str() {
+                self.token = token.to_owned();
+            }
+        }
+    }
+
+    /// Follows a stream until it has seen so many allocations, and how far that is.
+    fn follow(&mut self, events: &mut Events, allocations: usize) {
+        while self.made.len() < allocations {
+            self.take(&events.next().expect("the stream goes on"));
+        }
+        self.take(&events.next().expect("the stream says how far it is"));
+    }
+}
+
+async fn claim(client: &Client) -> String {
+    let query = CandidateQuery::resources(&[("VCPU", 1)]).limit(1);
+    let found = client.allocation_candidates(&query).await.unwrap();
+    let consumer = Uuid::new_v4();
+    let claim = found.allocation_requests[0].claim("p", "u");
+    client.put_allocations(consumer, &claim).await.unwrap();
+    consumer.to_string()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn watcher_goes_on_at_another_node_and_has_each_allocation_once() {
+    let mut cluster = Cluster::start_with(3, "[api]\ndrain_notice_ms = 0\n").await.unwrap();
+    let client = cluster.client();
+    let new = NewProvider::named("cmp-0");
+    let host = client.create_provider(&new).await.unwrap().uuid;
+    let stock = [("VCPU", Inventory::of(1000))];
+    client.replace_inventories(host, 0, stock).await.unwrap();
+
+    let mut claimed = Vec::new();
+    let mut seen = Seen::default();
+    let mut first = Events::of(&cluster.place(1).api(), "kind=allocation");
+    while seen.token.is_empty() {
+        seen.take(&first.next().unwrap());
+    }
+    for _ in 0..20 {
+        claimed.push(claim(&client).await);
+    }
+    tokio::task::block_in_place(|| seen.follow(&mut first, 20));
+
+    // It loses its node: what comes from there on, it has from another one.
+    for _ in 0..20 {
+        claimed.push(claim(&client).await);
+    }
+    drop(first);
+    let after = format!("kind=allocation&after={}", seen.token);
+    let mut second = Events::of(&cluster.place(2).api(), &after);
+    tokio::task::block_in_place(|| seen.follow(&mut second, 40));
+
+    // A node that stops ends the stream, and says where to go on.
+    let stopping = cluster.stop_node(2);
+    let (stopped, last) = tokio::join!(
+        stopping,
+        tokio::task::spawn_blocking(move || {
+            let lines = std::iter::from_fn(|| second.next());
+            lines.last().expect("it ends with a line")
+        })
+    );
+    stopped.unwrap();
+    let last = last.unwrap();
+    assert_eq!(last["end"], "drain", "{last}");
+    seen.take(&last);
+    for _ in 0..10 {
+        claimed.push(claim(&cluster.client_of(1)).await);
+    }
+    let after = format!("kind=allocation&after={}", seen.token);
+    let mut third = Events::of(&cluster.place(3).api(), &after);
+    tokio::task::block_in_place(|| seen.follow(&mut third, 50));
+    let expected: BTreeMap<_, _> = claimed.into_iter().map(|consumer| (consumer, 1)).collect();
+    assert_eq!(seen.made, expected);
+}
+
+#[tokio::test]
+async fn earlier_states_are_read_also_after_a_restart() {
+    let mut cluster = Cluster::start(1).await.unwrap();
+    let client = cluster.client();
+    let host = client.create_provider(&NewProvider::named("cmp-0")).await.unwrap().uuid;
+    let stock = [("VCPU", Inventory::of(8))];
+    client.replace_inventories(host, 0, stock).await.unwrap();
+    let used = async |client: &Client, as_of: &str| {
+        let path = format!("/resource_providers/{host}/usages");
+        let ask = ApiRequest::get(&path).header("placement-as-of", as_of);
+        let found: Value = client.fetch(ask).await.unwrap();
+        found["usages"]["VCPU"].as_u64().unwrap()
+    };
+    let mut moments = Vec::new();
+    for number in 1..=4 {
+        claim(&client).await;
+        let history: Value = client.fetch(ApiRequest::get("/placementd/v1/history?limit=1")).await.unwrap();
+        let entry = &history["history"][0];
+        moments.push((entry["index"].clone(), number));
+        moments.push((entry["at"].clone(), number));
+    }
+    cluster.stop_node(1).await.unwrap();
+    cluster.start_node(1).unwrap();
+    cluster.wait_ready(1).await.unwrap();
+    let client = cluster.client();
+    for (moment, number) in moments {
+        assert_eq!(used(&client, moment.as_str().unwrap()).await, number, "{moment}");
+    }
+    let history: Value = client.fetch(ApiRequest::get("/placementd/v1/history?kind=allocation")).await.unwrap();
+    let entries = history["history"].as_array().unwrap();
+    assert_eq!(entries.len(), 4, "{history}");
+    assert_eq!(history["next"], json!(null));
+}

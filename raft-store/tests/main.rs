@@ -10,6 +10,7 @@ mod conformance;
 mod durability;
 mod forgetting;
 mod inline;
+mod ledger;
 mod log_against_a_list;
 mod opening;
 mod openraft;

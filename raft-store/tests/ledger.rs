@@ -1,0 +1,206 @@
+//! What each entry has changed is there from the floor on, exactly once, whatever happens to the node.
+
+use std::path::Path;
+
+use crate::common::{
+    applied, apply, build, history, new_dir, opened, options, provider, run, stamp, take_over,
+};
+use placement_model::types::Timestamp;
+use placement_raft_store::{Floor, Ledger, LedgerError, Store, StoreOptions, open};
+
+const LAST: u64 = u64::MAX;
+
+fn with(dir: &Path, rows_behind: usize, ledger_bytes: u64) -> Store {
+    open(StoreOptions {
+        rows_behind,
+        ledger_bytes,
+        ..options(dir)
+    })
+    .unwrap()
+}
+
+/// The places of all entries after one, read in pages of so many bytes.
+fn places(ledger: &Ledger, mut after: u64, up_to: u64, bytes: usize) -> Vec<u64> {
+    let mut found = Vec::new();
+    loop {
+        let page = ledger.forward(after, up_to, bytes).unwrap();
+        let Some(last) = page.last() else {
+            return found;
+        };
+        after = last.index;
+        found.extend(page.iter().map(|entry| entry.index));
+    }
+}
+
+fn places_back(ledger: &Ledger, mut from: u64, bytes: usize) -> Vec<u64> {
+    let mut found = Vec::new();
+    loop {
+        let page = ledger.backward(from, bytes).unwrap();
+        let Some(last) = page.last() else {
+            return found;
+        };
+        from = last.index - 1;
+        found.extend(page.iter().map(|entry| entry.index));
+    }
+}
+
+fn check_all(ledger: &Ledger, floor: u64, last: u64) {
+    assert_eq!(ledger.floor().index, floor);
+    for bytes in [1, 700, usize::MAX] {
+        let first = floor.max(1) + 1;
+        let expected: Vec<_> = (first..=last).collect();
+        assert_eq!(places(ledger, floor, last, bytes), expected);
+        let expected: Vec<_> = expected.into_iter().rev().collect();
+        assert_eq!(places_back(ledger, LAST, bytes), expected);
+    }
+}
+
+#[test]
+fn entries_are_read_from_memory_and_from_the_disk() {
+    for rows_behind in [1, 7, 100_000] {
+        let dir = new_dir();
+        run(async {
+            let mut store = with(dir.path(), rows_behind, 1 << 20);
+            for entry in history(60) {
+                apply(&mut store.machine, vec![entry]).await;
+            }
+            check_all(&store.ledger, 0, 60);
+            assert_eq!(
+                places(&store.ledger, 10, 20, 700),
+                (11..=20).collect::<Vec<_>>()
+            );
+            assert_eq!(places(&store.ledger, 20, 10, 700), []);
+            store.drafts.flush().await.unwrap();
+            apply(&mut store.machine, vec![provider(1, 61), provider(1, 62)]).await;
+            check_all(&store.ledger, 0, 62);
+            let [entry] = &store.ledger.forward(61, 62, LAST as usize).unwrap()[..] else {
+                panic!("one entry");
+            };
+            assert_eq!(
+                (entry.at, entry.verb.as_ref()),
+                (stamp(62), "CreateProvider")
+            );
+            let ledger = store.ledger.clone();
+            drop(store);
+            assert!(matches!(ledger.forward(0, 1, 1), Err(LedgerError::Closed)));
+        });
+    }
+}
+
+#[test]
+fn a_crash_leaves_neither_gap_nor_repetition() {
+    for rows_behind in [1, 7, 100_000] {
+        let dir = new_dir();
+        run(async {
+            let mut store = with(dir.path(), rows_behind, 1 << 20);
+            apply(&mut store.machine, history(20)).await;
+            store.drafts.flush().await.unwrap();
+            for index in 21..=40 {
+                apply(&mut store.machine, vec![provider(1, index)]).await;
+            }
+            drop(store);
+            let mut store = with(dir.path(), rows_behind, 1 << 20);
+            assert_eq!(
+                applied(&store).index(),
+                Some(20),
+                "the rest was not flushed"
+            );
+            check_all(&store.ledger, 0, 20);
+            for index in 21..=30 {
+                apply(&mut store.machine, vec![provider(1, index)]).await;
+            }
+            check_all(&store.ledger, 0, 30);
+            store.drafts.flush().await.unwrap();
+            check_all(&store.ledger, 0, 30);
+        });
+    }
+}
+
+#[test]
+fn the_oldest_entries_are_dropped_when_there_are_too_many_bytes() {
+    const MOST: u64 = 8_000;
+    let dir = new_dir();
+    let floor = run(async {
+        let mut store = with(dir.path(), 10, MOST);
+        apply(&mut store.machine, history(1)).await;
+        let mut floor = 0;
+        for index in 2..=400 {
+            apply(&mut store.machine, vec![provider(1, index)]).await;
+            if index % 10 == 0 {
+                store.drafts.flush().await.unwrap();
+                assert!(store.ledger.bytes() <= MOST);
+                let next = store.ledger.floor();
+                assert!(floor <= next.index);
+                floor = next.index;
+                check_all(&store.ledger, floor, index);
+            }
+        }
+        assert!(floor > 100, "{floor}");
+        assert!(
+            store.ledger.bytes() > MOST * 3 / 4,
+            "no more than needed is dropped"
+        );
+        assert_eq!(store.ledger.floor().at, stamp(floor));
+        let gone = store.ledger.forward(floor - 1, 400, 1).unwrap_err();
+        assert!(
+            matches!(gone, LedgerError::Gone(at) if at.index == floor),
+            "{gone}"
+        );
+        floor
+    });
+    let store = with(dir.path(), 10, MOST);
+    check_all(&store.ledger, floor, 400);
+}
+
+#[test]
+fn without_room_what_is_written_is_dropped_at_once() {
+    let dir = new_dir();
+    run(async {
+        let mut store = with(dir.path(), 100_000, 0);
+        apply(&mut store.machine, history(20)).await;
+        check_all(&store.ledger, 0, 20);
+        store.drafts.flush().await.unwrap();
+        check_all(&store.ledger, 20, 20);
+        assert_eq!(store.ledger.bytes(), 0);
+    });
+}
+
+#[test]
+fn a_snapshot_lifts_the_floor() {
+    run(async {
+        let (leader_dir, follower_dir) = (new_dir(), new_dir());
+        let mut leader = opened(leader_dir.path());
+        apply(&mut leader.machine, history(30)).await;
+        let snapshot = build(&mut leader).await;
+        let mut follower = opened(follower_dir.path());
+        apply(&mut follower.machine, history(10)).await;
+        follower.drafts.flush().await.unwrap();
+        apply(&mut follower.machine, vec![provider(1, 11)]).await;
+        take_over(&mut follower, &snapshot).await;
+        let floor = Floor {
+            index: 30,
+            at: stamp(30),
+        };
+        assert_eq!(follower.ledger.floor(), floor);
+        check_all(&follower.ledger, 30, 30);
+        assert_eq!(follower.ledger.bytes(), 0);
+        apply(&mut follower.machine, vec![provider(1, 31)]).await;
+        follower.drafts.flush().await.unwrap();
+        drop(follower);
+        let follower = opened(follower_dir.path());
+        check_all(&follower.ledger, 30, 31);
+        assert_eq!(follower.ledger.floor(), floor);
+    });
+}
+
+#[test]
+fn a_new_node_has_all_that_was_ever_changed() {
+    let dir = new_dir();
+    let store = opened(dir.path());
+    let floor = Floor {
+        index: 0,
+        at: Timestamp(i64::MIN),
+    };
+    assert_eq!(store.ledger.floor(), floor);
+    assert!(store.ledger.backward(LAST, 1).unwrap().is_empty());
+}

@@ -5,10 +5,11 @@ use std::time::Duration;
 use placement_client::CandidateQuery;
 use placement_tests::cluster::{COUNTED_ONLY, Cluster};
 use placement_tests::process_cost::memory;
+use tokio::process::Command;
 
 use crate::bars::{Bars, Bound, Doubt, ROUNDS};
 use crate::clouds::{Cloud, Shape, boundless, devices_query, trait_name};
-use crate::load::{Load, Request, writes};
+use crate::load::{Load, Request, Sample, writes};
 use crate::{cores, ms, pids, progress, urls};
 
 /// Trees of nine providers.
@@ -116,10 +117,10 @@ async fn with_endless(cluster: &mut Cluster, seconds: u64, bars: &mut Bars) -> a
     for (what, requests) in [("ten candidates", ten), ("PUT /allocations", writes())] {
         let load = Load::on(&servers, requests, 16).seconds(seconds);
         load.run().await?;
-        let (mut p99, mut grown) = (Vec::new(), Vec::new());
+        let (mut p99, mut looped, mut grown) = (Vec::new(), Vec::new(), Vec::new());
         for round in 1..=ROUNDS {
             progress(&format!(
-                "round {round} of {ROUNDS}: {what}, with and without explanations"
+                "round {round} of {ROUNDS}: {what}, without and with explanations, and with a loop"
             ));
             let (alone, before) = (load.run().await?, memory(pid)?.resident);
             let later = async {
@@ -129,6 +130,7 @@ async fn with_endless(cluster: &mut Cluster, seconds: u64, bars: &mut Bars) -> a
             let (explained, with) = tokio::join!(hostile.run(), later);
             explained?;
             p99.push(with?.p99_ms / alone.p99_ms);
+            looped.push(with_loop(&load).await?.p99_ms / alone.p99_ms);
             grown.push((memory(pid)?.resident.saturating_sub(before) >> 20) as f64);
         }
         let what = format!("{what}, 16 connections, with {HOSTILE} endless explanations");
@@ -141,6 +143,8 @@ async fn with_endless(cluster: &mut Cluster, seconds: u64, bars: &mut Bars) -> a
             Doubt::default(),
             ratio,
         );
+        let control = format!("{what}: p99 with an idle loop instead");
+        bars.hold(&control, &looped, None, Doubt::default(), ratio);
         let mib = |value| format!("{value:.0} MiB");
         bars.hold(
             &format!("{what}: memory"),
@@ -151,4 +155,15 @@ async fn with_endless(cluster: &mut Cluster, seconds: u64, bars: &mut Bars) -> a
         );
     }
     Ok(())
+}
+
+/// The same load while another process, an empty loop, gets what processor time the service leaves: what the kernel
+/// takes for that, whatever runs.
+async fn with_loop(load: &Load) -> anyhow::Result<Sample> {
+    let mut command = Command::new("chrt");
+    command.args(["--idle", "0", "sh", "-c", "while :; do :; done"]);
+    let mut spinning = command.kill_on_drop(true).spawn()?;
+    let sample = load.run().await;
+    spinning.kill().await?;
+    sample
 }

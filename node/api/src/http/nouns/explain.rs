@@ -52,14 +52,14 @@ pub(super) fn parse(
 pub(crate) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
     let version = version(context);
     let request = parse(context, context.query()?, version)?;
-    let view = context.view().await?;
+    let turn = context.server.admission.explanations.turn(DEADLINE);
+    // Before the state: one that is kept is copied by writes.
+    let turn = turn.await?;
     let asked = Asked {
-        view,
+        view: context.view().await?,
         request,
         version,
     };
-    let turn = context.server.admission.explanations.turn(DEADLINE);
-    let turn = turn.await?;
     let patience = context.patience(context.server.api.clock.monotonic(), DEADLINE);
     let explained = context.compute_idly(move || {
         let _turn = turn;

@@ -18,7 +18,8 @@ impl Events {
         let mut stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         // By this version of HTTP the answer is not cut into chunks.
-        let head = format!("GET /placementd/v1/events?{query} HTTP/1.0\r\nX-Auth-Token: admin\r\n\r\n");
+        let head =
+            format!("GET /placementd/v1/events?{query} HTTP/1.0\r\nX-Auth-Token: admin\r\n\r\n");
         stream.write_all(head.as_bytes()).unwrap();
         let mut events = Self(BufReader::new(stream));
         let status = events.line();
@@ -81,7 +82,9 @@ async fn claim(client: &Client) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn watcher_goes_on_at_another_node_and_has_each_allocation_once() {
-    let mut cluster = Cluster::start_with(3, "[api]\ndrain_notice_ms = 0\n").await.unwrap();
+    let mut cluster = Cluster::start_with(3, "[api]\ndrain_notice_ms = 0\n")
+        .await
+        .unwrap();
     let client = cluster.client();
     let new = NewProvider::named("cmp-0");
     let host = client.create_provider(&new).await.unwrap().uuid;
@@ -135,7 +138,11 @@ async fn watcher_goes_on_at_another_node_and_has_each_allocation_once() {
 async fn earlier_states_are_read_also_after_a_restart() {
     let mut cluster = Cluster::start(1).await.unwrap();
     let client = cluster.client();
-    let host = client.create_provider(&NewProvider::named("cmp-0")).await.unwrap().uuid;
+    let host = client
+        .create_provider(&NewProvider::named("cmp-0"))
+        .await
+        .unwrap()
+        .uuid;
     let stock = [("VCPU", Inventory::of(8))];
     client.replace_inventories(host, 0, stock).await.unwrap();
     let used = async |client: &Client, as_of: &str| {
@@ -147,7 +154,10 @@ async fn earlier_states_are_read_also_after_a_restart() {
     let mut moments = Vec::new();
     for number in 1..=4 {
         claim(&client).await;
-        let history: Value = client.fetch(ApiRequest::get("/placementd/v1/history?limit=1")).await.unwrap();
+        let history: Value = client
+            .fetch(ApiRequest::get("/placementd/v1/history?limit=1"))
+            .await
+            .unwrap();
         let entry = &history["history"][0];
         moments.push((entry["index"].clone(), number));
         moments.push((entry["at"].clone(), number));
@@ -157,9 +167,16 @@ async fn earlier_states_are_read_also_after_a_restart() {
     cluster.wait_ready(1).await.unwrap();
     let client = cluster.client();
     for (moment, number) in moments {
-        assert_eq!(used(&client, moment.as_str().unwrap()).await, number, "{moment}");
+        assert_eq!(
+            used(&client, moment.as_str().unwrap()).await,
+            number,
+            "{moment}"
+        );
     }
-    let history: Value = client.fetch(ApiRequest::get("/placementd/v1/history?kind=allocation")).await.unwrap();
+    let history: Value = client
+        .fetch(ApiRequest::get("/placementd/v1/history?kind=allocation"))
+        .await
+        .unwrap();
     let entries = history["history"].as_array().unwrap();
     assert_eq!(entries.len(), 4, "{history}");
     assert_eq!(history["next"], json!(null));

@@ -137,6 +137,10 @@ catalog! {
         "Snapshots found damaged when they were sent, and written again";
     RAFT_PURGED_INDEX = "placement_raft_purged_index" Gauge None []
         "The last entry removed from the log";
+    LEDGER_FLOOR_INDEX = "placement_ledger_floor_index" Gauge None []
+        "What later entries of the log have changed is kept: for events, history and reads of an earlier moment";
+    LEDGER = "placement_ledger" Gauge BYTES []
+        "Bytes of what entries of the log have changed";
     RAFT_FOLLOWER_LAG = "placement_raft_follower_lag" Gauge None ["node"]
         "Log entries that a node lacks; on the leader only";
     BACKUP_LAST = "placement_backup_last_timestamp" Gauge SECONDS []

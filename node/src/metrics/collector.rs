@@ -282,6 +282,8 @@ impl Out<'_> {
             (&catalog::RAFT_APPLIED_INDEX, known(applied)),
             (&catalog::RAFT_SNAPSHOT_INDEX, known(index(raft.snapshot))),
             (&catalog::RAFT_PURGED_INDEX, known(index(raft.purged))),
+            (&catalog::LEDGER_FLOOR_INDEX, replica.ledger.floor().index),
+            (&catalog::LEDGER, replica.ledger.bytes()),
             (&catalog::STORAGE_FAILED, u64::from(failed)),
             (&catalog::REPLACEMENTS, now(&replica.replacements)),
             (&catalog::GIVEN_UP_STREAMS, now(&replica.given_up_streams)),

@@ -15,11 +15,16 @@ struct Events(BufReader<TcpStream>);
 
 impl Events {
     fn of(address: &str, query: &str) -> Self {
+        Self::below(address, "", query)
+    }
+
+    /// Of the partition below a prefix.
+    fn below(address: &str, prefix: &str, query: &str) -> Self {
         let mut stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         // By this version of HTTP the answer is not cut into chunks.
         let head =
-            format!("GET /placementd/v1/events?{query} HTTP/1.0\r\nX-Auth-Token: admin\r\n\r\n");
+            format!("GET {prefix}/placementd/v1/events?{query} HTTP/1.0\r\nX-Auth-Token: admin\r\n\r\n");
         stream.write_all(head.as_bytes()).unwrap();
         let mut events = Self(BufReader::new(stream));
         let status = events.line();
@@ -180,4 +185,46 @@ async fn earlier_states_are_read_also_after_a_restart() {
     let entries = history["history"].as_array().unwrap();
     assert_eq!(entries.len(), 4, "{history}");
     assert_eq!(history["next"], json!(null));
+}
+
+#[tokio::test]
+async fn partition_sees_its_own_changes_and_ends_with_its_streams() {
+    let cluster = Cluster::start(1).await.unwrap();
+    cluster.create_partition("north", &[], &["/north"]).await.unwrap();
+    let client = cluster.client();
+    let create = async |path: &str, name: &str| {
+        let ask = ApiRequest::post(path).json(&json!({ "name": name }));
+        let ask = ask.header("openstack-api-version", "placement 1.39");
+        let _: Value = client.fetch(ask).await.unwrap();
+    };
+    let address = cluster.place(1).api();
+    let [mut own, mut north] = ["", "/north"].map(|prefix| {
+        let mut events = Events::below(&address, prefix, "kind=provider");
+        while events.next().unwrap()["snapshot_end"].is_null() {}
+        events
+    });
+    create("/resource_providers", "mine").await;
+    create("/north/resource_providers", "theirs").await;
+    create("/resource_providers", "mine too").await;
+    let name = |line: &Value| line["changes"][0]["after"]["name"].as_str().map(str::to_owned);
+    let mut names = Vec::new();
+    while names.len() < 2 {
+        names.extend(name(&own.next().unwrap()));
+    }
+    assert_eq!(names, ["mine", "mine too"]);
+    let theirs = std::iter::from_fn(|| north.next()).find_map(|line| name(&line));
+    assert_eq!(theirs.as_deref(), Some("theirs"));
+    for (prefix, count) in [("", 2), ("/north", 1)] {
+        let path = format!("{prefix}/placementd/v1/history?kind=provider");
+        let history: Value = client.fetch(ApiRequest::get(&path)).await.unwrap();
+        assert_eq!(history["history"].as_array().unwrap().len(), count, "{history}");
+    }
+    let path = "/north/resource_providers";
+    let ask = ApiRequest::get(path).header("placement-as-of", "2001-01-01T00:00:00Z");
+    let before: Value = client.fetch(ask).await.unwrap();
+    assert_eq!(before["resource_providers"], json!([]));
+    let admin = cluster.admin_of(1);
+    admin.delete_partition("north", true).await.unwrap();
+    let last = std::iter::from_fn(|| north.next()).last().unwrap();
+    assert_eq!(last["end"], "partition_gone", "{last}");
 }

@@ -201,8 +201,8 @@ pub(crate) struct Item<'a> {
     project: Option<&'a ProjectId>,
 }
 
-/// What a row is, in the order of [`Kind`]; nothing, if there is none or it is empty. What is held is sorted by the ids of providers, which come
-/// with it.
+/// What a row is, in the order of [`Kind`]; nothing, if it is deleted or empty. What is held is sorted by the ids of providers,
+/// which come with it.
 fn items<'a>(meanings: &'a impl Meanings, row: &'a Change) -> Vec<(Option<ProviderId>, Item<'a>)> {
     let item = |kind, key, value| {
         let project = None;

@@ -23,8 +23,9 @@ impl Events {
         let mut stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         // By this version of HTTP the answer is not cut into chunks.
-        let head =
-            format!("GET {prefix}/placementd/v1/events?{query} HTTP/1.0\r\nX-Auth-Token: admin\r\n\r\n");
+        let head = format!(
+            "GET {prefix}/placementd/v1/events?{query} HTTP/1.0\r\nX-Auth-Token: admin\r\n\r\n"
+        );
         stream.write_all(head.as_bytes()).unwrap();
         let mut events = Self(BufReader::new(stream));
         let status = events.line();
@@ -190,7 +191,10 @@ async fn earlier_states_are_read_also_after_a_restart() {
 #[tokio::test]
 async fn partition_sees_its_own_changes_and_ends_with_its_streams() {
     let cluster = Cluster::start(1).await.unwrap();
-    cluster.create_partition("north", &[], &["/north"]).await.unwrap();
+    cluster
+        .create_partition("north", &[], &["/north"])
+        .await
+        .unwrap();
     let client = cluster.client();
     let create = async |path: &str, name: &str| {
         let ask = ApiRequest::post(path).json(&json!({ "name": name }));
@@ -206,7 +210,11 @@ async fn partition_sees_its_own_changes_and_ends_with_its_streams() {
     create("/resource_providers", "mine").await;
     create("/north/resource_providers", "theirs").await;
     create("/resource_providers", "mine too").await;
-    let name = |line: &Value| line["changes"][0]["after"]["name"].as_str().map(str::to_owned);
+    let name = |line: &Value| {
+        line["changes"][0]["after"]["name"]
+            .as_str()
+            .map(str::to_owned)
+    };
     let mut names = Vec::new();
     while names.len() < 2 {
         names.extend(name(&own.next().unwrap()));
@@ -217,7 +225,11 @@ async fn partition_sees_its_own_changes_and_ends_with_its_streams() {
     for (prefix, count) in [("", 2), ("/north", 1)] {
         let path = format!("{prefix}/placementd/v1/history?kind=provider");
         let history: Value = client.fetch(ApiRequest::get(&path)).await.unwrap();
-        assert_eq!(history["history"].as_array().unwrap().len(), count, "{history}");
+        assert_eq!(
+            history["history"].as_array().unwrap().len(),
+            count,
+            "{history}"
+        );
     }
     let path = "/north/resource_providers";
     let ask = ApiRequest::get(path).header("placement-as-of", "2001-01-01T00:00:00Z");

@@ -57,8 +57,10 @@ fn rows_files(dir: &Path) -> Vec<PathBuf> {
 
 fn damage(path: &Path) {
     let mut bytes = fs::read(path).unwrap();
-    let middle = bytes.len() / 3;
-    bytes[middle] ^= 0x55;
+    for part in [1, 2] {
+        let place = bytes.len() * part / 3;
+        bytes[place] ^= 0x55;
+    }
     fs::write(path, bytes).unwrap();
 }
 

@@ -90,8 +90,8 @@ impl Core {
         snapshots.clear()?;
         base.set_version(loaded.record_version());
         let failure = Failure::new("state", &database.rocks.dir, &base.health);
-        let ledger = LedgerWriter::open(&database, &loaded, base.options.ledger_bytes)?;
         let database = Arc::new(database);
+        let ledger = LedgerWriter::open(base, Arc::clone(&database), &loaded)?;
         Ok(Self {
             behind: Behind::new(base, Arc::clone(&database), ledger)?,
             database,
@@ -112,8 +112,8 @@ impl Core {
         self.publisher.views()
     }
 
-    pub(super) fn ledger(self: &Arc<Self>) -> Ledger {
-        self.behind.ledger().reader(Arc::downgrade(self))
+    pub(super) fn ledger(&self) -> Ledger {
+        self.behind.ledger().reader()
     }
 
     pub(super) fn publish(&self, next: AppliedState) {

@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use placement_model::mutant;
 use placement_model::types::{PartitionId, Timestamp};
-use placement_model::{Change, Cluster, LedgerEntry, Level};
+use placement_model::{Change, Cluster, Level};
 use rocksdb::{
     Cache, ColumnFamily, FlushOptions, IterateBounds, IteratorMode, PrefixRange, ReadOptions,
     WriteBatch, WriteOptions,
 };
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::ledger::{LedgerError, LedgerRecord};
 use super::views::AppliedState;
 use crate::coverage::RarePath;
 use crate::data_dir::STATE_DIR;
@@ -213,7 +213,7 @@ impl StateDatabase {
     }
 
     /// What was written of the ledger last.
-    pub(super) fn ledger(&self) -> Result<Option<LedgerRecord>> {
+    pub(super) fn ledger<T: DeserializeOwned>(&self) -> Result<Option<T>> {
         self.rocks.record(ROWS, LEDGER)
     }
 
@@ -222,7 +222,7 @@ impl StateDatabase {
         &self,
         batch: &mut WriteBatch,
         version: RecordVersion,
-        record: &LedgerRecord,
+        record: &impl Serialize,
     ) {
         batch.put_cf(self.family(), LEDGER, wire::encode(version, record));
     }
@@ -245,13 +245,13 @@ impl StateDatabase {
         batch.delete_range_cf(self.family(), from, to);
     }
 
-    /// The entries of the ledger at these places, both included.
-    pub(super) fn entries(
+    /// The records of the entries of the ledger at these places, both included.
+    pub(crate) fn entries(
         &self,
         from: u64,
         up_to: u64,
         backwards: bool,
-    ) -> impl Iterator<Item = Result<LedgerEntry, LedgerError>> + '_ {
+    ) -> impl Iterator<Item = Result<Box<[u8]>, rocksdb::Error>> + '_ {
         let mut read = ReadOptions::default();
         read.fill_cache(false);
         let [first, end] =
@@ -262,7 +262,7 @@ impl StateDatabase {
             false => IteratorMode::Start,
         };
         let entries = self.rocks.db.iterator_cf_opt(self.family(), read, mode);
-        entries.map(|entry| Ok(wire::decode(&entry?.1)?))
+        entries.map(|entry| entry.map(|(_, record)| record))
     }
 
     /// Writes a batch to memory, whole or not at all.
@@ -325,7 +325,8 @@ impl StateDatabase {
             }
         }
         self.put_applied(&mut batch, version, applied);
-        self.put_ledger(&mut batch, version, &LedgerRecord::new(applied));
+        // Without a record, it begins behind the rows.
+        batch.delete_cf(self.family(), LEDGER);
         batch.delete_cf(self.family(), INSTALLING);
         self.write(batch)?;
         files::point("the rows are replaced", &self.rocks.dir);

@@ -11,9 +11,9 @@ use placement_model::types::{PartitionId, Timestamp};
 use rocksdb::WriteBatch;
 use serde::{Deserialize, Serialize};
 
-use super::core::Core;
 use super::database::StateDatabase;
 use super::views::AppliedState;
+use crate::base::Base;
 use crate::wire::{self, RecordVersion, WireError};
 
 /// It is dropped in so many pieces.
@@ -34,7 +34,7 @@ impl Floor {
         at: Timestamp(i64::MIN),
     };
 
-    pub(super) fn behind(applied: &AppliedState) -> Self {
+    fn behind(applied: &AppliedState) -> Self {
         Self {
             index: applied.index().unwrap_or(0),
             at: applied.last_stamp.unwrap_or(Self::NEW.at),
@@ -61,8 +61,8 @@ pub enum LedgerError {
 
 /// What is on the disk; written in the same batch as the entries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct LedgerRecord {
-    pub(super) floor: Floor,
+struct LedgerRecord {
+    floor: Floor,
     /// The last entry of the log when it was written. Another one among the rows is of a version without a ledger.
     up_to: Option<u64>,
     /// What follows the floor: the last entry of each piece, and its bytes.
@@ -70,7 +70,7 @@ pub(super) struct LedgerRecord {
 }
 
 impl LedgerRecord {
-    pub(super) fn new(applied: &AppliedState) -> Self {
+    fn new(applied: &AppliedState) -> Self {
         Self {
             floor: Floor::behind(applied),
             up_to: applied.index(),
@@ -112,31 +112,45 @@ struct Kept {
     tail: Entries,
 }
 
+/// What readers open for as long as they read.
+struct Opened {
+    database: Arc<StateDatabase>,
+    /// Last: it holds the lock of the directory until the database is closed.
+    _base: Arc<Base>,
+}
+
 /// The writing end.
 pub(super) struct LedgerWriter {
     kept: Arc<Mutex<Kept>>,
+    opened: Arc<Opened>,
     most: u64,
 }
 
 impl LedgerWriter {
     /// Goes on with what is in the database, if it is that of the state.
     pub(super) fn open(
-        database: &StateDatabase,
+        base: &Arc<Base>,
+        database: Arc<StateDatabase>,
         applied: &AppliedState,
-        most: u64,
     ) -> crate::error::Result<Self> {
-        let found = database
-            .ledger()?
-            .filter(|record| record.up_to == applied.index());
+        let found: Option<LedgerRecord> = database.ledger()?;
+        let found = found.filter(|record| record.up_to == applied.index());
         let record = found.unwrap_or_else(|| LedgerRecord::new(applied));
         let tail = Entries::new();
         let kept = Arc::new(Mutex::new(Kept { record, tail }));
-        Ok(Self { kept, most })
+        let opened = Arc::new(Opened {
+            database,
+            _base: Arc::clone(base),
+        });
+        let most = base.options.ledger_bytes;
+        Ok(Self { kept, opened, most })
     }
 
-    pub(super) fn reader(&self, core: Weak<Core>) -> Ledger {
-        let kept = Arc::clone(&self.kept);
-        Ledger { kept, core }
+    pub(super) fn reader(&self) -> Ledger {
+        Ledger {
+            kept: Arc::clone(&self.kept),
+            opened: Arc::downgrade(&self.opened),
+        }
     }
 
     /// Takes in what was changed, before others see it.
@@ -153,9 +167,9 @@ impl LedgerWriter {
         &self,
         batch: &mut WriteBatch,
         version: RecordVersion,
-        database: &StateDatabase,
         applied: &AppliedState,
     ) {
+        let database = &self.opened.database;
         let (entries, mut record): (Vec<_>, _) = {
             let kept = self.kept.lock();
             (kept.tail.values().cloned().collect(), kept.record.clone())
@@ -205,7 +219,7 @@ impl LedgerWriter {
 #[derive(Clone)]
 pub struct Ledger {
     kept: Arc<Mutex<Kept>>,
-    core: Weak<Core>,
+    opened: Weak<Opened>,
 }
 
 /// Some entries, up to a limit that is passed between places in the log alone.
@@ -251,7 +265,7 @@ impl Ledger {
         up_to: u64,
         at_most_bytes: usize,
     ) -> Result<Vec<Arc<LedgerEntry>>, LedgerError> {
-        let core = self.core.upgrade().ok_or(LedgerError::Closed)?;
+        let opened = self.opened.upgrade().ok_or(LedgerError::Closed)?;
         self.check(after)?;
         let mut page = Page {
             entries: Vec::new(),
@@ -273,8 +287,8 @@ impl Ledger {
         let in_database = tail_from.map_or(up_to, |first| up_to.min(first.saturating_sub(1)));
         let mut is_full = false;
         if from <= in_database {
-            for entry in core.database.entries(from, in_database, false) {
-                if !page.take(Arc::new(entry?)) {
+            for entry in opened.database.entries(from, in_database, false) {
+                if !page.take(Arc::new(wire::decode(&entry?)?)) {
                     is_full = true;
                     break;
                 }
@@ -298,7 +312,7 @@ impl Ledger {
         from: u64,
         at_most_bytes: usize,
     ) -> Result<Vec<Arc<LedgerEntry>>, LedgerError> {
-        let core = self.core.upgrade().ok_or(LedgerError::Closed)?;
+        let opened = self.opened.upgrade().ok_or(LedgerError::Closed)?;
         let mut page = Page {
             entries: Vec::new(),
             bytes_left: Some(at_most_bytes),
@@ -311,8 +325,8 @@ impl Ledger {
         let to = self.floor().index.saturating_add(1);
         let in_database = tail_from.map_or(from, |first| from.min(first.saturating_sub(1)));
         if !is_full && to <= in_database {
-            for entry in core.database.entries(to, in_database, true) {
-                if !page.take(Arc::new(entry?)) {
+            for entry in opened.database.entries(to, in_database, true) {
+                if !page.take(Arc::new(wire::decode(&entry?)?)) {
                     break;
                 }
             }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{HeaderName, HeaderValue};
-use http::{Request, StatusCode};
-use http_body_util::Full;
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use tokio::time::{Instant, sleep_until, timeout};
@@ -16,9 +16,10 @@ use crate::connect::Trust;
 use crate::consistency::{CONSISTENCY, Consistency, IndexToken, MIN_INDEX};
 use crate::endpoint::Endpoint;
 use crate::error::{ApiError, Error};
+use crate::lines::Lines;
 use crate::request::ApiRequest;
 use crate::response::ApiResponse;
-use crate::transport::{Transport, TransportError, pool};
+use crate::transport::{Body, Transport, TransportError, pool};
 
 /// The microversion that the typed methods are written for.
 pub const MICROVERSION_DEFAULT: &str = "1.39";
@@ -206,13 +207,31 @@ impl Client {
     /// Sends a request, repeats what is safe, and returns the last answer of any status except
     /// 503, and 429 of a node, which become errors.
     pub async fn request(&self, request: ApiRequest) -> Result<ApiResponse, Error> {
+        Ok(self.exchange(request, false).await?.0)
+    }
+
+    /// The answer to a request, line by line as it comes. A status that is not 2xx is an error.
+    pub async fn lines(&self, request: ApiRequest) -> Result<Lines, Error> {
+        let (answer, body) = self.exchange(request, true).await?;
+        answer.success()?;
+        Ok(Lines::of(body.unwrap_or_default()))
+    }
+
+    /// [`Client::request`]; the body of a success comes by itself if it `streams`.
+    async fn exchange(
+        &self,
+        request: ApiRequest,
+        streams: bool,
+    ) -> Result<(ApiResponse, Option<Body>), Error> {
         let deadline = Instant::now() + self.patience;
         let mut nodes = Rotation::new(&self.shared);
         let mut unknown = false;
         loop {
             let at = nodes.next();
-            let answer = self.send(at, &request, self.to_http(at, &request)?).await;
-            let failure = match answer.and_then(|response| judged(&request, response)) {
+            let http = self.to_http(at, &request)?;
+            let answer = self.send(at, &request, http, streams).await;
+            let judge = |(response, body)| Ok((judged(&request, response)?, body));
+            let failure = match answer.and_then(judge) {
                 Ok(response) => {
                     self.shared.preferred.store(at, Ordering::Relaxed);
                     return Ok(response);
@@ -270,7 +289,9 @@ impl Client {
 
     /// Sends a request once, to the first endpoint, and returns whatever it answers, 503 too.
     pub async fn request_once(&self, request: ApiRequest) -> Result<ApiResponse, Error> {
-        let answer = self.send(0, &request, self.to_http(0, &request)?).await;
+        let http = self.to_http(0, &request)?;
+        let answer = self.send(0, &request, http, false).await;
+        let answer = answer.map(|(response, _)| response);
         answer.map_err(|failure| failure.error(&request, false))
     }
 
@@ -279,9 +300,10 @@ impl Client {
         at: usize,
         request: &ApiRequest,
         http: Request<Full<Bytes>>,
-    ) -> Result<ApiResponse, Failure> {
+        streams: bool,
+    ) -> Result<(ApiResponse, Option<Body>), Failure> {
         let limit = self.attempt_timeout;
-        let answer = timeout(limit, self.shared.transport.send(http)).await;
+        let answer = timeout(limit, self.carry(http, streams)).await;
         let answer = answer.unwrap_or_else(|_| {
             let reason = format!("no answer within {limit:?}");
             Err(TransportError::Lost(reason))
@@ -291,7 +313,8 @@ impl Client {
             retry_after: None,
             unknown: matches!(error, TransportError::Lost(_)) && !request.is_read(),
         };
-        let (parts, body) = answer.map_err(failed)?.into_parts();
+        let (answer, stream) = answer.map_err(failed)?;
+        let (parts, body) = answer.into_parts();
         let response = ApiResponse {
             what: request.name(),
             status: parts.status,
@@ -299,7 +322,23 @@ impl Client {
             body,
         };
         self.remember(&response);
-        Ok(response)
+        Ok((response, stream))
+    }
+
+    async fn carry(
+        &self,
+        http: Request<Full<Bytes>>,
+        streams: bool,
+    ) -> Result<(Response<Bytes>, Option<Body>), TransportError> {
+        if !streams {
+            return Ok((self.shared.transport.send(http).await?, None));
+        }
+        let (parts, body) = self.shared.transport.open(http).await?.into_parts();
+        let (whole, body) = match parts.status.is_success() {
+            true => (Bytes::new(), Some(body)),
+            false => (body.collect().await?.to_bytes(), None),
+        };
+        Ok((Response::from_parts(parts, whole), body))
     }
 
     fn to_http(&self, at: usize, request: &ApiRequest) -> Result<Request<Full<Bytes>>, Error> {

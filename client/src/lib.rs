@@ -23,6 +23,7 @@ mod connect;
 mod consistency;
 mod endpoint;
 mod error;
+mod lines;
 mod nouns;
 mod request;
 mod response;
@@ -36,6 +37,7 @@ pub use connect::Trust;
 pub use consistency::{Consistency, IndexToken, Position};
 pub use endpoint::Endpoint;
 pub use error::{ApiError, Error};
+pub use lines::Lines;
 pub use nouns::aggregates::ProviderAggregates;
 pub use nouns::allocation_candidates::{
     AllocationCandidates, AllocationRequest, CandidateQuery, ProviderSummary, SummaryResource,
@@ -49,4 +51,4 @@ pub use nouns::usages::Resources;
 pub use placement_wire::*;
 pub use request::{ApiRequest, encode};
 pub use response::ApiResponse;
-pub use transport::{Transport, TransportError};
+pub use transport::{Body, Transport, TransportError};

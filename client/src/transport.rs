@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response};
+use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper_util::client::legacy::Client as HyperClient;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
@@ -22,6 +23,9 @@ pub enum TransportError {
     Lost(String),
 }
 
+/// The body of an answer as it comes.
+pub type Body = BoxBody<Bytes, TransportError>;
+
 /// Sends one request to the authority in its URI and returns the whole answer.
 pub trait Transport: Send + Sync + 'static {
     /// Sends once, without repeating anything.
@@ -29,6 +33,18 @@ pub trait Transport: Send + Sync + 'static {
         &self,
         request: Request<Full<Bytes>>,
     ) -> BoxFuture<Result<Response<Bytes>, TransportError>>;
+
+    /// The same, of which the body is still to come. A transport that cannot do so gives all of it at once.
+    fn open(
+        &self,
+        request: Request<Full<Bytes>>,
+    ) -> BoxFuture<Result<Response<Body>, TransportError>> {
+        let answer = self.send(request);
+        Box::pin(async move {
+            let whole = |body| Full::new(body).map_err(|never| match never {}).boxed();
+            Ok(answer.await?.map(whole))
+        })
+    }
 }
 
 /// A pool of connections: plain TCP, TLS or a Unix socket, as each endpoint says.
@@ -46,14 +62,23 @@ impl Transport for Pool {
         &self,
         request: Request<Full<Bytes>>,
     ) -> BoxFuture<Result<Response<Bytes>, TransportError>> {
+        let answer = self.open(request);
+        Box::pin(async move {
+            let (parts, body) = answer.await?.into_parts();
+            let body = body.collect().await?;
+            Ok(Response::from_parts(parts, body.to_bytes()))
+        })
+    }
+
+    fn open(
+        &self,
+        request: Request<Full<Bytes>>,
+    ) -> BoxFuture<Result<Response<Body>, TransportError>> {
         let answer = self.request(request);
         Box::pin(async move {
-            let (parts, body) = answer.await.map_err(classify)?.into_parts();
-            let body = body
-                .collect()
-                .await
-                .map_err(|error| TransportError::Lost(format!("the answer broke off: {error}")))?;
-            Ok(Response::from_parts(parts, body.to_bytes()))
+            let broke_off = |error| TransportError::Lost(format!("the answer broke off: {error}"));
+            let answer = answer.await.map_err(classify)?;
+            Ok(answer.map(|body| body.map_err(broke_off).boxed()))
         })
     }
 }

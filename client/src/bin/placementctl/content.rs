@@ -7,10 +7,13 @@ use std::time::Duration;
 use anyhow::bail;
 use clap::Args;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
-use placement_client::{Admin, ApiRequest, ApiResponse, Client, Consistency, Error, Position};
+use placement_client::{
+    Admin, ApiRequest, ApiResponse, Client, Consistency, Error, Lines, Position,
+};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use crate::moment::earlier;
 use crate::named::Named;
 use crate::render::{Output, list, pairs, some, word};
 
@@ -34,6 +37,10 @@ pub(crate) struct Source {
     /// The node to ask, by its number or its name, in place of the first that answers.
     #[arg(id = "source", long = "node", global = true, value_name = "NODE")]
     pub(crate) node: Option<Named>,
+    /// Reads what was there at an earlier moment: the token of an answer or a change, a time such as
+    /// 2026-11-27T06:00:00Z, or how long ago, such as 90s, 15m, 12h or 7d.
+    #[arg(long, global = true, value_name = "MOMENT", value_parser = earlier)]
+    pub(crate) as_of: Option<String>,
     #[command(flatten)]
     pub(crate) output: Output,
 }
@@ -72,13 +79,25 @@ impl Content {
 
     /// Sends a request. A line on standard error says if there is no quorum.
     pub(crate) async fn send(&self, request: ApiRequest) -> Result<ApiResponse, Error> {
-        let answer = self.api.call(request).await?;
+        let answer = self.api.call(self.at_moment(request)).await?;
         if let Some(warning) = without_quorum(&answer.position())
             && !self.has_warned.replace(true)
         {
             eprintln!("placementctl: {warning}");
         }
         Ok(answer)
+    }
+
+    /// The answer to a request, line by line.
+    pub(crate) async fn lines(&self, request: ApiRequest) -> Result<Lines, Error> {
+        self.api.lines(self.at_moment(request)).await
+    }
+
+    fn at_moment(&self, request: ApiRequest) -> ApiRequest {
+        match &self.source.as_of {
+            Some(moment) => request.header("placement-as-of", moment),
+            None => request,
+        }
     }
 
     /// The answer to a request, in JSON.

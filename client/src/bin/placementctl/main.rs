@@ -5,6 +5,7 @@ mod audit;
 mod backup;
 mod candidates;
 mod capacity;
+mod changes;
 mod check;
 mod consumers;
 mod content;
@@ -29,6 +30,7 @@ mod tls;
 mod topology;
 mod usages;
 mod verbs;
+mod watch;
 mod what_if;
 
 use std::collections::BTreeMap;
@@ -290,6 +292,10 @@ mod tests {
             "consumers audit --servers-command list --plan plan",
             "consumers release --undo-from undo",
             "drain node-1",
+            "watch --after 7.12 --kind inventory,trait --provider cmp-1 -o jsonl",
+            "history --consumer c --project p --class VCPU --limit 5",
+            "bulk --kind allocation --node 2",
+            "providers list --as-of 7.12",
             "partitions -o json",
             "api GET /traits",
         ] {
@@ -301,6 +307,7 @@ mod tests {
         for line in [
             "drain node-1 --local",
             "init -o json",
+            "drain node-1 --as-of 7.12",
             "api PATCH /traits",
             "consumers audit --plan plan",
             "consumers release --apply plan",

@@ -1,7 +1,7 @@
 //! Moments as people read them.
 
-use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
+use time::{Duration, OffsetDateTime};
 
 /// A moment in seconds since 1970 as RFC 3339 in UTC, and how far it is from now.
 pub(crate) fn moment(seconds: i64) -> String {
@@ -47,6 +47,17 @@ pub(crate) fn seconds(text: &str) -> Result<u64, String> {
     })
 }
 
+/// An earlier moment as the API takes it: a length of time becomes the time so long ago, all else is left to the API.
+pub(crate) fn earlier(text: &str) -> Result<String, String> {
+    let ago = seconds(text).ok().and_then(|ago| i64::try_from(ago).ok());
+    let Some(ago) = ago else {
+        return Ok(text.to_owned());
+    };
+    let at = OffsetDateTime::now_utc().checked_sub(Duration::seconds(ago));
+    let at = at.and_then(|at| at.format(&Rfc3339).ok());
+    at.ok_or_else(|| "it is longer ago than the calendar has years".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -65,6 +76,15 @@ mod tests {
         for text in ["", "d", "1w", "-1s", "1.5h", "1 h", "300000000000000d"] {
             assert!(seconds(text).is_err(), "{text:?}");
         }
+    }
+
+    #[test]
+    fn an_earlier_moment_is_a_token_or_a_time() {
+        assert_eq!(earlier("7.1234"), Ok("7.1234".to_owned()));
+        let at = OffsetDateTime::parse(&earlier("1h").unwrap(), &Rfc3339).unwrap();
+        let ago = OffsetDateTime::now_utc() - at;
+        assert!(ago >= Duration::HOUR && ago < Duration::HOUR * 2, "{ago}");
+        assert!(earlier("9000000d").is_err());
     }
 
     #[test]

@@ -81,6 +81,15 @@ impl Output {
         })
     }
 
+    /// Whether what comes bit by bit is printed as it came, and not for people.
+    pub(crate) fn is_raw(&self) -> anyhow::Result<bool> {
+        match self.output {
+            Format::Table | Format::Wide => Ok(false),
+            Format::Jsonl => Ok(true),
+            _ => bail!("what has no end is printed with -o table or jsonl"),
+        }
+    }
+
     fn shown<'a>(&self, rows: &'a Rows) -> anyhow::Result<Vec<&'a str>> {
         if !self.columns.is_empty() {
             return self.columns.iter().map(|name| rows.column(name)).collect();
@@ -280,10 +289,17 @@ fn csv(row: &[Value]) -> String {
 
 /// Writes to standard output. A reader that has seen enough, such as `head`, ends it without an error.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    is_printed(text.as_bytes()).map(drop)
+}
+
+/// Writes to standard output; `false` if its reader has seen enough.
+pub(crate) fn is_printed(text: &[u8]) -> anyhow::Result<bool> {
     let mut stdout = io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and(stdout.flush()) {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        written => written.context("cannot write to standard output"),
+    match stdout.write_all(text).and(stdout.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+        written => written
+            .context("cannot write to standard output")
+            .map(|()| true),
     }
 }
 

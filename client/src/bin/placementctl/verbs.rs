@@ -8,7 +8,10 @@ use placement_client::Admin;
 
 use crate::content::{Content, Source};
 use crate::render::print;
-use crate::{api, candidates, capacity, consumers, explain, providers, searches, usages, what_if};
+use crate::{
+    api, candidates, capacity, changes, consumers, explain, providers, searches, usages, watch,
+    what_if,
+};
 
 /// What a verb is asked for, and of whom.
 #[derive(Args)]
@@ -37,6 +40,17 @@ pub(crate) enum Verb {
     Explain(Asked<explain::Which>),
     /// Lists the recent searches for candidates on all nodes, the newest first.
     Searches(Asked<searches::Which>),
+    /// Prints what changes, as it changes. It goes on at another node when the one that it asks is lost.
+    #[command(
+        after_help = "With -o jsonl it prints the lines of `GET /placementd/v1/events`. After each batch is a \
+                      `progress`, from which --after goes on. After a `reset` all that is there follows, as changes \
+                      before that are not kept any more."
+    )]
+    Watch(Asked<watch::Which>),
+    /// Lists what was changed, the last first, as far as nodes keep it.
+    History(Asked<changes::Filters>),
+    /// Prints all that is there at one moment as JSON lines. The last one has the token for `watch --after`.
+    Bulk(Asked<changes::Filters>),
     /// Says what the cluster would answer after changes, without changing anything.
     WhatIf(Asked<what_if::Which>),
     /// Sends any request to the API, and prints the answer as it came.
@@ -56,6 +70,15 @@ pub(crate) async fn run(admin: Admin, verb: Verb, timeout: Duration) -> anyhow::
         Verb::Candidates(asked) => candidates::show(&open(asked.source).await?, asked.what).await,
         Verb::Explain(asked) => explain::run(&open(asked.source).await?, asked.what).await,
         Verb::Searches(asked) => searches::show(&open(asked.source).await?, asked.what).await,
+        Verb::Watch(asked) => {
+            watch::watch(&open(asked.source).await?, asked.what).await?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        Verb::Bulk(asked) => {
+            watch::bulk(&open(asked.source).await?, asked.what).await?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        Verb::History(asked) => changes::show(&open(asked.source).await?, asked.what).await,
         Verb::WhatIf(asked) => what_if::ask(&open(asked.source).await?, asked.what).await,
         Verb::Api(asked) => api::send(&open(asked.source).await?, asked.what).await,
     };

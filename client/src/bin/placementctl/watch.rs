@@ -1,0 +1,187 @@
+//! `placementctl watch` and `bulk`: what changes, and all that is there.
+
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use placement_client::{ApiRequest, Error};
+use serde_json::Value;
+use tokio::time::sleep;
+
+use crate::changes::{Filters, changes};
+use crate::content::Content;
+use crate::render::{is_printed, phrase, word};
+
+/// A stream that ended is asked for again so much later.
+const PAUSE: Duration = Duration::from_secs(1);
+
+#[derive(Args)]
+pub(crate) struct Which {
+    /// Begins after this token, and not now: a `progress`, the `snapshot_end` of `bulk`, or the index of a change.
+    #[arg(long, value_name = "TOKEN")]
+    after: Option<String>,
+    #[command(flatten)]
+    filters: Filters,
+}
+
+pub(crate) async fn watch(content: &Content, which: Which) -> anyhow::Result<()> {
+    let raw = content.source.output.is_raw()?;
+    let path = "events?or_snapshot=true";
+    let request = which.filters.request(content, path).await?;
+    let after = match which.after {
+        Some(after) => after,
+        None => now(content).await?,
+    };
+    let mut watch = Watch { after, raw };
+    let mut has_begun = false;
+    loop {
+        let asked = request.clone().query("after", &watch.after);
+        let ended = match watch.follow(content, asked, &mut has_begun).await {
+            Ok(None) => return Ok(()),
+            Ok(Some(end)) => end,
+            Err(error) if has_begun && is_lost(&error) => format!("{error:#}"),
+            Err(error) => return Err(error),
+        };
+        // A long stream ends, too, which is no news.
+        if ended != "lifetime" {
+            let after = &watch.after;
+            eprintln!("placementctl: the stream ended ({ended}); it goes on after {after}");
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+/// The token of this moment.
+async fn now(content: &Content) -> anyhow::Result<String> {
+    let answer = content.send(ApiRequest::get("/resource_classes")).await?;
+    let index = answer.position().index;
+    Ok(index
+        .context("the node does not say how far it is")?
+        .as_str()
+        .to_owned())
+}
+
+/// Whether another attempt may succeed.
+fn is_lost(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(Error::Unreachable(_)))
+}
+
+struct Watch {
+    /// All changes up to this token are printed.
+    after: String,
+    /// Prints lines as they come.
+    raw: bool,
+}
+
+impl Watch {
+    /// Prints a stream to its end. Returns why it ended; `None` if the reader has seen enough.
+    async fn follow(
+        &mut self,
+        content: &Content,
+        request: ApiRequest,
+        has_begun: &mut bool,
+    ) -> anyhow::Result<Option<String>> {
+        let mut lines = content.lines(request).await?;
+        *has_begun = true;
+        while let Some(line) = lines.next().await? {
+            let event = serde_json::from_slice(&line)?;
+            let text = match self.raw {
+                true => [&line[..], b"\n"].concat(),
+                false => shown(&event).into_bytes(),
+            };
+            if !text.is_empty() && !is_printed(&text)? {
+                return Ok(None);
+            }
+            if let Some(end) = self.take(&event) {
+                return Ok(Some(end));
+            }
+        }
+        Ok(Some("the connection was closed".to_owned()))
+    }
+
+    /// Notes how far it is. Returns why the stream ends, if it does.
+    fn take(&mut self, event: &Value) -> Option<String> {
+        if !event["reset"].is_null() {
+            let (after, reset) = (&self.after, word(&event["reset"]));
+            eprintln!(
+                "placementctl: reset: changes after {after} are not kept any more; it goes on after {reset}"
+            );
+        }
+        let reached = ["progress", "snapshot_end", "next"].map(|name| &event[name]);
+        if let Some(token) = reached.into_iter().find_map(Value::as_str) {
+            token.clone_into(&mut self.after);
+        }
+        event["end"].as_str().map(str::to_owned)
+    }
+}
+
+/// A line for each change.
+fn shown(event: &Value) -> String {
+    let line = |change| phrase("{at}  {index}  {verb}  {kind} {key}: {change}\n", &change);
+    changes(event).into_iter().map(line).collect()
+}
+
+pub(crate) async fn bulk(content: &Content, filters: Filters) -> anyhow::Result<()> {
+    let request = filters.request(content, "events?follow=false").await?;
+    let mut lines = content.lines(request).await?;
+    let mut last = Value::Null;
+    while let Some(line) = lines.next().await? {
+        // Marks are short, and rows are many.
+        if line.starts_with(b"{\"snapshot_end\"") || line.starts_with(b"{\"end\"") {
+            last = serde_json::from_slice(&line)?;
+        }
+        if !is_printed(&[&line[..], b"\n"].concat())? {
+            return Ok(());
+        }
+    }
+    if last["snapshot_end"].is_null() {
+        bail!(
+            "this is not all: the stream ended early ({})",
+            word(&last["end"])
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_watch_goes_on_after_the_last_token_that_is_complete() {
+        let mut watch = Watch {
+            after: "7.1".to_owned(),
+            raw: false,
+        };
+        for (event, end, after) in [
+            (json!({"index": "7.2", "changes": []}), None, "7.1"),
+            (json!({"progress": "7.2"}), None, "7.2"),
+            (json!({"reset": "7.9"}), None, "7.2"),
+            (json!({"snapshot": "7.9"}), None, "7.2"),
+            (json!({"snapshot_end": "7.9"}), None, "7.9"),
+            (json!({"end": "slow", "next": null}), Some("slow"), "7.9"),
+            (
+                json!({"end": "drain", "next": "7.11"}),
+                Some("drain"),
+                "7.11",
+            ),
+        ] {
+            assert_eq!(watch.take(&event).as_deref(), end, "{event}");
+            assert_eq!(watch.after, after, "{event}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_change_is_not_shown_to_people() {
+        assert_eq!(shown(&json!({"progress": "7.2"})), "");
+        let change =
+            json!({"kind": "trait", "key": {"trait": "A"}, "before": null, "after": {"name": "A"}});
+        let event = json!({"index": "7.2", "at": "now", "verb": "PutTrait", "changes": [change]});
+        assert_eq!(
+            shown(&event),
+            "now  7.2  PutTrait  trait trait=A: - -> name=A\n"
+        );
+    }
+}

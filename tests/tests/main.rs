@@ -25,6 +25,7 @@ mod join;
 mod keystone;
 mod membership;
 mod metrics;
+mod mirror;
 mod moments;
 mod older_copy;
 mod operator;

@@ -1,0 +1,137 @@
+//! A small client keeps a mirror of a cluster from its events while nodes are killed, and the mirror is what the API answers.
+
+use std::io::Write;
+use std::process::{ChildStdin, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use placement_client::{ApiRequest, Claim, Client, Error, Inventory, NewProvider};
+use placement_tests::cluster::Cluster;
+use placement_tests::python;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+/// For so many seconds nodes are killed; 20 if it is not set.
+const SECONDS: &str = "PLACEMENT_MIRROR_SECONDS";
+const WRITERS: usize = 4;
+
+/// One host with all that it can have. Where a node goes, a write may fail, and may be carried out all the same.
+async fn churn(api: &Client, round: usize) -> Result<(), Error> {
+    let new = NewProvider::named(&format!("host {}", Uuid::new_v4()));
+    let host = api.create_provider(&new).await?.uuid;
+    let at = |what: &str| format!("/resource_providers/{host}/{what}");
+    let offer = [("VCPU", Inventory::of(64)), ("DISK_GB", Inventory::of(500))];
+    api.replace_inventories(host, 0, offer).await?;
+    let traits =
+        json!({"resource_provider_generation": 1, "traits": ["HW_CPU_X86_AVX2", "HW_CPU_X86_VMX"]});
+    api.call(ApiRequest::put(&at("traits")).json(&traits))
+        .await?;
+    let aggregates = json!({"resource_provider_generation": 2, "aggregates": [Uuid::new_v4()]});
+    api.call(ApiRequest::put(&at("aggregates")).json(&aggregates))
+        .await?;
+    for number in 0..4 {
+        let consumer = Uuid::new_v4();
+        let claim = Claim::by("project", "user").and(host, &[("VCPU", 2), ("DISK_GB", 10)]);
+        api.put_allocations(consumer, &claim).await?;
+        if (round + number).is_multiple_of(2) {
+            api.call(ApiRequest::delete(&format!("/allocations/{consumer}")))
+                .await?;
+        }
+    }
+    if round.is_multiple_of(3) {
+        let empty = NewProvider::named(&format!("short-lived {}", Uuid::new_v4())).child_of(host);
+        let uuid = api.create_provider(&empty).await?.uuid;
+        api.call(ApiRequest::delete(&format!("/resource_providers/{uuid}")))
+            .await?;
+    }
+    Ok(())
+}
+
+/// Writes until it is to stop. Returns how many hosts it made.
+async fn write(api: Client, is_over: Arc<AtomicBool>) -> usize {
+    let mut made = 0;
+    for round in 0.. {
+        if is_over.load(Ordering::Relaxed) {
+            break;
+        }
+        made += usize::from(churn(&api, round).await.is_ok());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    made
+}
+
+/// One node after the other is gone for a moment; every second one stops properly.
+async fn kill_in_turn(cluster: &mut Cluster, span: Duration) {
+    let begun = Instant::now();
+    for (turn, id) in [1, 2, 3].into_iter().cycle().enumerate() {
+        if begun.elapsed() > span {
+            break;
+        }
+        match turn % 2 {
+            0 => cluster.kill_9(id),
+            _ => cluster.stop_node(id).await.unwrap(),
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        cluster.start_node(id).unwrap();
+        cluster.wait_ready(id).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mirror_kept_from_events_is_what_the_api_answers() {
+    let seconds = std::env::var(SECONDS)
+        .ok()
+        .map(|text| text.parse().unwrap());
+    let span = Duration::from_secs(seconds.unwrap_or(20));
+    let mut cluster = Cluster::start_with(3, "[api]\ndrain_notice_ms = 0\n")
+        .await
+        .unwrap();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mirror/mirror.py");
+    let mut mirror: Command = python::interpreter();
+    mirror
+        .arg(script)
+        .args(cluster.ids().iter().map(|&id| cluster.place(id).api()));
+    let mut mirror = mirror
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut goal: ChildStdin = mirror.stdin.take().unwrap();
+
+    let is_over = Arc::new(AtomicBool::new(false));
+    // It waits for longer than a node tries, so that no write is carried out after the last one has returned.
+    let api = cluster.client();
+    let writers: Vec<_> = (0..WRITERS)
+        .map(|_| tokio::spawn(write(api.clone(), is_over.clone())))
+        .collect();
+    kill_in_turn(&mut cluster, span).await;
+    is_over.store(true, Ordering::Relaxed);
+    let mut made = 0;
+    for writer in writers {
+        made += writer.await.unwrap();
+    }
+
+    let read = api
+        .call(ApiRequest::get("/resource_classes"))
+        .await
+        .unwrap();
+    let token = read.position().index.unwrap();
+    writeln!(goal, "{}", token.as_str()).unwrap();
+    let ended = tokio::task::spawn_blocking(|| mirror.wait_with_output());
+    let ended = ended.await.unwrap().unwrap();
+    assert!(ended.status.success(), "the mirror differs, see above");
+    let report: Value = serde_json::from_slice(&ended.stdout).unwrap();
+    eprintln!("{made} hosts were made; the mirror: {report}");
+    let at_least = |name: &str, least: usize| {
+        let count = report[name].as_u64().unwrap();
+        assert!(count >= least as u64, "{name}: {report}");
+    };
+    assert!(made > 0);
+    at_least("providers", made);
+    at_least("allocations", made);
+    // It lost nodes and went on, and did not begin again each time.
+    at_least("streams", 2);
+    at_least("changes", 10 * made);
+}

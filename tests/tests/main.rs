@@ -10,6 +10,7 @@ mod bad_input;
 mod balancer;
 mod blazar;
 mod callers;
+mod changes;
 mod clocks;
 mod consistency;
 mod deploy;

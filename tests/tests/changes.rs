@@ -1,0 +1,88 @@
+//! `placementctl` follows what changes from node to node, lists what was changed, and reads what was there before.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+
+use placement_tests::cluster::Cluster;
+use placement_tests::wait::PATIENCE;
+use placement_tests::{binaries, host};
+use serde_json::Value;
+
+/// `placementctl watch`, and what it prints.
+struct Watch {
+    process: Child,
+    lines: Receiver<String>,
+}
+
+impl Watch {
+    fn start(cluster: &Cluster, arguments: &[&str]) -> Self {
+        let endpoints: Vec<_> = cluster.ids().iter().map(|&id| cluster.place(id).admin()).collect();
+        let mut command = Command::new(binaries::placementctl().unwrap());
+        command.env("PLACEMENTCTL_ENDPOINT", endpoints.join(","));
+        let command = command.arg("watch").args(arguments).stdout(Stdio::piped());
+        let mut process = command.spawn().unwrap();
+        let printed = BufReader::new(process.stdout.take().unwrap()).lines();
+        let (sender, lines) = channel();
+        std::thread::spawn(move || printed.map_while(Result::ok).try_for_each(|line| sender.send(line)));
+        Self { process, lines }
+    }
+
+    fn next(&self) -> String {
+        let next = || self.lines.recv_timeout(PATIENCE);
+        tokio::task::block_in_place(next).unwrap()
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn last(lines: &str) -> Value {
+    serde_json::from_str(lines.lines().last().unwrap()).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_are_followed_listed_and_undone() {
+    let mut cluster = Cluster::start(3).await.unwrap();
+    let host = host::with_processors(&cluster.client()).await;
+    let bulk = cluster.ctl(&["bulk", "--kind", "inventory,provider", "--provider", "host"]);
+    assert_eq!(bulk.lines().count(), 4, "{bulk}");
+    let before = last(&bulk)["snapshot_end"].as_str().unwrap().to_owned();
+
+    let filters = ["--kind", "allocation", "--provider", "host"];
+    let people = Watch::start(&cluster, &[&["--after", &before], &filters[..]].concat());
+    let raw = Watch::start(&cluster, &["--after", &before, "--kind", "consumer", "-o", "jsonl"]);
+    let first = host::claim(&cluster.client(), host).await.unwrap();
+    let line = people.next();
+    let shown = format!("allocation consumer={first} resource_provider={host}: - -> resources=VCPU=1");
+    assert!(line.ends_with(&shown), "{line}");
+    // The first endpoint is the one that they follow.
+    cluster.kill_9(1);
+    let client = cluster.client_in_order([2, 3]).with_patience(PATIENCE);
+    let second = host::claim(&client, host).await.unwrap();
+    assert!(people.next().contains(&second.to_string()));
+    let mut consumers = Vec::new();
+    while consumers.len() < 2 {
+        let line: Value = serde_json::from_str(&raw.next()).unwrap();
+        consumers.extend(line["changes"][0]["key"]["consumer"].as_str().map(str::to_owned));
+    }
+    assert_eq!(consumers, [first.to_string(), second.to_string()]);
+
+    let history = |more: &[&str]| cluster.ctl(&[&["history"], &filters[..], more].concat());
+    let newest = history(&["-o", "jsonl", "--limit", "1"]);
+    assert_eq!(last(&newest)["key"]["consumer"], second.to_string());
+    let rows = history(&["-o", "csv", "--columns", "key,change"]);
+    assert_eq!(rows.lines().count(), 3, "{rows}");
+    assert!(history(&[]).ends_with("are not kept any more\n"));
+
+    let held = |as_of: &str| cluster.ctl(&["consumers", "list", "-o", "name", "--as-of", as_of]);
+    assert_eq!(held(&before), "");
+    let at = last(&newest)["at"].as_str().unwrap().to_owned();
+    assert_eq!(held(&at).lines().count(), 2);
+    let refused = cluster.placementctl(&["consumers", "list", "--as-of", "yesterday"]).unwrap();
+    assert_eq!(refused.status.code(), Some(1));
+}

@@ -24,12 +24,8 @@ pub struct Lines {
 
 impl Lines {
     pub(crate) fn of(body: Body) -> Self {
-        let part = BytesMut::new();
-        Self {
-            body,
-            part,
-            looked: 0,
-        }
+        let (part, looked) = (BytesMut::new(), 0);
+        Self { body, part, looked }
     }
 
     /// The next line without its end; `None` at the end of the answer.

@@ -17,14 +17,22 @@ struct Watch {
 
 impl Watch {
     fn start(cluster: &Cluster, arguments: &[&str]) -> Self {
-        let endpoints: Vec<_> = cluster.ids().iter().map(|&id| cluster.place(id).admin()).collect();
+        let endpoints: Vec<_> = cluster
+            .ids()
+            .iter()
+            .map(|&id| cluster.place(id).admin())
+            .collect();
         let mut command = Command::new(binaries::placementctl().unwrap());
         command.env("PLACEMENTCTL_ENDPOINT", endpoints.join(","));
         let command = command.arg("watch").args(arguments).stdout(Stdio::piped());
         let mut process = command.spawn().unwrap();
         let printed = BufReader::new(process.stdout.take().unwrap()).lines();
         let (sender, lines) = channel();
-        std::thread::spawn(move || printed.map_while(Result::ok).try_for_each(|line| sender.send(line)));
+        std::thread::spawn(move || {
+            printed
+                .map_while(Result::ok)
+                .try_for_each(|line| sender.send(line))
+        });
         Self { process, lines }
     }
 
@@ -55,10 +63,14 @@ async fn changes_are_followed_listed_and_undone() {
 
     let filters = ["--kind", "allocation", "--provider", "host"];
     let people = Watch::start(&cluster, &[&["--after", &before], &filters[..]].concat());
-    let raw = Watch::start(&cluster, &["--after", &before, "--kind", "consumer", "-o", "jsonl"]);
+    let raw = Watch::start(
+        &cluster,
+        &["--after", &before, "--kind", "consumer", "-o", "jsonl"],
+    );
     let first = host::claim(&cluster.client(), host).await.unwrap();
     let line = people.next();
-    let shown = format!("allocation consumer={first} resource_provider={host}: - -> resources=VCPU=1");
+    let shown =
+        format!("allocation consumer={first} resource_provider={host}: - -> resources=VCPU=1");
     assert!(line.ends_with(&shown), "{line}");
     // The first endpoint is the one that they follow.
     cluster.kill_9(1);
@@ -68,7 +80,11 @@ async fn changes_are_followed_listed_and_undone() {
     let mut consumers = Vec::new();
     while consumers.len() < 2 {
         let line: Value = serde_json::from_str(&raw.next()).unwrap();
-        consumers.extend(line["changes"][0]["key"]["consumer"].as_str().map(str::to_owned));
+        consumers.extend(
+            line["changes"][0]["key"]["consumer"]
+                .as_str()
+                .map(str::to_owned),
+        );
     }
     assert_eq!(consumers, [first.to_string(), second.to_string()]);
 
@@ -83,6 +99,8 @@ async fn changes_are_followed_listed_and_undone() {
     assert_eq!(held(&before), "");
     let at = last(&newest)["at"].as_str().unwrap().to_owned();
     assert_eq!(held(&at).lines().count(), 2);
-    let refused = cluster.placementctl(&["consumers", "list", "--as-of", "yesterday"]).unwrap();
+    let refused = cluster
+        .placementctl(&["consumers", "list", "--as-of", "yesterday"])
+        .unwrap();
     assert_eq!(refused.status.code(), Some(1));
 }

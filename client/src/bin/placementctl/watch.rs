@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::Args;
-use placement_client::{ApiRequest, Error};
+use placement_client::{ApiRequest, Lines};
 use serde_json::Value;
 use tokio::time::sleep;
 
@@ -28,19 +28,16 @@ pub(crate) async fn watch(content: &Content, which: Which) -> anyhow::Result<()>
     let raw = content.source.output.is_raw()?;
     let path = "events?or_snapshot=true";
     let request = which.filters.request(content, path).await?;
-    let after = match which.after {
-        Some(after) => after,
-        None => now(content).await?,
-    };
+    // Any answer has the token of the moment.
+    let now = content.send(ApiRequest::get("/resource_classes")).await?;
+    let now = now.position().index.map(|now| now.as_str().to_owned());
+    let after = which.after.or(now).unwrap_or_default();
     let mut watch = Watch { after, raw };
-    let mut has_begun = false;
     loop {
         let asked = request.clone().query("after", &watch.after);
-        let ended = match watch.follow(content, asked, &mut has_begun).await {
-            Ok(None) => return Ok(()),
-            Ok(Some(end)) => end,
-            Err(error) if has_begun && is_lost(&error) => format!("{error:#}"),
-            Err(error) => return Err(error),
+        let lines = content.lines(asked).await?;
+        let Some(ended) = watch.follow(lines).await? else {
+            return Ok(());
         };
         // A long stream ends, too, which is no news.
         if ended != "lifetime" {
@@ -51,23 +48,8 @@ pub(crate) async fn watch(content: &Content, which: Which) -> anyhow::Result<()>
     }
 }
 
-/// The token of this moment.
-async fn now(content: &Content) -> anyhow::Result<String> {
-    let answer = content.send(ApiRequest::get("/resource_classes")).await?;
-    let index = answer.position().index;
-    Ok(index
-        .context("the node does not say how far it is")?
-        .as_str()
-        .to_owned())
-}
-
-/// Whether another attempt may succeed.
-fn is_lost(error: &anyhow::Error) -> bool {
-    matches!(error.downcast_ref(), Some(Error::Unreachable(_)))
-}
-
 struct Watch {
-    /// All changes up to this token are printed.
+    /// All up to this token is printed.
     after: String,
     /// Prints lines as they come.
     raw: bool,
@@ -75,15 +57,13 @@ struct Watch {
 
 impl Watch {
     /// Prints a stream to its end. Returns why it ended; `None` if the reader has seen enough.
-    async fn follow(
-        &mut self,
-        content: &Content,
-        request: ApiRequest,
-        has_begun: &mut bool,
-    ) -> anyhow::Result<Option<String>> {
-        let mut lines = content.lines(request).await?;
-        *has_begun = true;
-        while let Some(line) = lines.next().await? {
+    async fn follow(&mut self, mut lines: Lines) -> anyhow::Result<Option<String>> {
+        loop {
+            let line = match lines.next().await {
+                Ok(Some(line)) => line,
+                Ok(None) => return Ok(Some("it was closed".to_owned())),
+                Err(error) => return Ok(Some(error.to_string())),
+            };
             let event = serde_json::from_slice(&line)?;
             let text = match self.raw {
                 true => [&line[..], b"\n"].concat(),
@@ -96,7 +76,6 @@ impl Watch {
                 return Ok(Some(end));
             }
         }
-        Ok(Some("the connection was closed".to_owned()))
     }
 
     /// Notes how far it is. Returns why the stream ends, if it does.
@@ -107,7 +86,8 @@ impl Watch {
                 "placementctl: reset: changes after {after} are not kept any more; it goes on after {reset}"
             );
         }
-        let reached = ["progress", "snapshot_end", "next"].map(|name| &event[name]);
+        // A line has all that an entry has changed.
+        let reached = ["index", "progress", "snapshot_end", "next"].map(|name| &event[name]);
         if let Some(token) = reached.into_iter().find_map(Value::as_str) {
             token.clone_into(&mut self.after);
         }
@@ -150,16 +130,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_watch_goes_on_after_the_last_token_that_is_complete() {
+    fn a_watch_goes_on_after_the_last_whole_line() {
         let mut watch = Watch {
             after: "7.1".to_owned(),
             raw: false,
         };
         for (event, end, after) in [
-            (json!({"index": "7.2", "changes": []}), None, "7.1"),
-            (json!({"progress": "7.2"}), None, "7.2"),
-            (json!({"reset": "7.9"}), None, "7.2"),
-            (json!({"snapshot": "7.9"}), None, "7.2"),
+            (json!({"index": "7.2", "changes": []}), None, "7.2"),
+            (json!({"progress": "7.3"}), None, "7.3"),
+            (json!({"reset": "7.9"}), None, "7.3"),
+            (json!({"snapshot": "7.9"}), None, "7.3"),
             (json!({"snapshot_end": "7.9"}), None, "7.9"),
             (json!({"end": "slow", "next": null}), Some("slow"), "7.9"),
             (

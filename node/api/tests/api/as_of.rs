@@ -70,6 +70,10 @@ async fn every_get_reads_from_the_moment_that_is_asked_for() {
         .unwrap()
         .len();
     assert_eq!(found, 1, "host 1 has five left");
+    // It has its turn while it waits for that moment.
+    let explain = candidates.replace("/allocation_candidates", "/placementd/v1/explain");
+    let explained = cloud.get(&explain).header(AS_OF, &claimed).expect(200);
+    assert_eq!(explained.await.json()["with_candidates"], 1);
     // What is now is as it was.
     assert_eq!(
         cloud.read("/resource_providers").await["resource_providers"]

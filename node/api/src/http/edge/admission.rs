@@ -35,6 +35,8 @@ pub(crate) struct Admission {
     pub(crate) lists: Queue,
     /// Explanations, for people: one at a time.
     pub(crate) explanations: Queue,
+    /// Reads of earlier moments: explanations have their turn while they wait for one.
+    pub(crate) moments: Queue,
     /// Questions what would be if.
     pub(crate) what_ifs: Queue,
     /// Pieces of streams of events: however many streams there are, they get half of the processors that searches get.
@@ -52,6 +54,7 @@ impl Admission {
             searches: Queue::new(concurrency, queue, "candidate searches"),
             lists: Queue::new(concurrency.div_ceil(2), queue, "long lists"),
             explanations: Queue::new(1, PEOPLE_WAITING_MAX, "explanations"),
+            moments: Queue::new(1, PEOPLE_WAITING_MAX, "reads of an earlier moment"),
             what_ifs: Queue::new(1, PEOPLE_WAITING_MAX, "what-if questions"),
             events: Queue::new(concurrency.div_ceil(2), STREAMS_MAX, "streams of events"),
             streams: Arc::new(Semaphore::new(STREAMS_MAX)),

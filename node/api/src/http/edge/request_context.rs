@@ -176,9 +176,9 @@ impl RequestContext {
         }
     }
 
-    /// The state of an earlier moment, made of a later one, in the queue and the time of explanations.
+    /// The state of an earlier moment, made of a later one, in a queue of its own and the time of explanations.
     async fn view_then(&self, newest: View, as_of: AsOf) -> Result<View, ApiError> {
-        let turn = self.server.admission.explanations.turn(as_of::DEADLINE);
+        let turn = self.server.admission.moments.turn(as_of::DEADLINE);
         let turn = turn.await?;
         let patience = self.patience(self.server.api.clock.monotonic(), as_of::DEADLINE);
         let ledger = self.ledger(&newest);

@@ -204,8 +204,7 @@ impl Shared {
             self.database.put(&mut batch, version, partition, &row);
         }
         self.database.put_applied(&mut batch, version, &applied);
-        self.ledger
-            .put(&mut batch, version, &applied);
+        self.ledger.put(&mut batch, version, &applied);
         let _under_way = self.base.counters.disk_wait.begin();
         let written = self.database.write(batch);
         written.map_err(|error| self.failure.fail("written", error.as_ref()))?;

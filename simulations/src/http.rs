@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Full;
+use hyper::body::Incoming;
 use placement_witness::http;
 
 use crate::history::End;
@@ -42,4 +43,18 @@ pub async fn send(
     let address = (node_name(node), API_PORT);
     let connect = turmoil::net::TcpStream::connect(address);
     http::send(connect, request, patience).await
+}
+
+/// Sends one whose answer is read as it comes, while the connection is held.
+///
+/// # Errors
+/// What came of it instead of an answer.
+pub(crate) async fn open(
+    node: u64,
+    request: ::http::Request<Full<Bytes>>,
+    patience: Duration,
+) -> Result<(::http::Response<Incoming>, http::Connection), End> {
+    let address = (node_name(node), API_PORT);
+    let connect = turmoil::net::TcpStream::connect(address);
+    http::open(connect, request, patience).await
 }

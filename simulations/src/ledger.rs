@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 use placement_model::cluster::ClusterChanges;
-use placement_model::types::PartitionId;
-use placement_model::{Cluster, Outcome, Stamped};
+use placement_model::state::change::{ConsumerRow, InventoryRow, ProviderRow};
+use placement_model::types::{PartitionId, Timestamp};
+use placement_model::{Change, Changes, Cluster, Outcome, Stamped};
 use placement_raft_store::{Applier, LogEvent, LogObserver};
 
 use crate::invariants::members_change_as_ordered::Ordered;
@@ -18,6 +19,10 @@ use crate::logs::{Happened, Logs};
 pub struct Ledger {
     /// The log, as far as any node has applied it.
     pub log: BTreeMap<u64, Stamped>,
+    /// Which partitions each entry of it has changed, of what those see who follow clients' changes.
+    changed: BTreeMap<u64, Vec<PartitionId>>,
+    /// How often the cluster was lost.
+    pub(crate) life: usize,
     /// What is wrong.
     pub violations: Vec<String>,
     /// How many commands were applied, repetitions after crashes included.
@@ -43,6 +48,8 @@ impl SharedLedger {
         let ordered = Ordered::default();
         let ledger = Ledger {
             log: BTreeMap::new(),
+            changed: BTreeMap::new(),
+            life: 0,
             violations: Vec::new(),
             applied: 0,
             snapshots: 0,
@@ -88,11 +95,21 @@ impl Ledger {
     pub fn begin_again(&mut self, behind: u64, voters: BTreeSet<u64>) -> BTreeMap<u64, Stamped> {
         let before = self.log.clone();
         self.log.retain(|index, _| *index <= behind);
+        self.changed.retain(|index, _| *index <= behind);
+        self.life += 1;
         self.last.values_mut().for_each(|last| *last = behind);
         self.logs = Logs::behind(behind, voters);
         self.invariants = invariants::all();
         self.log_invariants = invariants::of_logs(&self.ordered);
         before
+    }
+
+    /// The first entry after one, up to another one, that has changed something in a partition.
+    pub(crate) fn changed(&self, partition: PartitionId, after: u64, up_to: u64) -> Option<u64> {
+        let range = self.changed.range(after.saturating_add(1)..);
+        let mut entries = range.take_while(|(index, _)| **index <= up_to);
+        let found = entries.find(|(_, partitions)| partitions.contains(&partition));
+        found.map(|(index, _)| *index)
     }
 
     /// The logs of all nodes.
@@ -156,8 +173,60 @@ impl Applier for Witnessed {
             outcome: &outcome,
             changes: &of_all,
         };
-        self.ledger.lock().note(&applied);
+        let mut ledger = self.ledger.lock();
+        ledger.note(&applied);
+        (ledger.changed.entry(index)).or_insert_with(|| changed(cluster, &after, &changes));
+        drop(ledger);
         (outcome, changes)
+    }
+}
+
+/// The partitions in which a client's values are others than before.
+fn changed(before: &Cluster, after: &Cluster, changes: &ClusterChanges) -> Vec<PartitionId> {
+    let is_changed = |(partition, changes): &&(PartitionId, Changes)| {
+        let states = [before, after].map(|cluster| cluster.partition(*partition));
+        let mut rows = changes.iter().map(Change::key).map(|key| {
+            states.map(|state| {
+                state.map_or_else(|| Change::Delete(key.clone()), |state| state.row(&key))
+            })
+        });
+        rows.any(|[before, after]| value(before) != value(after))
+    };
+    let changed = changes.iter().filter(is_changed);
+    changed.map(|(partition, _)| *partition).collect()
+}
+
+/// What clients see of a row that they can change: not when it was written.
+fn value(row: Change) -> Option<Change> {
+    let never = Timestamp(0);
+    match row {
+        Change::PutProvider(id, row) => Some(Change::PutProvider(
+            id,
+            ProviderRow {
+                created_at: never,
+                updated_at: never,
+                ..row
+            },
+        )),
+        Change::PutInventory(id, class, row) => Some(Change::PutInventory(
+            id,
+            class,
+            InventoryRow {
+                updated_at: never,
+                ..row
+            },
+        )),
+        Change::PutConsumer(consumer, row) => {
+            let updated_at = never;
+            Some(Change::PutConsumer(
+                consumer,
+                ConsumerRow { updated_at, ..row },
+            ))
+        }
+        Change::PutProviderAggregates(id, aggregates) if !aggregates.is_empty() => {
+            Some(Change::PutProviderAggregates(id, aggregates))
+        }
+        _ => None,
     }
 }
 

@@ -12,6 +12,7 @@
 //! * [`client`], [`scan`], [`shared`] with [`http`]: who asks, over the simulated network. What they ask next
 //!   ([`workload`]), how it is asked in HTTP, and what came of it ([`history`]) is in [`placement_witness`].
 //!   [`library`]: our own client among them. [`operator`]: who changes the cluster during the run.
+//!   [`watcher`]: who follows what is changed.
 //! * [`witness`] with [`oracle`], [`wgl`], [`ledger`] and [`logs`] with [`invariants`]: what must
 //!   hold.
 
@@ -35,6 +36,7 @@ pub mod ledger;
 pub mod less;
 pub mod library;
 pub mod logs;
+mod mirror;
 pub mod mutant;
 mod neighbour;
 pub mod net;
@@ -52,6 +54,7 @@ pub mod shared;
 pub mod story;
 pub mod swarm;
 pub mod trace;
+pub mod watcher;
 mod world;
 
 pub use placement_witness::{

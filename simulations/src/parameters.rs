@@ -71,6 +71,8 @@ pub struct Parameters {
     pub pause_max: Duration,
     /// How long a client waits for an answer.
     pub patience: Duration,
+    /// Those who follow what is changed, from node to node.
+    pub watchers: usize,
     /// Whether one of the clients is our own.
     pub our_client: OurClient,
     /// Writes among 100 requests.
@@ -173,6 +175,8 @@ pub struct Knobs {
     pub log_cache_bytes: usize,
     /// Changes of rows that are applied before they are written.
     pub rows_behind: usize,
+    /// Bytes that a node keeps of what was changed.
+    pub ledger_bytes: u64,
     /// Sizes that the product has as constants.
     pub limits: Limits,
     /// How late threads come to their work.
@@ -192,6 +196,7 @@ impl Default for Knobs {
             hung_after: Duration::from_millis(config.disk.hung_after_ms),
             log_cache_bytes: 4 << 10,
             rows_behind: 50,
+            ledger_bytes: 16 << 10,
             limits: Limits::PRODUCT,
             lateness: Lateness::default(),
         }
@@ -213,6 +218,7 @@ impl Knobs {
             hung_after: ms(one_of(random, &[0, 30_000])),
             log_cache_bytes: one_of(random, &[0, 4 << 10, 1 << 20]),
             rows_behind: one_of(random, &[1, 50, 16_384]),
+            ledger_bytes: one_of(&mut seed.stream("ledger"), &[0, 2 << 10, 16 << 10, 1 << 20]),
             limits: limits(seed),
             lateness: Lateness::default(),
         }
@@ -369,6 +375,7 @@ impl Parameters {
             consumers: random.random_range(2..=6),
             pause_max: ms(one_of(random, &[10, 50, 150])),
             patience: ms(one_of(random, &[2000, 7000])),
+            watchers: 2,
             our_client: one_of(
                 &mut seed.stream("our client"),
                 &[OurClient::Absent, OurClient::Careful, OurClient::Repeating],

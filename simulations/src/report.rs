@@ -83,6 +83,10 @@ pub struct Counts {
     pub searched: usize,
     /// Consumers whose histories were too long for it.
     pub skipped: usize,
+    /// Earlier moments that watchers compared with what was there then.
+    pub looked_back: usize,
+    /// Events that watchers took in.
+    pub events: usize,
     /// How long the cluster took after the fault phase until every client got its writes through.
     pub recovery: Duration,
     /// How long it might have taken.

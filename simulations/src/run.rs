@@ -31,6 +31,10 @@ pub fn run_with(parameters: &Parameters, mutant: Option<Mutant>, faults: Vec<Pla
             // What is broken must be caught by what the clients see of themselves.
             Some(_) => Clouds::Alone,
         },
+        watchers: match mutant {
+            Some(mutant) if !mutant.is_of_watchers() => 0,
+            _ => parameters.watchers,
+        },
         ..parameters.clone()
     };
     let (limits, lateness) = (parameters.knobs.limits, parameters.knobs.lateness);
@@ -117,6 +121,8 @@ fn judge(
     counts.lost_files = course.lost_files;
     counts.searched = opinion.searched;
     counts.skipped = opinion.skipped;
+    counts.looked_back = shared.looked_back.get();
+    counts.events = shared.events.get();
     counts.recovery = course.recovery;
     counts.recovery_max = parameters.bounds().recovery;
     Report {

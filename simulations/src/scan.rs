@@ -2,9 +2,11 @@
 //! be there, which the witness check then finds out.
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use futures::future::join_all;
 use placement_witness::client::read_all;
+use tokio::time::sleep;
 
 use crate::neighbour::NeighbourVenue;
 use crate::shared::{Phase, Shared};
@@ -26,6 +28,9 @@ pub async fn scan(shared: Rc<Shared>) -> turmoil::Result {
         read_all(&neighbour, scanner, node, &neighbours).await;
     });
     join_all(reads).await;
+    while !shared.watched.get() {
+        sleep(Duration::from_millis(5)).await;
+    }
     shared.phase.set(Phase::Done);
     Ok(())
 }

@@ -54,6 +54,12 @@ pub struct Shared {
     pub questions: RefCell<[Vec<Question>; 2]>,
     /// How often a client has done its part since all was mended: in the recovery phase, and once more after it.
     pub content: Cell<usize>,
+    /// Whether those who follow what is changed have all that there is.
+    pub watched: Cell<bool>,
+    /// Events that they took in.
+    pub events: Cell<usize>,
+    /// How often they compared an earlier moment.
+    pub looked_back: Cell<usize>,
     proxy: Proxy,
 }
 
@@ -68,7 +74,7 @@ impl Shared {
                 ..History::default()
             })
         };
-        let clouds = parameters.clouds;
+        let (clouds, watchers) = (parameters.clouds, parameters.watchers);
         Rc::new(Self {
             parameters,
             history: history(clouds.partition()),
@@ -80,6 +86,9 @@ impl Shared {
             nodes: RefCell::new(nodes),
             questions: RefCell::default(),
             content: Cell::new(0),
+            watched: Cell::new(watchers == 0),
+            events: Cell::new(0),
+            looked_back: Cell::new(0),
             proxy: Proxy::new(mutant),
         })
     }

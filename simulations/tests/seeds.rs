@@ -344,6 +344,10 @@ fn everything_happened(reports: &[Report]) {
     happens("repeated request", 0, |counts| counts.repeated);
     happens("request without a quorum", 0, |counts| counts.unavailable);
     happens("write of a neighbour", runs, |counts| counts.neighbours);
+    happens("event that is watched", 20 * runs, |counts| counts.events);
+    happens("earlier moment that is read", runs, |counts| {
+        counts.looked_back
+    });
     happens("snapshot that is sent", 0, |counts| counts.snapshots);
     // On three nodes at least, and again after a crash.
     let commits = sum(|counts| counts.commits);

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
-use placement_model::LedgerEntry;
 use placement_model::types::{PartitionId, Timestamp};
+use placement_model::{LedgerEntry, mutant};
 use rocksdb::WriteBatch;
 use serde::{Deserialize, Serialize};
 
@@ -204,11 +204,17 @@ impl LedgerWriter {
     pub(super) fn written(&self, applied: &AppliedState) {
         let mut kept = self.kept.lock();
         let next = applied.index().map_or(0, |index| index + 1);
+        if mutant!("tail-read-twice") {
+            return;
+        }
         kept.tail = kept.tail.split_off(&(next, PartitionId::DEFAULT));
     }
 
     /// Begins again behind a state that takes the place of the rows.
     pub(super) fn replace(&self, applied: &AppliedState) {
+        if mutant!("ledger-outlives-a-snapshot") {
+            return;
+        }
         let mut kept = self.kept.lock();
         kept.tail.clear();
         kept.record = LedgerRecord::new(applied);
@@ -246,6 +252,9 @@ impl Page {
 impl Ledger {
     /// Where it begins. All entries after it that this node has applied are there.
     pub fn floor(&self) -> Floor {
+        if mutant!("floor-forgotten") {
+            return Floor::NEW;
+        }
         self.kept.lock().record.floor
     }
 
@@ -284,7 +293,10 @@ impl Ledger {
                 .all(|(_, entry)| tail.take(Arc::clone(entry)));
             tail.entries
         });
-        let in_database = tail_from.map_or(up_to, |first| up_to.min(first.saturating_sub(1)));
+        let mut in_database = tail_from.map_or(up_to, |first| up_to.min(first.saturating_sub(1)));
+        if mutant!("tail-read-twice") {
+            in_database = up_to;
+        }
         let mut is_full = false;
         if from <= in_database {
             for entry in opened.database.entries(from, in_database, false) {

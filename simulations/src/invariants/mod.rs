@@ -7,6 +7,7 @@
 //! * the rest: read off the history at the end ([`from_history`] by [`crate::witness`]).
 
 pub mod applied_never_falls;
+pub mod as_of_is_what_it_was;
 pub mod carried_out_once;
 pub mod commit_immutable;
 pub mod commit_on_a_quorum;
@@ -22,11 +23,14 @@ pub mod log_is_kept;
 pub mod log_matching;
 pub mod members_change_as_ordered;
 pub mod no_503_without_a_fault;
+pub mod no_event_is_repeated;
+pub mod no_event_is_skipped;
 pub mod no_over_allocation;
 pub mod one_command_per_write_id;
 pub mod one_committed_leader_per_term;
 pub mod one_start_per_leader;
 pub mod own_vote;
+pub mod progress_is_the_truth;
 pub mod refusals_change_nothing;
 pub mod restored_is_another;
 pub mod stamps_rise;
@@ -58,10 +62,14 @@ pub fn names() -> Vec<&'static str> {
         from_history::REAL_TIME,
         from_history::SAYS_WHAT_IT_KEEPS,
         from_history::SESSION,
+        as_of_is_what_it_was::NAME,
         leader_settles::NAME,
         liveness::NAME,
         no_503_without_a_fault::NAME,
+        no_event_is_repeated::NAME,
+        no_event_is_skipped::NAME,
         one_start_per_leader::NAME,
+        progress_is_the_truth::NAME,
         restored_is_another::NAME,
         staleness::NAME,
         votes_are_kept::NAME,

@@ -52,6 +52,15 @@ pub(super) fn power_cuts_behind_snapshots(seed: Seed) -> (Parameters, Vec<Planne
     (parameters, (1..=20).map(nth).collect())
 }
 
+/// The same course, where each node keeps so many bytes of what was changed.
+pub(super) fn ledgers(
+    (mut parameters, faults): (Parameters, Vec<Planned>),
+    bytes: u64,
+) -> (Parameters, Vec<Planned>) {
+    parameters.knobs.ledger_bytes = bytes;
+    (parameters, faults)
+}
+
 /// All is lost but a backup; processes are killed before and after it.
 pub(super) fn lost(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {

@@ -15,11 +15,12 @@ pub(crate) use self::proxy::Proxy;
 
 use crate::faults::{Planned, drawn};
 use crate::invariants::{
-    applied_never_falls, carried_out_once, commit_immutable, commit_on_a_quorum, committed_stays,
-    equal_digest, from_history, generations_rise, indexes_agree, leader_completeness,
-    leader_settles, liveness, log_is_kept, log_matching, members_change_as_ordered,
-    no_503_without_a_fault, no_over_allocation, one_command_per_write_id,
-    one_committed_leader_per_term, one_start_per_leader, own_vote, refusals_change_nothing,
+    applied_never_falls, as_of_is_what_it_was, carried_out_once, commit_immutable,
+    commit_on_a_quorum, committed_stays, equal_digest, from_history, generations_rise,
+    indexes_agree, leader_completeness, leader_settles, liveness, log_is_kept, log_matching,
+    members_change_as_ordered, no_503_without_a_fault, no_event_is_repeated, no_event_is_skipped,
+    no_over_allocation, one_command_per_write_id, one_committed_leader_per_term,
+    one_start_per_leader, own_vote, progress_is_the_truth, refusals_change_nothing,
     restored_is_another, staleness, stamps_rise, usages_are_sums, votes_are_kept, votes_rise,
     well_formed_trees,
 };
@@ -192,6 +193,16 @@ mutants! {
     PreferThoseBehind, "prefer-those-behind", leader_settles::NAME;
     /// A node that is cut off counts the age of its state from zero again.
     AgeBeginsAgain, "age-begins-again", staleness::NAME;
+    /// Where a snapshot is installed, what was kept of the entries before counts as all that there is.
+    LedgerOutlivesASnapshot, "ledger-outlives-a-snapshot", no_event_is_skipped::NAME;
+    /// A node forgets from where on it has kept what was changed.
+    FloorForgotten, "floor-forgotten", no_event_is_skipped::NAME;
+    /// What is on the disk is read in memory as well.
+    TailReadTwice, "tail-read-twice", no_event_is_repeated::NAME;
+    /// A stream says how far it will be with what follows.
+    ProgressComesFirst, "progress-comes-first", progress_is_the_truth::NAME;
+    /// A read at an earlier moment is answered from what is there now.
+    BeforeIsNow, "before-is-now", as_of_is_what_it_was::NAME;
 }
 
 impl Mutant {
@@ -235,6 +246,18 @@ impl Mutant {
         }
     }
 
+    /// Whether those catch it who follow what is changed.
+    pub(crate) fn is_of_watchers(self) -> bool {
+        matches!(
+            self,
+            Mutant::LedgerOutlivesASnapshot
+                | Mutant::FloorForgotten
+                | Mutant::TailReadTwice
+                | Mutant::ProgressComesFirst
+                | Mutant::BeforeIsNow
+        )
+    }
+
     /// The run that shall catch it: the one that is drawn from the seed, or one that brings about
     /// what the bug needs. Without the bug it must hold.
     pub fn course(self, seed: Seed) -> (Parameters, Vec<Planned>) {
@@ -270,6 +293,11 @@ impl Mutant {
             Mutant::OverwriteMembers => courses::two_operators(seed),
             Mutant::OlderCopyTakesPart => courses::copied_disks(seed),
             Mutant::InstallWithoutTraits => courses::snapshots(seed),
+            Mutant::LedgerOutlivesASnapshot => courses::ledgers(courses::snapshots(seed), 1 << 20),
+            Mutant::FloorForgotten => courses::ledgers(courses::each_is_cut_off(seed), 2 << 10),
+            Mutant::TailReadTwice | Mutant::ProgressComesFirst | Mutant::BeforeIsNow => {
+                courses::ledgers(courses::each_is_cut_off(seed), 1 << 20)
+            }
             _ => drawn(seed),
         }
     }

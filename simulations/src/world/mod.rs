@@ -28,6 +28,7 @@ use crate::report::seen_at;
 use crate::scan::scan;
 use crate::shared::{Phase, Shared};
 use crate::story::{Life, Story};
+use crate::watcher::watch;
 use crate::{outside, trace, witness};
 
 /// How long clients go on once nothing fails.
@@ -122,6 +123,10 @@ impl World {
             let name = format!("neighbour{number}");
             sim.client(name.clone(), work_in_the_neighbour(number, shared.clone()));
             clients.push(name);
+        }
+        if parameters.watchers > 0 {
+            sim.client("watchers", watch(shared.clone(), ledger.clone()));
+            clients.push("watchers".to_owned());
         }
         let [desk, deputy] = Desk::two(parameters.nodes, &ledger.lock().ordered());
         sim.client("operator", desk.clone().work());
@@ -247,7 +252,10 @@ impl World {
                 witness::every_question(log, cloud, names)
             })
         });
-        let count = questions.iter().map(Vec::len).sum();
+        let count: usize = questions.iter().map(Vec::len).sum();
+        // Those who watch ask each node after the other for what has changed, twice, and for what was.
+        let watching = 4 * self.shared.nodes.borrow().len();
+        let count = count + watching;
         let scan = self.shared.parameters.scan_max(count);
         *self.shared.questions.borrow_mut() = questions;
         self.begins("every node is asked everything");

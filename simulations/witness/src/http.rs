@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
@@ -43,43 +44,76 @@ pub async fn send<S>(
 where
     S: AsyncRead + AsyncWrite + Unpin + 'static,
 {
+    within(patience, connect, async |stream| {
+        let (response, _connection) = begin(stream, request).await?;
+        let (parts, body) = response.into_parts();
+        let body = body.collect().await?.to_bytes();
+        Ok(http::Response::from_parts(parts, body))
+    })
+    .await
+}
+
+/// The same, but that the body is for the caller to read, while it holds the connection.
+///
+/// # Errors
+/// What came of it instead.
+pub async fn open<S>(
+    connect: impl Future<Output = io::Result<S>>,
+    request: http::Request<Full<Bytes>>,
+    patience: Duration,
+) -> Result<(http::Response<Incoming>, Connection), End>
+where
+    S: AsyncRead + AsyncWrite + Unpin + 'static,
+{
+    within(patience, connect, async |stream| {
+        begin(stream, request).await
+    })
+    .await
+}
+
+async fn within<S, T>(
+    patience: Duration,
+    connect: impl Future<Output = io::Result<S>>,
+    exchange: impl AsyncFnOnce(S) -> Result<T, hyper::Error>,
+) -> Result<T, End> {
     let stream = match timeout(patience, connect).await {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => return Err(End::NotSent(error.kind().to_string())),
         Err(_) => return Err(End::NotSent("no connection in time".to_owned())),
     };
-    match timeout(patience, exchange(stream, request)).await {
+    match timeout(patience, exchange(stream)).await {
         Ok(Ok(response)) => Ok(response),
         Ok(Err(error)) => Err(End::Lost(error.to_string())),
         Err(_) => Err(End::Lost("no answer in time".to_owned())),
     }
 }
 
-async fn exchange<S>(
+async fn begin<S>(
     stream: S,
     request: http::Request<Full<Bytes>>,
-) -> Result<http::Response<Bytes>, hyper::Error>
+) -> Result<(http::Response<Incoming>, Connection), hyper::Error>
 where
     S: AsyncRead + AsyncWrite + Unpin + 'static,
 {
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-    let _connection = AbortOnDrop(tokio::task::spawn_local(connection));
-    let (parts, body) = sender.send_request(request).await?.into_parts();
-    let body = body.collect().await?.to_bytes();
-    Ok(http::Response::from_parts(parts, body))
+    let connection = tokio::task::spawn_local(async { drop(connection.await) });
+    let connection = Connection(connection);
+    Ok((sender.send_request(request).await?, connection))
 }
 
-/// A caller that gives up closes the connection.
-struct AbortOnDrop<T>(tokio::task::JoinHandle<T>);
+/// A connection, which is closed when this is dropped: by a caller that gives up, too.
+#[derive(Debug)]
+pub struct Connection(tokio::task::JoinHandle<()>);
 
-impl<T> Drop for AbortOnDrop<T> {
+impl Drop for Connection {
     fn drop(&mut self) {
         self.0.abort();
     }
 }
 
-fn render(request: &Request) -> http::Request<Full<Bytes>> {
+/// A request as an operator sends it.
+pub fn render(request: &Request) -> http::Request<Full<Bytes>> {
     let mut builder = http::Request::builder()
         .method(request.method)
         .uri(&request.path)

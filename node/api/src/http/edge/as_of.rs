@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use http::header::HeaderName;
 use http::{HeaderMap, Method};
+use placement_model::mutant;
 use placement_model::types::Timestamp;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -90,8 +91,10 @@ pub(super) fn view(
             .iter()
             .take_while(|entry| is_later(entry.index, entry.at));
         let undone = undone.filter(|entry| ledger.has(entry));
-        view.state
-            .undo(undone.flat_map(|entry| entry.undo()).collect());
+        let undone = undone.flat_map(|entry| entry.undo());
+        if !mutant!("before-is-now") {
+            view.state.undo(undone.collect());
+        }
         if !is_later(oldest.index, oldest.at) {
             let mut kept = entries.iter();
             let last = kept.find(|entry| !is_later(entry.index, entry.at));

@@ -10,6 +10,7 @@ use std::time::Duration;
 use axum::body::Body;
 use bytes::Bytes;
 use futures::stream;
+use placement_model::mutant;
 use serde::de::{IntoDeserializer, value};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -346,7 +347,11 @@ impl Watch {
             let is_due = !lines.is_empty() || self.progress.0.elapsed() >= PROGRESS;
             if is_due {
                 let token = self.token(to);
+                let at = lines.len();
                 (self.form).put(&mut lines, Some(&token), &Mark::Progress(&token));
+                if mutant!("progress-comes-first") {
+                    lines.rotate_left(at);
+                }
                 self.send(lines).await?;
                 self.progress = (Instant::now(), Some(to));
             }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 use placement_model::cluster::ClusterChanges;
-use placement_model::state::change::{ConsumerRow, InventoryRow, ProviderRow};
+use placement_model::state::change::{ConsumerRow, InventoryRow, NameRow, ProviderRow};
 use placement_model::types::{PartitionId, Timestamp};
 use placement_model::{Change, Changes, Cluster, Outcome, Stamped};
 use placement_raft_store::{Applier, LogEvent, LogObserver};
@@ -216,6 +216,10 @@ fn value(row: Change) -> Option<Change> {
                 ..row
             },
         )),
+        Change::PutResourceClass(id, row) => {
+            let updated_at = never;
+            Some(Change::PutResourceClass(id, NameRow { updated_at, ..row }))
+        }
         Change::PutConsumer(consumer, row) => {
             let updated_at = never;
             Some(Change::PutConsumer(

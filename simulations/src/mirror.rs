@@ -93,6 +93,7 @@ impl Mirror {
         }
         for (index, line) in std::mem::take(&mut self.ahead) {
             for change in line["changes"].as_array().into_iter().flatten() {
+                self.rename(change);
                 let name = name(change);
                 let before = self.values.get(&name).unwrap_or(&Value::Null);
                 if *before != change["before"] {
@@ -109,5 +110,30 @@ impl Mirror {
         }
         self.sent = to;
         Ok(())
+    }
+
+    /// A class with another name has that in all that there is of it.
+    fn rename(&mut self, change: &Value) {
+        let (Some(old), Some(new)) = (
+            change["before"]["name"].as_str(),
+            change["key"]["resource_class"].as_str(),
+        ) else {
+            return;
+        };
+        if old == new {
+            return;
+        }
+        let [old_key, new_key] = [old, new].map(|class| format!("\"resource_class\":\"{class}\""));
+        let values = std::mem::take(&mut self.values).into_iter();
+        let renamed = values.map(|(name, mut value)| {
+            let resources = value.get_mut("resources").and_then(Value::as_object_mut);
+            if let Some(resources) = resources
+                && let Some(amount) = resources.remove(old)
+            {
+                resources.insert(new.to_owned(), amount);
+            }
+            (name.replace(&old_key, &new_key), value)
+        });
+        self.values = renamed.collect();
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Of the rows of placement alone: sessions, outcomes, counters, the level, joins and partitions are left out.
 
-use std::borrow::{Borrow, Cow};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -10,9 +10,18 @@ use uuid::Uuid;
 
 use crate::cluster::{Cluster, ClusterChanges};
 use crate::command::Stamped;
+use crate::state::State;
 use crate::state::change::{Change, Changes, ProviderId, ResourceClassId, RowKey, TraitId};
-use crate::state::{Commit, State};
 use crate::types::{PartitionId, ProviderUuid, ResourceClassName, Timestamp, TraitName};
+
+/// Where what is kept begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Floor {
+    /// What later entries have changed is there.
+    pub index: u64,
+    /// No later command has an earlier stamp.
+    pub at: Timestamp,
+}
 
 /// What one entry of the log has changed in one partition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -97,23 +106,6 @@ impl LedgerEntry {
         };
         let rows = self.rows.iter();
         80 + (rows.map(|row| side(&row.before) + side(&row.after))).sum::<usize>()
-    }
-}
-
-impl State {
-    /// The state before all these entries of its partition, the newest first. Ids that they have handed out stay used up.
-    ///
-    /// # Panics
-    /// If they are not the last ones that have led to this state, without a gap.
-    #[must_use]
-    pub fn as_of<E: Borrow<LedgerEntry>>(&self, newer: impl IntoIterator<Item = E>) -> Self {
-        let mut state = self.clone();
-        let mut commit = Commit::new(&mut state);
-        for entry in newer {
-            commit.carry_out(&entry.borrow().undo());
-        }
-        commit.finish();
-        state
     }
 }
 

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use placement_model::cluster::RoutedBy;
+pub use placement_model::ledger::Floor;
 use placement_model::ledger::LedgerEntry;
-use placement_model::types::{Destination, PartitionId, PartitionName, Timestamp};
+use placement_model::types::{Destination, PartitionId, PartitionName};
 use placement_model::{Changes, Cluster, Command, Outcome, Stamped, State};
 use serde::Serialize;
 
@@ -250,15 +251,6 @@ pub trait ReadBackend: Send + Sync {
 pub trait Readiness: Send + Sync {
     /// Why not, as text for operators; `None` if it can.
     fn why_not(&self) -> BoxFuture<'_, Option<String>>;
-}
-
-/// Where that begins which a node keeps of what was changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Floor {
-    /// All entries after this one are kept.
-    pub index: u64,
-    /// Its stamp; `Timestamp(i64::MIN)`: there is nothing before it.
-    pub at: Timestamp,
 }
 
 /// Why changes cannot be read.

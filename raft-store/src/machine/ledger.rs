@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
+pub use placement_model::ledger::Floor;
 use placement_model::types::{PartitionId, Timestamp};
 use placement_model::{LedgerEntry, mutant};
 use rocksdb::WriteBatch;
@@ -19,26 +20,16 @@ use crate::wire::{self, RecordVersion, WireError};
 /// It is dropped in so many pieces.
 const PIECES: u64 = 16;
 
-/// Where the ledger begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Floor {
-    /// What later entries have changed is there.
-    pub index: u64,
-    /// No later command has an earlier stamp.
-    pub at: Timestamp,
-}
+/// Where that of a new node begins.
+const NEW: Floor = Floor {
+    index: 0,
+    at: Timestamp(i64::MIN),
+};
 
-impl Floor {
-    const NEW: Self = Self {
-        index: 0,
-        at: Timestamp(i64::MIN),
-    };
-
-    fn behind(applied: &AppliedState) -> Self {
-        Self {
-            index: applied.index().unwrap_or(0),
-            at: applied.last_stamp.unwrap_or(Self::NEW.at),
-        }
+fn behind(applied: &AppliedState) -> Floor {
+    Floor {
+        index: applied.index().unwrap_or(NEW.index),
+        at: applied.last_stamp.unwrap_or(NEW.at),
     }
 }
 
@@ -72,7 +63,7 @@ struct LedgerRecord {
 impl LedgerRecord {
     fn new(applied: &AppliedState) -> Self {
         Self {
-            floor: Floor::behind(applied),
+            floor: behind(applied),
             up_to: applied.index(),
             pieces: VecDeque::new(),
         }
@@ -253,7 +244,7 @@ impl Ledger {
     /// Where it begins. All entries after it that this node has applied are there.
     pub fn floor(&self) -> Floor {
         if mutant!("floor-forgotten") {
-            return Floor::NEW;
+            return NEW;
         }
         self.kept.lock().record.floor
     }

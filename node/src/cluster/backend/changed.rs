@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use placement_model::LedgerEntry;
 use placement_model::types::Timestamp;
-use placement_raft_store::{Floor as StoredFloor, LedgerError};
+use placement_raft_store::LedgerError;
 
 use crate::cluster::slot::Slot;
 use placement_api::backend::{Floor, LedgerBackend, LedgerUnavailable};
@@ -21,9 +21,7 @@ impl Changed {
         let running = self.0.get();
         let running = running.ok_or_else(|| LedgerUnavailable::Failed(self.0.outside()))?;
         read(&running.replica.ledger).map_err(|error| match error {
-            LedgerError::Gone(StoredFloor { index, at }) => {
-                LedgerUnavailable::Gone(Floor { index, at })
-            }
+            LedgerError::Gone(floor) => LedgerUnavailable::Gone(floor),
             error => LedgerUnavailable::Failed(error.to_string()),
         })
     }
@@ -33,13 +31,10 @@ impl LedgerBackend for Changed {
     fn floor(&self) -> Floor {
         let floor = self.0.get().map(|running| running.replica.ledger.floor());
         // Without a cluster nothing is kept.
-        floor.map_or(
-            Floor {
-                index: u64::MAX,
-                at: Timestamp(i64::MAX),
-            },
-            |StoredFloor { index, at }| Floor { index, at },
-        )
+        floor.unwrap_or(Floor {
+            index: u64::MAX,
+            at: Timestamp(i64::MAX),
+        })
     }
 
     fn forward(

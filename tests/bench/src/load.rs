@@ -116,14 +116,7 @@ impl Load {
 
     /// Runs the load once.
     pub(crate) async fn run(&self) -> anyhow::Result<Sample> {
-        let directory = tempfile::tempdir()?;
-        std::fs::write(directory.path().join("load.lua"), SCRIPT)?;
-        let line = |(method, path, body): &Request| format!("{method}\t{path}\t{body}\n");
-        let requests: String = self.requests.iter().map(line).collect();
-        std::fs::write(directory.path().join("requests"), requests)?;
-        let shared = shared(&self.servers, self.connections);
-        let processes = shared.map(|(server, share)| self.wrk(&directory, server, share));
-        let mut sample = figures(&futures::future::try_join_all(processes).await?.concat())?;
+        let mut sample = figures(&self.printed().await?)?;
         if self.may_fail {
             let failed = std::mem::take(&mut sample.errors) as f64;
             ensure!(failed < sample.requests, "no request was granted");
@@ -140,6 +133,27 @@ impl Load {
         Ok(sample)
     }
 
+    /// Asks for answers that do not end, and takes them.
+    pub(crate) async fn stream(&self) -> anyhow::Result<()> {
+        let printed = self.printed().await?;
+        let counted = printed.lines().find(|line| line.starts_with("measured "));
+        let counted = counted.context("wrk measured nothing")?;
+        let went_on = counted.starts_with("measured 0 ") && counted.ends_with(" 0");
+        ensure!(went_on, "answers ended: {counted}");
+        Ok(())
+    }
+
+    /// What a wrk for each server prints.
+    async fn printed(&self) -> anyhow::Result<String> {
+        let directory = tempfile::tempdir()?;
+        std::fs::write(directory.path().join("load.lua"), SCRIPT)?;
+        let line = |(method, path, body): &Request| format!("{method}\t{path}\t{body}\n");
+        let requests: String = self.requests.iter().map(line).collect();
+        std::fs::write(directory.path().join("requests"), requests)?;
+        let shared = shared(&self.servers, self.connections);
+        let processes = shared.map(|(server, share)| self.wrk(&directory, server, share));
+        Ok(futures::future::try_join_all(processes).await?.concat())
+    }
     async fn wrk(&self, directory: &TempDir, server: &str, share: usize) -> anyhow::Result<String> {
         let mut command = on_its_core("wrk")?;
         command

@@ -5,6 +5,7 @@ mod bars;
 mod clouds;
 mod cores;
 mod etcd;
+mod events;
 mod explain;
 mod failover;
 mod json_writer;

@@ -13,7 +13,7 @@ use crate::clouds::{Cloud, Shape, boundless, devices_query, flat_query};
 use crate::etcd::Etcd;
 use crate::load::{Asking, Load, Request, Sample, WARM_UP_S, claims, measured, reads, writes};
 use crate::upstream::Upstream;
-use crate::{cores, explain, json_writer, ms, pids, progress, start, urls};
+use crate::{cores, events, explain, json_writer, ms, pids, progress, start, urls};
 
 /// Upstream answers few requests in a second.
 const UPSTREAM_SECONDS_MIN: u64 = 5;
@@ -35,8 +35,8 @@ pub(crate) struct Options {
     #[arg(long, value_delimiter = ',')]
     only: Vec<Row>,
 
-    /// Sizes of the flat clouds in hosts, separated by commas. Ten candidates are asked of each, explanations and the
-    /// start have the last, and everything else has the first; the PCI cloud has half as many hosts.
+    /// Sizes of the flat clouds in hosts, separated by commas. Ten candidates are asked of each; explanations, the
+    /// read of everything and the start have the last, and everything else has the first; the PCI cloud has half as many hosts.
     #[arg(long, value_delimiter = ',', default_value = "1000,10000,100000")]
     hosts: Vec<u64>,
 
@@ -67,6 +67,10 @@ enum Row {
     Snapshots,
     /// Explanations, capacity and a tree, and what endless explanations cost others.
     Explain,
+    /// Writes next to streams of events.
+    Events,
+    /// Everything in one read, next to reads provider by provider.
+    Bulk,
     /// The start of a node, and the memory of consumers.
     Start,
 }
@@ -143,6 +147,12 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
         let hosts = *options.hosts.last().context("--hosts")?;
         if is_wanted(Row::Explain) {
             explain::measure(hosts, options.seconds, &mut bars).await?;
+        }
+        if is_wanted(Row::Events) {
+            events::measure_streams(options.seconds, &mut bars).await?;
+        }
+        if is_wanted(Row::Bulk) {
+            events::measure_bulk(hosts, &mut bars).await?;
         }
         if is_wanted(Row::Start) {
             start::measure(hosts, &mut bars).await?;

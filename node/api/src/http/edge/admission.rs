@@ -85,6 +85,11 @@ impl Admission {
         })
     }
 
+    /// How many streams of events there are.
+    pub(crate) fn streams_open(&self) -> usize {
+        STREAMS_MAX - self.streams.available_permits()
+    }
+
     /// Bytes that a request is about to take; none yet.
     pub(crate) fn bytes(&self) -> Held {
         let nothing = self.bytes.clone().try_acquire_many_owned(0);

@@ -23,3 +23,4 @@ pub(crate) mod service;
 mod session_cookie;
 pub(crate) mod settings;
 pub(crate) mod state;
+pub(crate) mod tail;

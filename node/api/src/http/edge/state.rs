@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
+use tokio::sync::Mutex;
+
 use super::admission::Admission;
 use super::callers::Callers;
 use super::policy::Policy;
 use super::searches::Searches;
 use super::settings::ApiSettings;
+use super::tail::Tail;
 use crate::audit::Audit;
 use crate::backend::{LedgerBackend, ReadBackend, Readiness, WriteBackend};
 use crate::keystone::Keystone;
@@ -52,6 +55,8 @@ pub(crate) struct Server {
     pub(crate) admission: Admission,
     /// What was lately searched for.
     pub(crate) searches: Arc<Searches>,
+    /// What was lately changed. Streams that need the same of it wait for the one that reads it.
+    pub(crate) tail: Arc<Mutex<Tail>>,
 }
 
 impl Server {
@@ -60,6 +65,7 @@ impl Server {
         Self {
             callers: Arc::new(Callers::new(&api.settings, api.clock.clone())),
             searches: Arc::default(),
+            tail: Arc::default(),
             admission,
             api,
         }

@@ -10,13 +10,13 @@ use std::time::Duration;
 use axum::body::Body;
 use bytes::Bytes;
 use futures::stream;
-use placement_model::mutant;
+use placement_model::{LedgerEntry, mutant};
 use serde::de::{IntoDeserializer, value};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::{self, OwnedPermit, Receiver, Sender};
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
 use super::bad_value;
 use crate::backend::{
@@ -31,6 +31,7 @@ use crate::http::edge::headers;
 use crate::http::edge::ledger::Ledger;
 use crate::http::edge::request_context::RequestContext;
 use crate::http::edge::state::Server;
+use crate::http::edge::tail::{Place, Step};
 use crate::http::errors::{ApiError, code};
 use crate::http::wire::changes::{Filter, Kind, Line, each_value};
 use crate::http::wire::chunks::put;
@@ -43,8 +44,10 @@ const LIFETIME: Duration = Duration::from_secs(300);
 const PROGRESS: Duration = Duration::from_secs(5);
 /// A client that takes nothing for so long is too slow.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// What changes within so long goes out together.
+/// What changes within so long goes out together, for each so many streams that there are: their wake-ups take time
+/// from writes.
 const APART: Duration = Duration::from_millis(10);
+const STREAMS_APART: usize = 32;
 /// So many rows of a snapshot are looked at, or so many bytes of it written, before others have their turn.
 const ROWS_AT_ONCE: usize = 500;
 const PIECE_BYTES: usize = 64 * 1024;
@@ -87,7 +90,7 @@ pub(crate) async fn watch(context: &RequestContext) -> Result<Answer, ApiError> 
     let watch = Watch {
         server: context.server.clone(),
         ledger,
-        filter: Arc::new(filter),
+        filter,
         form,
         follows: !is("follow", "false"),
         sender,
@@ -222,7 +225,7 @@ struct Piece {
 struct Watch {
     server: Arc<Server>,
     ledger: Ledger,
-    filter: Arc<Filter>,
+    filter: Filter,
     form: Form,
     /// Whether it goes on when all is sent.
     follows: bool,
@@ -313,12 +316,12 @@ impl Watch {
     /// Sends what changes from now on.
     async fn follow(&mut self) -> Result<(), End> {
         loop {
-            let newest = self.newest().await?;
+            let (seen, newest) = self.newest().await?;
             self.catch_up(newest).await?;
             if self.progress.0.elapsed() >= PROGRESS {
                 self.send_progress().await?;
             }
-            sleep(APART).await;
+            sleep_until(seen + self.apart()).await;
             let news = self.ledger.applied_after(self.sent.unwrap_or_default());
             let due = self.progress.0 + PROGRESS;
             // Without news, it is time to say that.
@@ -326,12 +329,26 @@ impl Watch {
         }
     }
 
-    /// How far this node is; an error if the partition is gone.
-    async fn newest(&self) -> Result<u64, End> {
+    fn apart(&self) -> Duration {
+        let streams = self.server.admission.streams_open() / STREAMS_APART;
+        APART * u32::try_from(streams).map_or(u32::MAX, |more| 1 + more)
+    }
+
+    /// How far this node is, and when that was seen: the same for all streams for a while, so that they go on in the
+    /// same steps. An error if the partition is gone.
+    async fn newest(&self) -> Result<(Instant, u64), End> {
+        let mut tail = self.server.tail.lock().await;
+        if let Some(newest) = tail
+            .newest
+            .filter(|(seen, _)| seen.elapsed() < self.apart())
+        {
+            return Ok(newest);
+        }
         let view = self.server.api.read.view(Consistency::Local).await;
         match view {
             Ok(view) if self.ledger.is_of(&view) => {
-                Ok(view.position.index.unwrap_or_default().index)
+                let index = view.position.index.unwrap_or_default().index;
+                Ok(*tail.newest.insert((Instant::now(), index)))
             }
             Ok(_) | Err(Unavailable::NoPartition(_) | Unavailable::Rerouted) => {
                 Err(End::PartitionGone)
@@ -340,46 +357,80 @@ impl Watch {
         }
     }
 
-    /// Sends what has changed up to there.
+    /// Sends what has changed up to there, or a little more.
     async fn catch_up(&mut self, newest: u64) -> Result<(), End> {
         while let Some(sent) = self.sent.filter(|sent| *sent < newest) {
-            let (mut lines, to) = self.lines(sent, newest).await?;
-            let is_due = !lines.is_empty() || self.progress.0.elapsed() >= PROGRESS;
-            if is_due {
-                let token = self.token(to);
-                let at = lines.len();
-                (self.form).put(&mut lines, Some(&token), &Mark::Progress(&token));
-                if mutant!("progress-comes-first") {
-                    lines.rotate_left(at);
-                }
+            let step = self.step(sent, newest).await?;
+            let lines = match self.filter.is_all() {
+                true => step.lines[self.form as usize]
+                    .get_or_init(|| self.lines(&step))
+                    .clone(),
+                false => self.lines(&step),
+            };
+            self.sent = Some(step.up_to);
+            if !lines.is_empty() {
                 self.send(lines).await?;
-                self.progress = (Instant::now(), Some(to));
+                self.progress = (Instant::now(), self.sent);
+            } else if self.progress.0.elapsed() >= PROGRESS {
+                self.send_progress().await?;
             }
-            self.sent = Some(to);
         }
         Ok(())
     }
 
-    /// Some of the lines of what has changed after one entry up to another one, and the entry up to which they are all.
-    async fn lines(&self, after: u64, up_to: u64) -> Result<(Vec<u8>, u64), End> {
+    /// The lines of what is asked for, and how far they go; nothing, if nothing is asked for.
+    fn lines(&self, step: &Step) -> Bytes {
+        let mut lines = Vec::new();
+        let is_here = |entry: &&Arc<LedgerEntry>| self.ledger.has(entry);
+        for entry in step.entries.iter().filter(is_here) {
+            if let Some(line) = Line::of(self.ledger.epoch, entry, &self.filter) {
+                let token = self.token(entry.index);
+                self.form.put(&mut lines, Some(&token), &line);
+            }
+        }
+        if !lines.is_empty() {
+            let (token, at) = (self.token(step.up_to), lines.len());
+            (self.form).put(&mut lines, Some(&token), &Mark::Progress(&token));
+            if mutant!("progress-comes-first") {
+                lines.rotate_left(at);
+            }
+        }
+        lines.into()
+    }
+
+    /// A page of what follows an entry up to another one.
+    async fn step(&self, after: u64, up_to: u64) -> Result<Arc<Step>, End> {
+        let mut tail = self.server.tail.lock().await;
+        match tail.after(self.ledger.epoch, after) {
+            Place::Before(step) => Ok(step),
+            Place::Elsewhere(start) => {
+                drop(tail);
+                self.read(after, up_to.min(start)).await
+            }
+            // Others wait, and have it too.
+            Place::AtTheEnd => {
+                let step = self.read(after, up_to).await?;
+                tail.add(after, Arc::clone(&step));
+                Ok(step)
+            }
+        }
+    }
+
+    async fn read(&self, after: u64, up_to: u64) -> Result<Arc<Step>, End> {
         let turn = self.server.admission.events.turn(PATIENCE).await;
         let turn = turn.map_err(|_| End::Slow)?;
-        let (ledger, filter, form) = (self.ledger.clone(), self.filter.clone(), self.form);
-        let make = move || {
+        let ledger = self.ledger.clone();
+        let read = move || {
             let _turn = turn;
-            let entries = ledger.forward(after, up_to)?;
-            let mut lines = Vec::new();
-            for entry in entries.iter().filter(|entry| ledger.has(entry)) {
-                if let Some(line) = Line::of(ledger.epoch, entry, &filter) {
-                    let token = ledger.token(entry.index).to_string();
-                    form.put(&mut lines, Some(&token), &line);
-                }
-            }
-            Ok((lines, entries.last().map_or(up_to, |entry| entry.index)))
+            ledger.forward(after, up_to)
         };
         let offload = &self.server.api.offload;
-        match world::compute(|work| offload.run(work), make).await {
-            Some(Ok(made)) => Ok(made),
+        match world::compute(|work| offload.run(work), read).await {
+            Some(Ok(entries)) => Ok(Arc::new(Step {
+                up_to: entries.last().map_or(up_to, |entry| entry.index),
+                entries,
+                lines: Default::default(),
+            })),
             Some(Err(LedgerUnavailable::Gone(_))) => Err(End::Gone),
             // Another node may be able to.
             Some(Err(LedgerUnavailable::Failed(reason))) => {
@@ -409,7 +460,8 @@ impl Watch {
     }
 
     /// Sends lines once those before are taken.
-    async fn send(&self, lines: Vec<u8>) -> Result<(), End> {
+    async fn send(&self, lines: impl Into<Bytes>) -> Result<(), End> {
+        let lines = lines.into();
         if lines.is_empty() {
             return Ok(());
         }
@@ -417,10 +469,7 @@ impl Watch {
         held.grow_to(lines.len()).map_err(|_| End::Slow)?;
         match timeout(PATIENCE, self.sender.reserve()).await {
             Ok(Ok(free)) => {
-                free.send(Piece {
-                    lines: lines.into(),
-                    _held: held,
-                });
+                free.send(Piece { lines, _held: held });
                 Ok(())
             }
             _ => Err(End::Slow),

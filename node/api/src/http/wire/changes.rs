@@ -3,7 +3,7 @@
 //! A row of a consumer is several here: the consumer itself, and what it holds of each provider. An empty set of traits
 //! or aggregates is as good as none, and has no value.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use placement_model::State;
 use placement_model::ledger::{LedgerEntry, Names};
@@ -69,7 +69,7 @@ pub(crate) enum Kind {
 }
 
 /// Which changes and rows are asked for: those that meet all that is given.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Filter {
     /// Of one of these kinds.
     pub(crate) kinds: Option<Vec<Kind>>,
@@ -84,6 +84,19 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
+    /// Whether it asks for everything.
+    pub(crate) fn is_all(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether something of what is asked for can be in an entry with these names: a cheap look before a thorough one.
+    fn may_match(&self, names: &Names) -> bool {
+        fn has<K, T: PartialEq>(asked: Option<&T>, names: &BTreeMap<K, T>) -> bool {
+            asked.is_none_or(|asked| names.values().any(|name| name == asked))
+        }
+        has(self.provider.as_ref(), &names.providers) && has(self.class.as_ref(), &names.classes)
+    }
+
     fn matches(&self, item: &Item<'_>) -> bool {
         fn is<T: PartialEq>(asked: Option<&T>, found: Option<&T>) -> bool {
             asked.is_none() || asked == found
@@ -334,6 +347,9 @@ pub(crate) struct Line<'a> {
 impl<'a> Line<'a> {
     /// What an entry of this epoch has changed of what is asked for; `None`: nothing.
     pub(crate) fn of(epoch: u64, entry: &'a LedgerEntry, filter: &Filter) -> Option<Self> {
+        if !filter.may_match(&entry.names) {
+            return None;
+        }
         let mut changes = Vec::new();
         for row in &entry.rows {
             let before = items(&entry.names, &row.before);

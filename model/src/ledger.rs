@@ -94,19 +94,6 @@ impl LedgerEntry {
         changes.sort_by_key(rank_in_undo);
         changes
     }
-
-    /// About how many bytes it takes, for limits.
-    pub fn weight(&self) -> usize {
-        let side = |change: &Change| match change {
-            Change::PutConsumer(_, row) => 160 + 8 * row.allocations.iter().len(),
-            Change::PutProviderTraits(_, traits) => 24 + 3 * traits.len(),
-            Change::PutProviderAggregates(_, aggregates) => 24 + 38 * aggregates.len(),
-            Change::Delete(_) => 24,
-            _ => 100,
-        };
-        let rows = self.rows.iter();
-        80 + (rows.map(|row| side(&row.before) + side(&row.after))).sum::<usize>()
-    }
 }
 
 fn rows_changed(before: Option<&State>, changes: &Changes) -> Vec<RowChange> {

@@ -221,7 +221,7 @@ fn look_at_state(
         return None;
     }
     let applied = found.or_wrong(STATE_DIR, state.load())?;
-    let unreadable = state.entries(0, u64::MAX, false).find_map(Result::err);
+    let unreadable = state.packs(0, u64::MAX, false).find_map(Result::err);
     if let Some(error) = unreadable {
         let words = format!("what its entries have changed cannot be read: {error}");
         found.wrong(STATE_DIR, words);

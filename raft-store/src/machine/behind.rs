@@ -8,14 +8,14 @@ use std::io;
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
+use placement_model::Change;
 use placement_model::state::change::RowKey;
 use placement_model::types::PartitionId;
-use placement_model::{Change, LedgerEntry};
 use rocksdb::WriteBatch;
 use tokio::sync::mpsc;
 
 use super::database::StateDatabase;
-use super::ledger::LedgerWriter;
+use super::ledger::{LedgerWriter, Written};
 use super::views::AppliedState;
 use crate::base::Base;
 use crate::error::{OpenError, Result};
@@ -114,7 +114,7 @@ impl Behind {
     pub(super) fn note(
         &self,
         rows: Vec<Changed>,
-        entries: Vec<LedgerEntry>,
+        entries: Vec<Written>,
         applied: AppliedState,
     ) -> io::Result<bool> {
         self.shared.failure.check()?;

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::behind::{Behind, Changed};
 use super::database::StateDatabase;
-use super::ledger::{Ledger, LedgerWriter};
+use super::ledger::{Ledger, LedgerWriter, Written};
 use super::outcomes::Committed;
 use super::snapshot_dir::{self, SnapshotDir};
 use super::snapshot_file::{Snapshot, SnapshotData, SnapshotFile, WrittenSnapshot};
@@ -46,7 +46,7 @@ pub fn applying() -> Option<LogId> {
 #[derive(Default)]
 struct Changes {
     rows: Vec<Changed>,
-    entries: Vec<LedgerEntry>,
+    entries: Vec<Written>,
 }
 
 pub(super) struct Core {
@@ -267,7 +267,9 @@ impl Core {
             let rows = changes.iter();
             (noted.rows).extend(rows.map(|change| Changed::by(*partition, change)));
         }
-        (noted.entries).extend(LedgerEntry::of(index, stamped, &next.cluster, &changes));
+        let version = next.record_version();
+        let entries = LedgerEntry::of(index, stamped, &next.cluster, &changes);
+        (noted.entries).extend(entries.iter().map(|entry| Written::of(version, entry)));
         Arc::make_mut(&mut next.cluster).commit(&changes);
         next.last_stamp = next.last_stamp.max(Some(stamped.at));
         let took = started.elapsed();

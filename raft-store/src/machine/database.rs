@@ -36,8 +36,8 @@ const TAG_MIN: [u8; 1] = [1];
 const TAG_END: [u8; 1] = [u8::MAX];
 const APPLIED: &str = "\0applied";
 const INSTALLING: &str = "\0installing";
-const LEDGER: &str = "\0ledger";
-/// Entries of the ledger, by index and partition. Before all other keys, so that older entries are not in the range of
+const LEDGER: &str = "\0ledger-packs";
+/// Entries of the ledger, several in a value, by the index of the last. Before all other keys, so that older entries are not in the range of
 /// later files, which would have compactions rewrite them; and where versions without a ledger do not look.
 const ENTRY: [u8; 2] = [0, 0];
 
@@ -227,42 +227,42 @@ impl StateDatabase {
         batch.put_cf(self.family(), LEDGER, wire::encode(version, record));
     }
 
-    /// Adds the record of an entry of the ledger to a batch.
-    pub(super) fn put_entry(
-        &self,
-        batch: &mut WriteBatch,
-        index: u64,
-        partition: PartitionId,
-        record: &[u8],
-    ) {
-        batch.put_cf(self.family(), entry_key(index, partition), record);
+    /// Adds a pack of entries of the ledger to a batch.
+    pub(super) fn put_pack(&self, batch: &mut WriteBatch, last: u64, pack: &[u8]) {
+        batch.put_cf(self.family(), pack_key(last), pack);
     }
 
-    /// Has a batch delete all entries of the ledger up to an index.
-    pub(super) fn delete_entries(&self, batch: &mut WriteBatch, up_to: u64) {
-        let [from, to] =
-            [0, up_to.saturating_add(1)].map(|end| entry_key(end, PartitionId::DEFAULT));
-        batch.delete_range_cf(self.family(), from, to);
+    /// Has a batch delete the packs of the ledger up to an index.
+    pub(super) fn delete_packs(&self, batch: &mut WriteBatch, up_to: u64) {
+        let end = pack_key(up_to.saturating_add(1));
+        batch.delete_range_cf(self.family(), pack_key(0), end);
     }
 
-    /// The records of the entries of the ledger at these places, both included.
-    pub(crate) fn entries(
+    /// The packs of the ledger that have entries of these places, both included.
+    pub(crate) fn packs(
         &self,
         from: u64,
         up_to: u64,
         backwards: bool,
     ) -> impl Iterator<Item = Result<Box<[u8]>, rocksdb::Error>> + '_ {
-        let mut read = ReadOptions::default();
-        read.fill_cache(false);
-        let [first, end] =
-            [from, up_to.saturating_add(1)].map(|end| entry_key(end, PartitionId::DEFAULT));
-        read.set_iterate_range(first..end);
-        let mode = match backwards {
-            true => IteratorMode::End,
-            false => IteratorMode::Start,
+        let iterate = |keys: std::ops::Range<Vec<u8>>, mode| {
+            let mut read = ReadOptions::default();
+            read.fill_cache(false);
+            read.set_iterate_range(keys);
+            self.rocks.db.iterator_cf_opt(self.family(), read, mode)
         };
-        let entries = self.rocks.db.iterator_cf_opt(self.family(), read, mode);
-        entries.map(|entry| entry.map(|(_, record)| record))
+        let all = pack_key(from)..[&ENTRY[..1], &[ENTRY[1] + 1]].concat();
+        let (keys, mode) = match backwards {
+            true => {
+                // The last of them may have later entries, too.
+                let last = pack_key(up_to)..all.end.clone();
+                let last = iterate(last, IteratorMode::Start).next();
+                let end = last.and_then(|pack| Some([&*pack.ok()?.0, &[0]].concat()));
+                (all.start..end.unwrap_or(all.end), IteratorMode::End)
+            }
+            false => (all, IteratorMode::Start),
+        };
+        iterate(keys, mode).map(|pack| pack.map(|(_, pack)| pack))
     }
 
     /// Writes a batch to memory, whole or not at all.
@@ -316,7 +316,7 @@ impl StateDatabase {
         files::point("the rows are to be replaced", &self.rocks.dir);
         let mut batch = WriteBatch::default();
         batch.delete_range_cf(self.family(), TAG_MIN, TAG_END);
-        self.delete_entries(&mut batch, u64::MAX);
+        self.delete_packs(&mut batch, u64::MAX);
         let batch_bytes = runtime::limits().install_batch;
         for (partition, change) in applied.cluster.rows() {
             self.put(&mut batch, version, partition, &change);
@@ -338,8 +338,8 @@ fn key(table: Table, own: &[u8]) -> Vec<u8> {
     [&[table.tag()], own].concat()
 }
 
-fn entry_key(index: u64, partition: PartitionId) -> Vec<u8> {
-    [&ENTRY[..], &index.to_be_bytes(), &tables::prefix(partition)].concat()
+fn pack_key(last: u64) -> Vec<u8> {
+    [&ENTRY[..], &last.to_be_bytes()].concat()
 }
 
 #[cfg(test)]

@@ -2,12 +2,12 @@
 //! applied itself: on the disk, in the batches that write the rows, and in memory until then. So a crash leaves neither
 //! gap nor repetition: what was not flushed is applied and written again.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 pub use placement_model::ledger::Floor;
-use placement_model::types::{PartitionId, Timestamp};
+use placement_model::types::Timestamp;
 use placement_model::{LedgerEntry, mutant};
 use rocksdb::WriteBatch;
 use serde::{Deserialize, Serialize};
@@ -15,10 +15,12 @@ use serde::{Deserialize, Serialize};
 use super::database::StateDatabase;
 use super::views::AppliedState;
 use crate::base::Base;
-use crate::wire::{self, RecordVersion, WireError};
+use crate::wire::{self, Blob, RecordVersion, WireError};
 
 /// It is dropped in so many pieces.
 const PIECES: u64 = 16;
+/// So many bytes of entries are one value of the database, for which each of them would cost more than its bytes.
+const PACK_BYTES: usize = 16 * 1024;
 
 /// Where that of a new node begins.
 const NEW: Floor = Floor {
@@ -92,8 +94,66 @@ impl LedgerRecord {
     }
 }
 
-/// Entries by their place in the log and their partition.
-type Entries = BTreeMap<(u64, PartitionId), Arc<LedgerEntry>>;
+/// An entry as it is written.
+#[derive(Clone)]
+pub(super) struct Written {
+    last: Floor,
+    record: Blob,
+}
+
+impl Written {
+    /// Written at once, while what it was made of is in the processor's caches.
+    pub(super) fn of(version: RecordVersion, entry: &LedgerEntry) -> Self {
+        Self {
+            last: Floor {
+                index: entry.index,
+                at: entry.at,
+            },
+            record: Blob(wire::encode(version, entry).into()),
+        }
+    }
+}
+
+/// Entries that are one value of the database.
+struct Pack {
+    last: Floor,
+    bytes: Vec<u8>,
+}
+
+impl Pack {
+    fn of(version: RecordVersion, entries: &[Written]) -> Self {
+        let records: Vec<_> = entries.iter().map(|entry| &entry.record).collect();
+        Self {
+            last: entries.last().map_or(NEW, |entry| entry.last),
+            bytes: wire::encode(version, &records),
+        }
+    }
+}
+
+/// Those of one place in the log are not parted.
+fn packs(entries: &[Written]) -> impl Iterator<Item = &[Written]> {
+    let mut bytes = 0;
+    entries.chunk_by(move |one, next| {
+        bytes += one.record.0.len();
+        let goes_on = bytes < PACK_BYTES || one.last.index == next.last.index;
+        bytes = if goes_on { bytes } else { 0 };
+        goes_on
+    })
+}
+
+/// An entry that was read, and its bytes.
+type Read = Result<(LedgerEntry, usize), LedgerError>;
+
+fn read(record: &Blob) -> Read {
+    Ok((wire::decode(&record.0)?, record.0.len()))
+}
+
+fn unpack(pack: Result<Box<[u8]>, rocksdb::Error>) -> Result<Vec<Blob>, LedgerError> {
+    Ok(wire::decode(&pack?)?)
+}
+
+/// Entries in the order of the log, and of one place of it by partition.
+type Entries = VecDeque<Written>;
 
 /// What readers and the writer share.
 struct Kept {
@@ -145,11 +205,8 @@ impl LedgerWriter {
     }
 
     /// Takes in what was changed, before others see it.
-    pub(super) fn note(&self, entries: Vec<LedgerEntry>) {
-        let mut kept = self.kept.lock();
-        for entry in entries {
-            (kept.tail).insert((entry.index, entry.partition), Arc::new(entry));
-        }
+    pub(super) fn note(&self, entries: Vec<Written>) {
+        self.kept.lock().tail.extend(entries);
     }
 
     /// Adds to a batch what was noted up to the state that it writes. What is too old is not there any more from now
@@ -161,31 +218,31 @@ impl LedgerWriter {
         applied: &AppliedState,
     ) {
         let database = &self.opened.database;
-        let (entries, mut record): (Vec<_>, _) = {
+        let (entries, mut record) = {
             let kept = self.kept.lock();
-            (kept.tail.values().cloned().collect(), kept.record.clone())
+            let applied = kept
+                .tail
+                .partition_point(|entry| Some(entry.last.index) <= applied.index());
+            let entries: Vec<_> = kept.tail.range(..applied).cloned().collect();
+            (entries, kept.record.clone())
         };
         let before = record.floor;
-        let is_applied = |entry: &&Arc<LedgerEntry>| Some(entry.index) <= applied.index();
-        let mut written = Vec::new();
-        for entry in entries.iter().take_while(is_applied) {
-            let value = wire::encode(version, &**entry);
-            let last = Floor {
-                index: entry.index,
-                at: entry.at,
-            };
-            record.add(last, value.len() as u64, self.most);
-            written.push((entry, value));
+        let packs: Vec<_> = packs(&entries)
+            .map(|pack| Pack::of(version, pack))
+            .collect();
+        for pack in &packs {
+            record.add(pack.last, pack.bytes.len() as u64, self.most);
         }
         record.shorten(self.most);
         record.up_to = applied.index();
         if record.floor != before {
-            database.delete_entries(batch, record.floor.index);
+            database.delete_packs(batch, record.floor.index);
         }
-        for (entry, value) in &written {
-            if entry.index > record.floor.index {
-                database.put_entry(batch, entry.index, entry.partition, value);
-            }
+        for pack in packs
+            .iter()
+            .filter(|pack| pack.last.index > record.floor.index)
+        {
+            database.put_pack(batch, pack.last.index, &pack.bytes);
         }
         database.put_ledger(batch, version, &record);
         self.kept.lock().record = record;
@@ -194,11 +251,13 @@ impl LedgerWriter {
     /// The batch is written: readers find it in the database.
     pub(super) fn written(&self, applied: &AppliedState) {
         let mut kept = self.kept.lock();
-        let next = applied.index().map_or(0, |index| index + 1);
         if mutant!("tail-read-twice") {
             return;
         }
-        kept.tail = kept.tail.split_off(&(next, PartitionId::DEFAULT));
+        let next = kept
+            .tail
+            .partition_point(|entry| Some(entry.last.index) <= applied.index());
+        kept.tail.drain(..next);
     }
 
     /// Begins again behind a state that takes the place of the rows.
@@ -226,17 +285,46 @@ struct Page {
 }
 
 impl Page {
-    /// Returns whether the entry was taken.
-    fn take(&mut self, entry: Arc<LedgerEntry>) -> bool {
-        let last = self.entries.last();
-        let is_over = last.is_some_and(|last| last.index != entry.index);
-        if self.bytes_left.is_none() && is_over {
-            return false;
+    fn of(at_most_bytes: usize) -> Self {
+        Self {
+            entries: Vec::new(),
+            bytes_left: Some(at_most_bytes),
         }
-        let left = self.bytes_left.unwrap_or(0).checked_sub(entry.weight());
-        self.bytes_left = left.filter(|left| *left > 0);
-        self.entries.push(entry);
-        true
+    }
+
+    /// Returns whether all were taken.
+    fn take(&mut self, entries: impl Iterator<Item = Read>) -> Result<bool, LedgerError> {
+        for read in entries {
+            let (entry, bytes) = read?;
+            let last = self.entries.last();
+            let is_over = last.is_some_and(|last| last.index != entry.index);
+            if self.bytes_left.is_none() && is_over {
+                return Ok(false);
+            }
+            let left = self.bytes_left.unwrap_or(0).checked_sub(bytes);
+            self.bytes_left = left.filter(|left| *left > 0);
+            self.entries.push(Arc::new(entry));
+        }
+        Ok(true)
+    }
+}
+
+impl Opened {
+    /// What is in the database of these places, both included.
+    fn entries(&self, from: u64, up_to: u64, backwards: bool) -> impl Iterator<Item = Read> + '_ {
+        let read_all = move |pack| match unpack(pack) {
+            Ok(mut records) => {
+                if backwards {
+                    records.reverse();
+                }
+                records.iter().map(read).collect()
+            }
+            Err(error) => vec![Err(error)],
+        };
+        let is_outside = move |read: &Read| matches!(read, Ok((entry, _)) if !(from..=up_to).contains(&entry.index));
+        let packs = self.database.packs(from, up_to, backwards);
+        let inside = packs.flat_map(read_all).skip_while(is_outside);
+        inside.take_while(move |read| !is_outside(read))
     }
 }
 
@@ -267,40 +355,29 @@ impl Ledger {
     ) -> Result<Vec<Arc<LedgerEntry>>, LedgerError> {
         let opened = self.opened.upgrade().ok_or(LedgerError::Closed)?;
         self.check(after)?;
-        let mut page = Page {
-            entries: Vec::new(),
-            bytes_left: Some(at_most_bytes),
-        };
+        let mut page = Page::of(at_most_bytes);
         let from = after.saturating_add(1);
         // What leaves the tail from now on is in the database.
         let (tail_from, tail) = self.tail(|kept| {
-            let range = range(from, up_to);
-            let mut tail = Page {
-                entries: Vec::new(),
-                bytes_left: Some(at_most_bytes),
-            };
-            let _ = kept
-                .range(range)
-                .all(|(_, entry)| tail.take(Arc::clone(entry)));
-            tail.entries
+            let noted = kept.partition_point(|entry| entry.last.index < from);
+            let noted = kept.range(noted..);
+            some(
+                noted.take_while(|entry| entry.last.index <= up_to),
+                at_most_bytes,
+            )
         });
         let mut in_database = tail_from.map_or(up_to, |first| up_to.min(first.saturating_sub(1)));
         if mutant!("tail-read-twice") {
             in_database = up_to;
         }
-        let mut is_full = false;
+        let mut has_all = true;
         if from <= in_database {
-            for entry in opened.database.entries(from, in_database, false) {
-                if !page.take(Arc::new(wire::decode(&entry?)?)) {
-                    is_full = true;
-                    break;
-                }
-            }
+            has_all = page.take(opened.entries(from, in_database, false))?;
         }
         // What was dropped while it was read is below the floor by now.
         self.check(after)?;
-        if !is_full {
-            let _ = tail.into_iter().all(|entry| page.take(entry));
+        if has_all {
+            page.take(tail.iter().map(read))?;
         }
         Ok(page.entries)
     }
@@ -316,23 +393,16 @@ impl Ledger {
         at_most_bytes: usize,
     ) -> Result<Vec<Arc<LedgerEntry>>, LedgerError> {
         let opened = self.opened.upgrade().ok_or(LedgerError::Closed)?;
-        let mut page = Page {
-            entries: Vec::new(),
-            bytes_left: Some(at_most_bytes),
-        };
-        let mut is_full = false;
-        let (tail_from, ()) = self.tail(|kept| {
-            let mut tail = kept.range(range(0, from)).rev();
-            is_full = !tail.all(|(_, entry)| page.take(Arc::clone(entry)));
+        let mut page = Page::of(at_most_bytes);
+        let (tail_from, tail) = self.tail(|kept| {
+            let noted = kept.partition_point(|entry| entry.last.index <= from);
+            some(kept.range(..noted).rev(), at_most_bytes)
         });
+        let has_all = page.take(tail.iter().map(read))?;
         let to = self.floor().index.saturating_add(1);
         let in_database = tail_from.map_or(from, |first| from.min(first.saturating_sub(1)));
-        if !is_full && to <= in_database {
-            for entry in opened.database.entries(to, in_database, true) {
-                if !page.take(Arc::new(wire::decode(&entry?)?)) {
-                    break;
-                }
-            }
+        if has_all && to <= in_database {
+            page.take(opened.entries(to, in_database, true))?;
         }
         Ok(page.entries)
     }
@@ -340,8 +410,8 @@ impl Ledger {
     /// Where the tail begins, and what is taken from it.
     fn tail<T>(&self, take: impl FnOnce(&Entries) -> T) -> (Option<u64>, T) {
         let kept = self.kept.lock();
-        let first = kept.tail.first_key_value();
-        (first.map(|((index, _), _)| *index), take(&kept.tail))
+        let first = kept.tail.front().map(|entry| entry.last.index);
+        (first, take(&kept.tail))
     }
 
     fn check(&self, after: u64) -> Result<(), LedgerError> {
@@ -353,8 +423,14 @@ impl Ledger {
     }
 }
 
-/// The keys of all partitions at these places; empty if they are in the wrong order.
-fn range(from: u64, up_to: u64) -> std::ops::Range<(u64, PartitionId)> {
-    let end = up_to.saturating_add(1).max(from);
-    (from, PartitionId::DEFAULT)..(end, PartitionId::DEFAULT)
+/// The records of the first entries, to so many bytes at least.
+fn some<'a>(entries: impl Iterator<Item = &'a Written>, at_least_bytes: usize) -> Vec<Blob> {
+    let (mut bytes, mut last) = (0, 0);
+    let is_wanted = |entry: &&Written| {
+        let is_wanted = bytes <= at_least_bytes || last == entry.last.index;
+        (bytes, last) = (bytes + entry.record.0.len(), entry.last.index);
+        is_wanted
+    };
+    let records = entries.take_while(is_wanted);
+    records.map(|entry| entry.record.clone()).collect()
 }

@@ -237,7 +237,7 @@ fn page<'a>(
         if left == 0 {
             break;
         }
-        left = left.saturating_sub(entry.weight());
+        left = left.saturating_sub(entry.rows.len() * 200);
         page.push(entry.clone());
     }
     page

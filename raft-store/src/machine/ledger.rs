@@ -127,7 +127,12 @@ impl LedgerWriter {
         let found: Option<LedgerRecord> = database.ledger()?;
         let found = found.filter(|record| record.up_to == applied.index());
         let record = found.unwrap_or_else(|| LedgerRecord::new(applied));
-        let tail = Entries::new();
+        let mut tail = Entries::new();
+        if mutant!("tail-read-twice") {
+            let written = database.entries(NEW.index, u64::MAX, false).flatten();
+            let written = written.filter_map(|entry| wire::decode::<LedgerEntry>(&entry).ok());
+            tail.extend(written.map(|entry| ((entry.index, entry.partition), Arc::new(entry))));
+        }
         let kept = Arc::new(Mutex::new(Kept { record, tail }));
         let opened = Arc::new(Opened {
             database,
@@ -195,9 +200,6 @@ impl LedgerWriter {
     pub(super) fn written(&self, applied: &AppliedState) {
         let mut kept = self.kept.lock();
         let next = applied.index().map_or(0, |index| index + 1);
-        if mutant!("tail-read-twice") {
-            return;
-        }
         kept.tail = kept.tail.split_off(&(next, PartitionId::DEFAULT));
     }
 

@@ -220,6 +220,13 @@ fn value(row: Change) -> Option<Change> {
             let updated_at = never;
             Some(Change::PutResourceClass(id, NameRow { updated_at, ..row }))
         }
+        Change::PutTrait(id, row) => {
+            let updated_at = never;
+            Some(Change::PutTrait(id, NameRow { updated_at, ..row }))
+        }
+        Change::PutProviderTraits(id, traits) if !traits.is_empty() => {
+            Some(Change::PutProviderTraits(id, traits))
+        }
         Change::PutConsumer(consumer, row) => {
             let updated_at = never;
             Some(Change::PutConsumer(

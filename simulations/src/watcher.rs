@@ -23,8 +23,8 @@ use crate::mirror::{Mirror, Values, name};
 use crate::operation::{Request, Token};
 use crate::shared::{Phase, Shared};
 
-/// All that clients change, but for traits, which would be most of each snapshot.
-const EVENTS: &str = "/placementd/v1/events?kind=provider,inventory,aggregate,class,consumer,allocation&or_snapshot=true";
+/// All that changes.
+const EVENTS: &str = "/placementd/v1/events?or_snapshot=true";
 /// Longest that a watcher stays at a node, in milliseconds.
 const STAY_MAX: u64 = 2500;
 /// How long a watcher waits after what did not succeed.

@@ -125,7 +125,7 @@ caught! {
     counting_the_age_of_a_state_from_zero_again: AgeBeginsAgain from 1;
     keeping_the_ledger_across_a_snapshot: LedgerOutlivesASnapshot from 1;
     forgetting_where_the_ledger_begins: FloorForgotten from 1;
-    reading_what_is_on_disk_in_memory_too: TailReadTwice from 1;
+    repeating_the_tail_after_a_start: TailReadTwice from 1;
     promising_progress_before_it_is_made: ProgressComesFirst from 1;
     answering_with_now_what_was_before: BeforeIsNow from 1;
 }

@@ -1,6 +1,6 @@
 //! `placementctl` follows what changes from node to node, lists what was changed, and reads what was there before.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 
@@ -9,10 +9,27 @@ use placement_tests::wait::PATIENCE;
 use placement_tests::{binaries, host};
 use serde_json::Value;
 
-/// `placementctl watch`, and what it prints.
+/// `placementctl watch`, and what it prints: changes, and what else it has to say.
 struct Watch {
     process: Child,
     lines: Receiver<String>,
+    remarks: Receiver<String>,
+}
+
+/// Lines as they are printed.
+fn printed(from: impl Read + Send + 'static) -> Receiver<String> {
+    let (sender, lines) = channel();
+    std::thread::spawn(move || {
+        (BufReader::new(from).lines())
+            .map_while(Result::ok)
+            .try_for_each(|line| sender.send(line))
+    });
+    lines
+}
+
+fn next(lines: &Receiver<String>) -> String {
+    let next = || lines.recv_timeout(PATIENCE);
+    tokio::task::block_in_place(next).unwrap()
 }
 
 impl Watch {
@@ -24,21 +41,20 @@ impl Watch {
             .collect();
         let mut command = Command::new(binaries::placementctl().unwrap());
         command.env("PLACEMENTCTL_ENDPOINT", endpoints.join(","));
-        let command = command.arg("watch").args(arguments).stdout(Stdio::piped());
+        let command = command.arg("watch").args(arguments);
+        let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = command.spawn().unwrap();
-        let printed = BufReader::new(process.stdout.take().unwrap()).lines();
-        let (sender, lines) = channel();
-        std::thread::spawn(move || {
-            printed
-                .map_while(Result::ok)
-                .try_for_each(|line| sender.send(line))
-        });
-        Self { process, lines }
+        let lines = printed(process.stdout.take().unwrap());
+        let remarks = printed(process.stderr.take().unwrap());
+        Self {
+            process,
+            lines,
+            remarks,
+        }
     }
 
     fn next(&self) -> String {
-        let next = || self.lines.recv_timeout(PATIENCE);
-        tokio::task::block_in_place(next).unwrap()
+        next(&self.lines)
     }
 }
 
@@ -103,4 +119,44 @@ async fn changes_are_followed_listed_and_undone() {
         .placementctl(&["consumers", "list", "--as-of", "yesterday"])
         .unwrap();
     assert_eq!(refused.status.code(), Some(1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn watch_says_that_its_token_is_too_old_and_goes_on() {
+    let mut cluster = Cluster::start_with(1, "[raft]\nsnapshot_after = 5\n")
+        .await
+        .unwrap();
+    let host = host::with_processors(&cluster.client()).await;
+    let token = |lines: &str| last(lines)["snapshot_end"].as_str().unwrap().to_owned();
+    let old = token(&cluster.ctl(&["bulk", "--kind", "class"]));
+    for _ in 0..20 {
+        host::claim(&cluster.client(), host).await.unwrap();
+    }
+    // What the log has no more is sent as a snapshot to a node that joins: it knows only what is changed from there on.
+    cluster.ctl_in_time(&["compact"]).await;
+    cluster.add_place();
+    cluster.admit(2).await.unwrap();
+    cluster.start_node(2).unwrap();
+    cluster.wait_ready(2).await.unwrap();
+
+    let joined = cluster.place(2).admin();
+    let asked = ["--endpoint", &joined, "--kind", "consumer", "--after", &old];
+    let people = Watch::start(&cluster, &asked);
+    let raw = Watch::start(&cluster, &[&asked[..], &["-o", "jsonl"]].concat());
+    let remark = next(&people.remarks);
+    let expected = format!("reset: changes after {old} are not kept any more; it goes on after ");
+    assert!(remark.contains(&expected), "{remark}");
+    let mut lines = Vec::new();
+    while lines
+        .last()
+        .is_none_or(|line: &Value| line["snapshot_end"].is_null())
+    {
+        lines.push(serde_json::from_str(&raw.next()).unwrap());
+    }
+    assert!(lines[0]["reset"].is_string(), "{lines:?}");
+    assert_eq!(lines[2]["kind"], "consumer", "the claim: {lines:?}");
+    let consumer = host::claim(&cluster.client(), host).await.unwrap();
+    for shown in [people.next(), raw.next()] {
+        assert!(shown.contains(&consumer.to_string()), "{shown}");
+    }
 }

@@ -5,13 +5,27 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
 use std::time::Duration;
 
+use http::Request;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper::client::conn::http2::{self, SendRequest};
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use placement_client::ApiRequest;
-use placement_tests::binaries;
 use placement_tests::cluster::Cluster;
 use placement_tests::wait::{PATIENCE, until};
+use placement_tests::{binaries, host};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use uuid::Uuid;
 
 /// A connection that has sent this and waits.
 fn connected(address: &str, sent: &str) -> TcpStream {
@@ -165,4 +179,129 @@ async fn a_node_raises_its_limit_of_descriptors_and_outlives_their_exhaustion() 
         .call(ApiRequest::get("/traits?name=in:CUSTOM_STILL_HERE"))
         .await;
     listed.unwrap();
+}
+
+/// So much of an answer over HTTP/2 is sent before the client reads it.
+const WINDOW_BYTES: u32 = 64 * 1024;
+
+/// A connection to the first node that speaks HTTP/2 over TLS.
+async fn connected_by_http_2(cluster: &Cluster) -> SendRequest<String> {
+    let trust = cluster.options().authority.clone().unwrap().trust(None);
+    let mut roots = RootCertStore::empty();
+    for root in CertificateDer::pem_file_iter(trust.ca_file.unwrap()).unwrap() {
+        roots.add(root.unwrap()).unwrap();
+    }
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let config = config.with_safe_default_protocol_versions().unwrap();
+    let mut config = config.with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    let plain = tokio::net::TcpStream::connect(cluster.place(1).api()).await;
+    let name = ServerName::try_from("localhost").unwrap();
+    let secured = TlsConnector::from(Arc::new(config)).connect(name, plain.unwrap());
+    let mut two = http2::Builder::new(TokioExecutor::new());
+    let two = two.initial_stream_window_size(WINDOW_BYTES);
+    let made = two.handshake(TokioIo::new(secured.await.unwrap())).await;
+    let (connection, served) = made.unwrap();
+    drop(tokio::spawn(served));
+    connection
+}
+
+/// A stream of events over a connection that it shares.
+struct Stream {
+    body: Incoming,
+    left: Vec<u8>,
+    bytes: usize,
+}
+
+impl Stream {
+    async fn open(connection: &mut SendRequest<String>, query: &str) -> Self {
+        let path = format!("https://localhost/placementd/v1/events?kind=aggregate&{query}");
+        let asked = Request::get(path).header("x-auth-token", "admin");
+        let answer = connection.send_request(asked.body(String::new()).unwrap());
+        let answer = answer.await.unwrap();
+        assert_eq!(answer.status(), 200);
+        Self {
+            body: answer.into_body(),
+            left: Vec::new(),
+            bytes: 0,
+        }
+    }
+
+    /// The next line; `None` at the end.
+    async fn next(&mut self) -> Option<Value> {
+        loop {
+            if let Some(end) = self.left.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.left.drain(..=end).collect();
+                return Some(serde_json::from_slice(&line).unwrap());
+            }
+            let frame = timeout(PATIENCE, self.body.frame()).await.unwrap();
+            let data = frame?.unwrap().into_data().unwrap_or_default();
+            self.bytes += data.len();
+            self.left.extend_from_slice(&data);
+        }
+    }
+
+    /// The index of the next event, which is of one change.
+    async fn event(&mut self) -> Value {
+        loop {
+            let line = self.next().await.unwrap();
+            if !line["index"].is_null() {
+                assert_eq!(line["changes"].as_array().unwrap().len(), 1);
+                return line["index"].clone();
+            }
+        }
+    }
+}
+
+/// Puts a provider into so many aggregates that few such changes fill a window.
+async fn aggregate(client: &placement_client::Client, host: Uuid, generation: usize) {
+    let aggregates: Vec<_> = (0..1000).map(|_| Uuid::new_v4()).collect();
+    let body = json!({"resource_provider_generation": generation, "aggregates": aggregates});
+    let path = format!("/resource_providers/{host}/aggregates");
+    client
+        .call(ApiRequest::put(&path).json(&body))
+        .await
+        .unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stream_that_is_not_read_holds_up_no_other_one_of_its_connection() {
+    const CHANGES: usize = 40;
+    let cluster = Cluster::start_secured(1, "").await.unwrap();
+    let client = cluster.client();
+    let host = host::create(&client, "host").await;
+    let mut connection = connected_by_http_2(&cluster).await;
+    let mut read = Stream::open(&mut connection, "").await;
+    while read.next().await.unwrap()["snapshot_end"].is_null() {}
+    let mut stalled = Stream::open(&mut connection, "").await;
+
+    let mut indexes = Vec::new();
+    for generation in 0..CHANGES {
+        aggregate(&client, host, generation).await;
+        indexes.push(read.event().await);
+    }
+    // By then it has been too slow for long.
+    tokio::time::sleep(PATIENCE).await;
+    aggregate(&client, host, CHANGES).await;
+    indexes.push(read.event().await);
+
+    let mut found = Vec::new();
+    let last = loop {
+        let line = stalled.next().await.unwrap();
+        if line["end"].is_string() {
+            break line;
+        }
+        found.extend(line.get("index").cloned());
+    };
+    assert_eq!(last["end"], "slow", "{last}");
+    assert!(stalled.next().await.is_none());
+    // Its window and a few pieces were kept for it, and no more.
+    let (all, kept) = (read.bytes, stalled.bytes);
+    assert!(kept < 512 * 1024 && 5 * kept < all, "{kept} of {all} bytes");
+    let query = format!("after={}", last["next"].as_str().unwrap());
+    let mut again = Stream::open(&mut connection, &query).await;
+    while found.len() < indexes.len() {
+        found.push(again.event().await);
+    }
+    assert_eq!(found, indexes);
 }

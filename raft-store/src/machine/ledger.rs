@@ -187,7 +187,12 @@ impl LedgerWriter {
         let found: Option<LedgerRecord> = database.ledger()?;
         let found = found.filter(|record| record.up_to == applied.index());
         let record = found.unwrap_or_else(|| LedgerRecord::new(applied));
-        let tail = Entries::new();
+        let mut tail = Entries::new();
+        if mutant!("tail-read-twice") {
+            let written = database.entries(NEW.index, u64::MAX, false).flatten();
+            let written = written.filter_map(|entry| wire::decode::<LedgerEntry>(&entry).ok());
+            tail.extend(written.map(|entry| ((entry.index, entry.partition), Arc::new(entry))));
+        }
         let kept = Arc::new(Mutex::new(Kept { record, tail }));
         let opened = Arc::new(Opened {
             database,
@@ -251,9 +256,6 @@ impl LedgerWriter {
     /// The batch is written: readers find it in the database.
     pub(super) fn written(&self, applied: &AppliedState) {
         let mut kept = self.kept.lock();
-        if mutant!("tail-read-twice") {
-            return;
-        }
         let next = kept
             .tail
             .partition_point(|entry| Some(entry.last.index) <= applied.index());

@@ -383,6 +383,13 @@ pub(super) fn each_is_cut_off(seed: Seed) -> (Parameters, Vec<Planned>) {
     (parameters, (1..=3).map(cut_off).collect())
 }
 
+/// The same, where they are killed and start again.
+pub(super) fn each_is_killed(seed: Seed) -> (Parameters, Vec<Planned>) {
+    let (parameters, _) = each_is_cut_off(seed);
+    let killed = |node: u64| Planned::at(1500 * node, 200, Fault::Kill(node));
+    (parameters, (1..=3).map(killed).collect())
+}
+
 /// Rows of one node rot, of which it has many on disk.
 pub(super) fn rotten_rows(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = loses_one(seed, 15);

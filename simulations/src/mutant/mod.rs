@@ -197,7 +197,7 @@ mutants! {
     LedgerOutlivesASnapshot, "ledger-outlives-a-snapshot", no_event_is_skipped::NAME;
     /// A node forgets from where on it has kept what was changed.
     FloorForgotten, "floor-forgotten", no_event_is_skipped::NAME;
-    /// What is on the disk is read in memory as well.
+    /// After a start, what is on the disk is taken for a part of the tail that is in memory alone.
     TailReadTwice, "tail-read-twice", no_event_is_repeated::NAME;
     /// A stream says how far it will be with what follows.
     ProgressComesFirst, "progress-comes-first", progress_is_the_truth::NAME;
@@ -295,9 +295,10 @@ impl Mutant {
             Mutant::InstallWithoutTraits => courses::snapshots(seed),
             Mutant::LedgerOutlivesASnapshot => courses::ledgers(courses::snapshots(seed), 1 << 20),
             Mutant::FloorForgotten => courses::ledgers(courses::each_is_cut_off(seed), 2 << 10),
-            Mutant::TailReadTwice | Mutant::ProgressComesFirst | Mutant::BeforeIsNow => {
+            Mutant::ProgressComesFirst | Mutant::BeforeIsNow => {
                 courses::ledgers(courses::each_is_cut_off(seed), 1 << 20)
             }
+            Mutant::TailReadTwice => courses::ledgers(courses::each_is_killed(seed), 1 << 20),
             _ => drawn(seed),
         }
     }

@@ -178,6 +178,36 @@ async fn client_that_takes_nothing_is_too_slow() {
     assert_eq!(end["next"], progress);
 }
 
+/// A client may be so slow that the node drops what comes next for it.
+#[tokio::test]
+async fn stream_whose_place_is_not_kept_any_more_ends_with_gone() {
+    let cloud = host().await;
+    let mut lines = lines(&cloud, "after=1.5").await;
+    let before = lines.until("progress").await;
+    let forget = async {
+        for number in 2..1000 {
+            cloud.provider(number, None).await;
+            cloud.memory.keep_after(5 + number);
+            // If the stream was faster, it is not the next time.
+            sleep(Duration::from_millis(1)).await;
+        }
+    };
+    let sent = tokio::select! {
+        sent = lines.until("end") => sent,
+        () = forget => panic!("it goes on"),
+    };
+    assert_eq!(lines.next().await, None);
+    let (end, sent) = sent.split_last().unwrap();
+    let last = before.iter().chain(sent).next_back().unwrap();
+    assert_eq!(*end, json!({"end": "gone", "next": last["progress"]}));
+    // Going on from there, a client learns what it has to do.
+    let after = format!("after={}", last["progress"].as_str().unwrap());
+    let gone = cloud.get(&path(&after)).refused(410, "not kept").await;
+    gone.code("placement.events.gone");
+    let again = all(&cloud, &(after + "&or_snapshot=true&follow=false")).await;
+    assert!(again[0]["reset"].is_string(), "{}", again[0]);
+}
+
 #[tokio::test]
 async fn what_is_not_kept_any_more_is_gone_or_begins_again() {
     let cloud = host().await;

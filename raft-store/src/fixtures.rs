@@ -338,6 +338,7 @@ fn entries() -> Vec<Entry> {
         sequence: 1000,
         answered_below: 998,
     };
+    let encoded = |stamped| Payload::Normal(LoggedCommand::encoded(VERSION, stamped));
     let command = |(number, command): (usize, Command)| {
         let stamped = Stamped {
             partition: PartitionId::DEFAULT,
@@ -345,8 +346,9 @@ fn entries() -> Vec<Entry> {
             at: Timestamp(1_800_000_000_123_456),
             write_id: (number > 0).then_some(write_id),
             command,
+            request_id: None,
         };
-        Payload::Normal(LoggedCommand::encoded(VERSION, stamped))
+        encoded(stamped)
     };
     let elsewhere = Stamped {
         partition: PartitionId(7),
@@ -356,12 +358,16 @@ fn entries() -> Vec<Entry> {
         command: Command::EnsureTrait(EnsureTrait {
             name: name("CUSTOM_FAST"),
         }),
+        request_id: None,
     };
-    let elsewhere = LoggedCommand::encoded(VERSION, elsewhere);
+    let asked_for = Stamped {
+        request_id: Some(Uuid::from_u128(0x7e9)),
+        ..elsewhere.clone()
+    };
     [Payload::Blank, Payload::Membership(members())]
         .into_iter()
         .chain(commands().into_iter().enumerate().map(command))
-        .chain([Payload::Normal(elsewhere)])
+        .chain([encoded(elsewhere), encoded(asked_for)])
         .zip(10..)
         .map(|(payload, index)| Entry::new(log_id(index), payload))
         .collect()

@@ -52,12 +52,12 @@ pub enum LedgerError {
 
 /// What is on the disk; written in the same batch as the entries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct LedgerRecord {
-    floor: Floor,
+pub(crate) struct LedgerRecord {
+    pub(crate) floor: Floor,
     /// The last entry of the log when it was written. Another one among the rows is of a version without a ledger.
-    up_to: Option<u64>,
+    pub(crate) up_to: Option<u64>,
     /// What follows the floor: the last entry of each piece, and its bytes.
-    pieces: VecDeque<(Floor, u64)>,
+    pub(crate) pieces: VecDeque<(Floor, u64)>,
 }
 
 impl LedgerRecord {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use crate::level::Level;
 use crate::state::change::Replaced;
@@ -28,6 +29,8 @@ pub struct Stamped {
     /// How often the routes of that partition had changed when the request was routed to it
     /// ([`Destination`](crate::types::Destination)).
     pub routes: u32,
+    /// The request that it comes from, for the ledger alone: from [`Level::REQUEST_IDS`] on.
+    pub request_id: Option<Uuid>,
 }
 
 /// Hands the names of all commands to a macro.

@@ -80,7 +80,7 @@ impl LedgerEntry {
                 at: stamped.at,
                 partition: *partition,
                 verb: stamped.command.name().into(),
-                request_id: None,
+                request_id: stamped.request_id,
                 names: Names::of(&rows, state),
                 rows,
             })

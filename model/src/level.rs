@@ -9,6 +9,7 @@
 //! | level | what waits for it |
 //! |---|---|
 //! | 1 | nothing: all clusters begin with it |
+//! | 2 | the id of the request that a command comes from, in its entry of the log |
 
 use std::fmt;
 
@@ -23,17 +24,20 @@ impl Level {
     /// The level of a cluster in which it was never raised.
     pub const FIRST: Self = Self(1);
 
+    /// From this one on, commands have [`request_id`](crate::Stamped::request_id).
+    pub const REQUEST_IDS: Self = Self(2);
+
     /// The highest level that this binary knows. The feature `rehearsal` makes a binary that is one
     /// ahead, for the test of an upgrade.
     #[cfg(not(feature = "rehearsal"))]
-    pub const NEWEST: Self = Self::FIRST;
+    pub const NEWEST: Self = Self::REQUEST_IDS;
     /// The highest level that this binary knows.
     #[cfg(feature = "rehearsal")]
     pub const NEWEST: Self = Self::REHEARSED;
 
     /// What a binary that rehearses an upgrade brings waits for this one.
     #[cfg(feature = "rehearsal")]
-    pub const REHEARSED: Self = Self(2);
+    pub const REHEARSED: Self = Self(3);
 }
 
 impl Default for Level {

@@ -139,6 +139,7 @@ impl Clouds {
             command,
             partition,
             routes: self.cluster.routing(partition).changes,
+            request_id: None,
         }
     }
 
@@ -537,6 +538,7 @@ fn there_are_so_many_partitions_and_no_more() {
             }),
             partition: PartitionId::DEFAULT,
             routes: 0,
+            request_id: None,
         });
         cluster.commit(&changes);
         outcome

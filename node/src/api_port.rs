@@ -319,6 +319,7 @@ mod tests {
                 command,
                 partition: PartitionId::DEFAULT,
                 routes: 0,
+                request_id: None,
             });
             cluster.commit(&changes);
         }

@@ -19,6 +19,7 @@ use placement_model::command::{
     RevokeJoinToken, RoutePartition, SetReplacement, SyncStandards, UpdateInventory,
     UpdateProvider, WriteId,
 };
+use placement_model::ledger::{LedgerEntry, Names, RowChange};
 use placement_model::outcome::Provider;
 use placement_model::state::change::{
     Amount, Amounts, ConsumerRow, Counters, InventoryRow, JoinRow, NameRow, PartitionRow,
@@ -36,7 +37,7 @@ use uuid::Uuid;
 use crate::data_dir::create;
 use crate::identity::Identity;
 use crate::logged::LoggedCommand;
-use crate::machine::AppliedRecord;
+use crate::machine::{AppliedRecord, Floor, LedgerRecord};
 use crate::options::StoreOptions;
 use crate::store::open;
 use crate::tables::{self, Table};
@@ -338,6 +339,7 @@ fn entries() -> Vec<Entry> {
         sequence: 1000,
         answered_below: 998,
     };
+    let encoded = |stamped| Payload::Normal(LoggedCommand::encoded(VERSION, stamped));
     let command = |(number, command): (usize, Command)| {
         let stamped = Stamped {
             partition: PartitionId::DEFAULT,
@@ -345,8 +347,9 @@ fn entries() -> Vec<Entry> {
             at: Timestamp(1_800_000_000_123_456),
             write_id: (number > 0).then_some(write_id),
             command,
+            request_id: None,
         };
-        Payload::Normal(LoggedCommand::encoded(VERSION, stamped))
+        encoded(stamped)
     };
     let elsewhere = Stamped {
         partition: PartitionId(7),
@@ -356,12 +359,16 @@ fn entries() -> Vec<Entry> {
         command: Command::EnsureTrait(EnsureTrait {
             name: name("CUSTOM_FAST"),
         }),
+        request_id: None,
     };
-    let elsewhere = LoggedCommand::encoded(VERSION, elsewhere);
+    let asked_for = Stamped {
+        request_id: Some(Uuid::from_u128(0x7e9)),
+        ..elsewhere.clone()
+    };
     [Payload::Blank, Payload::Membership(members())]
         .into_iter()
         .chain(commands().into_iter().enumerate().map(command))
-        .chain([Payload::Normal(elsewhere)])
+        .chain([encoded(elsewhere), encoded(asked_for)])
         .zip(10..)
         .map(|(payload, index)| Entry::new(log_id(index), payload))
         .collect()
@@ -641,6 +648,60 @@ fn rows() {
         .map(|change| row(change).table.tag())
         .collect();
     assert_eq!(tables.len(), Table::ALL.len(), "a row for each table");
+}
+
+/// The rows are written there as they are in no table.
+#[test]
+fn ledger() {
+    let floor = |index| Floor {
+        index,
+        at: Timestamp(1_800_000_000_123_456),
+    };
+    let made = |after: Change| RowChange {
+        before: Change::Delete(after.key()),
+        after,
+    };
+    let is_other = |change: &Change| {
+        use Change::{PutCounters, PutOutcome, PutSession};
+        matches!(change, PutCounters(_) | PutSession(..) | PutOutcome(..))
+    };
+    let rows = changes().into_iter().filter(|change| !is_other(change));
+    let entry = LedgerEntry {
+        index: 500,
+        at: floor(500).at,
+        partition: PartitionId(7),
+        verb: "ReplaceAllocations".into(),
+        request_id: None,
+        rows: rows.map(made).collect(),
+        names: Names {
+            providers: BTreeMap::from([(ProviderId(0), provider_uuid(1))]),
+            classes: BTreeMap::from([(ResourceClassId(0), name("VCPU"))]),
+            traits: BTreeMap::from([(TraitId(0), name("CUSTOM_FAST"))]),
+        },
+    };
+    let asked_for = LedgerEntry {
+        request_id: Some(Uuid::from_u128(0x7e9)),
+        ..entry.clone()
+    };
+    check(
+        "ledger-entries.hex",
+        &[("by-itself", entry), ("asked-for", asked_for)],
+    );
+    let record = |up_to, pieces: &[(Floor, u64)]| LedgerRecord {
+        floor: floor(400),
+        up_to,
+        pieces: pieces.iter().copied().collect(),
+    };
+    check(
+        "ledger.hex",
+        &[
+            ("new", record(None, &[])),
+            (
+                "in-pieces",
+                record(Some(520), &[(floor(450), 9000), (floor(500), 70_000)]),
+            ),
+        ],
+    );
 }
 
 #[tokio::test]

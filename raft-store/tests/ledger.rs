@@ -3,10 +3,13 @@
 use std::path::Path;
 
 use crate::common::{
-    applied, apply, build, history, new_dir, opened, options, provider, run, stamp, take_over,
+    applied, apply, build, history, new_dir, opened, options, provider, run, stamp, state_with,
+    take_over,
 };
 use placement_model::types::Timestamp;
 use placement_raft_store::{Floor, Ledger, LedgerError, Store, StoreOptions, open};
+use rocksdb::{DB, Direction, IteratorMode};
+use tempfile::TempDir;
 
 const LAST: u64 = u64::MAX;
 
@@ -191,6 +194,110 @@ fn a_snapshot_lifts_the_floor() {
         check_all(&follower.ledger, 30, 31);
         assert_eq!(follower.ledger.floor(), floor);
     });
+}
+
+/// A node that has stopped with all of this written, up to entry 9 before what follows.
+fn stopped(last: u64) -> TempDir {
+    let dir = new_dir();
+    run(async {
+        let mut store = opened(dir.path());
+        let mut entries = history(last);
+        let later = entries.split_off(9);
+        for entries in [entries, later] {
+            apply(&mut store.machine, entries).await;
+            store.drafts.flush().await.unwrap();
+        }
+    });
+    dir
+}
+
+const ROWS: &str = "rows";
+/// Where the ledger stands.
+const RECORD: &str = "\0ledger-packs";
+
+/// The packs of entries on the disk: keys and values.
+fn packs(state: &DB) -> Vec<[Box<[u8]>; 2]> {
+    let from_first = IteratorMode::From(&[0, 0], Direction::Forward);
+    let rows = state.iterator_cf(state.cf_handle(ROWS).unwrap(), from_first);
+    let rows = rows.map(|row| <[_; 2]>::from(row.unwrap()));
+    rows.take_while(|[key, _]| key.starts_with(&[0, 0]))
+        .collect()
+}
+
+#[test]
+fn a_damaged_entry_is_reported_and_not_left_out() {
+    let dir = stopped(20);
+    let state = state_with(dir.path(), &[ROWS]);
+    let [key, pack] = packs(&state).swap_remove(1);
+    let family = state.cf_handle(ROWS).unwrap();
+    (state.put_cf(family, key, &pack[..pack.len() - 1])).unwrap();
+    drop(state);
+    let store = opened(dir.path());
+    let ledger = &store.ledger;
+    let expected: Vec<_> = (2..=9).collect();
+    assert_eq!(places(ledger, 0, 9, usize::MAX), expected);
+    for read in [
+        ledger.forward(0, 20, usize::MAX),
+        ledger.forward(9, 10, 1),
+        ledger.backward(LAST, usize::MAX),
+        ledger.backward(10, 1),
+    ] {
+        assert!(matches!(read, Err(LedgerError::Damaged(_))), "{read:?}");
+    }
+}
+
+/// The ledger of this node begins behind its rows, and goes on from there.
+fn check_begins_at(dir: &Path, last: u64) {
+    run(async {
+        let mut store = opened(dir);
+        let floor = Floor {
+            index: last,
+            at: stamp(last),
+        };
+        assert_eq!(store.ledger.floor(), floor);
+        check_all(&store.ledger, last, last);
+        apply(&mut store.machine, vec![provider(1, last + 1)]).await;
+        check_all(&store.ledger, last, last + 1);
+        store.drafts.flush().await.unwrap();
+    });
+    check_all(&opened(dir).ledger, last, last + 1);
+}
+
+#[test]
+fn rows_of_a_version_without_a_ledger_are_where_it_begins() {
+    let dir = stopped(20);
+    let state = state_with(dir.path(), &[ROWS]);
+    let family = state.cf_handle(ROWS).unwrap();
+    for [key, _] in packs(&state) {
+        state.delete_cf(family, key).unwrap();
+    }
+    state.delete_cf(family, RECORD).unwrap();
+    drop(state);
+    check_begins_at(dir.path(), 20);
+}
+
+#[test]
+fn what_a_version_without_a_ledger_has_applied_in_between_is_no_gap() {
+    let dir = stopped(20);
+    let state = state_with(dir.path(), &[ROWS]);
+    let family = state.cf_handle(ROWS).unwrap();
+    let before = state.get_cf(family, RECORD).unwrap().unwrap();
+    drop(state);
+    run(async {
+        let mut store = opened(dir.path());
+        let more = (21..=30).map(|index| provider(1, index));
+        apply(&mut store.machine, more.collect()).await;
+        store.drafts.flush().await.unwrap();
+    });
+    // It has written rows, and left the ledger alone.
+    let state = state_with(dir.path(), &[ROWS]);
+    let family = state.cf_handle(ROWS).unwrap();
+    for [key, _] in packs(&state).split_off(2) {
+        state.delete_cf(family, key).unwrap();
+    }
+    state.put_cf(family, RECORD, before).unwrap();
+    drop(state);
+    check_begins_at(dir.path(), 30);
 }
 
 #[test]

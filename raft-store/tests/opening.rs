@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::common::{
     self, CLUSTER, append, apply, assert_says, entry, history, identity, new_dir, opened, options,
-    refusal, run,
+    refusal, run, state_with,
 };
 use openraft::storage::RaftStateMachine;
 use placement_model::command::RaiseLevel;
@@ -153,13 +153,6 @@ fn a_start_that_fails_is_not_counted() {
     refusal(options(dir.path()));
     fs::remove_file(dir.path().join("state")).unwrap();
     assert_eq!(opened(dir.path()).boot, 1);
-}
-
-/// The state's database of a stopped node, with these column families.
-fn state_with(dir: &Path, families: &[&str]) -> rocksdb::DB {
-    let mut options = rocksdb::Options::default();
-    options.create_missing_column_families(true);
-    rocksdb::DB::open_cf(&options, dir.join("state"), families).unwrap()
 }
 
 /// To a look at the directory, and to a start.

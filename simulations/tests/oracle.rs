@@ -39,6 +39,7 @@ impl Client {
             at: Timestamp(0),
             write_id: None,
             command: sync(),
+            request_id: None,
         };
         client.oracle.entry(&standards);
         for write in client
@@ -58,6 +59,7 @@ impl Client {
             at: Timestamp(self.now),
             write_id: None,
             command: write.command.clone(),
+            request_id: None,
         })
     }
 

@@ -255,6 +255,7 @@ impl Alike {
                 answered_below: 0,
             }),
             command: Self::write().command,
+            request_id: None,
         };
         self.log.insert(index, stamped);
     }

@@ -562,6 +562,17 @@ impl Cluster {
         }
     }
 
+    /// Waits until each node has applied this feature level.
+    pub async fn until_level(&self, level: u32) {
+        until_ok("the level on all nodes", async || {
+            let statuses = self.statuses().await;
+            let levels: Vec<_> = statuses.iter().filter_map(|status| status.level).collect();
+            let are_all = levels == vec![level; self.places.len()];
+            are_all.then_some(()).ok_or(levels)
+        })
+        .await;
+    }
+
     /// The status of every node that answers.
     pub async fn statuses(&self) -> Vec<NodeStatus> {
         let mut statuses = Vec::new();

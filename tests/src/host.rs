@@ -1,6 +1,7 @@
 //! A host with processors, and claims on it.
 
-use placement_client::{Claim, Client, Error, Inventory, NewProvider};
+use placement_client::{ApiRequest, Claim, Client, Error, Inventory, NewProvider};
+use serde_json::Value;
 use uuid::Uuid;
 
 use crate::wait::PATIENCE;
@@ -39,4 +40,30 @@ pub async fn claim(client: &Client, host: Uuid) -> Result<Uuid, Error> {
     let claim = Claim::by("project", "user").and(host, &[("VCPU", 1)]);
     client.put_allocations(consumer, &claim).await?;
     Ok(consumer)
+}
+
+/// A new consumer of one processor, as Nova asks for it: with the id of its own request.
+///
+/// # Panics
+/// If it is not claimed.
+pub async fn claim_for_request(client: &Client, host: Uuid, request_id: &str) -> Uuid {
+    let consumer = Uuid::new_v4();
+    let claim = Claim::by("project", "user").and(host, &[("VCPU", 1)]);
+    let asked = ApiRequest::put(&format!("/allocations/{consumer}")).json(&claim);
+    let answer = client.call(asked.header("x-openstack-request-id", request_id));
+    answer.await.expect("there is room");
+    consumer
+}
+
+/// The id of the last request that has changed what a consumer holds, as the node of this client has it.
+///
+/// # Panics
+/// If the node does not show what was changed.
+pub async fn request_of(client: &Client, consumer: Uuid) -> Value {
+    let path = format!("/placementd/v1/history?consumer={consumer}");
+    let history: Result<Value, _> = client.fetch(ApiRequest::get(&path)).await;
+    let history = history.expect("a node that keeps what was changed");
+    let entry = &history["history"][0];
+    assert!(entry.is_object(), "{history}");
+    entry["request_id"].clone()
 }

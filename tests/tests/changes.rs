@@ -7,7 +7,8 @@ use std::sync::mpsc::{Receiver, channel};
 use placement_tests::cluster::Cluster;
 use placement_tests::wait::PATIENCE;
 use placement_tests::{binaries, host};
-use serde_json::Value;
+use serde_json::{Value, json};
+use uuid::Uuid;
 
 /// `placementctl watch`, and what it prints: changes, and what else it has to say.
 struct Watch {
@@ -159,4 +160,27 @@ async fn watch_says_that_its_token_is_too_old_and_goes_on() {
     for shown in [people.next(), raw.next()] {
         assert!(shown.contains(&consumer.to_string()), "{shown}");
     }
+}
+
+/// Who took what: from a consumer to the request of Nova, whichever node it asked.
+#[tokio::test(flavor = "multi_thread")]
+async fn claim_leads_back_to_the_request_of_nova() {
+    let cluster = Cluster::start(3).await.unwrap();
+    let host = host::with_processors(&cluster.client()).await;
+    cluster.until_level(2).await;
+    let before = last(&cluster.ctl(&["bulk", "--kind", "provider"]));
+    let before = before["snapshot_end"].as_str().unwrap();
+    let watch = Watch::start(&cluster, &["--kind", "allocation", "--after", before]);
+    let nova = format!("req-{}", Uuid::new_v4());
+    let follower = cluster.client_of(cluster.followers().await.unwrap()[0]);
+    let consumer = host::claim_for_request(&follower, host, &nova).await;
+    for id in cluster.ids() {
+        let client = cluster.client_of(id);
+        assert_eq!(host::request_of(&client, consumer).await, json!(nova));
+    }
+    let consumer = consumer.to_string();
+    let history = cluster.ctl(&["history", "--consumer", &consumer, "-o", "wide"]);
+    assert!(history.contains(&nova), "{history}");
+    let line = watch.next();
+    assert!(line.contains(&nova) && line.contains(&consumer), "{line}");
 }

@@ -11,12 +11,21 @@ use placement_client::{ApiRequest, Client, Error, NewProvider};
 use placement_tests::binaries;
 use placement_tests::cluster::Cluster;
 use placement_tests::host;
-use placement_tests::wait::{PATIENCE, until, until_ok};
+use placement_tests::wait::{PATIENCE, until_ok};
+use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 /// The trait that the newer version makes by a command of its own.
 const NEW_COMMAND: &str = "/traits/CUSTOM_REHEARSAL";
+
+/// The newest feature level of the older version.
+const OLD: u32 = 2;
+
+/// The flags of a node that agrees to no higher level.
+fn held_at(level: u32) -> Vec<String> {
+    vec!["--cluster-level-max".to_owned(), level.to_string()]
+}
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Version {
@@ -72,7 +81,7 @@ impl Story {
         let options = self.cluster.options_mut();
         options.binary = (version != Version::Old).then(|| binaries::rehearsal().unwrap());
         options.flags = match version {
-            Version::NewHeld => vec!["--cluster-level-max".to_owned(), "1".to_owned()],
+            Version::NewHeld => held_at(OLD),
             Version::Old | Version::New => Vec::new(),
         };
     }
@@ -109,9 +118,15 @@ impl Story {
         levels
     }
 
-    async fn wait_for_level(&self, level: u32) {
-        let all = BTreeSet::from([Some(level)]);
-        until("the level", async || self.levels().await == all).await;
+    /// What a node is asked for leads back to the request, whichever version it runs.
+    async fn claim_is_traced(&self, id: u64) {
+        let request = format!("req-{}", Uuid::new_v4());
+        let client = self.cluster.client_of(id).with_patience(PATIENCE);
+        let consumer = host::claim_for_request(&client, self.host, &request).await;
+        for id in self.cluster.ids() {
+            let client = self.cluster.client_of(id).with_patience(PATIENCE);
+            assert_eq!(host::request_of(&client, consumer).await, json!(request));
+        }
     }
 
     /// Ends the claims; every one that was acknowledged is on every node.
@@ -151,7 +166,7 @@ async fn write(client: Client, host: Uuid, stop: Arc<AtomicBool>) -> BTreeSet<Uu
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rolling_upgrade_loses_nothing_and_can_be_rolled_back_until_the_level_rises() {
     let mut story = Story::begin().await;
-    story.wait_for_level(1).await;
+    story.cluster.until_level(OLD).await;
 
     // Under any leader, old and new decide alike.
     for id in [1, 2] {
@@ -159,7 +174,8 @@ async fn a_rolling_upgrade_loses_nothing_and_can_be_rolled_back_until_the_level_
         assert_eq!(story.first_generation().await, 0);
         let (status, body) = story.use_new_command(id).await;
         assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{body}");
-        assert!(body.contains("needs feature level 2"), "{body}");
+        assert!(body.contains("needs feature level 3"), "{body}");
+        story.claim_is_traced(id).await;
         story.cluster.assert_equal_states().await;
     }
 
@@ -177,12 +193,13 @@ async fn a_rolling_upgrade_loses_nothing_and_can_be_rolled_back_until_the_level_
         story.restart(id, Version::New).await;
     }
     tokio::time::sleep(Duration::from_secs(3)).await;
-    assert_eq!(story.levels().await, BTreeSet::from([Some(1)]));
+    assert_eq!(story.levels().await, BTreeSet::from([Some(OLD)]));
     story.restart(3, Version::Old).await;
 
     // Once the last one agrees, the level rises, and what waited for it is there.
     story.restart(3, Version::New).await;
-    story.wait_for_level(2).await;
+    story.cluster.until_level(OLD + 1).await;
+    story.claim_is_traced(1).await;
     assert_eq!(story.first_generation().await, 1);
     for (id, expected) in [(1, StatusCode::CREATED), (2, StatusCode::NO_CONTENT)] {
         let (status, body) = story.use_new_command(id).await;
@@ -201,6 +218,43 @@ async fn a_rolling_upgrade_loses_nothing_and_can_be_rolled_back_until_the_level_
     story.run(Version::New);
     story.cluster.start_node(3).unwrap();
     story.cluster.wait_ready(3).await.unwrap();
-    assert_eq!(story.levels().await, BTreeSet::from([Some(2)]));
+    assert_eq!(story.levels().await, BTreeSet::from([Some(OLD + 1)]));
     story.end().await;
+}
+
+/// An older version does not read what has the id of a request: nothing has one before all nodes agree to it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn claims_lead_back_to_their_requests_once_the_level_has_risen() {
+    let mut cluster = Cluster::prepare(3, "").unwrap();
+    cluster.options_mut().flags = held_at(1);
+    for id in cluster.ids() {
+        cluster.start_node(id).unwrap();
+    }
+    cluster.wait_healthy().await.unwrap();
+    let host = host::with_processors(&cluster.client()).await;
+    let nova = |number| format!("req-{}", Uuid::from_u128(number));
+    let mut claimed = Vec::new();
+    for id in cluster.ids() {
+        let client = cluster.client_of(id);
+        let consumer = host::claim_for_request(&client, host, &nova(1)).await;
+        claimed.push((consumer, Value::Null));
+    }
+    for id in cluster.ids() {
+        cluster.stop_node(id).await.unwrap();
+        cluster.options_mut().flags.clear();
+        cluster.start_node(id).unwrap();
+        cluster.wait_ready(id).await.unwrap();
+    }
+    cluster.until_level(2).await;
+    for id in cluster.ids() {
+        let client = cluster.client_of(id).with_patience(PATIENCE);
+        let consumer = host::claim_for_request(&client, host, &nova(2)).await;
+        claimed.push((consumer, json!(nova(2))));
+    }
+    for id in cluster.ids() {
+        let client = cluster.client_of(id).with_patience(PATIENCE);
+        for (consumer, request) in &claimed {
+            assert_eq!(host::request_of(&client, *consumer).await, *request);
+        }
+    }
 }

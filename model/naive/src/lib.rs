@@ -36,5 +36,6 @@ pub fn stamped(at: Timestamp, write_id: Option<WriteId>, command: Command) -> St
         command,
         partition: PartitionId::DEFAULT,
         routes: 0,
+        request_id: None,
     }
 }

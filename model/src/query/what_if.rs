@@ -60,6 +60,7 @@ impl State {
                 command,
                 partition: PartitionId::DEFAULT,
                 routes: 0,
+                request_id: None,
             };
             let (outcome, changes) = apply(&state, &stamped);
             drop(search);

@@ -12,6 +12,7 @@ use placement_model::ledger::LedgerEntry;
 use placement_model::types::{Destination, PartitionId, PartitionName};
 use placement_model::{Changes, Cluster, Command, Outcome, Stamped, State};
 use serde::Serialize;
+use uuid::Uuid;
 
 /// Where a state stands in the history of the cluster: `epoch.index`, opaque to clients.
 ///
@@ -230,12 +231,18 @@ pub trait WriteBackend: Send + Sync {
     /// Has the command committed by the cluster and applied here, once, under any leader. Waits for
     /// a leader up to the configured time.
     ///
-    /// `request_id` is the id of the HTTP request, carried through forwarding and logs.
+    /// `request_id` is that of the HTTP request, `req-UUID`, for the logs of all nodes and for the ledger. What is no
+    /// such id stands in the logs alone.
     fn submit(
         &self,
         command: Command,
         request_id: String,
     ) -> BoxFuture<'_, Result<Written, Unavailable>>;
+}
+
+/// The UUID in a request id, `req-UUID`.
+pub fn uuid_of_request(id: &str) -> Option<Uuid> {
+    Uuid::try_parse(id.strip_prefix("req-")?).ok()
 }
 
 /// What gives states to read.

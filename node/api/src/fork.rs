@@ -9,7 +9,7 @@ use placement_model::ledger::LedgerEntry;
 use placement_model::{Command, Stamped};
 
 use crate::backend::{
-    Consistency, Position, ReadBackend, Unavailable, View, WriteBackend, Written,
+    Consistency, Position, ReadBackend, Unavailable, View, WriteBackend, Written, uuid_of_request,
 };
 use crate::world::{Clock, micros};
 
@@ -34,7 +34,7 @@ impl Fork {
     }
 
     /// Applies a command, as the cluster would. Returns what it has changed as well.
-    pub fn write(&self, command: Command) -> (Written, Vec<LedgerEntry>) {
+    pub fn write(&self, command: Command, request_id: &str) -> (Written, Vec<LedgerEntry>) {
         let mut view = self.view.lock();
         let destination = view.destination();
         let next = view.position.index.unwrap_or_default().index + 1;
@@ -44,6 +44,7 @@ impl Fork {
             command,
             partition: destination.partition,
             routes: destination.routes,
+            request_id: uuid_of_request(request_id),
         };
         let (outcome, changed) = view.state.apply(next, &stamped);
         let index = view.position.index.get_or_insert_default();
@@ -62,9 +63,9 @@ impl WriteBackend for Fork {
     fn submit(
         &self,
         command: Command,
-        _request_id: String,
+        request_id: String,
     ) -> BoxFuture<'_, Result<Written, Unavailable>> {
-        ready(Ok(self.write(command).0)).boxed()
+        ready(Ok(self.write(command, &request_id).0)).boxed()
     }
 }
 

@@ -364,7 +364,7 @@ pub(crate) enum SnapshotReply {
 pub(crate) struct WriteCall {
     /// Recognised by the state machine if it comes twice.
     pub(crate) write_id: WriteId,
-    /// The id of the HTTP request, for the logs.
+    /// Of the HTTP request: `req-UUID` for the logs and the ledger, or text for the logs.
     pub(crate) request_id: String,
     /// The record of the [`placement_model::Command`]. The node that the client asked encodes it once.
     pub(crate) command: Blob,

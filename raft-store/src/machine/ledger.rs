@@ -54,12 +54,12 @@ pub enum LedgerError {
 
 /// What is on the disk; written in the same batch as the entries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct LedgerRecord {
-    floor: Floor,
+pub(crate) struct LedgerRecord {
+    pub(crate) floor: Floor,
     /// The last entry of the log when it was written. Another one among the rows is of a version without a ledger.
-    up_to: Option<u64>,
+    pub(crate) up_to: Option<u64>,
     /// What follows the floor: the last entry of each piece, and its bytes.
-    pieces: VecDeque<(Floor, u64)>,
+    pub(crate) pieces: VecDeque<(Floor, u64)>,
 }
 
 impl LedgerRecord {
@@ -189,9 +189,16 @@ impl LedgerWriter {
         let record = found.unwrap_or_else(|| LedgerRecord::new(applied));
         let mut tail = Entries::new();
         if mutant!("tail-read-twice") {
-            let written = database.entries(NEW.index, u64::MAX, false).flatten();
-            let written = written.filter_map(|entry| wire::decode::<LedgerEntry>(&entry).ok());
-            tail.extend(written.map(|entry| ((entry.index, entry.partition), Arc::new(entry))));
+            let packs = database.packs(NEW.index, u64::MAX, false);
+            let records = packs.filter_map(|pack| unpack(pack).ok()).flatten();
+            tail.extend(records.filter_map(|record| {
+                let (entry, _) = read(&record).ok()?;
+                let last = Floor {
+                    index: entry.index,
+                    at: entry.at,
+                };
+                Some(Written { last, record })
+            }));
         }
         let kept = Arc::new(Mutex::new(Kept { record, tail }));
         let opened = Arc::new(Opened {

@@ -40,6 +40,8 @@ pub(crate) use database::{FAMILIES, StateDatabase};
 pub use drafts::Drafts;
 pub(crate) use inspect::snapshots;
 pub use inspect::{SnapshotPart, TablePart};
+#[cfg(test)]
+pub(crate) use ledger::LedgerRecord;
 pub use ledger::{Floor, Ledger, LedgerError};
 pub use outcomes::{Committed, Expected};
 pub use snapshot_dir::SnapshotDir;

@@ -10,6 +10,7 @@ use placement_model::command::WriteId;
 use placement_model::mutant;
 use placement_model::types::{Destination, Timestamp};
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use super::record::{RecordVersion, WireError, decode, encode};
 use crate::blob::Blob;
@@ -194,6 +195,9 @@ pub struct WireCommand {
     pub command: Blob,
     /// In which partition, and how the request was routed there.
     pub destination: Destination,
+    /// Which request it comes from; not below [`Level::REQUEST_IDS`](placement_model::Level::REQUEST_IDS).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<Uuid>,
 }
 
 impl LoggedCommand {
@@ -216,6 +220,7 @@ impl From<&Entry> for WireEntry {
                     partition: logged.stamped().partition,
                     routes: logged.stamped().routes,
                 },
+                request_id: logged.stamped().request_id,
             }),
             Payload::Membership(membership) => WirePayload::Membership(membership.into()),
         };
@@ -241,6 +246,7 @@ impl WireEntry {
                     command: decode(&wire.command.0)?,
                     partition: wire.destination.partition,
                     routes: wire.destination.routes,
+                    request_id: wire.request_id,
                 };
                 Payload::Normal(LoggedCommand::new(stamped, wire.command))
             }

@@ -107,6 +107,7 @@ pub(crate) fn entry(term: u64, index: u64, command: Command) -> Entry {
             answered_below: 0,
         }),
         command,
+        request_id: None,
     };
     Entry::new(log_id(term, index), Payload::Normal(logged(stamped)))
 }
@@ -267,4 +268,11 @@ pub(crate) fn observations(histogram: &Histogram) -> u64 {
 
 pub(crate) fn applied(store: &Store) -> Arc<placement_raft_store::AppliedState> {
     store.views.current()
+}
+
+/// The state's database of a stopped node, with these column families.
+pub(crate) fn state_with(dir: &Path, families: &[&str]) -> rocksdb::DB {
+    let mut options = rocksdb::Options::default();
+    options.create_missing_column_families(true);
+    rocksdb::DB::open_cf(&options, dir.join("state"), families).unwrap()
 }

@@ -67,6 +67,7 @@ impl KeptLog {
                     at: Timestamp(at),
                     write_id: entry.write_id,
                     command,
+                    request_id: None,
                 };
                 all.commands.insert(*index, stamped);
             }

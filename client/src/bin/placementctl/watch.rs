@@ -97,7 +97,12 @@ impl Watch {
 
 /// A line for each change.
 fn shown(event: &Value) -> String {
-    let line = |change| phrase("{at}  {index}  {verb}  {kind} {key}: {change}\n", &change);
+    let line = |change| {
+        phrase(
+            "{at}  {index}  {request_id}  {verb}  {kind} {key}: {change}\n",
+            &change,
+        )
+    };
     changes(event).into_iter().map(line).collect()
 }
 
@@ -158,10 +163,10 @@ mod tests {
         assert_eq!(shown(&json!({"progress": "7.2"})), "");
         let change =
             json!({"kind": "trait", "key": {"trait": "A"}, "before": null, "after": {"name": "A"}});
-        let event = json!({"index": "7.2", "at": "now", "verb": "PutTrait", "changes": [change]});
+        let event = json!({"index": "7.2", "at": "now", "verb": "PutTrait", "request_id": "req-1", "changes": [change]});
         assert_eq!(
             shown(&event),
-            "now  7.2  PutTrait  trait trait=A: - -> name=A\n"
+            "now  7.2  req-1  PutTrait  trait trait=A: - -> name=A\n"
         );
     }
 }

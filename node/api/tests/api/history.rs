@@ -48,7 +48,7 @@ async fn entry_shows_each_value_before_and_after() {
     );
     let more = &all["history"][1];
     assert_eq!(more["index"], "1.5");
-    assert_eq!(more["request_id"], Value::Null);
+    assert_eq!(all["history"][5]["request_id"], Value::Null);
     let owner = |generation: u64| {
         json!({
             "consumer_generation": generation, "project_id": "p", "user_id": "u", "consumer_type": "INSTANCE",
@@ -94,6 +94,47 @@ async fn entry_shows_each_value_before_and_after() {
         .iter()
         .find(|one| one["kind"] == "allocation");
     assert_eq!(gone.unwrap()["after"], Value::Null);
+}
+
+/// A service sends the id of its own request, and anyone may send anything.
+#[tokio::test]
+async fn entry_has_the_callers_request_or_else_the_one_that_was_answered() {
+    let cloud = host().await;
+    let nova = format!("req-{}", uuid(77));
+    let braces = format!("{nova}}}");
+    let compact = format!("req-{}", uuid(77).replace('-', ""));
+    let other = [
+        "",
+        "req-",
+        "req-soon",
+        &nova[4..],
+        "req-0",
+        &braces,
+        &compact,
+    ];
+    let upper = nova.replace("req-", "").to_uppercase();
+    let callers = [nova.clone(), format!("req-{upper}")];
+    let own = other.map(|given| (given.to_owned(), None));
+    let callers = callers.map(|given| (given, Some(nova.clone())));
+    let mut expected = Vec::new();
+    for (number, (given, caller)) in own.into_iter().chain(callers).enumerate() {
+        let asked = cloud.ask("PUT", &format!("/traits/CUSTOM_{number}"));
+        let asked = asked.header("x-openstack-request-id", &given);
+        let answer = asked.expect(201).await;
+        let answered = answer.header("x-openstack-request-id").unwrap();
+        expected.push(caller.unwrap_or_else(|| answered.to_owned()));
+    }
+    let events = "/placementd/v1/events?after=1.6&follow=false";
+    let mut events = cloud.get(events).lines().await.until("progress").await;
+    events.pop();
+    let ids = |entries: &[Value]| -> Vec<_> {
+        let ids = entries.iter().map(|entry| entry["request_id"].as_str());
+        ids.map(|id| id.unwrap().to_owned()).collect()
+    };
+    assert_eq!(ids(&events), expected);
+    let last = history(&cloud, &format!("limit={}", expected.len())).await;
+    expected.reverse();
+    assert_eq!(ids(last["history"].as_array().unwrap()), expected);
 }
 
 #[tokio::test]

@@ -63,9 +63,9 @@ impl Memory {
     }
 
     /// Applies a command, and keeps what it changes.
-    fn write(&self, command: Command) -> Written {
+    fn write(&self, command: Command, request_id: &str) -> Written {
         let inner = self.inner.lock().unwrap();
-        let (written, changed) = inner.state.write(command);
+        let (written, changed) = inner.state.write(command, request_id);
         let changed = changed.into_iter().map(Arc::new);
         self.ledger.lock().unwrap().entries.extend(changed);
         // Of a node that goes nothing is applied any more.
@@ -109,7 +109,7 @@ impl Memory {
             index
         };
         self.keep_after(index);
-        self.write(standard::sync());
+        self.write(standard::sync(), "standards");
     }
 
     /// Makes reads and writes wait forever.
@@ -140,7 +140,7 @@ impl WriteBackend for Memory {
     fn submit(
         &self,
         command: Command,
-        _request_id: String,
+        request_id: String,
     ) -> BoxFuture<'_, Result<Written, Unavailable>> {
         let (down, hangs) = {
             let inner = self.inner.lock().unwrap();
@@ -149,7 +149,7 @@ impl WriteBackend for Memory {
         if hangs {
             return pending().boxed();
         }
-        ready(down.map_or_else(|| Ok(self.write(command)), Err)).boxed()
+        ready(down.map_or_else(|| Ok(self.write(command, &request_id)), Err)).boxed()
     }
 }
 

@@ -84,7 +84,7 @@ impl Running {
     }
 
     /// Has a command committed once and applied here; the view is of its partition. It is given time beyond the
-    /// deadline to get to the others if it is large. `request_id` is for the logs.
+    /// deadline to get to the others if it is large. `request_id` as in [`WriteCall`].
     pub(crate) async fn commit_in(
         &self,
         destination: Destination,

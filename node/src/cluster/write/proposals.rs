@@ -10,7 +10,7 @@ use openraft::errors::ClientWriteError;
 use openraft::raft::WriteResult;
 use placement_model::mutant;
 use placement_model::types::Timestamp;
-use placement_model::{Command, Stamped};
+use placement_model::{Command, Level, Stamped};
 use placement_raft_store::coverage::RarePath;
 use placement_raft_store::wire::WireError;
 use placement_raft_store::{Applied, LoggedCommand, TypeConfig, runtime, wire};
@@ -24,6 +24,7 @@ use crate::cluster::running::{Asker, Proposal, Running};
 use crate::rpc::message::{WriteCall, WriteReply};
 use crate::rpc::server::Forwarder;
 use crate::tasks::Tasks;
+use placement_api::backend::uuid_of_request;
 
 /// Longer records are read on another thread.
 const INLINE_BYTES: usize = 64 * 1024;
@@ -215,6 +216,7 @@ impl Proposer {
     }
 
     async fn propose(&mut self, batch: impl Iterator<Item = Proposal>) {
+        let has_request_ids = self.node.replica.level() >= Level::REQUEST_IDS;
         let mut applied = self.node.replica.views.current().last_stamp;
         if mutant!("stamp-by-the-clock") {
             applied = None;
@@ -239,6 +241,7 @@ impl Proposer {
                 command: proposal.command,
                 partition: call.destination.partition,
                 routes: call.destination.routes,
+                request_id: uuid_of_request(&call.request_id).filter(|_| has_request_ids),
             };
             commands.push(LoggedCommand::new(stamped, call.command));
             waiting.push((proposal.asker, span, proposal.permit));

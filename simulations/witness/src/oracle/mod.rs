@@ -114,6 +114,7 @@ impl Oracle {
             at: Timestamp(0),
             write_id: None,
             command: write.command.clone(),
+            request_id: None,
         };
         self.naive.clone().apply(&stamped)
     }

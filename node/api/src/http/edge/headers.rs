@@ -53,9 +53,9 @@ pub(super) fn split_outside_quotes(text: &str, separator: char) -> Vec<&str> {
     .collect()
 }
 
-/// The caller's id, if it gave a well-formed one; the access log has both.
+/// The caller's id, if it gave a well-formed one: `req-` and a UUID of 36 characters. The access log has both.
 pub(crate) fn callers_request_id(headers: &HeaderMap) -> Option<String> {
     let id = text(headers, REQUEST_ID)?;
     let uuid = id.strip_prefix("req-")?;
-    spelling::is_hyphenated_uuid(uuid).then(|| id.into_owned())
+    (uuid.len() == 36 && spelling::is_hyphenated_uuid(uuid)).then(|| id.into_owned())
 }

@@ -73,6 +73,11 @@ impl<'a> Progress<'a> {
         }
     }
 
+    /// The id by which its write is found again.
+    pub(super) fn traced_by(&self) -> &String {
+        self.global_request_id.as_ref().unwrap_or(&self.request_id)
+    }
+
     /// Its line of the access log.
     pub(super) fn line(&self) -> Line {
         let mut line = Line::begin(self.parts, self.peer, self.client.as_deref());

@@ -64,7 +64,8 @@ pub(crate) struct RequestContext {
     pub(crate) body: Bytes,
     /// What links begin with: the path of the API as the client sees it.
     pub(crate) base_path: String,
-    /// The id of this request, for the log; not the id of a write.
+    /// By which its write is known, in logs and in what was changed: the caller's id or, without one, that of this
+    /// request. Not the id of a write.
     pub(crate) request_id: String,
     /// The promise of its reads.
     pub(crate) consistency: Consistency,

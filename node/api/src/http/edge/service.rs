@@ -231,7 +231,7 @@ async fn handle(
         ),
         body: Bytes::new(),
         base_path: settings.public.path(&parts.headers).into_owned(),
-        request_id: progress.request_id.clone(),
+        request_id: progress.traced_by().clone(),
         consistency: asked.unwrap_or(usual),
         as_of,
         headers: match operation.needs {

@@ -8,7 +8,7 @@ use placement_model::outcome::{Outcome, Refusal, Reply};
 use placement_model::types::PartitionId;
 use placement_model::{Cluster, State};
 
-use crate::Naive;
+use crate::model::Naive;
 
 /// All partitions.
 #[derive(Debug, Clone, Default)]

@@ -1,4 +1,4 @@
-//! A state that stays as it is, behind the traits of the REST API.
+//! A state that never changes, behind the traits of the REST API.
 
 use std::future::{pending, ready};
 use std::sync::Arc;
@@ -27,10 +27,6 @@ impl Moment {
 
     fn unchangeable(&self) -> Unavailable {
         Unavailable::Past(self.index().index)
-    }
-
-    fn before(&self) -> LedgerUnavailable {
-        LedgerUnavailable::Gone(self.floor())
     }
 }
 
@@ -77,14 +73,12 @@ impl LedgerBackend for Moment {
 
     fn forward(
         &self,
-        after: u64,
+        _after: u64,
         _up_to: u64,
         _at_most_bytes: usize,
     ) -> Result<Vec<Arc<LedgerEntry>>, LedgerUnavailable> {
-        match after < self.floor().index {
-            true => Err(self.before()),
-            false => Ok(Vec::new()),
-        }
+        // What is asked for is not before the floor.
+        Ok(Vec::new())
     }
 
     fn backward(
@@ -92,7 +86,7 @@ impl LedgerBackend for Moment {
         _from: u64,
         _at_most_bytes: usize,
     ) -> Result<Vec<Arc<LedgerEntry>>, LedgerUnavailable> {
-        Err(self.before())
+        Err(LedgerUnavailable::Gone(self.floor()))
     }
 
     fn applied_after(&self, _index: u64) -> BoxFuture<'_, Option<u64>> {

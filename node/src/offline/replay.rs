@@ -20,7 +20,7 @@ use placement_model::{Cluster, Outcome, Stamped};
 use placement_raft_store::{Applier, Backup, Rules, Until};
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::runtime::Builder;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::ctrl_c;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
@@ -57,12 +57,9 @@ pub(crate) fn run(from: PathBuf, until: Until, listen: &str) -> anyhow::Result<(
     let runtime = Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.context("cannot start the threads")?;
     let done = runtime.block_on(async {
-        let mut terminate = signal(SignalKind::terminate()).context("cannot take SIGTERM")?;
-        let mut interrupt = signal(SignalKind::interrupt()).context("cannot take SIGINT")?;
         tokio::select! {
             biased;
-            _ = terminate.recv() => Ok(()),
-            _ = interrupt.recv() => Ok(()),
+            interrupted = ctrl_c() => interrupted.context("cannot take SIGINT"),
             done = serve(from, until, listen) => done,
         }
     });

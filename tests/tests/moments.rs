@@ -249,7 +249,7 @@ async fn a_backup_shows_its_moment_to_tools_that_ask_a_cluster() {
         let [out, err] = [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap());
         (output.status.success(), out + &err)
     };
-    let (shown, words) = ctl(&["providers", "--partition", "north"]);
+    let (shown, words) = ctl(&["providers", "list", "--partition", "north"]);
     assert!(shown && words.contains("northern"), "{words}");
     let (shown, words) = ctl(&["history"]);
     assert!(!shown && words.contains("not kept any more"), "{words}");
@@ -326,7 +326,8 @@ async fn naive_model_comes_to_what_a_real_node_has_kept() {
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{words}{errors}");
         assert!(words.contains("no difference: "), "{words}");
-        assert!(!words.contains(" 0 digests"), "{words}");
+        // The rows of a node that has just begun are in no file yet.
+        assert!(*kept != dir || !words.contains(" 0 digests"), "{words}");
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use placement_model::cluster::RoutedBy;
-use placement_model::types::PartitionName;
+use placement_model::types::{PartitionName, PathPrefix};
 
 pub use self::settings::PartitionSection;
 pub(crate) use self::settings::own_policies;
@@ -98,9 +98,8 @@ impl Partitions {
     pub(crate) fn for_operators(&self, name: &PartitionName) -> Service {
         let of_clients = self.api(name, None);
         let mut api = of_clients.api().clone();
-        let prefix = format!("{FOR_OPERATORS}{name}").parse();
         api.settings.public = PublicAddress {
-            prefix: prefix.expect("the name of a partition is a segment of a path"),
+            prefix: prefix_for_operators(name),
             ..PublicAddress::default()
         };
         of_clients.reached_by(api)
@@ -154,6 +153,12 @@ impl Partitions {
 
 /// Where operators reach the API of a partition at their listener, before its name.
 pub(crate) const FOR_OPERATORS: &str = "/v1/placement/";
+
+/// Where operators reach the API of this partition.
+pub(crate) fn prefix_for_operators(name: &PartitionName) -> PathPrefix {
+    let prefix = format!("{FOR_OPERATORS}{name}").parse();
+    prefix.expect("the name of a partition is a segment of a path")
+}
 
 /// Reads the policies of partitions again.
 ///

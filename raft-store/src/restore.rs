@@ -70,7 +70,8 @@ pub struct Backup {
     pub left_out: Option<LeftOut>,
     /// Why a time does not say what was written before it, if so.
     pub clock_was_ahead: Option<String>,
-    applied: AppliedState,
+    /// The state.
+    pub applied: AppliedState,
 }
 
 impl Backup {

@@ -46,6 +46,7 @@ pub mod outside;
 pub mod parameters;
 pub mod places;
 pub mod regions;
+pub mod replay;
 pub mod report;
 mod rot;
 pub mod run;

@@ -1,15 +1,18 @@
 //! Runs simulated clusters, and tells what happened in them. `scripts/simulate` calls this.
 
 use std::ops::Range;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use clap::{Args, Parser, Subcommand};
+use placement_raft_store::Rules;
 use placement_simulations::campaign::{Subject, Summary};
 use placement_simulations::explain::explain;
 use placement_simulations::less::Less;
 use placement_simulations::mutant::Mutant;
+use placement_simulations::replay;
 use placement_simulations::report::Report;
 use placement_simulations::seed::Seed;
 use placement_simulations::swarm::Swarm;
@@ -39,6 +42,12 @@ enum Action {
     Explain(One),
     /// Finds the fewest faults with which a failing run still fails.
     Shrink(Shrunk),
+    /// Holds the log of a real node against the naive model: both carry out each command from a state on, and must answer
+    /// alike and come to the same rows. Prints the first difference, and exits with 1.
+    Replay {
+        /// The data directory of a stopped node, or a directory that `[backup]` has filled.
+        directory: PathBuf,
+    },
     /// Lists the bugs that can be injected, and the promises that catch them.
     Mutants,
 }
@@ -125,6 +134,17 @@ fn run(action: Action) -> anyhow::Result<bool> {
         Action::Swarm(many) => many.carry_out()?,
         Action::Explain(one) => one.explain()?,
         Action::Shrink(shrunk) => shrunk.carry_out()?,
+        Action::Replay { directory } => {
+            let mut last = Instant::now();
+            let counts = replay::replay(&directory, &Rules, |index| {
+                if last.elapsed() >= PAUSE {
+                    last = Instant::now();
+                    eprintln!("    ... entry {index}");
+                }
+            })?;
+            println!("no difference: {counts}");
+            true
+        }
         Action::Mutants => {
             for mutant in Mutant::ALL {
                 let (name, promise) = (mutant.name(), mutant.complaint());

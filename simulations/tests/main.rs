@@ -9,5 +9,6 @@ mod mutants;
 mod oracle;
 mod promises;
 mod regions;
+mod replay;
 mod scenarios;
 mod tools;

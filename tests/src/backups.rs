@@ -3,8 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::binaries;
 use crate::cluster::Cluster;
@@ -68,6 +71,58 @@ pub fn restore(cluster: &Cluster, id: u64, from: &Path, further: &[&str]) -> Out
         .args(further)
         .output()
         .unwrap()
+}
+
+/// `placementd replay` over a backup; gone when it is dropped.
+pub struct Replay {
+    process: Child,
+    /// What it printed, line by line.
+    pub printed: BTreeMap<String, String>,
+    /// The address that it listens on.
+    pub address: String,
+}
+
+impl Replay {
+    /// Starts one, and waits until it has printed the line of the partition that was made last.
+    ///
+    /// # Panics
+    /// If it ends before.
+    pub fn start(from: &Path, last: &str, further: &[&str]) -> Self {
+        let mut command = Command::new(binaries::placementd().unwrap());
+        command.arg("replay").arg(from).args(further);
+        command.args(["--listen", "127.0.0.1:0"]);
+        let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let mut printed = BTreeMap::new();
+        while !printed.contains_key(last) {
+            let line = lines.next().expect("it ended").unwrap();
+            let (key, value) = line.split_once(": ").unwrap();
+            printed.insert(key.to_owned(), value.to_owned());
+        }
+        let (_, address) = printed["default"].split_once("http://").unwrap();
+        Self {
+            process,
+            address: address.to_owned(),
+            printed,
+        }
+    }
+
+    /// Ends it as Ctrl-C does.
+    ///
+    /// # Panics
+    /// If it cannot be waited for.
+    pub fn interrupt(mut self) -> ExitStatus {
+        kill_process(Pid::from_child(&self.process), Signal::INT).unwrap();
+        self.process.wait().unwrap()
+    }
+}
+
+impl Drop for Replay {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
 }
 
 /// A new cluster of three that begins with a backup, and what the restore of its first node printed.

@@ -5,11 +5,14 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-use placement_client::NewProvider;
-use placement_tests::backups::{back_up, printed, refusal, restore};
+use http::StatusCode;
+use placement_client::{Admin, ApiRequest, Client, Consistency, IndexToken, NewProvider};
+use placement_tests::backups::{Replay, back_up, printed, refusal, restore};
+use placement_tests::binaries;
 use placement_tests::cluster::Cluster;
 use placement_tests::host::create;
 use placement_tests::wait::until;
+use serde_json::{Value, json};
 
 async fn providers(cluster: &Cluster) -> BTreeSet<String> {
     let found = cluster.client().providers(&[]).await.unwrap();
@@ -194,6 +197,138 @@ async fn any_moment_since_the_oldest_backup_can_be_restored_and_none_in_a_gap() 
     assert!(words.contains("cannot be restored"), "{words}");
     printed(&whole(&["--until", &moments[at]]).1);
     printed(&whole(&[]).1);
+}
+
+/// The code of the error that a write is refused with.
+async fn refused(client: &Client, name: &str) -> (Option<StatusCode>, String) {
+    let refused = client.create_provider(&NewProvider::named(name)).await;
+    let error = refused.unwrap_err();
+    (error.status(), error.to_string())
+}
+
+#[tokio::test]
+async fn a_backup_shows_its_moment_to_tools_that_ask_a_cluster() {
+    let backups = tempfile::tempdir().unwrap();
+    let config = format!("[backup]\ndirectory = {:?}\n", backups.path());
+    let cluster = Cluster::start_with(1, &config).await.unwrap();
+    let status = cluster.admin_of(1).status().await.unwrap();
+    let node = format!("{}/node-1", status.cluster_id.unwrap());
+    let dir = backups.path().join(node);
+    let made = cluster.placementctl(&["partitions", "create", "north"]);
+    assert!(made.unwrap().status.success());
+    let north = cluster.admin_of(1).placement("north");
+    create(&north, "northern").await;
+    let client = cluster.client();
+    create(&client, "before").await;
+    let moment = now();
+    create(&client, "after").await;
+    let applied = cluster.admin_of(1).status().await.unwrap().applied.unwrap();
+    until("the log is kept", async || {
+        metric(&cluster, 1, "placement_backup_log_index").await >= applied as f64
+    })
+    .await;
+
+    // The node that fills the directory still runs.
+    let replay = Replay::start(&dir, "north", &["--until", &moment]);
+    let (epoch, index) = (&replay.printed["epoch"], &replay.printed["index"]);
+    assert!(index.parse::<u64>().unwrap() < applied);
+    assert!(replay.printed["default"].starts_with("1 providers, 0 consumers, "));
+    let past = Client::new([&replay.address]).unwrap();
+    let listed = past.providers(&[]).await.unwrap();
+    let names = listed.iter().map(|one| one.name.as_str());
+    assert_eq!(names.collect::<Vec<_>>(), ["before"]);
+    let answer = past.call(ApiRequest::get("/resource_providers")).await;
+    let token = format!("{epoch}.{index}");
+    let answer = answer.unwrap();
+    assert_eq!(answer.header("placement-index"), Some(&*token));
+    let url = format!("http://{}", replay.address);
+    let ctl = |arguments: &[&str]| {
+        let mut command = Command::new(binaries::placementctl().unwrap());
+        let output = command.args(["--endpoint", &url]).args(arguments).output();
+        let output = output.unwrap();
+        let [out, err] = [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap());
+        (output.status.success(), out + &err)
+    };
+    let (shown, words) = ctl(&["providers", "list", "--partition", "north"]);
+    assert!(shown && words.contains("northern"), "{words}");
+    let (shown, words) = ctl(&["history"]);
+    assert!(!shown && words.contains("not kept any more"), "{words}");
+
+    // It is never changed, and questions about changes are answered.
+    let refused_here = Some(StatusCode::FORBIDDEN);
+    for client in [&past, &Admin::new(past.clone()).placement("north")] {
+        let (status, words) = refused(client, "late").await;
+        assert_eq!(status, refused_here, "{words}");
+        assert!(words.contains("can be read, and not changed"), "{words}");
+    }
+    let body = json!({
+        "changes": [{ "method": "POST", "path": "/resource_providers", "body": { "name": "late" } }],
+        "ask": [{ "capacity": {} }],
+    });
+    let asked = ApiRequest::post("/placementd/v1/what-if").json(&body);
+    let answer: Value = past.call(asked).await.unwrap().json().unwrap();
+    assert_eq!(answer["changes"][0]["status"], 200, "{answer}");
+    let later = Consistency::Session(IndexToken::new(format!("{epoch}.{}", applied + 1)));
+    let read = ApiRequest::get("/resource_providers").consistency(later);
+    let answer = past.request(read).await.unwrap();
+    assert_eq!(answer.status, StatusCode::PRECONDITION_FAILED);
+    let events = ApiRequest::get("/placementd/v1/events").query("after", &format!("{epoch}.1"));
+    let answer = past.request(events).await.unwrap();
+    assert_eq!(answer.status, StatusCode::GONE);
+    let page = ApiRequest::get("/resource_providers").header("origin", "http://page.example");
+    let answer = past.request(page).await.unwrap();
+    assert_eq!(answer.status, StatusCode::FORBIDDEN);
+    assert!(replay.interrupt().success());
+
+    // Its log to the end, and a place where others would reach it.
+    let replay = Replay::start(&dir, "north", &[]);
+    assert!(replay.printed["default"].starts_with("2 providers, "));
+    let program = binaries::placementd().unwrap();
+    let mut open = Command::new(program);
+    open.arg("replay").arg(&dir).args(["--listen", "0.0.0.0:0"]);
+    let words = refusal(&open.output().unwrap(), 1);
+    assert!(words.contains("asks for no token"), "{words}");
+}
+
+#[tokio::test]
+async fn naive_model_comes_to_what_a_real_node_has_kept() {
+    let backups = tempfile::tempdir().unwrap();
+    let config = format!(
+        "[backup]\ndirectory = {:?}\nevery_s = 1\nkeep = 100\n",
+        backups.path()
+    );
+    let mut cluster = Cluster::start_with(1, &config).await.unwrap();
+    let status = cluster.admin_of(1).status().await.unwrap();
+    let node = format!("{}/node-1", status.cluster_id.unwrap());
+    let dir = backups.path().join(node);
+    let made = cluster.placementctl(&["partitions", "create", "north"]);
+    assert!(made.unwrap().status.success());
+    for client in [cluster.client(), cluster.admin_of(1).placement("north")] {
+        create(&client, "host").await;
+        let again = client.create_provider(&NewProvider::named("host")).await;
+        assert!(again.unwrap_err().is_conflict());
+    }
+    let count = || fs::read_dir(&dir).into_iter().flatten().count();
+    until("two backups and the log", async || count() >= 3).await;
+    create(&cluster.client(), "another").await;
+    let applied = cluster.admin_of(1).status().await.unwrap().applied.unwrap();
+    until("the log is kept", async || {
+        metric(&cluster, 1, "placement_backup_log_index").await >= applied as f64
+    })
+    .await;
+    cluster.stop_node(1).await.unwrap();
+
+    let simulate = binaries::tool("simulate").unwrap();
+    for kept in [&dir, &cluster.place(1).data_dir] {
+        let output = Command::new(&simulate).arg("replay").arg(kept).output();
+        let output = output.unwrap();
+        let words = String::from_utf8_lossy(&output.stdout).into_owned();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{words}{errors}");
+        assert!(words.contains("no difference: "), "{words}");
+        // The rows of a node that has just begun are in no file yet.
+        assert!(*kept != dir || !words.contains(" 0 digests"), "{words}");
+    }
 }
 
 #[tokio::test]

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use placement_tests::backups::{Replay, back_up, printed};
 use placement_tests::cluster::Cluster;
+use placement_tests::host::create;
 use placement_tests::{osc, python};
 use serde_json::Value;
 use uuid::Uuid;
@@ -201,4 +203,28 @@ async fn the_real_client_writes_through_one_node_and_reads_through_the_others() 
             .unwrap();
         assert_eq!(vcpu["usage"], 4);
     }
+}
+
+#[tokio::test]
+async fn the_real_client_reads_a_backup_with_and_without_a_token() {
+    let program = openstack();
+    let cluster = Cluster::start(1).await.unwrap();
+    create(&cluster.client(), "host").await;
+    let file = cluster.directory().join("backup");
+    printed(&back_up(&cluster, &file));
+    let replay = Replay::start(&file, "default", &[]);
+    let past = Openstack {
+        program: &program,
+        endpoint: format!("http://{}", replay.address),
+    };
+    let list = past.asks(&["resource", "provider", "list"]);
+    assert_eq!(column(&list, "name"), BTreeSet::from(["host"]));
+    let error = past.is_refused(&["resource", "provider", "create", "late"]);
+    assert!(error.contains("as a backup has it"), "{error}");
+    let mut without = Command::new(&program);
+    without
+        .env_clear()
+        .args(["--os-auth-type", "none", "--os-endpoint", &past.endpoint])
+        .args(["resource", "provider", "list", "-f", "value"]);
+    assert!(run(&mut without).contains("host"));
 }

@@ -2,6 +2,7 @@
 //! questions and answers are the product's, so that what both say alike is right or wrong twice, independently.
 //!
 //! * [`model`]: every command, every listing, every sum.
+//! * [`cluster`]: the partitions of a cluster, a model each.
 //! * [`candidates`]: what a search for allocation candidates must find, by trying everything.
 //! * [`explain`]: why there is nothing to find, by trying everything.
 //! * [`cases`]: random clouds and requests for it.
@@ -16,12 +17,14 @@
 
 pub mod candidates;
 pub mod cases;
+pub mod cluster;
 pub mod explain;
 pub mod generate;
 pub mod model;
 pub mod named;
 pub mod sample_cloud;
 
+pub use cluster::NaiveCluster;
 pub use model::Naive;
 
 use placement_model::Stamped;

@@ -30,6 +30,8 @@ use placement_model::types::{
 
 use crate::sample_cloud::{self, SampleCloud, Stock};
 
+mod rows;
+
 /// A provider with all that is its own.
 #[derive(Debug, Clone)]
 pub struct NaiveProvider {
@@ -116,12 +118,24 @@ impl Naive {
         found.map_or(0, |partition| partition.changes)
     }
 
+    /// The partition of this name.
+    pub fn partition_id(&self, name: &PartitionName) -> Option<PartitionId> {
+        let is_it = |one: &NaivePartition| one.is_there && one.name == *name;
+        let id = self.partitions.iter().position(is_it)?;
+        u16::try_from(id).ok().map(PartitionId)
+    }
+
     /// Passes an entry of another partition by: of that one only the number of the write is known here.
     pub fn pass_by(&mut self, stamped: &Stamped) -> Outcome {
         self.once(stamped, |_| Outcome::Done(Reply::Done))
     }
 
-    fn once(&mut self, stamped: &Stamped, run: impl FnOnce(&mut Self) -> Outcome) -> Outcome {
+    /// Carries out an entry that was not seen before, or repeats its earlier outcome.
+    pub(crate) fn once(
+        &mut self,
+        stamped: &Stamped,
+        run: impl FnOnce(&mut Self) -> Outcome,
+    ) -> Outcome {
         let Some(id) = stamped.write_id else {
             return run(self);
         };
@@ -153,7 +167,7 @@ impl Naive {
     }
 
     /// Tries the command on a copy, which is kept if nothing was wrong.
-    fn run(&mut self, at: Timestamp, command: &Command) -> Outcome {
+    pub(crate) fn run(&mut self, at: Timestamp, command: &Command) -> Outcome {
         if let Command::ReplaceAllocations(ReplaceAllocations { consumers }) = command {
             return self.write_allocations(at, &[], consumers);
         }

@@ -184,6 +184,11 @@ pub enum Unavailable {
     /// The `Placement-Min-Index` token is not of this cluster's epoch, which is named: no wait will make it true.
     #[error("the index token belongs to another history than this cluster's ({0})")]
     ForeignIndex(u64),
+    /// The state is that of this entry of a backup, and stays so. Nothing was committed.
+    #[error(
+        "this is the state after entry {0}, as a backup has it: it can be read, and not changed"
+    )]
+    Past(u64),
     /// The cluster has no partition of this name. Nothing was committed.
     #[error("this cluster has no partition {0}")]
     NoPartition(PartitionName),

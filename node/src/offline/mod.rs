@@ -2,6 +2,8 @@
 
 pub(crate) mod fetch;
 pub(crate) mod inspect;
+mod moment;
 pub(crate) mod policy;
 pub(crate) mod recover;
+pub(crate) mod replay;
 pub(crate) mod restore;

@@ -87,7 +87,8 @@ pub(crate) fn run(
     Ok(())
 }
 
-fn warn(backup: &Backup) {
+/// What a person should know of it.
+pub(super) fn warn(backup: &Backup) {
     let reasons = [&backup.ends_early, &backup.clock_was_ahead];
     for why in reasons.into_iter().flatten() {
         eprintln!("placementd: warning: {why}");

@@ -12,7 +12,7 @@ use time::format_description::well_known::Rfc3339;
 use uuid::Uuid;
 
 use super::given::Given;
-use crate::offline::{fetch, inspect, policy, recover, restore};
+use crate::offline::{fetch, inspect, policy, recover, replay, restore};
 use crate::partitions::own_policies;
 use crate::permissions::check_data_dir;
 use crate::tls::Secured;
@@ -43,6 +43,9 @@ pub(super) enum Task {
     /// Makes the data directory of a member of a new cluster, which begins with a backup; run it for each of
     /// initial_members, before any of them is started
     Restore(Restore),
+    /// Serves the REST API over a backup, read-only and on loopback, so that `openstack` and `placementctl` show what
+    /// was there; no token is asked for. It is read whole before the first answer. Ctrl-C ends it
+    Replay(Replay),
     /// Makes an entry of the log blank that no node can apply; run it on all nodes while all are stopped
     SkipEntry(SkipEntry),
     /// Prints what is in the data directory of a stopped node, and writes nothing: identity, vote, log, state,
@@ -64,6 +67,7 @@ impl Task {
             Self::CheckBackup { file } => restore::check(&file),
             Self::FetchBackup(task) => task.carry_out(),
             Self::Restore(task) => task.carry_out(),
+            Self::Replay(task) => replay::run(task.backup, task.moment.until(), &task.listen),
             Self::SkipEntry(task) => task.carry_out(),
             Self::Inspect(task) => task.carry_out(),
             Self::Policy(task) => task.carry_out(),
@@ -125,12 +129,8 @@ impl FetchBackup {
 pub(super) struct Restore {
     #[arg(long, value_name = "PATH", help = FROM)]
     from: PathBuf,
-    /// The moment to restore, such as 2026-11-22T10:00:00Z, from a directory; default: the last one
-    #[arg(long, value_name = "TIME", value_parser = moment)]
-    until: Option<Timestamp>,
-    /// The last entry of the log to restore, from a directory; see `inspect kept-log`
-    #[arg(long, value_name = "N", conflicts_with = "until")]
-    until_index: Option<u64>,
+    #[command(flatten)]
+    moment: Moment,
     /// The id of the new cluster, as the restore of its first member printed it
     #[arg(long = "as", value_name = "CLUSTER_ID")]
     cluster: Option<Uuid>,
@@ -139,6 +139,38 @@ pub(super) struct Restore {
 }
 
 const FROM: &str = "A backup, or a directory that [backup] has filled";
+
+/// A moment of a directory that `[backup]` has filled.
+#[derive(Args)]
+struct Moment {
+    /// The moment, such as 2026-11-22T10:00:00Z, of a directory; default: the last one
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    until: Option<Timestamp>,
+    /// The last entry of the log, of a directory; see `inspect kept-log`
+    #[arg(long, value_name = "N", conflicts_with = "until")]
+    until_index: Option<u64>,
+}
+
+impl Moment {
+    fn until(&self) -> Until {
+        match (self.until, self.until_index) {
+            (Some(time), _) => Until::Time(time),
+            (None, Some(index)) => Until::Index(index),
+            (None, None) => Until::End,
+        }
+    }
+}
+
+#[derive(Args)]
+pub(super) struct Replay {
+    #[arg(value_name = "PATH", help = FROM)]
+    backup: PathBuf,
+    #[command(flatten)]
+    moment: Moment,
+    /// Address on loopback, `host:port`; port 0 picks a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8778")]
+    listen: String,
+}
 
 impl Restore {
     fn carry_out(self) -> anyhow::Result<()> {
@@ -155,12 +187,7 @@ impl Restore {
             );
         }
         config.validate()?;
-        let until = match (self.until, self.until_index) {
-            (Some(time), _) => Until::Time(time),
-            (None, Some(index)) => Until::Index(index),
-            (None, None) => Until::End,
-        };
-        restore::run(&config, &self.from, until, self.cluster)
+        restore::run(&config, &self.from, self.moment.until(), self.cluster)
     }
 }
 

@@ -60,6 +60,8 @@ codes! {
     pub(crate) AS_OF_GONE = "placement.as_of.gone";
     /// 400: a consistency header cannot be understood.
     pub(crate) BAD_CONSISTENCY = "placement.consistency.bad_value";
+    /// 403: the state is that of a backup.
+    pub(crate) READ_ONLY = "placement.read_only";
     /// 413: the body is too long.
     pub(crate) BODY_TOO_LARGE = "placement.body_too_large";
     /// 408: the body came too slowly.

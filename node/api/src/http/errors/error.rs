@@ -280,6 +280,10 @@ impl From<Unavailable> for ApiError {
                 let message = format!("{what}. Send less at once.");
                 Self::new(StatusCode::PAYLOAD_TOO_LARGE, code::LIMIT_EXCEEDED, message)
             }
+            Unavailable::Past(_) => {
+                let message = format!("{what}. Send writes to a node of the cluster.");
+                Self::new(StatusCode::FORBIDDEN, code::READ_ONLY, message)
+            }
             Unavailable::ForeignIndex(_) => {
                 let message = format!("{what}. Forget the token and read without it.");
                 Self::new(

@@ -1,0 +1,101 @@
+//! A state that never changes, behind the traits of the REST API.
+
+use std::future::{pending, ready};
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use placement_model::Command;
+use placement_model::ledger::LedgerEntry;
+use placement_model::types::Timestamp;
+
+use placement_api::backend::{
+    Consistency, Floor, LedgerBackend, LedgerUnavailable, PlacementIndex, Position, ReadBackend,
+    Readiness, Unavailable, View, WriteBackend, Written,
+};
+
+/// A partition as it once was.
+pub(super) struct Moment {
+    pub(super) view: View,
+    /// When its last command was stamped.
+    pub(super) at: Timestamp,
+}
+
+impl Moment {
+    fn index(&self) -> PlacementIndex {
+        self.view.position.index.unwrap_or_default()
+    }
+
+    fn unchangeable(&self) -> Unavailable {
+        Unavailable::Past(self.index().index)
+    }
+}
+
+impl ReadBackend for Moment {
+    fn view(&self, consistency: Consistency) -> BoxFuture<'_, Result<View, Unavailable>> {
+        let here = self.index();
+        let read = match consistency {
+            // A later token is not of this history either: no wait will make it so.
+            Consistency::Session(token) if token.epoch != here.epoch || token > here => {
+                Err(Unavailable::ForeignIndex(here.epoch))
+            }
+            _ => Ok(self.view.clone()),
+        };
+        Box::pin(ready(read))
+    }
+
+    fn position(&self) -> Position {
+        self.view.position
+    }
+}
+
+impl WriteBackend for Moment {
+    fn has_room(&self) -> Result<(), Unavailable> {
+        Err(self.unchangeable())
+    }
+
+    fn submit(
+        &self,
+        _command: Command,
+        _request_id: String,
+    ) -> BoxFuture<'_, Result<Written, Unavailable>> {
+        Box::pin(ready(Err(self.unchangeable())))
+    }
+}
+
+/// A backup does not say what was changed before it.
+impl LedgerBackend for Moment {
+    fn floor(&self) -> Floor {
+        Floor {
+            index: self.index().index,
+            at: self.at,
+        }
+    }
+
+    fn forward(
+        &self,
+        _after: u64,
+        _up_to: u64,
+        _at_most_bytes: usize,
+    ) -> Result<Vec<Arc<LedgerEntry>>, LedgerUnavailable> {
+        // What is asked for is not before the floor.
+        Ok(Vec::new())
+    }
+
+    fn backward(
+        &self,
+        _from: u64,
+        _at_most_bytes: usize,
+    ) -> Result<Vec<Arc<LedgerEntry>>, LedgerUnavailable> {
+        Err(LedgerUnavailable::Gone(self.floor()))
+    }
+
+    fn applied_after(&self, _index: u64) -> BoxFuture<'_, Option<u64>> {
+        Box::pin(pending())
+    }
+}
+
+impl Readiness for Moment {
+    fn why_not(&self) -> BoxFuture<'_, Option<String>> {
+        Box::pin(ready(None))
+    }
+}

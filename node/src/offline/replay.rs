@@ -1,0 +1,189 @@
+//! `placementd replay`: the REST API over a backup, for tools that ask a cluster.
+//!
+//! Anyone who reaches it may read everything, as operators do at their listener. So it listens on loopback alone, and
+//! takes no web page's requests.
+
+use std::path::PathBuf;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::middleware::from_fn_with_state;
+use axum::{Extension, Router};
+use placement_model::cluster::ClusterChanges;
+use placement_model::types::{PartitionId, PathPrefix};
+use placement_model::{Cluster, Outcome, Stamped};
+use placement_raft_store::{Applier, Backup, Rules, Until};
+use prometheus_client::metrics::gauge::Gauge;
+use tokio::runtime::Builder;
+use tokio::signal::ctrl_c;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use super::moment::Moment;
+use super::restore::warn;
+use crate::Env;
+use crate::admin::{NetworkListener, backup_report, enter};
+use crate::partitions::prefix_for_operators;
+use crate::serve::{Drain, HttpServer};
+use crate::tasks::Tasks;
+use crate::tls::Gate;
+use placement_api::access::Peer;
+use placement_api::audit::Audit;
+use placement_api::backend::{PlacementIndex, Position, View};
+use placement_api::http::{Api, ApiSettings, Identity, Policy, Service, openapi};
+use placement_api::settings::is_loopback;
+use placement_api::world;
+
+/// How often a long reading says how far it has come.
+const PROGRESS: Duration = Duration::from_secs(2);
+/// Connections at once.
+const CONNECTIONS: usize = 256;
+/// How long a client may take to send the head of a request.
+const HEADER: Duration = Duration::from_secs(30);
+
+/// Serves a moment of a backup until the process is asked to stop.
+pub(crate) fn run(from: PathBuf, until: Until, listen: &str) -> anyhow::Result<()> {
+    if !is_loopback(listen) {
+        bail!(
+            "others reach {listen}, and a replay asks for no token: they would read everything. Listen on \
+             loopback, as 127.0.0.1:8778, and come from elsewhere through `ssh -L`"
+        );
+    }
+    let runtime = Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.context("cannot start the threads")?;
+    let done = runtime.block_on(async {
+        tokio::select! {
+            biased;
+            interrupted = ctrl_c() => interrupted.context("cannot take SIGINT"),
+            done = serve(from, until, listen) => done,
+        }
+    });
+    // A reading that is not done is not waited for.
+    runtime.shutdown_background();
+    done
+}
+
+async fn serve(from: PathBuf, until: Until, listen: &str) -> anyhow::Result<()> {
+    let env = Env::production();
+    // Before the long reading: the address may be in use.
+    let listener = env.net.bind(listen).await;
+    let listener = listener.with_context(|| format!("cannot listen on {listen}"))?;
+    let url = format!("http://{}", listener.local_addr()?);
+    let backup = read(&env, from, until).await?;
+    println!("{}", backup_report(&backup.info));
+    warn(&backup);
+    let server = HttpServer {
+        answers: router(&env, &backup, listen, &url)?,
+        beyond: Router::new().fallback(|| async { StatusCode::SERVICE_UNAVAILABLE }),
+        purpose: "the replay",
+        gate: Gate::Plain,
+        connections_max: CONNECTIONS,
+        connections_per_address_max: CONNECTIONS,
+        connections_left: Arc::new(Semaphore::new(CONNECTIONS)),
+        header_timeout: HEADER,
+        date: true,
+        open: Gauge::default(),
+        drain: Drain::default(),
+    };
+    server.serve(listener, Tasks::here()).await;
+    Ok(())
+}
+
+/// Carries out the log by the ordinary rules, and notes how far it is.
+#[derive(Default)]
+struct Counting(AtomicU64);
+
+impl Applier for Counting {
+    fn apply(&self, index: u64, cluster: &Cluster, stamped: &Stamped) -> (Outcome, ClusterChanges) {
+        self.0.store(index, Ordering::Relaxed);
+        Rules.apply(index, cluster, stamped)
+    }
+}
+
+async fn read(env: &Env, from: PathBuf, until: Until) -> anyhow::Result<Backup> {
+    let shown = from.display().to_string();
+    let counting = Arc::new(Counting::default());
+    let applier = counting.clone();
+    let read = move || Backup::read(&from, until, &*applier);
+    let mut reading = pin!(world::compute(|work| env.offload.run(work), read));
+    loop {
+        match timeout(PROGRESS, reading.as_mut()).await {
+            Ok(read) => return Ok(read.context("the reading has failed; this is a bug")??),
+            Err(_) => match counting.0.load(Ordering::Relaxed) {
+                0 => eprintln!("placementd: reading {shown}"),
+                index => eprintln!("placementd: reading {shown}: entry {index} of its log"),
+            },
+        }
+    }
+}
+
+/// The API of each partition where operators reach it, as its hosts in the cluster are not those of this machine; that
+/// of the default one at the root, too.
+fn router(env: &Env, backup: &Backup, listen: &str, url: &str) -> anyhow::Result<Router> {
+    let info = &backup.info;
+    let cluster = &backup.applied.cluster;
+    let policy = Arc::new(Policy::read(&ApiSettings::default().policy)?);
+    let whole = View {
+        state: cluster.clone().into(),
+        position: Position {
+            index: Some(PlacementIndex {
+                epoch: info.epoch,
+                index: info.index,
+            }),
+            node: 0,
+            known_leader: None,
+            staleness: None,
+        },
+    };
+    let api = |id: PartitionId, prefix: &PathPrefix| {
+        let moment = Arc::new(Moment {
+            view: (whole.clone().of(id)).expect("it is one of the cluster's"),
+            at: info.last_stamp.unwrap_or_default(),
+        });
+        let mut settings = ApiSettings::default();
+        settings.public.prefix = prefix.clone();
+        Service::new(Api {
+            write: moment.clone(),
+            read: moment.clone(),
+            ledger: moment.clone(),
+            readiness: moment,
+            clock: env.clock.clone(),
+            ids: env.ids.clone(),
+            offload: env.offload.clone(),
+            background: Arc::new(Tasks::here()),
+            keystone: None,
+            policy: policy.clone(),
+            audit: Audit::off(),
+            settings,
+        })
+    };
+    let mut apis = Vec::new();
+    for (id, state) in cluster.states() {
+        let name = cluster.name_of(id).context("a partition has no name")?;
+        let prefix = prefix_for_operators(&name);
+        let shown = if id.is_default() { "" } else { prefix.as_str() };
+        let sizes = state.sizes();
+        let (providers, consumers) = (sizes.providers, sizes.consumers);
+        println!("{name}: {providers} providers, {consumers} consumers, {url}{shown}");
+        let served = api(id, &prefix);
+        apis.push((prefix, served));
+    }
+    let apis: Arc<[(PathPrefix, Service)]> = apis.into();
+    let root = api(PartitionId::DEFAULT, &PathPrefix::default());
+    let answer = move |Extension(peer): Extension<Peer>, request: Request| async move {
+        let path = request.uri().path();
+        let found = apis.iter().find(|(prefix, _)| prefix.below(path).is_some());
+        let api = found.map_or(&root, |(_, api)| api);
+        let operator = Identity::operator(None);
+        api.respond_to_operator(request, Some(peer), operator).await
+    };
+    let admits = NetworkListener::new(false, &[listen]);
+    Ok(openapi("")
+        .fallback(answer)
+        .layer(from_fn_with_state(admits, enter)))
+}

@@ -202,7 +202,7 @@ fn stopped(last: u64) -> TempDir {
     run(async {
         let mut store = opened(dir.path());
         let mut entries = history(last);
-        let later = entries.split_off(9);
+        let later = entries.split_off(10);
         for entries in [entries, later] {
             apply(&mut store.machine, entries).await;
             store.drafts.flush().await.unwrap();

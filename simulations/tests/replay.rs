@@ -95,6 +95,7 @@ fn log() -> Vec<Stamped> {
         Stamped {
             at: Timestamp(number as i64),
             write_id: Some(write_id),
+            request_id: None,
             command,
             partition,
             routes: 0,

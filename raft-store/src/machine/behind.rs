@@ -15,7 +15,8 @@ use rocksdb::WriteBatch;
 use tokio::sync::mpsc;
 
 use super::database::StateDatabase;
-use super::ledger::{LedgerWriter, Written};
+use super::ledger::LedgerWriter;
+use super::pack::Pack;
 use super::views::AppliedState;
 use crate::base::Base;
 use crate::error::{OpenError, Result};
@@ -114,7 +115,7 @@ impl Behind {
     pub(super) fn note(
         &self,
         rows: Vec<Changed>,
-        entries: Vec<Written>,
+        entries: Vec<Pack>,
         applied: AppliedState,
     ) -> io::Result<bool> {
         self.shared.failure.check()?;

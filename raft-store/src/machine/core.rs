@@ -14,8 +14,9 @@ use tokio::time::Instant;
 
 use super::behind::{Behind, Changed};
 use super::database::StateDatabase;
-use super::ledger::{Ledger, LedgerWriter, Written};
+use super::ledger::{Ledger, LedgerWriter};
 use super::outcomes::Committed;
+use super::pack::{self, Pack};
 use super::snapshot_dir::{self, SnapshotDir};
 use super::snapshot_file::{Snapshot, SnapshotData, SnapshotFile, WrittenSnapshot};
 use super::snapshot_format::SnapshotError;
@@ -46,7 +47,7 @@ pub fn applying() -> Option<LogId> {
 #[derive(Default)]
 struct Changes {
     rows: Vec<Changed>,
-    entries: Vec<Written>,
+    entries: Vec<Pack>,
 }
 
 pub(super) struct Core {
@@ -269,7 +270,9 @@ impl Core {
         }
         let version = next.record_version();
         let entries = LedgerEntry::of(index, stamped, &next.cluster, &changes);
-        (noted.entries).extend(entries.iter().map(|entry| Written::of(version, entry)));
+        for entry in entries {
+            pack::add(&mut noted.entries, version, &entry);
+        }
         Arc::make_mut(&mut next.cluster).commit(&changes);
         next.last_stamp = next.last_stamp.max(Some(stamped.at));
         let took = started.elapsed();

@@ -13,14 +13,13 @@ use rocksdb::WriteBatch;
 use serde::{Deserialize, Serialize};
 
 use super::database::StateDatabase;
+use super::pack::{self, Pack, unpack};
 use super::views::AppliedState;
 use crate::base::Base;
-use crate::wire::{self, Blob, RecordVersion, WireError};
+use crate::wire::{RecordVersion, WireError};
 
 /// It is dropped in so many pieces.
 const PIECES: u64 = 16;
-/// So many bytes of entries are one value of the database, for which each of them would cost more than its bytes.
-const PACK_BYTES: usize = 16 * 1024;
 
 /// Where that of a new node begins.
 const NEW: Floor = Floor {
@@ -94,73 +93,20 @@ impl LedgerRecord {
     }
 }
 
-/// An entry as it is written.
-#[derive(Clone)]
-pub(super) struct Written {
-    last: Floor,
-    record: Blob,
-}
-
-impl Written {
-    /// Written at once, while what it was made of is in the processor's caches.
-    pub(super) fn of(version: RecordVersion, entry: &LedgerEntry) -> Self {
-        Self {
-            last: Floor {
-                index: entry.index,
-                at: entry.at,
-            },
-            record: Blob(wire::encode(version, entry).into()),
-        }
-    }
-}
-
-/// Entries that are one value of the database.
-struct Pack {
-    last: Floor,
-    bytes: Vec<u8>,
-}
-
-impl Pack {
-    fn of(version: RecordVersion, entries: &[Written]) -> Self {
-        let records: Vec<_> = entries.iter().map(|entry| &entry.record).collect();
-        Self {
-            last: entries.last().map_or(NEW, |entry| entry.last),
-            bytes: wire::encode(version, &records),
-        }
-    }
-}
-
-/// Those of one place in the log are not parted.
-fn packs(entries: &[Written]) -> impl Iterator<Item = &[Written]> {
-    let mut bytes = 0;
-    entries.chunk_by(move |one, next| {
-        bytes += one.record.0.len();
-        let goes_on = bytes < PACK_BYTES || one.last.index == next.last.index;
-        bytes = if goes_on { bytes } else { 0 };
-        goes_on
-    })
-}
-
-/// An entry that was read, and its bytes.
-type Read = Result<(LedgerEntry, usize), LedgerError>;
-
-fn read(record: &Blob) -> Read {
-    Ok((wire::decode(&record.0)?, record.0.len()))
-}
-
-fn unpack(pack: Result<Box<[u8]>, rocksdb::Error>) -> Result<Vec<Blob>, LedgerError> {
-    Ok(wire::decode(&pack?)?)
-}
-
-/// Entries in the order of the log, and of one place of it by partition.
-type Entries = VecDeque<Written>;
-
 /// What readers and the writer share.
 struct Kept {
     /// Raised before the database drops what is below it.
     record: LedgerRecord,
-    /// Those that may not be in the database yet.
-    tail: Entries,
+    /// Those that may not be in the database yet, in the order of the log.
+    tail: VecDeque<Arc<Pack>>,
+}
+
+impl Kept {
+    /// How many packs of the tail this state has.
+    fn up_to(&self, applied: &AppliedState) -> usize {
+        let index = applied.index();
+        (self.tail).partition_point(|pack| Some(pack.last.index) <= index)
+    }
 }
 
 /// What readers open for as long as they read.
@@ -187,19 +133,14 @@ impl LedgerWriter {
         let found: Option<LedgerRecord> = database.ledger()?;
         let found = found.filter(|record| record.up_to == applied.index());
         let record = found.unwrap_or_else(|| LedgerRecord::new(applied));
-        let mut tail = Entries::new();
+        let mut tail = Vec::new();
         if mutant!("tail-read-twice") {
-            let packs = database.packs(NEW.index, u64::MAX, false);
-            let records = packs.filter_map(|pack| unpack(pack).ok()).flatten();
-            tail.extend(records.filter_map(|record| {
-                let (entry, _) = read(&record).ok()?;
-                let last = Floor {
-                    index: entry.index,
-                    at: entry.at,
-                };
-                Some(Written { last, record })
-            }));
+            let packs = database.packs(NEW.index, u64::MAX, false).flatten();
+            for (entry, _) in packs.flat_map(|pack| unpack(&pack).flatten().collect::<Vec<_>>()) {
+                pack::add(&mut tail, applied.record_version(), &entry);
+            }
         }
+        let tail = tail.into_iter().map(Arc::new).collect();
         let kept = Arc::new(Mutex::new(Kept { record, tail }));
         let opened = Arc::new(Opened {
             database,
@@ -217,8 +158,11 @@ impl LedgerWriter {
     }
 
     /// Takes in what was changed, before others see it.
-    pub(super) fn note(&self, entries: Vec<Written>) {
-        self.kept.lock().tail.extend(entries);
+    pub(super) fn note(&self, packs: Vec<Pack>) {
+        self.kept
+            .lock()
+            .tail
+            .extend(packs.into_iter().map(Arc::new));
     }
 
     /// Adds to a batch what was noted up to the state that it writes. What is too old is not there any more from now
@@ -230,18 +174,12 @@ impl LedgerWriter {
         applied: &AppliedState,
     ) {
         let database = &self.opened.database;
-        let (entries, mut record) = {
+        let (packs, mut record) = {
             let kept = self.kept.lock();
-            let applied = kept
-                .tail
-                .partition_point(|entry| Some(entry.last.index) <= applied.index());
-            let entries: Vec<_> = kept.tail.range(..applied).cloned().collect();
-            (entries, kept.record.clone())
+            let packs: Vec<_> = kept.tail.range(..kept.up_to(applied)).cloned().collect();
+            (packs, kept.record.clone())
         };
         let before = record.floor;
-        let packs: Vec<_> = packs(&entries)
-            .map(|pack| Pack::of(version, pack))
-            .collect();
         for pack in &packs {
             record.add(pack.last, pack.bytes.len() as u64, self.most);
         }
@@ -263,9 +201,7 @@ impl LedgerWriter {
     /// The batch is written: readers find it in the database.
     pub(super) fn written(&self, applied: &AppliedState) {
         let mut kept = self.kept.lock();
-        let next = kept
-            .tail
-            .partition_point(|entry| Some(entry.last.index) <= applied.index());
+        let next = kept.up_to(applied);
         kept.tail.drain(..next);
     }
 
@@ -302,7 +238,7 @@ impl Page {
     }
 
     /// Returns whether all were taken.
-    fn take(&mut self, entries: impl Iterator<Item = Read>) -> Result<bool, LedgerError> {
+    fn take(&mut self, entries: impl Iterator<Item = Found>) -> Result<bool, LedgerError> {
         for read in entries {
             let (entry, bytes) = read?;
             let last = self.entries.last();
@@ -318,22 +254,37 @@ impl Page {
     }
 }
 
+/// What was read, or why not.
+type Found = Result<(LedgerEntry, usize), LedgerError>;
+
+fn in_order(pack: &[u8], backwards: bool) -> Vec<Found> {
+    let mut entries: Vec<_> = unpack(pack).map(|read| Ok(read?)).collect();
+    if backwards {
+        entries.reverse();
+    }
+    entries
+}
+
+/// Those of these places, both included.
+fn between(
+    from: u64,
+    up_to: u64,
+    found: impl Iterator<Item = Found>,
+) -> impl Iterator<Item = Found> {
+    let is_outside = move |found: &Found| matches!(found, Ok((entry, _)) if !(from..=up_to).contains(&entry.index));
+    let inside = found.skip_while(is_outside);
+    inside.take_while(move |found| !is_outside(found))
+}
+
 impl Opened {
     /// What is in the database of these places, both included.
-    fn entries(&self, from: u64, up_to: u64, backwards: bool) -> impl Iterator<Item = Read> + '_ {
-        let read_all = move |pack| match unpack(pack) {
-            Ok(mut records) => {
-                if backwards {
-                    records.reverse();
-                }
-                records.iter().map(read).collect()
-            }
-            Err(error) => vec![Err(error)],
+    fn entries(&self, from: u64, up_to: u64, backwards: bool) -> impl Iterator<Item = Found> + '_ {
+        let read_all = move |pack: Result<Box<[u8]>, rocksdb::Error>| match pack {
+            Ok(pack) => in_order(&pack, backwards),
+            Err(error) => vec![Err(error.into())],
         };
-        let is_outside = move |read: &Read| matches!(read, Ok((entry, _)) if !(from..=up_to).contains(&entry.index));
         let packs = self.database.packs(from, up_to, backwards);
-        let inside = packs.flat_map(read_all).skip_while(is_outside);
-        inside.take_while(move |read| !is_outside(read))
+        between(from, up_to, packs.flat_map(read_all))
     }
 }
 
@@ -368,12 +319,8 @@ impl Ledger {
         let from = after.saturating_add(1);
         // What leaves the tail from now on is in the database.
         let (tail_from, tail) = self.tail(|kept| {
-            let noted = kept.partition_point(|entry| entry.last.index < from);
-            let noted = kept.range(noted..);
-            some(
-                noted.take_while(|entry| entry.last.index <= up_to),
-                at_most_bytes,
-            )
+            let noted = kept.partition_point(|pack| pack.last.index < from);
+            some(kept.range(noted..), at_most_bytes)
         });
         let mut in_database = tail_from.map_or(up_to, |first| up_to.min(first.saturating_sub(1)));
         if mutant!("tail-read-twice") {
@@ -386,7 +333,11 @@ impl Ledger {
         // What was dropped while it was read is below the floor by now.
         self.check(after)?;
         if has_all {
-            page.take(tail.iter().map(read))?;
+            page.take(between(
+                from,
+                up_to,
+                tail.iter().flat_map(|pack| in_order(&pack.bytes, false)),
+            ))?;
         }
         Ok(page.entries)
     }
@@ -404,10 +355,12 @@ impl Ledger {
         let opened = self.opened.upgrade().ok_or(LedgerError::Closed)?;
         let mut page = Page::of(at_most_bytes);
         let (tail_from, tail) = self.tail(|kept| {
-            let noted = kept.partition_point(|entry| entry.last.index <= from);
+            // The last of them may have later entries, too.
+            let noted = kept.partition_point(|pack| pack.first <= from);
             some(kept.range(..noted).rev(), at_most_bytes)
         });
-        let has_all = page.take(tail.iter().map(read))?;
+        let noted = tail.iter().flat_map(|pack| in_order(&pack.bytes, true));
+        let has_all = page.take(between(0, from, noted))?;
         let to = self.floor().index.saturating_add(1);
         let in_database = tail_from.map_or(from, |first| from.min(first.saturating_sub(1)));
         if has_all && to <= in_database {
@@ -417,9 +370,9 @@ impl Ledger {
     }
 
     /// Where the tail begins, and what is taken from it.
-    fn tail<T>(&self, take: impl FnOnce(&Entries) -> T) -> (Option<u64>, T) {
+    fn tail<T>(&self, take: impl FnOnce(&VecDeque<Arc<Pack>>) -> T) -> (Option<u64>, T) {
         let kept = self.kept.lock();
-        let first = kept.tail.front().map(|entry| entry.last.index);
+        let first = kept.tail.front().map(|pack| pack.first);
         (first, take(&kept.tail))
     }
 
@@ -432,14 +385,13 @@ impl Ledger {
     }
 }
 
-/// The records of the first entries, to so many bytes at least.
-fn some<'a>(entries: impl Iterator<Item = &'a Written>, at_least_bytes: usize) -> Vec<Blob> {
-    let (mut bytes, mut last) = (0, 0);
-    let is_wanted = |entry: &&Written| {
-        let is_wanted = bytes <= at_least_bytes || last == entry.last.index;
-        (bytes, last) = (bytes + entry.record.0.len(), entry.last.index);
+/// The first packs, with so many bytes at least.
+fn some<'a>(packs: impl Iterator<Item = &'a Arc<Pack>>, at_least_bytes: usize) -> Vec<Arc<Pack>> {
+    let mut bytes = 0;
+    let is_wanted = |pack: &&Arc<Pack>| {
+        let is_wanted = bytes <= at_least_bytes;
+        bytes += pack.bytes.len();
         is_wanted
     };
-    let records = entries.take_while(is_wanted);
-    records.map(|entry| entry.record.clone()).collect()
+    packs.take_while(is_wanted).cloned().collect()
 }

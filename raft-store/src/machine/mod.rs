@@ -10,6 +10,7 @@ mod drafts;
 mod inspect;
 mod ledger;
 mod outcomes;
+mod pack;
 mod snapshot_dir;
 mod snapshot_file;
 mod snapshot_format;

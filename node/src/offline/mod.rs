@@ -5,3 +5,4 @@ pub(crate) mod inspect;
 pub(crate) mod policy;
 pub(crate) mod recover;
 pub(crate) mod restore;
+pub(crate) mod transfer;

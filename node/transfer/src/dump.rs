@@ -1,10 +1,8 @@
 //! A dump as statements, one at a time, so that memory does not grow with the dump.
 
-use std::io::{self, BufRead, Read};
+use std::io::{self, BufRead, BufReader, Chain, Cursor, Read};
 
-use sqlparser::ast::{
-    Expr, Ident, Insert, ObjectName, SetExpr, Statement, TableObject, UnaryOperator, Value,
-};
+use sqlparser::ast::{Expr, Ident, ObjectName, SetExpr, Statement, TableObject, Value};
 use sqlparser::dialect::{self, MySqlDialect, PostgreSqlDialect, SQLiteDialect};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -20,8 +18,8 @@ const TABLE_BYTES_MAX: usize = 16 << 10;
 const ENDS_MAX: u32 = 64;
 /// The words of an `INSERT` before its values.
 const HEAD_TOKENS_MAX: usize = 64;
-/// The head of a dump says within so many lines which program has written it.
-const HEAD_LINES: usize = 8;
+/// The head of a dump says within so many bytes which program has written it.
+const HEAD_BYTES: u64 = 1024;
 
 /// Why a dump cannot be read. Lines are counted from 1.
 #[derive(Debug, thiserror::Error)]
@@ -80,9 +78,7 @@ pub(crate) enum Piece {
 
 /// A dump that is read.
 pub(crate) struct Dump<R> {
-    source: io::BufReader<R>,
-    /// What was read to find the dialect, and is to be read again.
-    head: Vec<u8>,
+    source: BufReader<Chain<Cursor<Vec<u8>>, R>>,
     dialect: Dialect,
     line: u64,
     /// Whether the last line has come that the program writes.
@@ -91,27 +87,17 @@ pub(crate) struct Dump<R> {
 
 impl<R: Read> Dump<R> {
     /// Finds out which program has written a dump.
-    pub(crate) fn open(source: R) -> Result<Self, DumpError> {
-        let mut dump = Self {
-            source: io::BufReader::with_capacity(1 << 20, source),
-            head: Vec::new(),
-            dialect: Dialect::Sqlite,
+    pub(crate) fn open(mut source: R) -> Result<Self, DumpError> {
+        let mut head = Vec::new();
+        source.by_ref().take(HEAD_BYTES).read_to_end(&mut head)?;
+        let dialect = head.split(|byte| *byte == b'\n').find_map(dialect_of_line);
+        let source = Cursor::new(head).chain(source);
+        Ok(Self {
+            source: BufReader::with_capacity(1 << 20, source),
+            dialect: dialect.ok_or(DumpError::NotADump)?,
             line: 0,
             is_whole: false,
-        };
-        let (mut head, mut line) = (Vec::new(), Vec::new());
-        for _ in 0..HEAD_LINES {
-            line.clear();
-            dump.read_line(&mut line)?;
-            head.extend_from_slice(&line);
-            if let Some(dialect) = dialect_of_line(&line) {
-                dump.dialect = dialect;
-                dump.head = head;
-                dump.line = 0;
-                return Ok(dump);
-            }
-        }
-        Err(DumpError::NotADump)
+        })
     }
 
     pub(crate) fn dialect(&self) -> Dialect {
@@ -140,14 +126,6 @@ impl<R: Read> Dump<R> {
     /// The next line, with its end.
     fn read_line(&mut self, line: &mut Vec<u8>) -> Result<(), DumpError> {
         self.line += 1;
-        if !self.head.is_empty() {
-            let end = self.head.iter().position(|byte| *byte == b'\n');
-            line.extend(
-                self.head
-                    .drain(..end.map_or(self.head.len(), |end| end + 1)),
-            );
-            return Ok(());
-        }
         let limit = (STATEMENT_BYTES_MAX + 1).saturating_sub(line.len());
         (&mut self.source)
             .take(limit as u64)
@@ -223,48 +201,24 @@ impl<R: Read> Dump<R> {
     }
 
     fn piece(&self, line: u64, tokens: &[TokenWithSpan]) -> Result<Option<Piece>, DumpError> {
-        let mut words = tokens.iter().filter_map(|token| match &token.token {
+        let wrong = |reason: &str| DumpError::Statement(line, reason.to_owned());
+        let words = tokens.iter().filter_map(|token| match &token.token {
             Token::Word(word) => Some(word.keyword),
             _ => None,
         });
-        let wrong = |reason: &str| DumpError::Statement(line, reason.to_owned());
-        match (words.next(), words.next()) {
-            (Some(Keyword::CREATE), Some(Keyword::TABLE)) => {
-                if text_length(tokens) > TABLE_BYTES_MAX {
-                    return Err(wrong(
-                        "the definition of a table is longer than any of upstream's",
-                    ));
-                }
-                self.parse(line, tokens)
-                    .and_then(|statement| match statement {
-                        Statement::CreateTable(table) => Ok(Some(Piece::Table {
-                            table: last_name(&table.name)
-                                .ok_or_else(|| wrong("the table has no plain name"))?,
-                            columns: table
-                                .columns
-                                .into_iter()
-                                .map(|column| column.name.value)
-                                .collect(),
-                        })),
-                        _ => Err(wrong("the definition of a table is expected")),
-                    })
+        match words.take(2).collect::<Vec<_>>().as_slice() {
+            [Keyword::CREATE, Keyword::TABLE] if text_length(tokens) > TABLE_BYTES_MAX => Err(
+                wrong("the definition of a table is longer than any of upstream's"),
+            ),
+            [Keyword::CREATE, Keyword::TABLE] => Ok(definition(self.parse(line, tokens)?)),
+            [Keyword::INSERT | Keyword::REPLACE, ..] => {
+                let plain = is_plain_insert(tokens).then(|| self.parse(line, tokens));
+                let rows = plain.transpose()?.and_then(rows);
+                let reason = "INSERT has something else than rows of numbers, texts and NULL";
+                rows.map(Some).ok_or_else(|| wrong(reason))
             }
-            (Some(Keyword::INSERT | Keyword::REPLACE), _) => {
-                if !is_plain_insert(tokens) {
-                    return Err(wrong(
-                        "INSERT has something else than numbers, texts and NULL",
-                    ));
-                }
-                self.parse(line, tokens)
-                    .and_then(|statement| match statement {
-                        Statement::Insert(insert) => rows(insert)
-                            .map(Some)
-                            .ok_or_else(|| wrong("INSERT has something else than rows of values")),
-                        _ => Err(wrong("INSERT of rows is expected")),
-                    })
-            }
-            (Some(Keyword::COPY), _) => Err(DumpError::Copy(line)),
-            (Some(Keyword::SET), _) => self.check_encoding(line, tokens),
+            [Keyword::COPY, ..] => Err(DumpError::Copy(line)),
+            [Keyword::SET, ..] => self.check_encoding(line, tokens),
             _ => Ok(None),
         }
     }
@@ -382,18 +336,31 @@ fn is_plain_insert(tokens: &[TokenWithSpan]) -> bool {
     })
 }
 
+/// The table that a statement defines, and its columns.
+fn definition(statement: Statement) -> Option<Piece> {
+    let Statement::CreateTable(table) = statement else {
+        return None;
+    };
+    let columns = table.columns.into_iter().map(|column| column.name.value);
+    Some(Piece::Table {
+        table: last_name(&table.name)?,
+        columns: columns.collect(),
+    })
+}
+
 /// The rows of an `INSERT`, if it has rows and nothing else.
-fn rows(insert: Insert) -> Option<Piece> {
+fn rows(statement: Statement) -> Option<Piece> {
+    let Statement::Insert(insert) = statement else {
+        return None;
+    };
     let TableObject::TableName(table) = &insert.table else {
         return None;
     };
     let SetExpr::Values(values) = *insert.source?.body else {
         return None;
     };
-    let rows = values
-        .rows
-        .into_iter()
-        .map(|row| row.content.into_iter().map(value).collect());
+    let rows = values.rows.into_iter();
+    let rows = rows.map(|row| row.content.into_iter().map(value).collect());
     Some(Piece::Rows {
         table: last_name(table)?,
         columns: insert
@@ -406,25 +373,19 @@ fn rows(insert: Insert) -> Option<Piece> {
 }
 
 fn value(expression: Expr) -> Option<Sql> {
-    match expression {
-        Expr::Value(value) => Some(match value.value {
+    Some(match expression {
+        Expr::Value(literal) => match literal.value {
             Value::Null => Sql::Null,
             Value::Number(digits, _) => Sql::Number(digits),
             Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => Sql::Text(text),
             _ => return None,
-        }),
-        Expr::UnaryOp {
-            op: UnaryOperator::Minus,
-            expr,
-        } => match *expr {
-            Expr::Value(value) => match value.value {
-                Value::Number(digits, _) => Some(Sql::Number(format!("-{digits}"))),
-                _ => None,
-            },
-            _ => None,
         },
-        _ => None,
-    }
+        Expr::UnaryOp { expr, .. } => match value(*expr)? {
+            Sql::Number(digits) => Sql::Number(format!("-{digits}")),
+            _ => return None,
+        },
+        _ => return None,
+    })
 }
 
 /// The last part of a name: that of a table, without its schema.

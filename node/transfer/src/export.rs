@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use placement_model::State;
 
 use crate::digest::digest;
-use crate::schema::{REVISIONS, Rows};
+use crate::schema::{REVISIONS, Table};
 use crate::sql::{Dialect, Sql};
 use crate::state::rows;
 
@@ -30,42 +30,47 @@ pub fn export(state: &State, dialect: Dialect, target: &mut impl Write) -> io::R
     for table in ["traits", "resource_classes"] {
         writeln!(target, "DELETE FROM {table};")?;
     }
-    rows.for_each_table(|table, columns, rows| {
-        let mut in_statement = 0;
-        for values in rows {
-            match in_statement {
-                0 => write!(
-                    target,
-                    "INSERT INTO {table} ({}) VALUES\n  ",
-                    columns.join(", ")
-                )?,
-                _ => target.write_all(b",\n  ")?,
-            }
-            write_row(dialect, &values, target)?;
-            in_statement += 1;
-            if in_statement == ROWS_MAX {
-                target.write_all(b";\n")?;
-                in_statement = 0;
-            }
-        }
-        if in_statement > 0 {
-            target.write_all(b";\n")?;
-        }
-        Ok::<_, io::Error>(())
-    })?;
-    if dialect == Dialect::PostgreSql {
-        let numbered = Rows::TABLES
-            .iter()
-            .filter(|(_, columns)| columns.contains(&"id"));
-        for (table, _) in numbered {
-            writeln!(
-                target,
-                "SELECT setval(pg_get_serial_sequence('{table}', 'id'), (SELECT max(id) FROM {table}));"
-            )?;
-        }
-    }
+    rows.for_each_table(|table, rows| write_table(dialect, table, rows, target))?;
     writeln!(target, "COMMIT;\n-- content digest: {digest}")?;
     Ok(digest)
+}
+
+fn write_table(
+    dialect: Dialect,
+    table: &Table,
+    rows: &mut dyn Iterator<Item = Vec<Sql>>,
+    target: &mut impl Write,
+) -> io::Result<()> {
+    let name = table.name;
+    let columns: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
+    let mut in_statement = 0;
+    for values in rows {
+        match in_statement {
+            0 => write!(
+                target,
+                "INSERT INTO {name} ({}) VALUES\n  ",
+                columns.join(", ")
+            )?,
+            _ => write!(target, ",\n  ")?,
+        }
+        let values: Vec<String> = values.iter().map(|value| dialect.written(value)).collect();
+        write!(target, "({})", values.join(", "))?;
+        in_statement = (in_statement + 1) % ROWS_MAX;
+        if in_statement == 0 {
+            writeln!(target, ";")?;
+        }
+    }
+    if in_statement > 0 {
+        writeln!(target, ";")?;
+    }
+    if dialect == Dialect::PostgreSql && table.is_numbered() {
+        let sequence = format!("pg_get_serial_sequence('{name}', 'id')");
+        writeln!(
+            target,
+            "SELECT setval({sequence}, (SELECT max(id) FROM {name}));"
+        )?;
+    }
+    Ok(())
 }
 
 impl Dialect {
@@ -86,25 +91,15 @@ impl Dialect {
             Self::Sqlite => "BEGIN;\n",
         }
     }
-}
 
-fn write_row(dialect: Dialect, values: &[Sql], target: &mut impl Write) -> io::Result<()> {
-    let mut before = "(";
-    for value in values {
-        target.write_all(before.as_bytes())?;
-        match value {
-            Sql::Null => target.write_all(b"NULL")?,
-            Sql::Number(digits) => target.write_all(digits.as_bytes())?,
-            Sql::Text(text) => {
-                let text = text.replace('\'', "''");
-                let text = match dialect {
-                    Dialect::MySql => text.replace('\\', "\\\\"),
-                    Dialect::PostgreSql | Dialect::Sqlite => text,
-                };
-                write!(target, "'{text}'")?;
+    fn written(self, value: &Sql) -> String {
+        match (value, self) {
+            (Sql::Null, _) => "NULL".to_owned(),
+            (Sql::Number(digits), _) => digits.clone(),
+            (Sql::Text(text), Self::MySql) => {
+                format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
             }
+            (Sql::Text(text), _) => format!("'{}'", text.replace('\'', "''")),
         }
-        before = ", ";
     }
-    target.write_all(b")")
 }

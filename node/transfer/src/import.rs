@@ -1,6 +1,6 @@
 //! A dump as a state, and the report on what became of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 
 use placement_model::State;
@@ -9,9 +9,9 @@ use placement_model::state::audit::Audit;
 use crate::check::Check;
 use crate::digest::digest;
 use crate::dump::{Dump, DumpError, Piece};
-use crate::findings::{Findings, Kind};
+use crate::findings::Findings;
 use crate::report::Report;
-use crate::schema::{EARLIER_REVISIONS, REVISION_TABLE, REVISIONS, Rows};
+use crate::schema::{Column, EARLIER_REVISIONS, REVISION_TABLE, REVISIONS, Rows, Table};
 use crate::sql::{Misfit, Sql};
 use crate::state;
 use crate::{compare, report};
@@ -29,7 +29,10 @@ pub enum ImportError {
     #[error("its tables are not those of openstack-placement:\n{0}")]
     Tables(String),
     /// Its rows do not hold together.
-    #[error("its rows do not hold together, so nothing is imported:\n{0}")]
+    #[error(
+        "its rows do not hold together, so nothing is imported. Where no command is named, upstream has none: look at the \
+         rows, delete or correct them. Then dump again\n{0}"
+    )]
     Rows(Findings),
     /// A bug: what was made is not what was read.
     #[error("what would be imported is not what was read ({0}); this is a bug of placementd")]
@@ -48,10 +51,7 @@ pub struct Import {
 /// So many reasons are listed why the tables are not upstream's.
 const WRONG_MAX: usize = 20;
 
-const MISFIT: Kind = Kind {
-    what: "a value that its column does not hold",
-    advice: "upstream has no command for this: look at the rows, correct them, and dump again",
-};
+const MISFIT: &str = "value that its column does not hold";
 
 /// Reads a dump of upstream's database, whole, as `mysqldump`, `pg_dump --inserts` or `sqlite3` writes it.
 ///
@@ -84,12 +84,24 @@ pub fn import(source: impl Read) -> Result<Import, ImportError> {
     if let Some(wrong) = audit.wrong.first() {
         return Err(ImportError::Differs(wrong.what.to_owned()));
     }
-    let report = Report::of(dialect, revision, &read, &rows, notes);
+    let (used, digest) = (report::used(&rows), digest(&rows));
+    let counts = Rows::TABLES.iter().zip(read).zip(rows.counts());
+    let tables = counts
+        .map(|((table, read), used)| (table.name, read, used))
+        .collect();
     drop(rows);
     let again = state::rows(&state);
-    if digest(&again) != report.digest || report::used(&again) != report.used {
+    if digest != crate::digest::digest(&again) || used != report::used(&again) {
         return Err(ImportError::Differs("the digests differ".to_owned()));
     }
+    let report = Report {
+        dialect,
+        revision,
+        tables,
+        used,
+        digest,
+        notes,
+    };
     Ok(Import { state, report })
 }
 
@@ -122,33 +134,27 @@ impl Tables {
 
     /// Takes the definition of a table, which must have upstream's columns.
     fn define(&mut self, table: String, columns: Vec<String>, line: u64) {
-        let Some(expected) = columns_of(&table) else {
+        let Some(known) = table_named(&table) else {
             let only = "dump the database of placement alone, and only its own tables (mysqldump --ignore-table=…, \
                         pg_dump --exclude-table=…)";
             return self.refuse(line, &format!("upstream has no table {table:?}: {only}"));
         };
-        let missing = expected
-            .iter()
-            .filter(|column| !columns.iter().any(|one| one == *column));
-        let extra = columns
-            .iter()
-            .filter(|column| !expected.contains(&column.as_str()));
-        let other: Vec<String> = (missing.map(|column| format!("{column} is missing")))
-            .chain(extra.map(|column| format!("{column} is not upstream's")))
-            .collect();
-        if !other.is_empty() || columns.len() != expected.len() {
+        let names: BTreeSet<&str> = columns.iter().map(String::as_str).collect();
+        let expected: BTreeSet<&str> = known.columns.iter().map(|column| column.name).collect();
+        if names != expected || columns.len() != expected.len() {
+            let other: Vec<&str> = names.symmetric_difference(&expected).copied().collect();
+            let other = other.join(", ");
             self.refuse(
                 line,
-                &format!("table {table} has other columns: {}", other.join(", ")),
+                &format!("table {table} has other columns than upstream's: {other}"),
             );
         }
-        if self.columns.contains_key(&table) {
+        if self.columns.insert(table.clone(), columns).is_some() {
             self.refuse(
                 line,
                 &format!("table {table} is there twice: dump one database alone"),
             );
         }
-        self.columns.insert(table, columns);
     }
 
     /// Notes why the tables are not upstream's. The revision, which may come later, says more.
@@ -165,7 +171,7 @@ impl Tables {
         rows: Vec<Vec<Sql>>,
         line: u64,
     ) -> Result<(), ImportError> {
-        let (Some(defined), Some(expected)) = (self.columns.get(table), columns_of(table)) else {
+        let (Some(defined), Some(known)) = (self.columns.get(table), table_named(table)) else {
             // Bookkeeping of SQLite has no definition.
             if !table.starts_with("sqlite_") {
                 self.refuse(
@@ -179,8 +185,8 @@ impl Tables {
             true => defined,
             false => &named,
         };
-        let place = |column: &&str| given.iter().position(|one| one == column);
-        let places: Option<Vec<usize>> = expected.iter().map(place).collect();
+        let place = |column: &Column| given.iter().position(|one| one == column.name);
+        let places: Option<Vec<usize>> = known.columns.iter().map(place).collect();
         let count = given.len();
         let Some(places) = places.filter(|_| rows.iter().all(|values| values.len() == count))
         else {
@@ -192,7 +198,7 @@ impl Tables {
         };
         for values in rows {
             self.row(
-                table,
+                known,
                 places.iter().map(|place| values[*place].clone()).collect(),
             )?;
         }
@@ -200,19 +206,12 @@ impl Tables {
     }
 
     /// Takes a row, with its values in the order of upstream's columns.
-    fn row(&mut self, table: &str, values: Vec<Sql>) -> Result<(), ImportError> {
-        if table == REVISION_TABLE.0 {
-            self.revisions.extend(
-                values
-                    .into_iter()
-                    .map(|value| shown(value).replace('"', "")),
-            );
+    fn row(&mut self, table: &Table, values: Vec<Sql>) -> Result<(), ImportError> {
+        if *table == REVISION_TABLE {
+            self.revisions.push(values[0].text());
             return check_revision(&self.revisions).map(drop);
         }
-        let (first, value) = (
-            columns_of(table).expect("the table is known")[0],
-            shown(values[0].clone()),
-        );
+        let select = table.select(&values);
         if let Err(Misfit {
             column,
             found,
@@ -220,7 +219,7 @@ impl Tables {
         }) = self.rows.take(table, values)
         {
             self.faults.note(MISFIT, || {
-                format!("{column} is {}, not {expected}: SELECT * FROM {table} WHERE {first} = {value};", shown(found))
+                format!("{column} is {found}, not {expected}: {select}")
             });
         }
         Ok(())
@@ -229,12 +228,11 @@ impl Tables {
     /// The revision and the rows, if all tables were there.
     fn finish(mut self) -> Result<(String, Rows), ImportError> {
         let tables = Rows::TABLES.iter().chain([&REVISION_TABLE]);
-        let missing = tables.filter(|(table, _)| !self.columns.contains_key(*table));
-        for (table, _) in missing {
+        for table in tables.filter(|table| !self.columns.contains_key(table.name)) {
             let whole =
                 "dump the whole database of placement, the definitions of its tables included";
             self.wrong
-                .push(format!("  table {table} is not there: {whole}"));
+                .push(format!("  table {} is not there: {whole}", table.name));
         }
         if !self.wrong.is_empty() {
             return Err(ImportError::Tables(self.wrong.join("\n")));
@@ -247,11 +245,9 @@ impl Tables {
     }
 }
 
-fn columns_of(table: &str) -> Option<&'static [&'static str]> {
+fn table_named(name: &str) -> Option<&'static Table> {
     let mut tables = Rows::TABLES.iter().chain([&REVISION_TABLE]);
-    tables
-        .find(|(name, _)| *name == table)
-        .map(|(_, columns)| *columns)
+    tables.find(|table| table.name == name)
 }
 
 fn check_revision(found: &[String]) -> Result<String, ImportError> {
@@ -270,12 +266,4 @@ fn check_revision(found: &[String]) -> Result<String, ImportError> {
         _ => "alembic_version has more than one row: it is not upstream's".to_owned(),
     };
     Err(ImportError::Revision(reason))
-}
-
-fn shown(value: Sql) -> String {
-    match value {
-        Sql::Null => "NULL".to_owned(),
-        Sql::Number(text) => text,
-        Sql::Text(text) => format!("{:?}", text.chars().take(80).collect::<String>()),
-    }
 }

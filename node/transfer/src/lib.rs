@@ -17,7 +17,7 @@ mod state;
 
 pub use dump::DumpError;
 pub use export::export;
-pub use findings::{Finding, Findings};
+pub use findings::Findings;
 pub use import::{Import, ImportError, import};
 pub use report::Report;
 pub use sql::Dialect;

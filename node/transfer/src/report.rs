@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::iter::repeat;
 
 use placement_model::state::audit::Audit;
 
-use crate::digest::digest;
-use crate::findings::{Findings, Kind};
-use crate::schema::{Numbered, Rows};
+use crate::findings::Findings;
+use crate::schema::Rows;
 use crate::sql::Dialect;
 
 /// The report on an import.
@@ -27,36 +27,12 @@ pub struct Report {
     pub notes: Findings,
 }
 
-impl Report {
-    /// The report on rows that were checked; `read`: as many as there were of each table before.
-    pub(crate) fn of(
-        dialect: Dialect,
-        revision: String,
-        read: &[usize],
-        rows: &Rows,
-        notes: Findings,
-    ) -> Self {
-        let kept = rows.counts();
-        let counts = Rows::TABLES.iter().zip(read.iter().zip(kept));
-        Self {
-            dialect,
-            revision,
-            tables: counts
-                .map(|((table, _), (read, kept))| (*table, *read, kept))
-                .collect(),
-            used: used(rows),
-            digest: digest(rows),
-            notes,
-        }
-    }
-}
-
 /// Of each class the inventories of which something is used, and the units that are.
 pub(crate) fn used(rows: &Rows) -> BTreeMap<String, (usize, u64)> {
     let classes: BTreeMap<u32, &str> = rows
         .resource_classes
         .iter()
-        .map(|it| (it.id, it.name()))
+        .map(|it| (it.id, it.name.as_str()))
         .collect();
     let mut of_inventories: BTreeMap<[u32; 2], u64> = BTreeMap::new();
     for it in &rows.allocations {
@@ -73,26 +49,25 @@ pub(crate) fn used(rows: &Rows) -> BTreeMap<String, (usize, u64)> {
     used
 }
 
-const KEPT: &str = "it is brought over as upstream has it";
-
-/// Notes what upstream's rules lead to and few clouds intend.
+/// Notes what upstream's rules lead to and few clouds intend. It is brought over.
 pub(crate) fn note_audit(audit: &Audit, notes: &mut Findings) {
     for finding in &audit.noticed {
-        let kind = Kind {
-            what: finding.what,
-            advice: KEPT,
-        };
-        let mut examples = finding.examples.iter();
-        let first = examples.next().cloned().unwrap_or_default();
-        notes.note_many(kind, finding.count - examples.len() as u64, || first);
-        examples.for_each(|example| notes.note(kind, || example.clone()));
+        // There are as many, of which some are kept as text.
+        let examples = finding
+            .examples
+            .iter()
+            .map(String::as_str)
+            .chain(repeat(""));
+        for (example, _) in examples.zip(0..finding.count) {
+            notes.note(finding.what, || example.to_owned());
+        }
     }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "dump of {}, schema {}", self.dialect, self.revision)?;
-        writeln!(f, "\n{:<30} {:>10} {:>10}", "TABLE", "ROWS", "KEPT")?;
+        writeln!(f, "\n{:<30} {:>10} {:>10}", "TABLE", "ROWS", "USED")?;
         for (table, read, kept) in &self.tables {
             writeln!(f, "{table:<30} {read:>10} {kept:>10}")?;
         }

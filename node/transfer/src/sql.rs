@@ -5,9 +5,9 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use placement_model::types::Timestamp;
-use time::PrimitiveDateTime;
 use time::format_description::BorrowedFormatItem;
 use time::macros::format_description;
+use time::{Duration, OffsetDateTime, PrimitiveDateTime};
 
 /// A database that upstream runs on, and its SQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,31 +20,23 @@ pub enum Dialect {
     Sqlite,
 }
 
-impl Dialect {
-    const NAMES: [(Self, &'static str); 3] = [
-        (Self::MySql, "mysql"),
-        (Self::PostgreSql, "postgresql"),
-        (Self::Sqlite, "sqlite"),
-    ];
-}
-
 impl FromStr for Dialect {
-    type Err = String;
+    type Err = &'static str;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let known = Self::NAMES.iter().find(|(_, name)| *name == text);
-        let known = known.map(|(dialect, _)| *dialect);
-        known.ok_or_else(|| "mysql, postgresql or sqlite is expected".to_owned())
+    fn from_str(text: &str) -> Result<Self, &'static str> {
+        let mut all = [Self::MySql, Self::PostgreSql, Self::Sqlite].into_iter();
+        let named = all.find(|dialect| dialect.to_string() == text);
+        named.ok_or("mysql, postgresql or sqlite is expected")
     }
 }
 
 impl fmt::Display for Dialect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = &mut Self::NAMES.iter();
-        let (_, name) = names
-            .find(|(dialect, _)| dialect == self)
-            .expect("each has a name");
-        f.write_str(name)
+        f.write_str(match self {
+            Self::MySql => "mysql",
+            Self::PostgreSql => "postgresql",
+            Self::Sqlite => "sqlite",
+        })
     }
 }
 
@@ -57,6 +49,27 @@ pub(crate) enum Sql {
     Text(String),
 }
 
+impl Sql {
+    /// The digits or the text alone.
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Self::Null => String::new(),
+            Self::Number(text) | Self::Text(text) => text.clone(),
+        }
+    }
+}
+
+/// For messages: a long text is cut.
+impl fmt::Display for Sql {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Null => f.write_str("NULL"),
+            Self::Number(digits) => f.write_str(digits),
+            Self::Text(text) => write!(f, "{:?}", text.chars().take(80).collect::<String>()),
+        }
+    }
+}
+
 /// A value that its column cannot hold.
 #[derive(Debug)]
 pub(crate) struct Misfit {
@@ -66,28 +79,32 @@ pub(crate) struct Misfit {
     pub(crate) expected: &'static str,
 }
 
-impl Misfit {
-    fn of(found: Sql, expected: &'static str) -> Self {
-        Self {
-            column: "",
+/// What a column holds.
+pub(crate) trait Field: Sized {
+    const EXPECTED: &'static str;
+
+    fn parse(value: &Sql) -> Option<Self>;
+
+    fn write(&self) -> Sql;
+
+    fn read(found: Sql) -> Result<Self, Misfit> {
+        let (column, expected) = ("", Self::EXPECTED);
+        let value = Self::parse(&found);
+        value.ok_or(Misfit {
+            column,
             found,
             expected,
-        }
+        })
     }
 }
 
-/// What a column holds.
-pub(crate) trait Field: Sized {
-    fn read(value: Sql) -> Result<Self, Misfit>;
-
-    fn write(&self) -> Sql;
-}
-
 impl<T: Field> Field for Option<T> {
-    fn read(value: Sql) -> Result<Self, Misfit> {
+    const EXPECTED: &'static str = T::EXPECTED;
+
+    fn parse(value: &Sql) -> Option<Self> {
         match value {
-            Sql::Null => Ok(None),
-            value => T::read(value).map(Some),
+            Sql::Null => Some(None),
+            value => T::parse(value).map(Some),
         }
     }
 
@@ -96,50 +113,26 @@ impl<T: Field> Field for Option<T> {
     }
 }
 
-/// A number of this form, quoted or not.
-fn number<T: FromStr>(found: Sql, expected: &'static str) -> Result<T, Misfit> {
-    let parsed = match &found {
-        Sql::Number(digits) | Sql::Text(digits) => digits.parse().ok(),
-        Sql::Null => None,
-    };
-    parsed.ok_or(Misfit::of(found, expected))
-}
-
-/// The number of a row, or a generation.
-macro_rules! integer_field {
-    ($($type:ty, $expected:literal;)*) => {
+macro_rules! number_field {
+    ($($type:ty, $expected:literal, |$value:ident| $is_valid:expr, $form:literal;)*) => {
         $(impl Field for $type {
-            fn read(value: Sql) -> Result<Self, Misfit> {
-                number(value, $expected)
+            const EXPECTED: &'static str = $expected;
+
+            fn parse(value: &Sql) -> Option<Self> {
+                value.text().parse().ok().filter(|$value: &Self| $is_valid)
             }
 
             fn write(&self) -> Sql {
-                Sql::Number(self.to_string())
+                Sql::Number(format!($form, self))
             }
         })*
     };
 }
 
-integer_field! {
-    u32, "an integer from 0 to 4294967295";
-    i64, "an integer";
-}
-
-/// A ratio, within the range of a FLOAT.
-impl Field for f64 {
-    fn read(value: Sql) -> Result<Self, Misfit> {
-        let expected = "a finite number of 32 bits";
-        let found = value.clone();
-        let ratio: Self = number(value, expected)?;
-        match ratio.abs() <= Self::from(f32::MAX) {
-            true => Ok(ratio),
-            false => Err(Misfit::of(found, expected)),
-        }
-    }
-
-    fn write(&self) -> Sql {
-        Sql::Number(format!("{self:?}"))
-    }
+number_field! {
+    u32, "an integer from 0 to 4294967295", |_value| true, "{}";
+    i64, "an integer", |_value| true, "{}";
+    f64, "a finite number of 32 bits", |ratio| ratio.abs() <= f64::from(f32::MAX), "{:?}";
 }
 
 /// An amount: an integer of 31 bits, at least `MIN`.
@@ -147,16 +140,16 @@ impl Field for f64 {
 pub(crate) struct Whole<const MIN: u32>(pub(crate) u32);
 
 impl<const MIN: u32> Field for Whole<MIN> {
-    fn read(value: Sql) -> Result<Self, Misfit> {
-        let expected = match MIN {
-            0 => "an integer from 0 to 2147483647",
-            _ => "an integer from 1 to 2147483647",
-        };
-        let found = value.clone();
-        match number(value, expected)? {
-            amount if (MIN..=i32::MAX as u32).contains(&amount) => Ok(Self(amount)),
-            _ => Err(Misfit::of(found, expected)),
-        }
+    const EXPECTED: &'static str = match MIN {
+        0 => "an integer from 0 to 2147483647",
+        _ => "an integer from 1 to 2147483647",
+    };
+
+    fn parse(value: &Sql) -> Option<Self> {
+        let amount = u32::parse(value)?;
+        (MIN..=i32::MAX as u32)
+            .contains(&amount)
+            .then_some(Self(amount))
     }
 
     fn write(&self) -> Sql {
@@ -174,20 +167,13 @@ impl<const MAX: usize> Text<MAX> {
     }
 }
 
-impl<const MAX: usize> From<&str> for Text<MAX> {
-    fn from(text: &str) -> Self {
-        Self(text.into())
-    }
-}
-
 impl<const MAX: usize> Field for Text<MAX> {
-    fn read(value: Sql) -> Result<Self, Misfit> {
+    const EXPECTED: &'static str = "a text that is not longer than the column";
+
+    fn parse(value: &Sql) -> Option<Self> {
         match value {
-            Sql::Text(text) if text.chars().count() <= MAX => Ok(Self(text.into())),
-            found => Err(Misfit::of(
-                found,
-                "a text that is not longer than the column",
-            )),
+            Sql::Text(text) if text.chars().count() <= MAX => Some(Self(text.as_str().into())),
+            _ => None,
         }
     }
 
@@ -199,29 +185,23 @@ impl<const MAX: usize> Field for Text<MAX> {
 /// The forms of a moment, UTC: as read, and as written. MySQL keeps whole seconds and may round; no client is shown more.
 const MOMENT: &[BorrowedFormatItem<'_>] =
     format_description!("[year]-[month]-[day] [hour]:[minute]:[second][optional [.[subsecond]]]");
-const MOMENT_WRITTEN: &[BorrowedFormatItem<'_>] =
+const WRITTEN: &[BorrowedFormatItem<'_>] =
     format_description!("[year]-[month]-[day] [hour]:[minute]:[second]");
 
 impl Field for Timestamp {
-    fn read(value: Sql) -> Result<Self, Misfit> {
-        let moment = match &value {
-            Sql::Text(text) => PrimitiveDateTime::parse(text, MOMENT).ok(),
-            _ => None,
-        };
-        let moment = moment.ok_or(Misfit::of(value, "a moment"))?;
+    const EXPECTED: &'static str = "a moment";
+
+    fn parse(value: &Sql) -> Option<Self> {
+        let moment = PrimitiveDateTime::parse(&value.text(), MOMENT).ok()?;
         let micros = moment.assume_utc().unix_timestamp_nanos() / 1_000;
-        Ok(Self(
-            i64::try_from(micros).expect("a year of four digits is near enough"),
-        ))
+        i64::try_from(micros).ok().map(Self)
     }
 
     fn write(&self) -> Sql {
-        let epoch = time::OffsetDateTime::UNIX_EPOCH;
-        let since = time::Duration::microseconds(self.0);
-        let moment = epoch.checked_add(since).unwrap_or(epoch);
-        let text = moment
-            .format(MOMENT_WRITTEN)
-            .expect("all its parts are there");
-        Sql::Text(text)
+        let epoch = OffsetDateTime::UNIX_EPOCH;
+        let moment = epoch
+            .checked_add(Duration::microseconds(self.0))
+            .unwrap_or(epoch);
+        Sql::Text(moment.format(WRITTEN).expect("all its parts are there"))
     }
 }

@@ -5,167 +5,194 @@
 //! numbers them, since it tells standard ones by their numbers.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+use std::str::FromStr;
 
-use placement_model::standard;
 use placement_model::state::change::{
     Amount, ConsumerRow, Counters, InventoryRow, NameRow, ProviderId, ProviderRow, ResourceClassId,
     TraitId,
 };
-use placement_model::types::{self, Generation, ProviderUuid};
-use placement_model::{Change, State};
+use placement_model::types::{self, Generation, ProviderUuid, Timestamp};
+use placement_model::{Change, State, standard};
 
 use crate::schema::{
-    Aggregate, Allocation, CUSTOM_CLASS_ID_MIN, Consumer, ConsumerType, Inventory, Numbered,
-    Project, ProviderAggregate, ProviderTrait, ResourceClass, ResourceProvider, Row, Rows, Trait,
-    User, place, row,
+    Aggregate, Allocation, CUSTOM_CLASS_ID_MIN, Consumer, ConsumerType, Inventory, Project,
+    ProviderAggregate, ProviderTrait, ResourceClass, ResourceProvider, Rows, Trait, User,
 };
 use crate::sql::{Text, Whole};
 
 /// The rows of a state, from rows that were checked.
 pub(crate) fn changes(rows: &Rows) -> Vec<Change> {
-    let counters = Counters {
-        provider: dense(rows.resource_providers.len()),
-        resource_class: dense(rows.resource_classes.len()),
-        trait_: dense(rows.traits.len()),
-        ..Counters::default()
-    };
-    let mut changes = vec![Change::PutCounters(counters)];
+    let ids = Ids::of(rows);
+    let mut changes = vec![Change::PutCounters(ids.counters())];
     changes.extend(
-        (0..)
-            .zip(&rows.resource_classes)
-            .map(|(id, it)| Change::PutResourceClass(ResourceClassId(id), name_row(it))),
+        rows.resource_classes.iter().map(|it| {
+            Change::PutResourceClass(ids.class(it.id), name_row(&it.name, it.modified()))
+        }),
     );
     changes.extend(
-        (0..)
-            .zip(&rows.traits)
-            .map(|(id, it)| Change::PutTrait(TraitId(id), name_row(it))),
+        rows.traits
+            .iter()
+            .map(|it| Change::PutTrait(ids.of_trait(it.id), name_row(&it.name, it.modified()))),
     );
     changes.extend(
-        (0..)
-            .zip(&rows.resource_providers)
-            .map(|(id, it)| Change::PutProvider(ProviderId(id), provider_row(rows, it))),
+        rows.resource_providers
+            .iter()
+            .map(|it| ids.put_provider(it)),
     );
-    changes.extend(rows.inventories.iter().map(|it| inventory(rows, it)));
+    changes.extend(rows.inventories.iter().map(|it| ids.put_inventory(it)));
     let mut traits: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
     for it in &rows.resource_provider_traits {
-        let of = traits
-            .entry(provider_id(rows, it.resource_provider_id))
-            .or_default();
-        of.insert(TraitId(dense_id(&rows.traits, it.trait_id)));
+        let of = traits.entry(ids.provider(it.resource_provider_id));
+        of.or_default().insert(ids.of_trait(it.trait_id));
     }
-    changes.extend(
-        traits
-            .into_iter()
-            .map(|(id, traits)| Change::PutProviderTraits(id, traits)),
-    );
+    let traits = traits.into_iter();
+    changes.extend(traits.map(|(id, traits)| Change::PutProviderTraits(id, traits)));
+    let names = rows
+        .placement_aggregates
+        .iter()
+        .map(|it| (it.id, it.uuid.as_str()));
+    let names: BTreeMap<_, _> = names.collect();
     let mut aggregates: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
     for it in &rows.resource_provider_aggregates {
-        let of = aggregates
-            .entry(provider_id(rows, it.resource_provider_id))
-            .or_default();
-        of.insert(types::AggregateUuid::from(name(
-            &rows.placement_aggregates,
-            it.aggregate_id,
-        )));
+        let of = aggregates.entry(ids.provider(it.resource_provider_id));
+        of.or_default().insert(names[&it.aggregate_id].into());
     }
-    changes.extend(
-        aggregates
-            .into_iter()
-            .map(|(id, set)| Change::PutProviderAggregates(id, set)),
-    );
-    changes.extend(consumers(rows));
+    let aggregates = aggregates.into_iter();
+    changes.extend(aggregates.map(|(id, set)| Change::PutProviderAggregates(id, set)));
+    put_consumers(rows, &ids, &mut changes);
     changes
 }
 
-fn name_row<N: std::str::FromStr<Err: std::fmt::Debug>>(it: &impl Numbered) -> NameRow<N> {
-    NameRow {
-        name: it.name().parse().expect("names were checked"),
-        updated_at: it.modified(),
-    }
+fn name_row<N: FromStr<Err: Debug>>(name: &Text<255>, updated_at: Timestamp) -> NameRow<N> {
+    let name = name.as_str().parse().expect("names were checked");
+    NameRow { name, updated_at }
 }
 
-fn provider_row(rows: &Rows, it: &ResourceProvider) -> ProviderRow {
-    let name = it.name.as_ref().expect("names were checked");
-    ProviderRow {
-        uuid: ProviderUuid(it.name().parse().expect("UUIDs were checked")),
-        name: name
-            .as_str()
-            .parse()
-            .expect("no name is longer than its column"),
-        generation: Generation(it.generation.expect("generations were checked")),
-        parent: it
-            .parent_provider_id
-            .map(|parent| provider_id(rows, parent)),
-        created_at: it.created_at.unwrap_or_default(),
-        updated_at: it.modified(),
-    }
-}
-
-fn inventory(rows: &Rows, it: &Inventory) -> Change {
-    let class = ResourceClassId(dense_id(&rows.resource_classes, it.resource_class_id));
-    let inventory = types::Inventory {
-        total: it.total.0,
-        reserved: it.reserved.0,
-        min_unit: it.min_unit.0,
-        max_unit: it.max_unit.0,
-        step_size: it.step_size.0,
-        allocation_ratio: it.allocation_ratio,
-    };
-    let row = InventoryRow {
-        inventory,
-        updated_at: it.modified(),
-    };
-    Change::PutInventory(provider_id(rows, it.resource_provider_id), class, row)
-}
-
-/// The allocations are sorted by consumer.
-fn consumers(rows: &Rows) -> impl Iterator<Item = Change> + '_ {
-    rows.consumers.iter().map(|it| {
-        let consumer = |allocation: &Allocation| allocation.consumer_id.as_str().cmp(it.name());
-        let from = rows
-            .allocations
-            .partition_point(|allocation| consumer(allocation).is_lt());
-        let to = rows
-            .allocations
-            .partition_point(|allocation| consumer(allocation).is_le());
-        let of_it = &rows.allocations[from..to];
-        let amounts = of_it.iter().map(|allocation| Amount {
-            provider: provider_id(rows, allocation.resource_provider_id),
-            class: ResourceClassId(dense_id(
-                &rows.resource_classes,
-                allocation.resource_class_id,
-            )),
-            units: u64::from(allocation.used.0),
+fn put_consumers(rows: &Rows, ids: &Ids, changes: &mut Vec<Change>) {
+    let projects: BTreeMap<_, _> = rows
+        .projects
+        .iter()
+        .map(|it| (it.id, &it.external_id))
+        .collect();
+    let users: BTreeMap<_, _> = rows
+        .users
+        .iter()
+        .map(|it| (it.id, &it.external_id))
+        .collect();
+    let types: BTreeMap<_, _> = rows
+        .consumer_types
+        .iter()
+        .map(|it| (it.id, &it.name))
+        .collect();
+    // Sorted by consumer.
+    let all = &rows.allocations;
+    for it in &rows.consumers {
+        let from = all.partition_point(|allocation| allocation.consumer_id < it.uuid);
+        let to = all.partition_point(|allocation| allocation.consumer_id <= it.uuid);
+        let amounts = all[from..to].iter().map(|allocation| Amount {
+            provider: ids.provider(allocation.resource_provider_id),
+            class: ids.class(allocation.resource_class_id),
+            units: allocation.used.0.into(),
         });
-        let kind = it.consumer_type_id.map(|id| name(&rows.consumer_types, id));
+        let kind = it.consumer_type_id.map(|id| types[&id].as_str());
         let row = ConsumerRow {
             generation: Generation(it.generation),
-            project: name(&rows.projects, it.project_id).into(),
-            user: name(&rows.users, it.user_id).into(),
+            project: projects[&it.project_id].as_str().into(),
+            user: users[&it.user_id].as_str().into(),
             consumer_type: kind.map(|name| name.parse().expect("names were checked")),
             allocations: amounts.collect(),
-            updated_at: of_it
-                .iter()
-                .map(Row::modified)
-                .max()
-                .unwrap_or_else(|| it.modified()),
+            updated_at: it.modified(),
         };
-        Change::PutConsumer(it.name().into(), row)
-    })
+        changes.push(Change::PutConsumer(it.uuid.as_str().into(), row));
+    }
 }
 
-fn provider_id(rows: &Rows, id: u32) -> ProviderId {
-    ProviderId(dense_id(&rows.resource_providers, id))
+/// The numbers of upstream's rows, sorted: the place of each is its number in a state.
+struct Ids {
+    providers: Vec<u32>,
+    classes: Vec<u32>,
+    traits: Vec<u32>,
 }
 
-fn dense_id<T: Numbered>(sorted: &[T], id: u32) -> u32 {
-    dense(place(sorted, id).expect("rows refer to rows that are there"))
+impl Ids {
+    fn of(rows: &Rows) -> Self {
+        let mut ids = Self {
+            providers: rows.resource_providers.iter().map(|it| it.id).collect(),
+            classes: rows.resource_classes.iter().map(|it| it.id).collect(),
+            traits: rows.traits.iter().map(|it| it.id).collect(),
+        };
+        for ids in [&mut ids.providers, &mut ids.classes, &mut ids.traits] {
+            ids.sort_unstable();
+        }
+        ids
+    }
+
+    fn counters(&self) -> Counters {
+        Counters {
+            provider: dense(self.providers.len()),
+            resource_class: dense(self.classes.len()),
+            trait_: dense(self.traits.len()),
+            ..Counters::default()
+        }
+    }
+
+    fn provider(&self, id: u32) -> ProviderId {
+        ProviderId(place(&self.providers, id))
+    }
+
+    fn class(&self, id: u32) -> ResourceClassId {
+        ResourceClassId(place(&self.classes, id))
+    }
+
+    fn of_trait(&self, id: u32) -> TraitId {
+        TraitId(place(&self.traits, id))
+    }
+
+    fn put_provider(&self, it: &ResourceProvider) -> Change {
+        let name = it.name.as_ref().expect("names were checked").as_str();
+        let row = ProviderRow {
+            uuid: ProviderUuid(it.uuid.as_str().parse().expect("UUIDs were checked")),
+            name: name.parse().expect("no name is longer than its column"),
+            generation: Generation(it.generation.expect("generations were checked")),
+            parent: it.parent_provider_id.map(|parent| self.provider(parent)),
+            created_at: it.created_at,
+            updated_at: it.modified(),
+        };
+        Change::PutProvider(self.provider(it.id), row)
+    }
+
+    fn put_inventory(&self, it: &Inventory) -> Change {
+        let inventory = types::Inventory {
+            total: it.total.0,
+            reserved: it.reserved.0,
+            min_unit: it.min_unit.0,
+            max_unit: it.max_unit.0,
+            step_size: it.step_size.0,
+            allocation_ratio: it.allocation_ratio,
+        };
+        let updated_at = it.modified();
+        let (provider, class) = (
+            self.provider(it.resource_provider_id),
+            self.class(it.resource_class_id),
+        );
+        Change::PutInventory(
+            provider,
+            class,
+            InventoryRow {
+                inventory,
+                updated_at,
+            },
+        )
+    }
 }
 
-fn name<T: Numbered>(sorted: &[T], id: u32) -> &str {
-    row(sorted, id)
-        .expect("rows refer to rows that are there")
-        .name()
+fn place(sorted: &[u32], id: u32) -> u32 {
+    dense(
+        sorted
+            .binary_search(&id)
+            .expect("rows refer to rows that are there"),
+    )
 }
 
 fn dense(place: usize) -> u32 {
@@ -190,69 +217,58 @@ struct Back {
     /// Standard ones of a later version.
     unknown_classes: u32,
     roots: BTreeMap<ProviderId, u32>,
-    aggregates: Numbers,
-    projects: Numbers,
-    users: Numbers,
-    types: Numbers,
+    aggregates: Numbers<36>,
+    projects: Numbers<255>,
+    users: Numbers<255>,
+    types: Numbers<255>,
 }
 
 /// Numbers for texts, from 1 on, by first use.
 #[derive(Default)]
-struct Numbers(BTreeMap<String, u32>);
+struct Numbers<const MAX: usize>(BTreeMap<Text<MAX>, u32>);
 
-impl Numbers {
-    fn of(&mut self, text: &str) -> u32 {
+impl<const MAX: usize> Numbers<MAX> {
+    fn of(&mut self, name: &str) -> u32 {
         let next = dense(self.0.len() + 1);
-        *self.0.entry(text.to_owned()).or_insert(next)
-    }
-
-    fn each<T>(self, row: impl Fn(u32, &str) -> T) -> Vec<T> {
-        let mut texts: Vec<_> = self.0.into_iter().map(|(text, id)| (id, text)).collect();
-        texts.sort_unstable();
-        texts.iter().map(|(id, text)| row(*id, text)).collect()
+        *self.0.entry(text(name)).or_insert(next)
     }
 }
 
+fn text<const MAX: usize>(text: &str) -> Text<MAX> {
+    Text(text.into())
+}
+
+/// Of rows whose time is not shown.
+const NEVER: Timestamp = Timestamp(0);
+
 impl Back {
     fn take(&mut self, change: Change) {
-        let rows = &mut self.rows;
         match change {
             Change::PutResourceClass(id, row) => {
-                let number = self.class_number(row.name.as_str());
+                let (number, name) = (
+                    self.class_number(row.name.as_str()),
+                    text(row.name.as_str()),
+                );
                 self.class_ids.insert(id, number);
-                self.rows.resource_classes.push(ResourceClass {
-                    id: number,
-                    name: row.name.as_str().into(),
-                    created_at: Some(row.updated_at),
-                    updated_at: None,
-                });
+                let classes = &mut self.rows.resource_classes;
+                classes.push(ResourceClass::at(row.updated_at, (number, name)));
             }
-            Change::PutTrait(id, row) => rows.traits.push(Trait {
-                id: id.0 + 1,
-                name: row.name.as_str().into(),
-                created_at: Some(row.updated_at),
-                updated_at: None,
-            }),
+            Change::PutTrait(id, row) => {
+                let it = (id.0 + 1, text(row.name.as_str()));
+                self.rows.traits.push(Trait::at(row.updated_at, it));
+            }
             Change::PutProvider(id, row) => self.provider(id, &row),
             Change::PutInventory(id, class, row) => self.inventory(id, class, &row),
             Change::PutProviderTraits(id, traits) => {
-                rows.resource_provider_traits
-                    .extend(traits.iter().map(|it| ProviderTrait {
-                        trait_id: it.0 + 1,
-                        resource_provider_id: id.0 + 1,
-                        created_at: None,
-                        updated_at: None,
-                    }));
+                let rows = traits
+                    .iter()
+                    .map(|it| ProviderTrait::at(NEVER, (it.0 + 1, id.0 + 1)));
+                self.rows.resource_provider_traits.extend(rows);
             }
             Change::PutProviderAggregates(id, aggregates) => {
-                for it in &aggregates {
-                    rows.resource_provider_aggregates.push(ProviderAggregate {
-                        resource_provider_id: id.0 + 1,
-                        aggregate_id: self.aggregates.of(it.as_str()),
-                        created_at: None,
-                        updated_at: None,
-                    });
-                }
+                let numbers = aggregates.iter().map(|it| self.aggregates.of(it.as_str()));
+                let rows = numbers.map(|it| ProviderAggregate::at(NEVER, (id.0 + 1, it)));
+                self.rows.resource_provider_aggregates.extend(rows);
             }
             Change::PutConsumer(consumer, row) => self.consumer(&consumer.to_string(), &row),
             // Of the cluster, not of placement.
@@ -280,95 +296,84 @@ impl Back {
     fn provider(&mut self, id: ProviderId, row: &ProviderRow) {
         let root = row.parent.map_or(id.0 + 1, |parent| self.roots[&parent]);
         self.roots.insert(id, root);
-        self.rows.resource_providers.push(ResourceProvider {
-            id: id.0 + 1,
-            uuid: row.uuid.to_string().as_str().into(),
-            name: Some(row.name.as_str().into()),
-            generation: Some(row.generation.0),
-            root_provider_id: Some(root),
-            parent_provider_id: row.parent.map(|parent| parent.0 + 1),
-            created_at: Some(row.created_at),
-            updated_at: Some(row.updated_at).filter(|at| *at != row.created_at),
-        });
+        let (uuid, name) = (text(&row.uuid.to_string()), text(row.name.as_str()));
+        let (generation, parent) = (row.generation.0, row.parent.map(|parent| parent.0 + 1));
+        let it = (
+            id.0 + 1,
+            uuid,
+            Some(name),
+            Some(generation),
+            Some(root),
+            parent,
+        );
+        let mut it = ResourceProvider::at(row.created_at, it);
+        it.updated_at = Some(row.updated_at).filter(|at| *at != row.created_at);
+        self.rows.resource_providers.push(it);
     }
 
     fn inventory(&mut self, id: ProviderId, class: ResourceClassId, row: &InventoryRow) {
         let it = &row.inventory;
-        self.rows.inventories.push(Inventory {
-            id: next_id(&self.rows.inventories),
-            resource_provider_id: id.0 + 1,
-            resource_class_id: self.class_ids[&class],
-            total: Whole(it.total),
-            reserved: Whole(it.reserved),
-            min_unit: Whole(it.min_unit),
-            max_unit: Whole(it.max_unit),
-            step_size: Whole(it.step_size),
-            allocation_ratio: it.allocation_ratio,
-            created_at: Some(row.updated_at),
-            updated_at: None,
-        });
+        let (total, reserved, step) = (Whole(it.total), Whole(it.reserved), Whole(it.step_size));
+        let (min, max, ratio) = (Whole(it.min_unit), Whole(it.max_unit), it.allocation_ratio);
+        let (number, class) = (
+            dense(self.rows.inventories.len() + 1),
+            self.class_ids[&class],
+        );
+        let it = (
+            number,
+            id.0 + 1,
+            class,
+            total,
+            reserved,
+            min,
+            max,
+            step,
+            ratio,
+        );
+        self.rows
+            .inventories
+            .push(Inventory::at(row.updated_at, it));
     }
 
     fn consumer(&mut self, uuid: &str, row: &ConsumerRow) {
-        let uuid: Text<36> = uuid.into();
-        self.rows.consumers.push(Consumer {
-            id: next_id(&self.rows.consumers),
-            uuid: uuid.clone(),
-            project_id: self.projects.of(row.project.as_str()),
-            user_id: self.users.of(row.user.as_str()),
-            generation: row.generation.0,
-            consumer_type_id: row
-                .consumer_type
-                .as_ref()
-                .map(|name| self.types.of(name.as_str())),
-            created_at: Some(row.updated_at),
-            updated_at: None,
-        });
+        let project = self.projects.of(row.project.as_str());
+        let user = self.users.of(row.user.as_str());
+        let kind = row
+            .consumer_type
+            .as_ref()
+            .map(|name| self.types.of(name.as_str()));
+        let Rows {
+            consumers,
+            allocations,
+            ..
+        } = &mut self.rows;
+        let (number, uuid) = (dense(consumers.len() + 1), text(uuid));
+        let it = (number, uuid.clone(), project, user, row.generation.0, kind);
+        consumers.push(Consumer::at(row.updated_at, it));
         for amount in &row.allocations {
-            self.rows.allocations.push(Allocation {
-                id: next_id(&self.rows.allocations),
-                resource_provider_id: amount.provider.0 + 1,
-                consumer_id: uuid.clone(),
-                resource_class_id: self.class_ids[&amount.class],
-                used: Whole(
-                    u32::try_from(amount.units).expect("no amount is larger than max_unit"),
-                ),
-                created_at: Some(row.updated_at),
-                updated_at: None,
-            });
+            let units = u32::try_from(amount.units).expect("no amount is larger than max_unit");
+            let (number, class) = (dense(allocations.len() + 1), self.class_ids[&amount.class]);
+            let it = (
+                number,
+                amount.provider.0 + 1,
+                uuid.clone(),
+                class,
+                Whole(units),
+            );
+            allocations.push(Allocation::at(row.updated_at, it));
         }
     }
 
     fn finish(self) -> Rows {
         let mut rows = self.rows;
-        rows.placement_aggregates = self.aggregates.each(|id, text| Aggregate {
-            id,
-            uuid: text.into(),
-            created_at: None,
-            updated_at: None,
-        });
-        rows.projects = self.projects.each(|id, text| Project {
-            id,
-            external_id: text.into(),
-            created_at: None,
-            updated_at: None,
-        });
-        rows.users = self.users.each(|id, text| User {
-            id,
-            external_id: text.into(),
-            created_at: None,
-            updated_at: None,
-        });
-        rows.consumer_types = self.types.each(|id, text| ConsumerType {
-            id,
-            name: text.into(),
-            created_at: None,
-            updated_at: None,
-        });
+        let aggregates = self.aggregates.0.into_iter().map(|(name, id)| (id, name));
+        rows.placement_aggregates = aggregates.map(|it| Aggregate::at(NEVER, it)).collect();
+        let projects = self.projects.0.into_iter().map(|(name, id)| (id, name));
+        rows.projects = projects.map(|it| Project::at(NEVER, it)).collect();
+        let users = self.users.0.into_iter().map(|(name, id)| (id, name));
+        rows.users = users.map(|it| User::at(NEVER, it)).collect();
+        let types = self.types.0.into_iter().map(|(name, id)| (id, name));
+        rows.consumer_types = types.map(|it| ConsumerType::at(NEVER, it)).collect();
         rows
     }
-}
-
-fn next_id<T>(rows: &[T]) -> u32 {
-    dense(rows.len() + 1)
 }

@@ -255,8 +255,8 @@ fn check_revision(found: &[String]) -> Result<String, ImportError> {
     let reason = match found {
         [one] if REVISIONS.contains(&one.as_str()) => return Ok(one.clone()),
         [one] if EARLIER_REVISIONS.contains(&one.as_str()) => format!(
-            "its schema is of revision {one}. Run `placement-manage db sync` of openstack-placement 16.0.0 (or any version \
-             since 5.0.0) on the database, which leads to {known}, and dump again"
+            "its schema is of revision {one}. Run `placement-manage db sync` of openstack-placement 16.0.0 on the \
+             database, which leads to the last of {known}, and dump again"
         ),
         [one] => format!(
             "its schema is of revision {one}, but this placementd knows {known} (openstack-placement up to 16.0.0). A newer \

@@ -92,8 +92,8 @@ impl Check<'_> {
                     self.faults.note(DANGLING, || table.select(&values));
                 }
                 for key in table.keys() {
-                    let key = key.iter().map(|place| (*place, values[*place].text()));
-                    if !seen.insert(key.collect::<Vec<_>>()) {
+                    let texts = key.iter().map(|place| values[*place].text());
+                    if !seen.insert((*key, texts.collect::<Vec<_>>().join(" "))) {
                         self.faults.note(TWICE, || table.select(&values));
                     }
                 }

@@ -14,6 +14,8 @@ use crate::sql::{Dialect, Sql};
 const STATEMENT_BYTES_MAX: usize = 16 << 20;
 /// A table of upstream's has a definition of some 800 bytes. What is parsed is as deep as it is long, at worst.
 const TABLE_BYTES_MAX: usize = 16 << 10;
+/// Of what is wrong with a statement so much is shown.
+const REASON_CHARS_MAX: usize = 200;
 /// So many lines of a statement may end like a statement: each of them is tried. Texts of several lines are rare.
 const ENDS_MAX: u32 = 64;
 /// The words of an `INSERT` before its values.
@@ -231,6 +233,8 @@ impl<R: Read> Dump<R> {
                 ParserError::TokenizerError(reason) | ParserError::ParserError(reason) => reason,
                 ParserError::RecursionLimitExceeded => "it is nested too deeply".to_owned(),
             };
+            // It may have a text of the statement in it.
+            let reason = reason.chars().take(REASON_CHARS_MAX).collect();
             DumpError::Statement(line, reason)
         })
     }
@@ -249,7 +253,12 @@ impl<R: Read> Dump<R> {
         let sets = texts.any(|text| {
             text.eq_ignore_ascii_case("client_encoding") || text.eq_ignore_ascii_case("names")
         });
-        let encoding = texts.next().unwrap_or_default().to_ascii_lowercase();
+        let encoding = texts
+            .next()
+            .unwrap_or_default()
+            .chars()
+            .take(REASON_CHARS_MAX);
+        let encoding = encoding.collect::<String>().to_ascii_lowercase();
         match sets
             && !["utf8", "utf8mb3", "utf8mb4", "sql_ascii", "default"].contains(&encoding.as_str())
         {

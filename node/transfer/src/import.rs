@@ -48,8 +48,9 @@ pub struct Import {
     pub report: Report,
 }
 
-/// So many reasons are listed why the tables are not upstream's.
+/// So many reasons are listed why the tables are not upstream's, and so much of each.
 const WRONG_MAX: usize = 20;
+const REASON_CHARS_MAX: usize = 300;
 
 const MISFIT: &str = "value that its column does not hold";
 
@@ -160,6 +161,7 @@ impl Tables {
     /// Notes why the tables are not upstream's. The revision, which may come later, says more.
     fn refuse(&mut self, line: u64, reason: &str) {
         if self.wrong.len() < WRONG_MAX {
+            let reason: String = reason.chars().take(REASON_CHARS_MAX).collect();
             self.wrong.push(format!("  line {line}: {reason}"));
         }
     }
@@ -208,7 +210,7 @@ impl Tables {
     /// Takes a row, with its values in the order of upstream's columns.
     fn row(&mut self, table: &Table, values: Vec<Sql>) -> Result<(), ImportError> {
         if *table == REVISION_TABLE {
-            self.revisions.push(values[0].text());
+            self.revisions.push(values[0].to_string().replace('"', ""));
             return check_revision(&self.revisions).map(drop);
         }
         let select = table.select(&values);

@@ -383,7 +383,7 @@ fn rows_that_do_not_hold_together_are_refused_with_the_row() {
         ),
         (
             "resource_provider_aggregates VALUES(NULL,NULL,1,1)",
-            "a row that is there twice",
+            "row that is there twice",
         ),
         (
             "projects VALUES(NULL,NULL,90,'project-1')",

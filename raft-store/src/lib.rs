@@ -4,7 +4,8 @@
 //! * [`inspect()`] looks at a data directory while the node does not run, and changes nothing.
 //! * [`recover()`] makes a node the only one of a new cluster, after the majority of its own was lost.
 //! * [`skip_entry`] makes an entry blank that no node can apply, while the node does not run.
-//! * [`write_backup`] writes a state to be kept elsewhere; a new cluster begins with it ([`Backup`]).
+//! * [`write_backup`] writes a state to be kept elsewhere, or one that was made elsewhere ([`imported`]); a new cluster begins
+//!   with it ([`Backup`]).
 //! * [`LogStore`] is the Raft log: appends are gathered and synced by one thread.
 //! * [`StateMachine`] applies commands by the rules of `placement-model`, keeps the rows in RocksDB
 //!   and the whole state in memory, and builds and installs snapshots.
@@ -67,7 +68,7 @@ pub use machine::{
     AppliedState, BackupInfo, Checkpoints, Committed, Drafts, Expected, Floor, Ledger, LedgerError,
     Snapshot, SnapshotBuilder, SnapshotData, SnapshotDir, SnapshotError, SnapshotFile,
     SnapshotPart, SnapshotReceiver, StateMachine, Stopped, TablePart, Views, applying,
-    check_backup, write_backup,
+    check_backup, imported, write_backup,
 };
 pub use metrics::{DatabaseNumbers, StoreMetrics};
 pub use observer::{LogEvent, LogObserver};

@@ -15,10 +15,9 @@ use std::sync::Arc;
 
 use openraft::vote::RaftLeaderId;
 use openraft::vote::leader_id_adv::LeaderId;
-use placement_model::Change;
-use placement_model::mutant;
 use placement_model::state::change::{JoinRow, SessionRow};
 use placement_model::types::PartitionId;
+use placement_model::{Change, Cluster, mutant};
 use uuid::Uuid;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -111,6 +110,11 @@ impl Backup {
             left_out: replayed.left_out,
             applied,
         })
+    }
+
+    /// The state in it.
+    pub fn cluster(&self) -> &Cluster {
+        &self.applied.cluster
     }
 
     /// Makes the data directory of a member of a new cluster, which begins with this state.

@@ -11,6 +11,7 @@ pub mod osc;
 pub mod power;
 pub mod process_cost;
 pub mod python;
+pub mod reference;
 pub mod s3;
 pub mod shim;
 pub mod skip;

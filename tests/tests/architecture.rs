@@ -9,7 +9,7 @@ use std::process::Command;
 use serde::Deserialize;
 
 /// Crate, and what must not reach it by any path.
-const MUST_NOT_REACH: [(&str, &[&str]); 5] = [
+const MUST_NOT_REACH: [(&str, &[&str]); 6] = [
     (
         "placement-model",
         &[
@@ -23,6 +23,10 @@ const MUST_NOT_REACH: [(&str, &[&str]); 5] = [
     ),
     ("placement-raft-store", &["axum", "hyper"]),
     ("placement-api", &["openraft", "rocksdb"]),
+    (
+        "placement-transfer",
+        &["tokio", "openraft", "rocksdb", "serde_json"],
+    ),
     (
         "placement-client",
         &["openraft", "rocksdb", "axum", "placement-model"],
@@ -130,6 +134,7 @@ fn injected_bugs() -> Vec<String> {
         "raft-store/src",
         "node/src",
         "node/api/src",
+        "node/transfer/src",
         "client/src",
     ];
     let lines = crates.map(|sources| lines_with(&root().join(sources), &["mutant!(\""]));

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use placement_tests::binaries;
 
-const DOCUMENTS: [&str; 27] = [
+const DOCUMENTS: [&str; 29] = [
     "README.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
@@ -26,11 +26,13 @@ const DOCUMENTS: [&str; 27] = [
     "docs/deploy/kolla-ansible.md",
     "docs/deploy/openstack-ansible.md",
     "docs/deploy/devstack.md",
+    "docs/deploy/moving.md",
     "docs/security.md",
     "conformance/README.md",
     "client/DESIGN.md",
     "model/DESIGN.md",
     "node/DESIGN.md",
+    "node/transfer/DESIGN.md",
     "raft-store/DESIGN.md",
     "simulations/DESIGN.md",
     "tests/DESIGN.md",

@@ -49,6 +49,7 @@ mod supervisor;
 mod syncs;
 mod tls;
 mod topology;
+mod transfer;
 mod unread_log;
 mod upgrade;
 mod what_if;

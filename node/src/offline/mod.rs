@@ -7,3 +7,4 @@ pub(crate) mod policy;
 pub(crate) mod recover;
 pub(crate) mod replay;
 pub(crate) mod restore;
+pub(crate) mod transfer;

@@ -5,14 +5,15 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use placement_model::types::Timestamp;
+use placement_model::types::{PartitionName, Timestamp};
 use placement_raft_store::{StoreOptions, Until};
+use placement_transfer::Dialect;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use uuid::Uuid;
 
 use super::given::Given;
-use crate::offline::{fetch, inspect, policy, recover, replay, restore};
+use crate::offline::{fetch, inspect, policy, recover, replay, restore, transfer};
 use crate::partitions::own_policies;
 use crate::permissions::check_data_dir;
 use crate::tls::Secured;
@@ -46,6 +47,10 @@ pub(super) enum Task {
     /// Serves the REST API over a backup, read-only and on loopback, so that `openstack` and `placementctl` show what
     /// was there; no token is asked for. It is read whole before the first answer. Ctrl-C ends it
     Replay(Replay),
+    /// Makes a backup, from which restore makes a cluster, out of a dump of OpenStack Placement's database
+    Import(Import),
+    /// Writes a backup as SQL for an empty database of OpenStack Placement
+    Export(Export),
     /// Makes an entry of the log blank that no node can apply; run it on all nodes while all are stopped
     SkipEntry(SkipEntry),
     /// Prints what is in the data directory of a stopped node, and writes nothing: identity, vote, log, state,
@@ -68,6 +73,13 @@ impl Task {
             Self::FetchBackup(task) => task.carry_out(),
             Self::Restore(task) => task.carry_out(),
             Self::Replay(task) => replay::run(task.backup, task.moment.until(), &task.listen),
+            Self::Import(task) => transfer::import(&task.dump, &task.out),
+            Self::Export(task) => transfer::export(
+                &task.from,
+                &task.partition,
+                task.dialect,
+                task.out.as_deref(),
+            ),
             Self::SkipEntry(task) => task.carry_out(),
             Self::Inspect(task) => task.carry_out(),
             Self::Policy(task) => task.carry_out(),
@@ -196,6 +208,32 @@ fn moment(text: &str) -> Result<Timestamp, String> {
     let moment = OffsetDateTime::parse(text, &Rfc3339).map_err(|error| error.to_string())?;
     let micros = i64::try_from(moment.unix_timestamp_nanos() / 1_000);
     micros.map(Timestamp).map_err(|error| error.to_string())
+}
+
+#[derive(Args)]
+pub(super) struct Import {
+    #[arg(
+        help = "What mysqldump --single-transaction, pg_dump --inserts or sqlite3 .dump has written; - for standard input"
+    )]
+    dump: PathBuf,
+    /// The backup to write; it must not be there yet
+    #[arg(long, value_name = "BACKUP")]
+    out: PathBuf,
+}
+
+#[derive(Args)]
+pub(super) struct Export {
+    #[arg(long, value_name = "PATH", help = FROM)]
+    from: PathBuf,
+    /// The partition to write
+    #[arg(long, value_name = "NAME", default_value = PartitionName::DEFAULT)]
+    partition: String,
+    /// The database to write for: mysql (MariaDB, too), postgresql or sqlite
+    #[arg(long, value_name = "NAME")]
+    dialect: Dialect,
+    /// The file to write, which must not be there yet; default: standard output
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
 }
 
 #[derive(Args)]

@@ -4,8 +4,10 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
 
-use placement_model::Level;
+use openraft::vote::RaftLeaderId;
+use openraft::vote::leader_id_adv::LeaderId;
 use placement_model::types::Timestamp;
+use placement_model::{Cluster, Level};
 use rocksdb::Cache;
 use serde::Serialize;
 use uuid::Uuid;
@@ -56,6 +58,18 @@ impl BackupInfo {
             level,
         }
     }
+}
+
+/// A state that no cluster has come to, for a backup to begin a cluster with. The same state always gives the same.
+pub fn imported(cluster: Cluster) -> (Identity, AppliedState) {
+    let content = cluster.digest().0.to_be_bytes();
+    let of = uuid::Builder::from_random_bytes(content).into_uuid();
+    let applied = AppliedState {
+        cluster: cluster.into(),
+        last: Some(LogId::new(LeaderId::new(0, 0), 1)),
+        ..AppliedState::default()
+    };
+    (Identity::of_new_cluster(of, 0), applied)
 }
 
 /// Reads a backup, whole, and believes nothing; keeps no more of it in memory than a piece.

@@ -1,0 +1,62 @@
+//! A digest of the content that is the same for equal content, wherever it is: in upstream's database, in a backup, in
+//! the database that an export fills.
+//!
+//! Each row is a line of texts, with the names of what it refers to in place of numbers, without its own number, and with
+//! the moment of its last change in whole seconds where it is shown. The digest is the sum of the hashes of all lines, so their
+//! order does not count.
+
+use std::convert::Infallible;
+use std::fmt::Write;
+
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::schema::{Names, Rows, Table};
+use crate::sql::Sql;
+
+/// The form of the lines. To be raised with every change of it.
+const FORM: u32 = 1;
+
+/// The digest of rows that were checked.
+pub(crate) fn digest(rows: &Rows) -> String {
+    let names = Names::of(rows);
+    let (mut sum, mut line) = (0_u128, String::new());
+    let Ok(()) = rows.for_each_table(|table, rows| {
+        for values in rows {
+            line.clear();
+            write_line(table, &values, &names, &mut line);
+            sum = sum.wrapping_add(xxh3_128(line.as_bytes()));
+        }
+        Ok::<_, Infallible>(())
+    });
+    format!("{FORM}.{sum:032x}")
+}
+
+/// Writes each text behind its length, so that no two lines look alike.
+fn write_line(table: &Table, values: &[Sql], names: &Names, line: &mut String) {
+    // What a name is given to, and what a provider has, has no time of its own that is shown.
+    let is_timed = table.is_numbered() && !is_name_alone(table);
+    line.push_str(table.name);
+    let last = values.len() - 1;
+    let mut add = |text: &str| {
+        write!(line, " {}:{text}", text.len()).expect("a text takes what is written");
+    };
+    for (column, value) in table.columns.iter().zip(values) {
+        match column.name {
+            "id" => {}
+            "created_at" if table.name != "resource_providers" => {}
+            "updated_at" if !is_timed => {}
+            "updated_at" if *value == Sql::Null => add(&values[last - 1].text()),
+            _ => add(names.get(column, value).unwrap_or(&value.text())),
+        }
+    }
+}
+
+fn is_name_alone(table: &Table) -> bool {
+    [
+        "placement_aggregates",
+        "projects",
+        "users",
+        "consumer_types",
+    ]
+    .contains(&table.name)
+}

@@ -1,0 +1,404 @@
+//! A dump as statements, one at a time, so that memory does not grow with the dump.
+
+use std::io::{self, BufRead, BufReader, Chain, Cursor, Read};
+
+use sqlparser::ast::{Expr, Ident, ObjectName, SetExpr, Statement, TableObject, Value};
+use sqlparser::dialect::{self, MySqlDialect, PostgreSqlDialect, SQLiteDialect};
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+
+use crate::sql::{Dialect, Sql};
+
+/// A statement is at most so long: the longest that `mysqldump` can be made to write.
+const STATEMENT_BYTES_MAX: usize = 16 << 20;
+/// A table of upstream's has a definition of some 800 bytes. What is parsed is as deep as it is long, at worst.
+const TABLE_BYTES_MAX: usize = 16 << 10;
+/// Of what is wrong with a statement so much is shown.
+const REASON_CHARS_MAX: usize = 200;
+/// So many lines of a statement may end like a statement: each of them is tried. Texts of several lines are rare.
+const ENDS_MAX: u32 = 64;
+/// The words of an `INSERT` before its values.
+const HEAD_TOKENS_MAX: usize = 64;
+/// The head of a dump says within so many bytes which program has written it.
+const HEAD_BYTES: u64 = 1024;
+
+/// Why a dump cannot be read. Lines are counted from 1.
+#[derive(Debug, thiserror::Error)]
+pub enum DumpError {
+    /// The file or the pipe cannot be read.
+    #[error("it cannot be read: {0}")]
+    Io(#[from] io::Error),
+    /// It does not begin as one of the three programs begins.
+    #[error(
+        "it does not begin as a dump of mysqldump, mariadb-dump, pg_dump or sqlite3 does. It is read as plain text, not \
+         compressed, and the comments that these programs write must not be turned off"
+    )]
+    NotADump,
+    /// A line is not text in UTF-8.
+    #[error(
+        "line {0} is not UTF-8. Dump with --default-character-set=utf8mb4 (mysqldump) or --encoding=UTF8 (pg_dump)"
+    )]
+    NotUtf8(u64),
+    /// It names another encoding.
+    #[error(
+        "line {0}: it is in {1}. Dump with --default-character-set=utf8mb4 (mysqldump) or --encoding=UTF8 (pg_dump)"
+    )]
+    OtherEncoding(u64, String),
+    /// A statement is too long, or its texts have too many lines.
+    #[error(
+        "the statement at line {0} does not end within {limit} MiB or {ENDS_MAX} lines that end with a semicolon. If \
+         nothing is damaged: mysqldump --net-buffer-length=1M makes statements shorter",
+        limit = STATEMENT_BYTES_MAX >> 20
+    )]
+    TooLong(u64),
+    /// It ends within a statement, or without the last line that the program writes.
+    #[error(
+        "it is cut off: it ends at line {0} without the last line that {1} writes. Dump again, and look at the exit status"
+    )]
+    CutOff(u64, &'static str),
+    /// A statement is none of SQL, or not one that such a program writes.
+    #[error("line {0}: {1}")]
+    Statement(u64, String),
+    /// It has the rows as `COPY`.
+    #[error("line {0}: its rows are data of COPY. Dump with pg_dump --inserts")]
+    Copy(u64),
+}
+
+/// What of a statement concerns us.
+#[derive(Debug)]
+pub(crate) enum Piece {
+    /// A table with its columns is defined.
+    Table { table: String, columns: Vec<String> },
+    /// Rows of a table. No columns: those of its definition, in their order.
+    Rows {
+        table: String,
+        columns: Vec<String>,
+        rows: Vec<Vec<Sql>>,
+    },
+}
+
+/// A dump that is read.
+pub(crate) struct Dump<R> {
+    source: BufReader<Chain<Cursor<Vec<u8>>, R>>,
+    dialect: Dialect,
+    line: u64,
+    /// Whether the last line has come that the program writes.
+    is_whole: bool,
+}
+
+impl<R: Read> Dump<R> {
+    /// Finds out which program has written a dump.
+    pub(crate) fn open(mut source: R) -> Result<Self, DumpError> {
+        let mut head = Vec::new();
+        source.by_ref().take(HEAD_BYTES).read_to_end(&mut head)?;
+        let dialect = head.split(|byte| *byte == b'\n').find_map(dialect_of_line);
+        let source = Cursor::new(head).chain(source);
+        Ok(Self {
+            source: BufReader::with_capacity(1 << 20, source),
+            dialect: dialect.ok_or(DumpError::NotADump)?,
+            line: 0,
+            is_whole: false,
+        })
+    }
+
+    pub(crate) fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// The line that was read last.
+    pub(crate) fn line(&self) -> u64 {
+        self.line
+    }
+
+    /// The next piece; `None` at the end of a dump that is whole.
+    pub(crate) fn next_piece(&mut self) -> Result<Option<Piece>, DumpError> {
+        while let Some((line, statement)) = self.statement()? {
+            if let Some(piece) = self.piece(line, &statement)? {
+                self.is_whole = false;
+                return Ok(Some(piece));
+            }
+        }
+        match self.is_whole {
+            true => Ok(None),
+            false => Err(self.cut_off()),
+        }
+    }
+
+    /// The next line, with its end.
+    fn read_line(&mut self, line: &mut Vec<u8>) -> Result<(), DumpError> {
+        self.line += 1;
+        let limit = (STATEMENT_BYTES_MAX + 1).saturating_sub(line.len());
+        (&mut self.source)
+            .take(limit as u64)
+            .read_until(b'\n', line)?;
+        Ok(())
+    }
+
+    /// The next statement as its tokens, and the line where it begins.
+    fn statement(&mut self) -> Result<Option<(u64, Vec<TokenWithSpan>)>, DumpError> {
+        let (mut text, mut begins, mut ends) = (Vec::new(), 0, 0);
+        loop {
+            let before = text.len();
+            self.read_line(&mut text)?;
+            let line = &text[before..];
+            if line.is_empty() {
+                return match before {
+                    0 => Ok(None),
+                    _ => Err(self.cut_off()),
+                };
+            }
+            if before == 0 {
+                begins = self.line;
+                if self.is_passed_over(line) {
+                    text.clear();
+                    continue;
+                }
+            }
+            if text.len() > STATEMENT_BYTES_MAX {
+                return Err(DumpError::TooLong(begins));
+            }
+            if !text[before..].trim_ascii_end().ends_with(b";") {
+                continue;
+            }
+            ends += 1;
+            if ends > ENDS_MAX {
+                return Err(DumpError::TooLong(begins));
+            }
+            let statement = std::str::from_utf8(&text).map_err(|error| {
+                let lines = text[..error.valid_up_to()]
+                    .iter()
+                    .filter(|byte| **byte == b'\n');
+                DumpError::NotUtf8(begins + lines.count() as u64)
+            })?;
+            // A text that goes on in the next line is a token without an end.
+            if let Ok(tokens) =
+                Tokenizer::new(self.dialect.parser(), statement).tokenize_with_location()
+            {
+                return Ok(Some((begins, tokens)));
+            }
+        }
+    }
+
+    fn cut_off(&self) -> DumpError {
+        let program = match self.dialect {
+            Dialect::MySql => "mysqldump",
+            Dialect::PostgreSql => "pg_dump",
+            Dialect::Sqlite => "sqlite3",
+        };
+        DumpError::CutOff(self.line, program)
+    }
+
+    /// Whether a line between statements is none of SQL: a comment, a command of psql, nothing. The last of them that the
+    /// program writes is noted.
+    fn is_passed_over(&mut self, line: &[u8]) -> bool {
+        let line = line.trim_ascii();
+        let last: &[u8] = match self.dialect {
+            Dialect::MySql => b"-- Dump completed",
+            Dialect::PostgreSql => b"-- PostgreSQL database dump complete",
+            Dialect::Sqlite => b"COMMIT;",
+        };
+        self.is_whole |= line.starts_with(last);
+        line.is_empty() || line.starts_with(b"--") || line.starts_with(b"\\") || is_comment(line)
+    }
+
+    fn piece(&self, line: u64, tokens: &[TokenWithSpan]) -> Result<Option<Piece>, DumpError> {
+        let wrong = |reason: &str| DumpError::Statement(line, reason.to_owned());
+        let words = tokens.iter().filter_map(|token| match &token.token {
+            Token::Word(word) => Some(word.keyword),
+            _ => None,
+        });
+        match words.take(2).collect::<Vec<_>>().as_slice() {
+            [Keyword::CREATE, Keyword::TABLE] if text_length(tokens) > TABLE_BYTES_MAX => Err(
+                wrong("the definition of a table is longer than any of upstream's"),
+            ),
+            [Keyword::CREATE, Keyword::TABLE] => Ok(definition(self.parse(line, tokens)?)),
+            [Keyword::INSERT | Keyword::REPLACE, ..] => {
+                let plain = is_plain_insert(tokens).then(|| self.parse(line, tokens));
+                let rows = plain.transpose()?.and_then(rows);
+                let reason = "INSERT has something else than rows of numbers, texts and NULL";
+                rows.map(Some).ok_or_else(|| wrong(reason))
+            }
+            [Keyword::COPY, ..] => Err(DumpError::Copy(line)),
+            [Keyword::SET, ..] => self.check_encoding(line, tokens),
+            _ => Ok(None),
+        }
+    }
+
+    fn parse(&self, line: u64, tokens: &[TokenWithSpan]) -> Result<Statement, DumpError> {
+        let mut parser =
+            Parser::new(self.dialect.parser()).with_tokens_with_locations(tokens.to_vec());
+        parser.parse_statement().map_err(|error| {
+            let reason = match error {
+                ParserError::TokenizerError(reason) | ParserError::ParserError(reason) => reason,
+                ParserError::RecursionLimitExceeded => "it is nested too deeply".to_owned(),
+            };
+            // It may have a text of the statement in it.
+            let reason = reason.chars().take(REASON_CHARS_MAX).collect();
+            DumpError::Statement(line, reason)
+        })
+    }
+
+    /// Refuses a dump that says that it is in another encoding.
+    fn check_encoding(
+        &self,
+        line: u64,
+        tokens: &[TokenWithSpan],
+    ) -> Result<Option<Piece>, DumpError> {
+        let mut texts = tokens.iter().filter_map(|token| match &token.token {
+            Token::Word(word) => Some(word.value.as_str()),
+            Token::SingleQuotedString(text) => Some(text.as_str()),
+            _ => None,
+        });
+        let sets = texts.any(|text| {
+            text.eq_ignore_ascii_case("client_encoding") || text.eq_ignore_ascii_case("names")
+        });
+        let encoding = texts
+            .next()
+            .unwrap_or_default()
+            .chars()
+            .take(REASON_CHARS_MAX);
+        let encoding = encoding.collect::<String>().to_ascii_lowercase();
+        match sets
+            && !["utf8", "utf8mb3", "utf8mb4", "sql_ascii", "default"].contains(&encoding.as_str())
+        {
+            true => Err(DumpError::OtherEncoding(line, encoding)),
+            false => Ok(None),
+        }
+    }
+}
+
+impl Dialect {
+    fn parser(self) -> &'static dyn dialect::Dialect {
+        match self {
+            Self::MySql => &MySqlDialect {},
+            Self::PostgreSql => &PostgreSqlDialect {},
+            Self::Sqlite => &SQLiteDialect {},
+        }
+    }
+}
+
+fn dialect_of_line(line: &[u8]) -> Option<Dialect> {
+    let begins = |text: &str| line.starts_with(text.as_bytes());
+    if begins("-- MySQL dump") || begins("-- MariaDB dump") {
+        Some(Dialect::MySql)
+    } else if begins("-- PostgreSQL database dump") {
+        Some(Dialect::PostgreSql)
+    } else if begins("BEGIN TRANSACTION;") || begins("PRAGMA foreign_keys=OFF;") {
+        Some(Dialect::Sqlite)
+    } else {
+        None
+    }
+}
+
+/// Whether a line is a comment that programs read, and nothing else. Those that set an encoding are looked at.
+fn is_comment(line: &[u8]) -> bool {
+    let ends = line.ends_with(b"*/") || line.ends_with(b"*/;");
+    line.starts_with(b"/*")
+        && ends
+        && !line
+            .windows(5)
+            .any(|word| word.eq_ignore_ascii_case(b"NAMES"))
+}
+
+/// At least how long a statement was that these are the tokens of.
+fn text_length(tokens: &[TokenWithSpan]) -> usize {
+    tokens
+        .iter()
+        .map(|token| token.token.to_string().len())
+        .sum()
+}
+
+/// Whether an `INSERT` has only what a dump has. Anything else could be nested as deeply as it is long.
+fn is_plain_insert(tokens: &[TokenWithSpan]) -> bool {
+    let tokens = tokens.iter().map(|token| &token.token);
+    let mut tokens = tokens.filter(|token| !matches!(token, Token::Whitespace(_)));
+    let is_values =
+        |token: &&Token| matches!(token, Token::Word(word) if word.keyword == Keyword::VALUES);
+    // The names of a table and its columns.
+    let head = tokens
+        .by_ref()
+        .take(HEAD_TOKENS_MAX)
+        .take_while(|token| !is_values(token));
+    let is_name = |token: &Token| {
+        matches!(
+            token,
+            Token::Word(_) | Token::Period | Token::Comma | Token::LParen | Token::RParen
+        )
+    };
+    if !head.fold(true, |plain, token| plain && is_name(token)) {
+        return false;
+    }
+    let mut previous = &Token::EOF;
+    tokens.all(|token| {
+        let begins = matches!(previous, Token::LParen | Token::Comma);
+        previous = token;
+        match token {
+            Token::Word(word) => word.keyword == Keyword::NULL,
+            Token::Minus => begins,
+            Token::Number(..) | Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_) => {
+                true
+            }
+            Token::Comma | Token::LParen | Token::RParen | Token::SemiColon => true,
+            _ => false,
+        }
+    })
+}
+
+/// The table that a statement defines, and its columns.
+fn definition(statement: Statement) -> Option<Piece> {
+    let Statement::CreateTable(table) = statement else {
+        return None;
+    };
+    let columns = table.columns.into_iter().map(|column| column.name.value);
+    Some(Piece::Table {
+        table: last_name(&table.name)?,
+        columns: columns.collect(),
+    })
+}
+
+/// The rows of an `INSERT`, if it has rows and nothing else.
+fn rows(statement: Statement) -> Option<Piece> {
+    let Statement::Insert(insert) = statement else {
+        return None;
+    };
+    let TableObject::TableName(table) = &insert.table else {
+        return None;
+    };
+    let SetExpr::Values(values) = *insert.source?.body else {
+        return None;
+    };
+    let rows = values.rows.into_iter();
+    let rows = rows.map(|row| row.content.into_iter().map(value).collect());
+    Some(Piece::Rows {
+        table: last_name(table)?,
+        columns: insert
+            .columns
+            .iter()
+            .map(last_name)
+            .collect::<Option<_>>()?,
+        rows: rows.collect::<Option<_>>()?,
+    })
+}
+
+fn value(expression: Expr) -> Option<Sql> {
+    Some(match expression {
+        Expr::Value(literal) => match literal.value {
+            Value::Null => Sql::Null,
+            Value::Number(digits, _) => Sql::Number(digits),
+            Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => Sql::Text(text),
+            _ => return None,
+        },
+        Expr::UnaryOp { expr, .. } => match value(*expr)? {
+            Sql::Number(digits) => Sql::Number(format!("-{digits}")),
+            _ => return None,
+        },
+        _ => return None,
+    })
+}
+
+/// The last part of a name: that of a table, without its schema.
+fn last_name(name: &ObjectName) -> Option<String> {
+    let part: &Ident = name.0.last()?.as_ident()?;
+    Some(part.value.clone())
+}

@@ -1,0 +1,271 @@
+//! A dump as a state, and the report on what became of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
+
+use placement_model::State;
+use placement_model::state::audit::Audit;
+
+use crate::check::Check;
+use crate::digest::digest;
+use crate::dump::{Dump, DumpError, Piece};
+use crate::findings::Findings;
+use crate::report::Report;
+use crate::schema::{Column, EARLIER_REVISIONS, REVISION_TABLE, REVISIONS, Rows, Table};
+use crate::sql::{Misfit, Sql};
+use crate::state;
+use crate::{compare, report};
+
+/// Why a dump is refused. Nothing was made of it.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Dump(#[from] DumpError),
+    /// It is of another revision of the schema.
+    #[error("{0}")]
+    Revision(String),
+    /// Its tables are not upstream's.
+    #[error("its tables are not those of openstack-placement:\n{0}")]
+    Tables(String),
+    /// Its rows do not hold together.
+    #[error(
+        "its rows do not hold together, so nothing is imported. Where no command is named, upstream has none: look at the \
+         rows, delete or correct them. Then dump again\n{0}"
+    )]
+    Rows(Findings),
+    /// A bug: what was made is not what was read.
+    #[error("what would be imported is not what was read ({0}); this is a bug of placementd")]
+    Differs(String),
+}
+
+/// What a dump has become.
+#[derive(Debug)]
+pub struct Import {
+    /// The placement model in it.
+    pub state: State,
+    /// What was read, and what the operator may want to know of it.
+    pub report: Report,
+}
+
+/// So many reasons are listed why the tables are not upstream's, and so much of each.
+const WRONG_MAX: usize = 20;
+const REASON_CHARS_MAX: usize = 300;
+
+const MISFIT: &str = "value that its column does not hold";
+
+/// Reads a dump of upstream's database, whole, as `mysqldump`, `pg_dump --inserts` or `sqlite3` writes it.
+///
+/// # Errors
+/// [`ImportError`], with everything that is wrong with its rows.
+pub fn import(source: impl Read) -> Result<Import, ImportError> {
+    let mut dump = Dump::open(source)?;
+    let mut tables = Tables::default();
+    while let Some(piece) = dump.next_piece()? {
+        tables.take(piece, dump.line())?;
+    }
+    let dialect = dump.dialect();
+    let (revision, mut rows) = tables.finish()?;
+    let read = rows.counts();
+    let (mut faults, mut notes) = (Findings::default(), Findings::default());
+    let check = Check {
+        rows: &mut rows,
+        faults: &mut faults,
+        notes: &mut notes,
+    };
+    check.all();
+    if !faults.is_empty() {
+        return Err(ImportError::Rows(faults));
+    }
+    compare::note(&rows, dialect, &mut notes);
+    let state = State::load(state::changes(&rows))
+        .map_err(|error| ImportError::Differs(error.to_string()))?;
+    let audit = Audit::of(&state);
+    report::note_audit(&audit, &mut notes);
+    if let Some(wrong) = audit.wrong.first() {
+        return Err(ImportError::Differs(wrong.what.to_owned()));
+    }
+    let (used, digest) = (report::used(&rows), digest(&rows));
+    let counts = Rows::TABLES.iter().zip(read).zip(rows.counts());
+    let tables = counts
+        .map(|((table, read), used)| (table.name, read, used))
+        .collect();
+    drop(rows);
+    let again = state::rows(&state);
+    if digest != crate::digest::digest(&again) || used != report::used(&again) {
+        return Err(ImportError::Differs("the digests differ".to_owned()));
+    }
+    let report = Report {
+        dialect,
+        revision,
+        tables,
+        used,
+        digest,
+        notes,
+    };
+    Ok(Import { state, report })
+}
+
+/// What was read of the tables so far.
+#[derive(Default)]
+struct Tables {
+    /// The columns of each table in the order of the dump.
+    columns: BTreeMap<String, Vec<String>>,
+    revisions: Vec<String>,
+    /// Why the tables are not upstream's.
+    wrong: Vec<String>,
+    rows: Rows,
+    faults: Findings,
+}
+
+impl Tables {
+    fn take(&mut self, piece: Piece, line: u64) -> Result<(), ImportError> {
+        match piece {
+            Piece::Table { table, columns } => {
+                self.define(table, columns, line);
+                Ok(())
+            }
+            Piece::Rows {
+                table,
+                columns,
+                rows,
+            } => self.fill(&table, columns, rows, line),
+        }
+    }
+
+    /// Takes the definition of a table, which must have upstream's columns.
+    fn define(&mut self, table: String, columns: Vec<String>, line: u64) {
+        let Some(known) = table_named(&table) else {
+            let only = "dump the database of placement alone, and only its own tables (mysqldump --ignore-table=…, \
+                        pg_dump --exclude-table=…)";
+            return self.refuse(line, &format!("upstream has no table {table:?}: {only}"));
+        };
+        let names: BTreeSet<&str> = columns.iter().map(String::as_str).collect();
+        let expected: BTreeSet<&str> = known.columns.iter().map(|column| column.name).collect();
+        if names != expected || columns.len() != expected.len() {
+            let other: Vec<&str> = names.symmetric_difference(&expected).copied().collect();
+            let other = other.join(", ");
+            self.refuse(
+                line,
+                &format!("table {table} has other columns than upstream's: {other}"),
+            );
+        }
+        if self.columns.insert(table.clone(), columns).is_some() {
+            self.refuse(
+                line,
+                &format!("table {table} is there twice: dump one database alone"),
+            );
+        }
+    }
+
+    /// Notes why the tables are not upstream's. The revision, which may come later, says more.
+    fn refuse(&mut self, line: u64, reason: &str) {
+        if self.wrong.len() < WRONG_MAX {
+            let reason: String = reason.chars().take(REASON_CHARS_MAX).collect();
+            self.wrong.push(format!("  line {line}: {reason}"));
+        }
+    }
+
+    fn fill(
+        &mut self,
+        table: &str,
+        named: Vec<String>,
+        rows: Vec<Vec<Sql>>,
+        line: u64,
+    ) -> Result<(), ImportError> {
+        let (Some(defined), Some(known)) = (self.columns.get(table), table_named(table)) else {
+            // Bookkeeping of SQLite has no definition.
+            if !table.starts_with("sqlite_") {
+                self.refuse(
+                    line,
+                    &format!("the definition of {table} does not come before its rows"),
+                );
+            }
+            return Ok(());
+        };
+        let given = match named.is_empty() {
+            true => defined,
+            false => &named,
+        };
+        let place = |column: &Column| given.iter().position(|one| one == column.name);
+        let places: Option<Vec<usize>> = known.columns.iter().map(place).collect();
+        let count = given.len();
+        let Some(places) = places.filter(|_| rows.iter().all(|values| values.len() == count))
+        else {
+            self.refuse(
+                line,
+                &format!("rows of {table} do not have a value for each column"),
+            );
+            return Ok(());
+        };
+        for values in rows {
+            self.row(
+                known,
+                places.iter().map(|place| values[*place].clone()).collect(),
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Takes a row, with its values in the order of upstream's columns.
+    fn row(&mut self, table: &Table, values: Vec<Sql>) -> Result<(), ImportError> {
+        if *table == REVISION_TABLE {
+            self.revisions.push(values[0].to_string().replace('"', ""));
+            return check_revision(&self.revisions).map(drop);
+        }
+        let select = table.select(&values);
+        if let Err(Misfit {
+            column,
+            found,
+            expected,
+        }) = self.rows.take(table, values)
+        {
+            self.faults.note(MISFIT, || {
+                format!("{column} is {found}, not {expected}: {select}")
+            });
+        }
+        Ok(())
+    }
+
+    /// The revision and the rows, if all tables were there.
+    fn finish(mut self) -> Result<(String, Rows), ImportError> {
+        let tables = Rows::TABLES.iter().chain([&REVISION_TABLE]);
+        for table in tables.filter(|table| !self.columns.contains_key(table.name)) {
+            let whole =
+                "dump the whole database of placement, the definitions of its tables included";
+            self.wrong
+                .push(format!("  table {} is not there: {whole}", table.name));
+        }
+        if !self.wrong.is_empty() {
+            return Err(ImportError::Tables(self.wrong.join("\n")));
+        }
+        let revision = check_revision(&self.revisions)?;
+        match self.faults.is_empty() {
+            true => Ok((revision, self.rows)),
+            false => Err(ImportError::Rows(self.faults)),
+        }
+    }
+}
+
+fn table_named(name: &str) -> Option<&'static Table> {
+    let mut tables = Rows::TABLES.iter().chain([&REVISION_TABLE]);
+    tables.find(|table| table.name == name)
+}
+
+fn check_revision(found: &[String]) -> Result<String, ImportError> {
+    let known = REVISIONS.join(" and ");
+    let reason = match found {
+        [one] if REVISIONS.contains(&one.as_str()) => return Ok(one.clone()),
+        [one] if EARLIER_REVISIONS.contains(&one.as_str()) => format!(
+            "its schema is of revision {one}. Run `placement-manage db sync` of openstack-placement 16.0.0 on the \
+             database, which leads to the last of {known}, and dump again"
+        ),
+        [one] => format!(
+            "its schema is of revision {one}, but this placementd knows {known} (openstack-placement up to 16.0.0). A newer \
+             placementd may know it"
+        ),
+        [] => "alembic_version is empty: `placement-manage db sync` has never finished on the database".to_owned(),
+        _ => "alembic_version has more than one row: it is not upstream's".to_owned(),
+    };
+    Err(ImportError::Revision(reason))
+}

@@ -1,0 +1,23 @@
+//! Between the database of OpenStack Placement ("upstream") and the model.
+//!
+//! * [`import()`] reads a dump as a state, and reports what was read.
+//! * [`export()`] writes a state as `INSERT`s for an empty database of upstream's.
+
+mod check;
+mod compare;
+mod digest;
+mod dump;
+mod export;
+mod findings;
+mod import;
+mod report;
+mod schema;
+mod sql;
+mod state;
+
+pub use dump::DumpError;
+pub use export::export;
+pub use findings::Findings;
+pub use import::{Import, ImportError, import};
+pub use report::Report;
+pub use sql::Dialect;

@@ -1,0 +1,87 @@
+//! What was read, what was made of it, and what the operator may want to know of it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::iter::repeat;
+
+use placement_model::state::audit::Audit;
+
+use crate::findings::Findings;
+use crate::schema::Rows;
+use crate::sql::Dialect;
+
+/// The report on an import.
+#[derive(Debug)]
+pub struct Report {
+    /// The database that the dump is of.
+    pub dialect: Dialect,
+    /// The revision of its schema.
+    pub revision: String,
+    /// Of each table the rows that were read, and those that have a place in the state.
+    pub tables: Vec<(&'static str, usize, usize)>,
+    /// Of each resource class the inventories of which something is used, and the units that are.
+    pub used: BTreeMap<String, (usize, u64)>,
+    /// The digest of the content. An export of the same content ends with it.
+    pub digest: String,
+    /// What the operator may want to know.
+    pub notes: Findings,
+}
+
+/// Of each class the inventories of which something is used, and the units that are.
+pub(crate) fn used(rows: &Rows) -> BTreeMap<String, (usize, u64)> {
+    let classes: BTreeMap<u32, &str> = rows
+        .resource_classes
+        .iter()
+        .map(|it| (it.id, it.name.as_str()))
+        .collect();
+    let mut of_inventories: BTreeMap<[u32; 2], u64> = BTreeMap::new();
+    for it in &rows.allocations {
+        *of_inventories
+            .entry([it.resource_class_id, it.resource_provider_id])
+            .or_default() += u64::from(it.used.0);
+    }
+    let mut used: BTreeMap<String, (usize, u64)> = BTreeMap::new();
+    for ([class, _], units) in of_inventories {
+        let of_class = used.entry(classes[&class].to_owned()).or_default();
+        of_class.0 += 1;
+        of_class.1 += units;
+    }
+    used
+}
+
+/// Notes what upstream's rules lead to and few clouds intend. It is brought over.
+pub(crate) fn note_audit(audit: &Audit, notes: &mut Findings) {
+    for finding in &audit.noticed {
+        // There are as many, of which some are kept as text.
+        let examples = finding
+            .examples
+            .iter()
+            .map(String::as_str)
+            .chain(repeat(""));
+        for (example, _) in examples.zip(0..finding.count) {
+            notes.note(finding.what, || example.to_owned());
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "dump of {}, schema {}", self.dialect, self.revision)?;
+        writeln!(f, "\n{:<30} {:>10} {:>10}", "TABLE", "ROWS", "USED")?;
+        for (table, read, kept) in &self.tables {
+            writeln!(f, "{table:<30} {read:>10} {kept:>10}")?;
+        }
+        writeln!(
+            f,
+            "\n{:<30} {:>10} {:>20}",
+            "USED, AS RECOUNTED", "PROVIDERS", "UNITS"
+        )?;
+        for (class, (providers, units)) in &self.used {
+            writeln!(f, "{class:<30} {providers:>10} {units:>20}")?;
+        }
+        if !self.notes.is_empty() {
+            writeln!(f, "\nTo know:\n{}", self.notes)?;
+        }
+        writeln!(f, "content digest: {}", self.digest)
+    }
+}

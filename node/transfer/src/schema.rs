@@ -1,0 +1,220 @@
+//! The tables of upstream's database, as openstack-placement 16.0.0 has them: the one place that import and export know
+//! them from.
+
+use std::collections::BTreeMap;
+
+use placement_model::types::Timestamp;
+
+use crate::sql::{Field, Misfit, Sql, Text, Whole};
+
+/// The revisions of the schema that have these columns: the later one only lacks some indexes.
+pub(crate) const REVISIONS: [&str; 2] = ["422ece571366", "a082b8bb98d0"];
+
+/// Those before, from which upstream's own command leads to these.
+pub(crate) const EARLIER_REVISIONS: [&str; 3] = ["b4ed3a175331", "611cd6dffd7b", "b5c396305c25"];
+
+/// Where the revision stands.
+pub(crate) const REVISION_TABLE: Table = Table {
+    name: "alembic_version",
+    columns: &[Column {
+        name: "version_num",
+        refers: "",
+    }],
+};
+
+/// Custom resource classes have ids from here on; upstream takes a class below for a standard one.
+pub(crate) const CUSTOM_CLASS_ID_MIN: u32 = 10_000;
+
+/// A table. One whose rows have a number has it first, and the name, if there is one, next.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Table {
+    pub(crate) name: &'static str,
+    pub(crate) columns: &'static [Column],
+}
+
+/// A column.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Column {
+    pub(crate) name: &'static str,
+    /// The table to whose numbers it refers, if it does.
+    pub(crate) refers: &'static str,
+}
+
+impl Table {
+    pub(crate) fn is_numbered(&self) -> bool {
+        self.columns[0].name == "id"
+    }
+
+    /// The columns by which rows differ.
+    pub(crate) fn keys(&self) -> &'static [&'static [usize]] {
+        match self.name {
+            "allocations" => &[&[0]],
+            "inventories" => &[&[0], &[1, 2]],
+            "resource_providers" => &[&[0], &[1], &[2]],
+            _ if self.is_numbered() => &[&[0], &[1]],
+            _ => &[&[0, 1]],
+        }
+    }
+
+    /// A statement that shows a row.
+    pub(crate) fn select(&self, values: &[Sql]) -> String {
+        let key = if self.is_numbered() { 1 } else { 2 };
+        let columns = self.columns.iter().zip(values).take(key);
+        let same = columns.map(|(column, value)| format!("{} = {value}", column.name));
+        let same = same.collect::<Vec<_>>().join(" AND ");
+        format!("SELECT * FROM {} WHERE {same};", self.name)
+    }
+}
+
+fn field<F: Field>(column: &'static str, value: Option<Sql>) -> Result<F, Misfit> {
+    let value = value.expect("there is a value for each column");
+    F::read(value).map_err(|misfit| Misfit { column, ..misfit })
+}
+
+macro_rules! tables {
+    ($($table:ident: $row:ident { $($column:ident: $type:ty $(=> $refers:ident)?),* })*) => {
+        $(
+            #[derive(Debug, Clone)]
+            pub(crate) struct $row {
+                $(pub(crate) $column: $type,)*
+                /// The epoch, if the row has no time.
+                pub(crate) created_at: Timestamp,
+                pub(crate) updated_at: Option<Timestamp>,
+            }
+
+            impl $row {
+                fn read(values: Vec<Sql>) -> Result<Self, Misfit> {
+                    let mut values = values.into_iter();
+                    Ok(Self {
+                        $($column: field(stringify!($column), values.next())?,)*
+                        created_at: field::<Option<_>>("created_at", values.next())?.unwrap_or_default(),
+                        updated_at: field("updated_at", values.next())?,
+                    })
+                }
+
+                fn values(&self) -> Vec<Sql> {
+                    let Self { $($column,)* created_at, updated_at } = self;
+                    vec![$($column.write(),)* created_at.write(), updated_at.write()]
+                }
+
+                /// When it was written last: what upstream shows.
+                #[allow(dead_code, reason = "of some tables it is not shown")]
+                pub(crate) fn modified(&self) -> Timestamp {
+                    self.updated_at.unwrap_or(self.created_at)
+                }
+
+                /// A row that was written once, with these values of its other columns.
+                pub(crate) fn at(created_at: Timestamp, ($($column,)*): ($($type,)*)) -> Self {
+                    Self { $($column,)* created_at, updated_at: None }
+                }
+            }
+        )*
+
+        /// The rows of all tables.
+        #[derive(Debug, Default)]
+        pub(crate) struct Rows {
+            $(pub(crate) $table: Vec<$row>,)*
+        }
+
+        impl Rows {
+            /// All tables, each behind those that it refers to.
+            pub(crate) const TABLES: &'static [Table] = &[$(Table {
+                name: stringify!($table),
+                columns: &[
+                    $(Column { name: stringify!($column), refers: concat!($(stringify!($refers))?) },)*
+                    Column { name: "created_at", refers: "" },
+                    Column { name: "updated_at", refers: "" },
+                ],
+            },)*];
+
+            /// Takes a row in, which has a value for each column.
+            pub(crate) fn take(&mut self, table: &Table, values: Vec<Sql>) -> Result<(), Misfit> {
+                match table.name {
+                    $(stringify!($table) => self.$table.push($row::read(values)?),)*
+                    _ => unreachable!("the table is one of these"),
+                }
+                Ok(())
+            }
+
+            /// How many rows each table has, in the order of the tables.
+            pub(crate) fn counts(&self) -> Vec<usize> {
+                vec![$(self.$table.len(),)*]
+            }
+
+            /// Calls a function with each table and its rows, each of which is the values of its columns.
+            pub(crate) fn for_each_table<E>(
+                &self,
+                mut visit: impl FnMut(&'static Table, &mut dyn Iterator<Item = Vec<Sql>>) -> Result<(), E>,
+            ) -> Result<(), E> {
+                let mut tables = Self::TABLES.iter();
+                $(
+                    let table = tables.next().expect("there are as many");
+                    visit(table, &mut self.$table.iter().map($row::values))?;
+                )*
+                Ok(())
+            }
+        }
+    };
+}
+
+tables! {
+    resource_classes: ResourceClass { id: u32, name: Text<255> }
+    traits: Trait { id: u32, name: Text<255> }
+    // As far as the schema goes, a provider may have no name and no generation.
+    resource_providers: ResourceProvider {
+        id: u32, uuid: Text<36>, name: Option<Text<200>>, generation: Option<i64>,
+        root_provider_id: Option<u32> => resource_providers,
+        parent_provider_id: Option<u32> => resource_providers
+    }
+    inventories: Inventory {
+        id: u32, resource_provider_id: u32 => resource_providers, resource_class_id: u32 => resource_classes,
+        total: Whole<0>, reserved: Whole<0>, min_unit: Whole<1>, max_unit: Whole<1>, step_size: Whole<1>,
+        allocation_ratio: f64
+    }
+    resource_provider_traits: ProviderTrait {
+        trait_id: u32 => traits, resource_provider_id: u32 => resource_providers
+    }
+    placement_aggregates: Aggregate { id: u32, uuid: Text<36> }
+    resource_provider_aggregates: ProviderAggregate {
+        resource_provider_id: u32 => resource_providers, aggregate_id: u32 => placement_aggregates
+    }
+    projects: Project { id: u32, external_id: Text<255> }
+    users: User { id: u32, external_id: Text<255> }
+    consumer_types: ConsumerType { id: u32, name: Text<255> }
+    consumers: Consumer {
+        id: u32, uuid: Text<36>, project_id: u32 => projects, user_id: u32 => users, generation: i64,
+        consumer_type_id: Option<u32> => consumer_types
+    }
+    allocations: Allocation {
+        id: u32, resource_provider_id: u32 => resource_providers, consumer_id: Text<36>,
+        resource_class_id: u32 => resource_classes, used: Whole<1>
+    }
+}
+
+/// What the rows are called that others refer to, by their tables and numbers.
+pub(crate) struct Names(BTreeMap<&'static str, BTreeMap<String, String>>);
+
+impl Names {
+    pub(crate) fn of(rows: &Rows) -> Self {
+        let columns = Rows::TABLES.iter().flat_map(|table| table.columns);
+        let mut names: BTreeMap<_, BTreeMap<_, _>> = columns
+            .map(|column| (column.refers, BTreeMap::new()))
+            .collect();
+        let named = rows.for_each_table(|table, rows| {
+            if let Some(names) = names.get_mut(table.name) {
+                names.extend(rows.map(|values| (values[0].text(), values[1].text())));
+            }
+            Ok::<_, std::convert::Infallible>(())
+        });
+        let Ok(()) = named;
+        Self(names)
+    }
+
+    /// The name of the row that a value of a column refers to.
+    pub(crate) fn get(&self, column: &Column, value: &Sql) -> Option<&str> {
+        self.0
+            .get(column.refers)?
+            .get(&value.text())
+            .map(String::as_str)
+    }
+}

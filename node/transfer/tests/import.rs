@@ -1,0 +1,572 @@
+//! Dumps of one database as three programs wrote them (`dumps/`), whole, damaged and planted with what old clouds have.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::fmt::Write;
+
+use placement_transfer::{Dialect, Import, ImportError, export, import};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+
+const SQLITE: &str = include_str!("dumps/sqlite.sql");
+const MYSQL: &str = include_str!("dumps/mysql.sql");
+const POSTGRESQL: &str = include_str!("dumps/postgresql.sql");
+const ALL: [(Dialect, &str); 3] = [
+    (Dialect::Sqlite, SQLITE),
+    (Dialect::MySql, MYSQL),
+    (Dialect::PostgreSql, POSTGRESQL),
+];
+
+fn read(dump: &str) -> Result<Import, ImportError> {
+    import(dump.as_bytes())
+}
+
+/// Why a dump is refused.
+fn refused(dump: impl AsRef<[u8]>) -> String {
+    import(dump.as_ref())
+        .map(|import| import.report.to_string())
+        .unwrap_err()
+        .to_string()
+}
+
+/// The dump of SQLite with a text in it replaced, once.
+fn edited(from: &str, to: &str) -> String {
+    assert_eq!(SQLITE.matches(from).count(), 1, "{from}");
+    SQLITE.replace(from, to)
+}
+
+/// The dump of SQLite with further rows.
+fn with_rows(rows: &[&str]) -> String {
+    let rows = rows.iter().fold(String::new(), |mut rows, row| {
+        writeln!(rows, "INSERT INTO {row};").unwrap();
+        rows
+    });
+    SQLITE.replace("COMMIT;", &format!("{rows}COMMIT;"))
+}
+
+/// The dump of SQLite without most traits, which makes it short.
+fn short() -> String {
+    let is_trait =
+        |line: &&str| line.starts_with("INSERT INTO \"traits\"") && !line.contains("CUSTOM_");
+    let used = ["HW_NUMA_ROOT", "MISC_SHARES"];
+    let lines = SQLITE
+        .lines()
+        .filter(|line| !is_trait(line) || used.iter().any(|name| line.contains(name)));
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+fn dumps_of_three_databases_have_one_content() {
+    let imports = ALL.map(|(dialect, dump)| {
+        let import = read(dump).unwrap();
+        assert_eq!(import.report.dialect, dialect);
+        import
+    });
+    let [sqlite, mysql, postgresql] = imports;
+    assert_eq!(sqlite.report.digest, mysql.report.digest);
+    assert_eq!(sqlite.report.digest, postgresql.report.digest);
+    assert_eq!(sqlite.report.used, mysql.report.used);
+    // Both have whole seconds, as the exports that filled them.
+    assert_eq!(mysql.state, postgresql.state);
+    // Candidates come in the order of upstream's numbers.
+    let roots = sqlite
+        .state
+        .trees()
+        .map(|(_, tree)| tree.root().uuid.to_string());
+    let numbers: Vec<String> = roots
+        .map(|uuid| {
+            uuid.trim_start_matches("a0000000-0000-4000-8000-0")
+                .trim_start_matches('0')
+                .to_owned()
+        })
+        .collect();
+    assert_eq!(numbers, ["1", "6", "7", "8"]);
+    assert_eq!(sqlite.state.sizes().providers, 7);
+}
+
+#[test]
+fn what_is_exported_is_what_was_imported() {
+    let imported = read(SQLITE).unwrap();
+    for (dialect, dump) in ALL {
+        let mut sql = Vec::new();
+        let digest = export(&imported.state, dialect, &mut sql).unwrap();
+        assert_eq!(digest, imported.report.digest);
+        let sql = String::from_utf8(sql).unwrap();
+        assert!(
+            sql.ends_with(&format!("-- content digest: {digest}\n")),
+            "{dialect}"
+        );
+        let whole = format!("{}{}{}", head(dump), definitions(dump), tail(&sql));
+        let again = read(&whole).unwrap_or_else(|error| panic!("{dialect}: {error}"));
+        assert_eq!(again.report.digest, digest);
+    }
+}
+
+/// The line by which a dump is recognised.
+fn head(dump: &str) -> &str {
+    let heads = [
+        "BEGIN TRANSACTION;\n",
+        "-- MariaDB dump\n",
+        "-- PostgreSQL database dump\n",
+    ];
+    heads
+        .into_iter()
+        .find(|head| dump.contains(head.trim_end()))
+        .unwrap()
+}
+
+/// The definitions of tables in a dump, and its revision.
+fn definitions(dump: &str) -> String {
+    let of_table = dump.split("CREATE TABLE ").skip(1).map(|table| {
+        let (definition, _) = table.split_once(";\n").unwrap();
+        format!("CREATE TABLE {definition};\n")
+    });
+    of_table.collect::<String>() + "INSERT INTO alembic_version VALUES ('a082b8bb98d0');\n"
+}
+
+/// An export as it would stand at the end of a dump.
+fn tail(sql: &str) -> String {
+    let end = "-- Dump completed\n-- PostgreSQL database dump complete\nCOMMIT;\n";
+    sql.replace("COMMIT;\n", "") + end
+}
+
+#[test]
+fn a_dump_that_is_cut_off_anywhere_is_refused() {
+    let short = short();
+    let digest = read(&short).unwrap().report.digest;
+    for (dump, end, step) in [
+        (short.as_str(), "COMMIT;", 1),
+        (MYSQL, "-- Dump completed", 97),
+        (POSTGRESQL, "-- PostgreSQL database dump complete", 97),
+    ] {
+        let end = dump.rfind(end).unwrap() + end.len();
+        assert!(read(&dump[..end]).is_ok());
+        for cut in (0..end).step_by(step) {
+            let refused = refused(&dump.as_bytes()[..cut]);
+            let is_clear = ["cut off", "does not begin as", "UTF-8", "not those of"]
+                .iter()
+                .any(|word| refused.contains(word));
+            assert!(is_clear, "{cut}: {refused}");
+        }
+    }
+    assert_eq!(read(&short).unwrap().report.digest, digest);
+}
+
+#[test]
+fn what_is_not_text_in_utf_8_is_refused() {
+    let latin1 = SQLITE.replace("Üser", "User").into_bytes();
+    let latin1 = String::from_utf8(latin1)
+        .unwrap()
+        .replacen("user of unused", "us\u{1}er", 1)
+        .into_bytes();
+    let latin1: Vec<u8> = latin1
+        .into_iter()
+        .map(|byte| if byte == 1 { 0xe9 } else { byte })
+        .collect();
+    let line = SQLITE
+        .lines()
+        .position(|line| line.contains("user of unused"))
+        .unwrap()
+        + 1;
+    assert!(refused(latin1).contains(&format!("line {line} is not UTF-8")));
+    let utf16: Vec<u8> = SQLITE.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    for other in [
+        utf16.as_slice(),
+        b"\x1f\x8b\x08 compressed",
+        b"",
+        b"SELECT 1;\n",
+    ] {
+        assert!(refused(other).contains("it does not begin as a dump"));
+    }
+    for (dump, from, to) in [
+        (MYSQL, "SET NAMES utf8mb4", "SET NAMES latin1"),
+        (
+            POSTGRESQL,
+            "client_encoding = 'UTF8'",
+            "client_encoding = 'LATIN1'",
+        ),
+    ] {
+        let refused = refused(dump.replacen(from, to, 1));
+        assert!(refused.contains("it is in latin1"), "{refused}");
+    }
+}
+
+#[test]
+fn another_schema_is_refused_with_the_command_that_helps() {
+    let revision = "VALUES('a082b8bb98d0')";
+    for (from, to, reason) in [
+        (
+            revision,
+            "VALUES('b5c396305c25')",
+            "placement-manage db sync",
+        ),
+        (
+            revision,
+            "VALUES('0123456789ab')",
+            "A newer placementd may know it",
+        ),
+        (
+            revision,
+            "VALUES('a082b8bb98d0'),('422ece571366')",
+            "more than one row",
+        ),
+        (
+            "INSERT INTO \"alembic_version\" VALUES('a082b8bb98d0');",
+            "",
+            "alembic_version is empty",
+        ),
+        (
+            "CREATE TABLE projects (",
+            "CREATE TABLE instances (",
+            "upstream has no table \"instances\"",
+        ),
+        (
+            "CREATE TABLE projects (",
+            "CREATE TABLE instances (",
+            "table projects is not there",
+        ),
+        (
+            "CREATE TABLE projects (",
+            "CREATE TABLE users (",
+            "table users is there twice",
+        ),
+        (
+            "\tused INTEGER NOT NULL, \n",
+            "",
+            "other columns than upstream's: used",
+        ),
+        (
+            "\tused INTEGER NOT NULL, \n",
+            "\tused INTEGER, cell INTEGER, \n",
+            "other columns than upstream's: cell",
+        ),
+        (
+            "\tused INTEGER NOT NULL, \n",
+            "\tused INTEGER, used INTEGER, \n",
+            "table allocations has other columns",
+        ),
+        (
+            "'INSTANCE');",
+            "'INSTANCE',1);",
+            "rows of consumer_types do not have a value for each column",
+        ),
+        (
+            "COMMIT;",
+            "CREATE TABLE x (y INTEGER);\nCOMMIT;",
+            "upstream has no table \"x\"",
+        ),
+        (
+            "COMMIT;",
+            "INSERT INTO x VALUES(1);\nCOMMIT;",
+            "the definition of x does not come before its rows",
+        ),
+    ] {
+        let refused = refused(edited(from, to));
+        assert!(refused.contains(reason), "{refused}");
+    }
+    // The revision says more than the columns, wherever it stands.
+    let older = edited(revision, "VALUES('b5c396305c25')")
+        .replace("CREATE TABLE consumer_types", "CREATE TABLE other");
+    assert!(refused(older).contains("placement-manage db sync"));
+    let copied = POSTGRESQL.replacen(
+        "INSERT INTO public.traits",
+        "COPY public.traits (id) FROM stdin;\n1\nINSERT INTO public.traits",
+        1,
+    );
+    assert!(refused(copied).contains("pg_dump --inserts"));
+    assert!(read(&edited(revision, "VALUES('422ece571366')")).is_ok());
+}
+
+/// What is planted, and what the report on it has.
+const FAULTS: [(&str, &str, &str); 17] = [
+    (
+        "'cmp-1',1,1,NULL",
+        "'cmp-1',1,NULL,NULL",
+        "placement-manage db online_data_migrations",
+    ),
+    (
+        "'cmp-1',1,1,NULL",
+        "NULL,1,1,NULL",
+        "SELECT * FROM resource_providers WHERE id = 1;",
+    ),
+    (
+        "'cmp-1',1,1,NULL",
+        "'moved',1,1,NULL",
+        "row that is there twice",
+    ),
+    (
+        "'cmp-1-numa-0',3,1,1",
+        "'cmp-1-numa-0',3,1,99",
+        "SELECT * FROM resource_providers WHERE id = 3;",
+    ),
+    (
+        "'cmp-1-numa-0',3,1,1",
+        "'cmp-1-numa-0',3,8,1",
+        "another root than its parents lead to",
+    ),
+    ("'cmp-1',1,1,NULL", "'cmp-1',1,1,3", "below itself"),
+    (
+        "'cmp-1-numa-0',3,1,1",
+        "'cmp-1-numa-0','x',1,1",
+        "generation is \"x\", not an integer",
+    ),
+    (
+        "1,3,0,16,0,1,2147483647,1,16.0",
+        "1,99,0,16,0,1,2147483647,1,16.0",
+        "SELECT * FROM inventories WHERE id = 1;",
+    ),
+    (
+        "1,3,0,16,0,1,2147483647,1,16.0",
+        "1,3,0,-16,0,1,2147483647,1,16.0",
+        "total is -16, not an integer from 0",
+    ),
+    (
+        "1,3,0,16,0,1,2147483647,1,16.0",
+        "1,3,0,16,0,1,2147483647,0,16.0",
+        "step_size is 0, not an integer from 1",
+    ),
+    (
+        "1,3,0,16,0,1,2147483647,1,16.0",
+        "1,3,0,16,0,1,2147483647,1,1e39",
+        "allocation_ratio is 1e39",
+    ),
+    (
+        "1,3,0,16,0,1,2147483647,1,16.0",
+        "1,3,3,16,0,1,2147483647,1,16.0",
+        "allocation of what its resource provider has no",
+    ),
+    (
+        "2,'c0000000-0000-4000-8000-000000000002',1,1,1,2",
+        "2,'c0000000-0000-4000-8000-000000000002',NULL,1,1,2",
+        "project_id is NULL",
+    ),
+    (
+        "2,'c0000000-0000-4000-8000-000000000002',1,1,1,2",
+        "2,'c0000000-0000-4000-8000-000000000002',9,1,1,2",
+        "WHERE id = 2;",
+    ),
+    (
+        "2,'c0000000-0000-4000-8000-000000000002',1,1,1,2",
+        "2,'c0000000-0000-4000-8000-00000000000f',1,1,1,2",
+        "placement-status upgrade check",
+    ),
+    (
+        "NULL,10001,'CUSTOM_GOLD'",
+        "NULL,10001,'CUSTOM_gold'",
+        "the API does not take",
+    ),
+    (
+        "NULL,1,'project-1'",
+        "'yesterday',1,'project-1'",
+        "updated_at is \"yesterday\", not a moment",
+    ),
+];
+
+#[test]
+fn rows_that_do_not_hold_together_are_refused_with_the_row() {
+    for (from, to, reason) in FAULTS {
+        let refused = refused(edited(from, to));
+        assert!(refused.contains(reason), "{from} -> {to}: {refused}");
+    }
+    for (row, reason) in [
+        (
+            "inventories VALUES(NULL,NULL,90,3,0,1,0,1,1,1,1.0)",
+            "SELECT * FROM inventories WHERE id = 90;",
+        ),
+        (
+            "resource_provider_traits VALUES(NULL,NULL,9999,1)",
+            "trait_id = 9999 AND resource_provider_id = 1;",
+        ),
+        (
+            "resource_provider_aggregates VALUES(NULL,NULL,1,99)",
+            "aggregate_id = 99;",
+        ),
+        (
+            "resource_provider_aggregates VALUES(NULL,NULL,1,1)",
+            "row that is there twice",
+        ),
+        (
+            "projects VALUES(NULL,NULL,90,'project-1')",
+            "SELECT * FROM projects WHERE id = 90;",
+        ),
+        (
+            "users VALUES(NULL,NULL,1,'one more')",
+            "SELECT * FROM users WHERE id = 1;",
+        ),
+        (
+            "allocations VALUES(NULL,NULL,90,3,'c0000000-0000-4000-8000-000000000001',3,1)",
+            "has no inventory of",
+        ),
+        (
+            "allocations VALUES(NULL,NULL,90,3,'c0000000-0000-4000-8000-000000000001',0,2147483647)",
+            "add up to more than",
+        ),
+        (
+            "consumers VALUES(NULL,NULL,90,'c',1,1,0,77)",
+            "SELECT * FROM consumers WHERE id = 90;",
+        ),
+    ] {
+        let refused = refused(with_rows(&[row]));
+        assert!(refused.contains(reason), "{row}: {refused}");
+    }
+}
+
+#[test]
+fn all_faults_are_listed_in_one_run_and_only_some_of_each() {
+    let dangling: Vec<String> = (100..150)
+        .map(|id| format!("inventories VALUES(NULL,NULL,{id},{id},0,1,0,1,1,1,1.0)"))
+        .collect();
+    let mut rows: Vec<&str> = dangling.iter().map(String::as_str).collect();
+    rows.push("resource_providers VALUES(NULL,NULL,90,'b0000000-0000-4000-8000-000000000001','new',0,NULL,NULL)");
+    let refused = refused(with_rows(&rows));
+    for part in [
+        "50: row that refers to one that is not there",
+        "and 45 more",
+        "1: resource provider without a root",
+    ] {
+        assert!(refused.contains(part), "{refused}");
+    }
+    assert!(refused.lines().count() < 20, "{refused}");
+}
+
+#[test]
+fn what_a_client_may_notice_is_reported() {
+    let found = |dump: &str, note: &str| {
+        let import = read(dump).unwrap();
+        let report = import.report.to_string();
+        assert!(report.contains(note), "{note}: {report}");
+        import
+    };
+    let upper = edited(
+        "'a0000000-0000-4000-8000-000000000001'",
+        "'A0000000-0000-4000-8000-000000000001'",
+    );
+    let import = found(
+        &upper,
+        "1: resource provider whose UUID is not in lower case",
+    );
+    assert_eq!(import.report.digest, read(SQLITE).unwrap().report.digest);
+    found(
+        &edited("'cmp-1',1,1,NULL", "'cmp-1',NULL,1,NULL"),
+        "1: resource provider without a generation",
+    );
+    let twice = with_rows(&[
+        "allocations VALUES(NULL,NULL,90,3,'c0000000-0000-4000-8000-000000000001',0,5)",
+    ]);
+    let import = found(&twice, "here they are one of their sum");
+    assert_eq!(import.report.used["VCPU"], (3, 20));
+    // 9 units by the decimal number, 8 by the float of 32 bits that only MySQL has.
+    let [before, after] = [
+        "5,5,0,5,0,1,2147483647,1,0.9",
+        "5,5,0,10,0,1,2147483647,1,0.9",
+    ];
+    assert!(MYSQL.contains(before));
+    found(
+        &MYSQL.replace(before, after),
+        "9 here, 8 there: SELECT * FROM inventories WHERE id = 5;",
+    );
+    found(MYSQL, "\"Storage\"");
+    assert!(
+        !read(POSTGRESQL)
+            .unwrap()
+            .report
+            .to_string()
+            .contains("Storage")
+    );
+}
+
+#[test]
+fn a_statement_that_no_program_writes_is_refused() {
+    let chain = |of: &str| of.repeat(200_000);
+    for (statement, reason) in [
+        (
+            format!("INSERT INTO users VALUES({}1)", chain("1-")),
+            "something else than",
+        ),
+        (
+            format!("INSERT INTO users VALUES({}1)", chain("1 IS NULL ")),
+            "something else than",
+        ),
+        (
+            format!("INSERT INTO users VALUES({}", chain("(")),
+            "nested too deeply",
+        ),
+        (
+            format!("INSERT INTO users VALUES({})", chain("- ")),
+            "something else than",
+        ),
+        (
+            "INSERT INTO users SELECT * FROM projects".to_owned(),
+            "something else than",
+        ),
+        (
+            "INSERT INTO users VALUES(now())".to_owned(),
+            "something else than",
+        ),
+        ("INSERT INTO users VALUES(1 2)".to_owned(), "line"),
+        (
+            format!(
+                "CREATE TABLE users (a INTEGER DEFAULT {}1)",
+                "1+".repeat(7_000)
+            ),
+            "not those of",
+        ),
+        (
+            format!("CREATE TABLE users (a INTEGER DEFAULT {}1)", chain("1+")),
+            "longer than any of upstream's",
+        ),
+        (
+            format!(
+                "CREATE TABLE users (a INTEGER DEFAULT {}1)",
+                "(".repeat(10_000)
+            ),
+            "nested too deeply",
+        ),
+        (
+            format!("INSERT INTO users VALUES('{}", "\n;".repeat(70)),
+            "does not end within",
+        ),
+        (
+            format!("INSERT INTO users VALUES('{}')", "x".repeat(17 << 20)),
+            "does not end within",
+        ),
+    ] {
+        let refused = refused(format!("BEGIN TRANSACTION;\n{statement};\nCOMMIT;\n"));
+        assert!(
+            refused.contains(reason),
+            "{}: {refused}",
+            &statement[..60.min(statement.len())]
+        );
+    }
+}
+
+#[test]
+fn no_damage_ends_in_a_panic() {
+    let mut random = SmallRng::seed_from_u64(7);
+    let dumps = [short(), MYSQL.to_owned(), POSTGRESQL.to_owned()];
+    let mut accepted = 0;
+    for case in 0..3000 {
+        let mut dump = dumps[if case % 10 == 0 { 1 + case / 10 % 2 } else { 0 }]
+            .clone()
+            .into_bytes();
+        for _ in 0..random.random_range(1..4) {
+            let at = random.random_range(0..dump.len());
+            match random.random_range(0..4) {
+                0 => dump[at] = random.random(),
+                1 => dump[at] = b"0123456789-'(),;NULL\n\\"[random.random_range(0..22)],
+                2 => drop(dump.drain(at..dump.len().min(at + random.random_range(1..40)))),
+                _ => {
+                    let from = random.random_range(0..dump.len());
+                    let piece =
+                        dump[from..dump.len().min(from + random.random_range(1..300))].to_vec();
+                    dump.splice(at..at, piece);
+                }
+            }
+        }
+        if let Ok(import) = import(dump.as_slice()) {
+            accepted += 1;
+            assert!(import.state.agrees_with_recount());
+        }
+    }
+    assert!((1..3000).contains(&accepted), "{accepted}");
+}

@@ -1,0 +1,106 @@
+//! The reference itself: openstack-placement, on a database in a file.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use placement_client::Client;
+use tempfile::TempDir;
+
+use crate::ports::Ports;
+use crate::python::{environment, run};
+use crate::wait::until_ok;
+
+/// The service, which ends with this.
+pub struct Reference {
+    process: Child,
+    ports: Ports,
+    programs: PathBuf,
+    directory: TempDir,
+}
+
+impl Reference {
+    /// Starts it on a new database, which is filled by this SQL before. The packages are installed once below `installed_in`.
+    ///
+    /// # Panics
+    /// If it does not start.
+    pub async fn start(installed_in: &Path, sql: &str) -> Self {
+        let programs = environment(
+            installed_in,
+            "placement-venv-16.0.0",
+            &["openstack-placement==16.0.0"],
+        )
+        .unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let database = directory.path().join("placement.db");
+        let config = format!(
+            "[api]\nauth_strategy = noauth2\n[placement_database]\nconnection = sqlite:///{}\nsync_on_startup = true\n",
+            database.display()
+        );
+        std::fs::write(directory.path().join("placement.conf"), config).unwrap();
+        let mut sync = Command::new(programs.join("placement-manage"));
+        run(sync
+            .arg("--config-dir")
+            .arg(directory.path())
+            .args(["db", "sync"]))
+        .unwrap();
+        let script =
+            "import sqlite3, sys\nsqlite3.connect(sys.argv[1]).executescript(sys.stdin.read())";
+        let filled = directory.path().join("filled.sql");
+        std::fs::write(&filled, sql).unwrap();
+        let mut fill = Command::new(programs.join("python"));
+        let fill = fill
+            .args(["-c", script])
+            .arg(&database)
+            .stdin(std::fs::File::open(filled).unwrap());
+        run(fill).unwrap();
+        // It listens on three ports, as a cluster does.
+        let ports = Ports::claim(3);
+        let serve = concat!(env!("CARGO_MANIFEST_DIR"), "/../conformance/reference.py");
+        let process = Command::new(programs.join("python"))
+            .args([serve, "--serve", "--dir"])
+            .arg(directory.path())
+            .args(["--base-port", &ports.first().to_string()])
+            .stdout(Stdio::null())
+            .stderr(std::fs::File::create(directory.path().join("log")).unwrap())
+            .spawn()
+            .unwrap();
+        let reference = Self {
+            process,
+            ports,
+            programs,
+            directory,
+        };
+        let client = reference.client();
+        until_ok("openstack-placement", async || client.providers(&[]).await).await;
+        reference
+    }
+
+    /// A client of it.
+    ///
+    /// # Panics
+    /// Never: this is an endpoint.
+    pub fn client(&self) -> Client {
+        Client::new([format!("http://127.0.0.1:{}", self.ports.first())]).unwrap()
+    }
+
+    /// What `sqlite3 .dump` gives.
+    ///
+    /// # Panics
+    /// If the database cannot be read.
+    pub fn dump(&self) -> String {
+        let script =
+            "import sqlite3, sys\nfor line in sqlite3.connect(sys.argv[1]).iterdump(): print(line)";
+        let mut dump = Command::new(self.programs.join("python"));
+        let dump = dump.env("PYTHONIOENCODING", "utf-8").args(["-c", script]);
+        run(dump.arg(self.directory.path().join("placement.db"))).unwrap()
+    }
+}
+
+impl Drop for Reference {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

@@ -1,0 +1,386 @@
+//! Moving in from openstack-placement, and out again: the reference is filled through its API, its dump becomes a cluster, and
+//! the cluster's backup a database on which the reference starts again. Each answers all reads alike.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use http::Method;
+use placement_client::{ApiRequest, Client};
+use placement_tests::backups::{back_up, refusal, restored};
+use placement_tests::binaries;
+use placement_tests::reference::Reference;
+use serde_json::{Value, json};
+
+fn placementd(arguments: &[&str]) -> Output {
+    let mut command = Command::new(binaries::placementd().unwrap());
+    command.args(arguments).output().unwrap()
+}
+
+fn stdout(output: Output) -> String {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The digest in a report or at the end of an export.
+fn digest(text: &str) -> &str {
+    let (_, digest) = text.rsplit_once("content digest: ").unwrap();
+    digest.trim_end()
+}
+
+fn provider(nth: u32) -> String {
+    format!("a0000000-0000-4000-8000-{nth:012}")
+}
+
+fn consumer(nth: u32) -> String {
+    format!("c0000000-0000-4000-8000-{nth:012}")
+}
+
+const AGGREGATE: &str = "a6600000-0000-4000-8000-000000000001";
+const CANDIDATES: [&str; 4] = [
+    "/allocation_candidates?resources=VCPU:1",
+    "/allocation_candidates?resources=VCPU:1,DISK_GB:5",
+    "/allocation_candidates?resources1=VCPU:1&resources2=CUSTOM_GOLD:1&group_policy=none",
+    "/allocation_candidates?resources=MEMORY_MB:64&required=CUSTOM_FAST&root_required=!CUSTOM_NONE",
+];
+
+/// A cloud that is made through the API.
+struct Cloud(Client);
+
+impl Cloud {
+    async fn done(&self, method: Method, path: &str, version: &str, body: Value) {
+        let request = ApiRequest::new(method, path).microversion(version);
+        let request = match body {
+            Value::Null => request,
+            body => request.json(&body),
+        };
+        self.0.call(request).await.unwrap();
+    }
+
+    async fn put(&self, path: &str, body: Value) {
+        self.done(Method::PUT, path, "1.39", body).await;
+    }
+
+    async fn delete(&self, path: &str) {
+        self.done(Method::DELETE, path, "1.39", Value::Null).await;
+    }
+
+    async fn host(&self, nth: u32, name: &str, parent: Option<u32>) {
+        let mut body = json!({"name": name, "uuid": provider(nth)});
+        if let Some(parent) = parent {
+            body["parent_provider_uuid"] = json!(provider(parent));
+        }
+        self.done(Method::POST, "/resource_providers", "1.39", body)
+            .await;
+    }
+
+    async fn generation(&self, nth: u32) -> Value {
+        let path = format!("/resource_providers/{}", provider(nth));
+        let found: Value = self.0.fetch(ApiRequest::get(&path)).await.unwrap();
+        found["generation"].clone()
+    }
+
+    /// Replaces what belongs to a provider.
+    async fn has(&self, nth: u32, what: &str, value: Value) {
+        let path = format!("/resource_providers/{}/{what}", provider(nth));
+        let generation = self.generation(nth).await;
+        self.put(
+            &path,
+            json!({what: value, "resource_provider_generation": generation}),
+        )
+        .await;
+    }
+
+    async fn claim(&self, nth: u32, project: &str, kind: &str, of: &[(u32, Value)]) {
+        let allocations: BTreeMap<String, Value> = of
+            .iter()
+            .map(|(host, resources)| (provider(*host), json!({"resources": resources})))
+            .collect();
+        let body = json!({"allocations": allocations, "project_id": project, "user_id": format!("user of {project}"),
+            "consumer_generation": null, "consumer_type": kind});
+        self.put(&format!("/allocations/{}", consumer(nth)), body)
+            .await;
+    }
+
+    async fn make(&self) {
+        for class in ["CUSTOM_GONE", "CUSTOM_GOLD"] {
+            self.put(&format!("/resource_classes/{class}"), Value::Null)
+                .await;
+        }
+        for name in ["CUSTOM_FAST", "CUSTOM_NONE", "CUSTOM_RACK_7"] {
+            self.put(&format!("/traits/{name}"), Value::Null).await;
+        }
+        self.delete("/resource_classes/CUSTOM_GONE").await;
+        self.hosts().await;
+        self.claims().await;
+    }
+
+    async fn hosts(&self) {
+        for (nth, name, parent) in [
+            (1, "cmp-1", None),
+            (2, "gone", None),
+            (3, "cmp-1-numa-0", Some(1)),
+            (4, "cmp-1-numa-1", Some(1)),
+            (5, "moved", None),
+            (6, "O'Brien \\ \"über\";\n-- 😀;\n", None),
+            (7, "Storage", None),
+            (8, "younger parent", None),
+        ] {
+            self.host(nth, name, parent).await;
+        }
+        self.delete(&format!("/resource_providers/{}", provider(2)))
+            .await;
+        // A provider may be older than its parent.
+        let moved = json!({"name": "moved", "parent_provider_uuid": provider(8)});
+        self.put(&format!("/resource_providers/{}", provider(5)), moved)
+            .await;
+        let numa = json!({"VCPU": {"total": 16, "allocation_ratio": 16.0}, "MEMORY_MB": {"total": 65536, "reserved": 512, "allocation_ratio": 1.5}});
+        for nth in [3, 4] {
+            self.has(nth, "inventories", numa.clone()).await;
+            self.has(nth, "traits", json!(["HW_NUMA_ROOT", "CUSTOM_FAST"]))
+                .await;
+        }
+        self.has(
+            5,
+            "inventories",
+            json!({"CUSTOM_GOLD": {"total": 4, "max_unit": 2, "step_size": 2, "min_unit": 2}}),
+        )
+        .await;
+        self.has(
+            6,
+            "inventories",
+            json!({"VCPU": {"total": 10, "allocation_ratio": 0.9}, "DISK_GB": {"total": 500}}),
+        )
+        .await;
+        self.has(
+            7,
+            "inventories",
+            json!({"DISK_GB": {"total": 10000, "reserved": 100}}),
+        )
+        .await;
+        self.has(
+            7,
+            "traits",
+            json!(["MISC_SHARES_VIA_AGGREGATE", "CUSTOM_RACK_7"]),
+        )
+        .await;
+        self.has(
+            1,
+            "aggregates",
+            json!([AGGREGATE, "B6600000-0000-4000-8000-000000000002"]),
+        )
+        .await;
+        self.has(7, "aggregates", json!([AGGREGATE])).await;
+    }
+
+    async fn claims(&self) {
+        self.claim(
+            1,
+            "project-1",
+            "INSTANCE",
+            &[
+                (3, json!({"VCPU": 4, "MEMORY_MB": 2048})),
+                (7, json!({"DISK_GB": 40})),
+            ],
+        )
+        .await;
+        self.claim(2, "project-1", "MIGRATION", &[(4, json!({"VCPU": 2}))])
+            .await;
+        self.claim(
+            3,
+            "project-2",
+            "INSTANCE",
+            &[(6, json!({"VCPU": 9, "DISK_GB": 100}))],
+        )
+        .await;
+        self.claim(4, "unused", "UNUSED", &[(6, json!({"DISK_GB": 1}))])
+            .await;
+        self.delete(&format!("/allocations/{}", consumer(4))).await;
+        // Without a type, and then without allocations.
+        let untyped = json!({"allocations": {provider(5): {"resources": {"CUSTOM_GOLD": 2}}}, "project_id": "project-2",
+            "user_id": "Üser", "consumer_generation": null});
+        self.done(
+            Method::PUT,
+            &format!("/allocations/{}", consumer(5)),
+            "1.28",
+            untyped,
+        )
+        .await;
+        self.claim(6, "project-3", "INSTANCE", &[]).await;
+        // More is used than there is.
+        let shrunk =
+            json!({"VCPU": {"total": 5, "allocation_ratio": 0.9}, "DISK_GB": {"total": 50}});
+        self.has(6, "inventories", shrunk).await;
+    }
+}
+
+/// What a service answers to every read there is: the body, and the time where it is that of the content.
+async fn answers(client: &Client) -> BTreeMap<String, (Value, Option<String>)> {
+    let hosts = [1, 3, 4, 5, 6, 7, 8].map(provider);
+    let of_host = |host: &String| {
+        let parts = [
+            "",
+            "/inventories",
+            "/usages",
+            "/traits",
+            "/aggregates",
+            "/allocations",
+        ];
+        parts.map(|part| format!("/resource_providers/{host}{part}"))
+    };
+    let mut paths: Vec<String> = hosts.iter().flat_map(of_host).collect();
+    paths.extend((1..=6).map(|nth| format!("/allocations/{}", consumer(nth))));
+    paths.extend(
+        [
+            "/resource_providers",
+            "/resource_classes",
+            "/traits",
+            "/traits?associated=true",
+        ]
+        .map(str::to_owned),
+    );
+    for filter in [
+        "resources=VCPU:1".to_owned(),
+        format!("in_tree={}", provider(5)),
+        format!("member_of={AGGREGATE}"),
+    ] {
+        paths.push(format!("/resource_providers?{filter}"));
+    }
+    for project in ["project-1", "project-2", "project-3", "unused"] {
+        paths.push(format!("/usages?project_id={project}"));
+    }
+    paths.push("/usages?project_id=project-2&user_id=%C3%9Cser".to_owned());
+    paths.extend(CANDIDATES.map(str::to_owned));
+    let mut answers = BTreeMap::new();
+    for path in paths {
+        let asked = ApiRequest::get(&path).microversion("1.39");
+        let answer = client
+            .call(asked)
+            .await
+            .unwrap_or_else(|error| panic!("{path}: {error}"));
+        let body: Value = answer.json().unwrap();
+        let timeless = ["/usages", "/aggregates", "/allocation_candidates"];
+        let is_empty = body["inventories"] == json!({})
+            || body["allocations"] == json!({})
+            || body["traits"] == json!([]);
+        let has_time = !is_empty && !timeless.iter().any(|part| path.contains(part));
+        let time = answer
+            .header("last-modified")
+            .filter(|_| has_time)
+            .map(str::to_owned);
+        answers.insert(path, (sorted(body), time));
+    }
+    answers
+}
+
+/// The order of a list says nothing: the reference has sets in most places, of candidates too.
+fn sorted(body: Value) -> Value {
+    match body {
+        Value::Array(list) => {
+            let mut list: Vec<Value> = list.into_iter().map(sorted).collect();
+            list.sort_by_key(Value::to_string);
+            Value::Array(list)
+        }
+        Value::Object(all) => (all.into_iter())
+            .map(|(key, value)| (key, sorted(value)))
+            .collect(),
+        plain => plain,
+    }
+}
+
+fn assert_same(
+    one: &BTreeMap<String, (Value, Option<String>)>,
+    other: &BTreeMap<String, (Value, Option<String>)>,
+) {
+    for (path, answer) in one {
+        assert_eq!(answer, &other[path], "{path}");
+    }
+}
+
+fn installed_in() -> &'static Path {
+    Path::new(env!("CARGO_TARGET_TMPDIR"))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn openstack_placement_moves_in_and_out_and_each_read_stays_the_same() {
+    let before = Reference::start(installed_in(), "").await;
+    Cloud(before.client()).make().await;
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let (dump, backup) = (path("dump.sql"), path("backup"));
+    fs::write(&dump, before.dump()).unwrap();
+    let at_first = answers(&before.client()).await;
+    drop(before);
+
+    let report = stdout(placementd(&["import", &dump, "--out", &backup]));
+    for (class, providers, units) in [("VCPU", 3, 15), ("DISK_GB", 2, 140), ("CUSTOM_GOLD", 1, 2)] {
+        assert!(
+            report.contains(&format!("{class:<30} {providers:>10} {units:>20}\n")),
+            "{report}"
+        );
+    }
+    let left_out = format!("{:<30} {:>10} {:>10}\n", "projects", 4, 3);
+    for found in [
+        "2: more is allocated than the capacity",
+        "1: a consumer without allocations",
+        &left_out,
+    ] {
+        assert!(report.contains(found), "{report}");
+    }
+    let (cluster, _) = restored(Path::new(&backup), &[]).await;
+    assert_same(&at_first, &answers(&cluster.client()).await);
+
+    let taken = path("taken");
+    let output = back_up(&cluster, Path::new(&taken));
+    assert!(output.status.success());
+    drop(cluster);
+    let exported = path("exported.sql");
+    stdout(placementd(&[
+        "export",
+        "--from",
+        &taken,
+        "--dialect",
+        "sqlite",
+        "--out",
+        &exported,
+    ]));
+    let exported = fs::read_to_string(exported).unwrap();
+    assert_eq!(digest(&report), digest(&exported));
+    let after = Reference::start(installed_in(), &exported).await;
+    assert_same(&at_first, &answers(&after.client()).await);
+    // It goes on from there.
+    let cloud = Cloud(after.client());
+    cloud.host(9, "new", Some(5)).await;
+    cloud.put("/resource_classes/CUSTOM_NEW", Value::Null).await;
+    cloud
+        .has(9, "inventories", json!({"CUSTOM_NEW": {"total": 1}}))
+        .await;
+    cloud
+        .claim(9, "project-9", "INSTANCE", &[(9, json!({"CUSTOM_NEW": 1}))])
+        .await;
+}
+
+#[test]
+fn a_dump_that_is_cut_off_leaves_nothing_behind() {
+    let directory = tempfile::tempdir().unwrap();
+    let [dump, backup] =
+        ["dump.sql", "backup"].map(|name| directory.path().join(name).to_str().unwrap().to_owned());
+    fs::write(
+        &dump,
+        "BEGIN TRANSACTION;\nCREATE TABLE alembic_version (version_num VARCHAR(32));\n",
+    )
+    .unwrap();
+    let refused = refusal(&placementd(&["import", &dump, "--out", &backup]), 1);
+    assert!(refused.contains("it is cut off"), "{refused}");
+    let left: Vec<_> = fs::read_dir(directory.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert_eq!(left, ["dump.sql"]);
+    fs::write(&backup, "of last week").unwrap();
+    let refused = refusal(&placementd(&["import", &dump, "--out", &backup]), 1);
+    assert!(refused.contains("is there already"), "{refused}");
+    assert_eq!(fs::read_to_string(&backup).unwrap(), "of last week");
+}

@@ -316,7 +316,7 @@ fn is_plain_insert(tokens: &[TokenWithSpan]) -> bool {
     let is_values =
         |token: &&Token| matches!(token, Token::Word(word) if word.keyword == Keyword::VALUES);
     // The names of a table and its columns.
-    let head = tokens
+    let mut head = tokens
         .by_ref()
         .take(HEAD_TOKENS_MAX)
         .take_while(|token| !is_values(token));
@@ -326,7 +326,7 @@ fn is_plain_insert(tokens: &[TokenWithSpan]) -> bool {
             Token::Word(_) | Token::Period | Token::Comma | Token::LParen | Token::RParen
         )
     };
-    if !head.fold(true, |plain, token| plain && is_name(token)) {
+    if !head.all(is_name) {
         return false;
     }
     let mut previous = &Token::EOF;

@@ -67,43 +67,52 @@ pub fn import(source: impl Read) -> Result<Import, ImportError> {
     let dialect = dump.dialect();
     let (revision, mut rows) = tables.finish()?;
     let read = rows.counts();
+    let mut notes = checked(&mut rows)?;
+    compare::note(&rows, dialect, &mut notes);
+    let state = State::load(state::changes(&rows));
+    let state = state.map_err(|error| ImportError::Differs(error.to_string()))?;
+    let counts = Rows::TABLES.iter().zip(read).zip(rows.counts());
+    let counts = counts.map(|((table, read), used)| (table.name, read, used));
+    let mut report = Report {
+        dialect,
+        revision,
+        tables: counts.collect(),
+        used: report::used(&rows),
+        digest: digest(&rows),
+        notes,
+    };
+    drop(rows);
+    prove(&state, &mut report)?;
+    Ok(Import { state, report })
+}
+
+/// What the operator may want to know of rows that hold together.
+fn checked(rows: &mut Rows) -> Result<Findings, ImportError> {
     let (mut faults, mut notes) = (Findings::default(), Findings::default());
     let check = Check {
-        rows: &mut rows,
+        rows,
         faults: &mut faults,
         notes: &mut notes,
     };
     check.all();
-    if !faults.is_empty() {
-        return Err(ImportError::Rows(faults));
+    match faults.is_empty() {
+        true => Ok(notes),
+        false => Err(ImportError::Rows(faults)),
     }
-    compare::note(&rows, dialect, &mut notes);
-    let state = State::load(state::changes(&rows))
-        .map_err(|error| ImportError::Differs(error.to_string()))?;
-    let audit = Audit::of(&state);
-    report::note_audit(&audit, &mut notes);
+}
+
+/// A recount of the state, and its way back to rows, give what was read.
+fn prove(state: &State, report: &mut Report) -> Result<(), ImportError> {
+    let audit = Audit::of(state);
+    report::note_audit(&audit, &mut report.notes);
     if let Some(wrong) = audit.wrong.first() {
         return Err(ImportError::Differs(wrong.what.to_owned()));
     }
-    let (used, digest) = (report::used(&rows), digest(&rows));
-    let counts = Rows::TABLES.iter().zip(read).zip(rows.counts());
-    let tables = counts
-        .map(|((table, read), used)| (table.name, read, used))
-        .collect();
-    drop(rows);
-    let again = state::rows(&state);
-    if digest != crate::digest::digest(&again) || used != report::used(&again) {
-        return Err(ImportError::Differs("the digests differ".to_owned()));
+    let again = state::rows(state);
+    match digest(&again) == report.digest && report::used(&again) == report.used {
+        true => Ok(()),
+        false => Err(ImportError::Differs("the digests differ".to_owned())),
     }
-    let report = Report {
-        dialect,
-        revision,
-        tables,
-        used,
-        digest,
-        notes,
-    };
-    Ok(Import { state, report })
 }
 
 /// What was read of the tables so far.

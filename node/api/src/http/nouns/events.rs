@@ -367,9 +367,10 @@ impl Watch {
                     .clone(),
                 false => self.lines(&step),
             };
+            let has_some = !lines.is_empty();
+            self.send(lines).await?;
             self.sent = Some(step.up_to);
-            if !lines.is_empty() {
-                self.send(lines).await?;
+            if has_some {
                 self.progress = (Instant::now(), self.sent);
             } else if self.progress.0.elapsed() >= PROGRESS {
                 self.send_progress().await?;

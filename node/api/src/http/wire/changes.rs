@@ -3,7 +3,7 @@
 //! A row of a consumer is several here: the consumer itself, and what it holds of each provider. An empty set of traits
 //! or aggregates is as good as none, and has no value.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use placement_model::State;
 use placement_model::ledger::{LedgerEntry, Names};
@@ -91,10 +91,8 @@ impl Filter {
 
     /// Whether something of what is asked for can be in an entry with these names: a cheap look before a thorough one.
     fn may_match(&self, names: &Names) -> bool {
-        fn has<K, T: PartialEq>(asked: Option<&T>, names: &BTreeMap<K, T>) -> bool {
-            asked.is_none_or(|asked| names.values().any(|name| name == asked))
-        }
-        has(self.provider.as_ref(), &names.providers) && has(self.class.as_ref(), &names.classes)
+        let asked = self.provider.as_ref();
+        asked.is_none_or(|asked| names.providers.values().any(|named| named == asked))
     }
 
     fn matches(&self, item: &Item<'_>) -> bool {

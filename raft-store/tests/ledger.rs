@@ -225,6 +225,21 @@ fn packs(state: &DB) -> Vec<[Box<[u8]>; 2]> {
 }
 
 #[test]
+fn what_was_applied_piece_by_piece_is_read_back_without_gap() {
+    run(async {
+        let dir = new_dir();
+        let mut store = opened(dir.path());
+        for entry in history(20) {
+            apply(&mut store.machine, vec![entry]).await;
+        }
+        let expected: Vec<_> = (2..=20).rev().collect();
+        for bytes in 1..2000 {
+            assert_eq!(places_back(&store.ledger, LAST, bytes), expected, "{bytes}");
+        }
+    });
+}
+
+#[test]
 fn a_damaged_entry_is_reported_and_not_left_out() {
     let dir = stopped(20);
     let state = state_with(dir.path(), &[ROWS]);

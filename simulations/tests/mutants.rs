@@ -64,7 +64,7 @@ caught! {
     losing_what_was_acknowledged: LoseAcknowledged from 4;
     forgetting_votes: ForgetVotes from 1;
     forgetting_votes_and_leading_twice: ForgetVotesSameLeader from 27;
-    forgetting_votes_and_committing_twice: ForgetVotesTwoLeaders from 1;
+    forgetting_votes_and_committing_twice: ForgetVotesTwoLeaders from 28;
     dropping_appends: DropAppends from 1;
     taking_the_tail_for_committed: CommitTheTail from 1;
     losing_a_field_on_disk: LoseRequestIds from 1;

@@ -318,7 +318,7 @@ impl Ledger {
         let mut page = Page::of(at_most_bytes);
         let from = after.saturating_add(1);
         // What leaves the tail from now on is in the database.
-        let (tail_from, tail) = self.tail(|kept| {
+        let (tail_from, (tail, _)) = self.tail(|kept| {
             let noted = kept.partition_point(|pack| pack.last.index < from);
             some(kept.range(noted..), at_most_bytes)
         });
@@ -354,13 +354,13 @@ impl Ledger {
     ) -> Result<Vec<Arc<LedgerEntry>>, LedgerError> {
         let opened = self.opened.upgrade().ok_or(LedgerError::Closed)?;
         let mut page = Page::of(at_most_bytes);
-        let (tail_from, tail) = self.tail(|kept| {
+        let (tail_from, (tail, is_whole)) = self.tail(|kept| {
             // The last of them may have later entries, too.
             let noted = kept.partition_point(|pack| pack.first <= from);
             some(kept.range(..noted).rev(), at_most_bytes)
         });
         let noted = tail.iter().flat_map(|pack| in_order(&pack.bytes, true));
-        let has_all = page.take(between(0, from, noted))?;
+        let has_all = page.take(between(0, from, noted))? && is_whole;
         let to = self.floor().index.saturating_add(1);
         let in_database = tail_from.map_or(from, |first| from.min(first.saturating_sub(1)));
         if has_all && to <= in_database {
@@ -385,13 +385,18 @@ impl Ledger {
     }
 }
 
-/// The first packs, with so many bytes at least.
-fn some<'a>(packs: impl Iterator<Item = &'a Arc<Pack>>, at_least_bytes: usize) -> Vec<Arc<Pack>> {
-    let mut bytes = 0;
-    let is_wanted = |pack: &&Arc<Pack>| {
-        let is_wanted = bytes <= at_least_bytes;
+/// The first packs, with so many bytes at least; and whether that is all of them.
+fn some<'a>(
+    packs: impl Iterator<Item = &'a Arc<Pack>>,
+    at_least_bytes: usize,
+) -> (Vec<Arc<Pack>>, bool) {
+    let (mut some, mut bytes) = (Vec::new(), 0);
+    for pack in packs {
+        if bytes > at_least_bytes {
+            return (some, false);
+        }
         bytes += pack.bytes.len();
-        is_wanted
-    };
-    packs.take_while(is_wanted).cloned().collect()
+        some.push(Arc::clone(pack));
+    }
+    (some, true)
 }

@@ -69,7 +69,8 @@ async fn write(api: Client, is_over: Arc<AtomicBool>) -> usize {
             break;
         }
         made += usize::from(churn(&api, &class, round).await.is_ok());
-        if round % 4 == 1 {
+        // The client looks through all that it has.
+        if round % 64 == 1 {
             let new = any_class();
             // Whether or not it has, the new name is used from now on.
             let _ = rename(&api, &class, &new).await;

@@ -140,6 +140,8 @@ fn without_id(mut answered: Value) -> Value {
 
 /// What what-if says, and that nothing became of it.
 async fn what_if(cluster: &Cluster, body: &Value) -> Value {
+    // A new cluster raises its level, which is an entry of the log.
+    cluster.until_level(2).await;
     let before = cluster.statuses().await;
     let ask = ApiRequest::post("/placementd/v1/what-if").json(body);
     let found = cluster.client().fetch(ask).await.unwrap();

@@ -27,8 +27,6 @@ pub(crate) fn options(buffer_bytes: usize, cache: &Cache, special: &str) -> Opti
     options.set_block_based_table_factory(&table_options(cache));
     options.set_compression_type(DBCompressionType::Lz4);
     options.set_write_buffer_size(buffer_bytes);
-    // Of 64 MiB, most of the rows would be rewritten with the entries of the ledger that come behind them.
-    options.set_target_file_size_base(8 << 20);
     options.set_max_write_buffer_number(3);
     options.set_max_open_files(256);
     options.set_max_background_jobs(2);

@@ -62,6 +62,8 @@ impl StateDatabase {
     pub(super) fn open(store: &StoreOptions, cache: &Cache) -> Result<Self> {
         let mut options = rocks::options(store.write_buffer_bytes, cache, "");
         options.set_db_write_buffer_size(store.write_buffer_bytes);
+        // Of 64 MiB, most of the rows would be rewritten with the entries of the ledger that come behind them.
+        options.set_target_file_size_base(8 << 20);
         Database::open(&options, store.dir.join(STATE_DIR), &FAMILIES).map(Self::of)
     }
 

@@ -13,6 +13,7 @@ use placement_model::types::{Destination, PartitionId, PartitionName};
 use placement_model::{Changes, Cluster, Command, Outcome, Stamped, State};
 use serde::Serialize;
 use uuid::Uuid;
+use uuid::fmt::Hyphenated;
 
 /// Where a state stands in the history of the cluster: `epoch.index`, opaque to clients.
 ///
@@ -245,9 +246,11 @@ pub trait WriteBackend: Send + Sync {
     ) -> BoxFuture<'_, Result<Written, Unavailable>>;
 }
 
-/// The UUID in a request id, `req-UUID`.
+/// The UUID in a request id: `req-` and 36 characters.
 pub fn uuid_of_request(id: &str) -> Option<Uuid> {
-    Uuid::try_parse(id.strip_prefix("req-")?).ok()
+    let uuid = id.strip_prefix("req-")?;
+    let is_hyphenated = uuid.len() == Hyphenated::LENGTH;
+    Uuid::try_parse(uuid).ok().filter(|_| is_hyphenated)
 }
 
 /// What gives states to read.

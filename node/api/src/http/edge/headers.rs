@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use http::header::{AsHeaderName, HeaderMap, HeaderName, HeaderValue};
 
-use crate::http::wire::spelling;
+use crate::backend::uuid_of_request;
 
 /// The header in which the id of this request is answered, and in which a caller names the
 /// request of its own that led to this one.
@@ -53,9 +53,8 @@ pub(super) fn split_outside_quotes(text: &str, separator: char) -> Vec<&str> {
     .collect()
 }
 
-/// The caller's id, if it gave a well-formed one: `req-` and a UUID of 36 characters. The access log has both.
+/// The caller's id, if it gave a well-formed one. The access log has both.
 pub(crate) fn callers_request_id(headers: &HeaderMap) -> Option<String> {
     let id = text(headers, REQUEST_ID)?;
-    let uuid = id.strip_prefix("req-")?;
-    (uuid.len() == 36 && spelling::is_hyphenated_uuid(uuid)).then(|| id.into_owned())
+    uuid_of_request(&id).map(|_| id.into_owned())
 }

@@ -57,7 +57,7 @@ pub enum DumpError {
         "it is cut off: it ends at line {0} without the last line that {1} writes. Dump again, and look at the exit status"
     )]
     CutOff(u64, &'static str),
-    /// A statement is none of SQL, or not one that such a program writes.
+    /// A statement is not SQL, or not one that such a program writes.
     #[error("line {0}: {1}")]
     Statement(u64, String),
     /// It has the rows as `COPY`.
@@ -189,7 +189,7 @@ impl<R: Read> Dump<R> {
         DumpError::CutOff(self.line, program)
     }
 
-    /// Whether a line between statements is none of SQL: a comment, a command of psql, nothing. The last of them that the
+    /// Whether a line between statements is not SQL: a comment, a command of psql, nothing. The last of them that the
     /// program writes is noted.
     fn is_passed_over(&mut self, line: &[u8]) -> bool {
         let line = line.trim_ascii();

@@ -307,7 +307,9 @@ pub trait LedgerBackend: Send + Sync {
         at_most_bytes: usize,
     ) -> Result<Vec<Arc<LedgerEntry>>, LedgerUnavailable>;
 
-    /// Waits until this node has applied more than this index, and returns what it has applied; `None` once the node is
-    /// about to go.
-    fn applied_after(&self, index: u64) -> BoxFuture<'_, Option<u64>>;
+    /// Waits until this node has applied more than this index.
+    fn applied_after(&self, index: u64) -> BoxFuture<'_, ()>;
+
+    /// Waits until this node is about to go.
+    fn going(&self) -> BoxFuture<'_, ()>;
 }

@@ -89,7 +89,11 @@ impl LedgerBackend for Moment {
         Err(LedgerUnavailable::Gone(self.floor()))
     }
 
-    fn applied_after(&self, _index: u64) -> BoxFuture<'_, Option<u64>> {
+    fn applied_after(&self, _index: u64) -> BoxFuture<'_, ()> {
+        Box::pin(pending())
+    }
+
+    fn going(&self) -> BoxFuture<'_, ()> {
         Box::pin(pending())
     }
 }

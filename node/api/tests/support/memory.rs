@@ -77,6 +77,16 @@ impl Memory {
         written
     }
 
+    fn until(
+        &self,
+        holds: impl Fn(Option<u64>) -> bool + Send + Sync + 'static,
+    ) -> BoxFuture<'_, ()> {
+        let mut applied = self.applied.subscribe();
+        Box::pin(async move {
+            applied.wait_for(|applied| holds(*applied)).await.unwrap();
+        })
+    }
+
     /// The node is about to go.
     #[allow(dead_code, reason = "not every test has it go")]
     pub(crate) fn leave(&self) {
@@ -218,12 +228,12 @@ impl LedgerBackend for Memory {
         Ok(page(asked, at_most_bytes))
     }
 
-    fn applied_after(&self, index: u64) -> BoxFuture<'_, Option<u64>> {
-        let mut applied = self.applied.subscribe();
-        Box::pin(async move {
-            let news = applied.wait_for(|applied| applied.is_none_or(|applied| applied > index));
-            *news.await.unwrap()
-        })
+    fn applied_after(&self, index: u64) -> BoxFuture<'_, ()> {
+        self.until(move |applied| applied > Some(index))
+    }
+
+    fn going(&self) -> BoxFuture<'_, ()> {
+        self.until(|applied| applied.is_none())
     }
 }
 

@@ -8,7 +8,9 @@ use placement_model::types::PartitionId;
 use crate::backend::{Floor, LedgerBackend, LedgerUnavailable, PlacementIndex, View};
 use crate::http::errors::ApiError;
 
-/// So many bytes of entries are read at a time. As JSON they are some times as many.
+/// So many bytes of entries are read at a time: for streams, which share what one of them reads, and backward. As JSON they
+/// are some times as many.
+const STEP_BYTES: usize = 128 * 1024;
 const PAGE_BYTES: usize = 32 * 1024;
 
 /// The changes of one partition.
@@ -59,7 +61,7 @@ impl Ledger {
         after: u64,
         up_to: u64,
     ) -> Result<Vec<Arc<LedgerEntry>>, LedgerUnavailable> {
-        self.backend.forward(after, up_to, PAGE_BYTES)
+        self.backend.forward(after, up_to, STEP_BYTES)
     }
 
     /// The same up to this one, the newest first; nothing, if no entry is left above the floor.
@@ -75,14 +77,14 @@ impl Ledger {
         entry.partition == self.partition
     }
 
-    /// Waits until this node has applied more than this; `None` once it is about to go.
-    pub(crate) async fn applied_after(&self, index: u64) -> Option<u64> {
-        self.backend.applied_after(index).await
+    /// Waits until this node has applied more than this.
+    pub(crate) async fn applied_after(&self, index: u64) {
+        self.backend.applied_after(index).await;
     }
 
     /// Waits until this node is about to go.
     pub(crate) async fn going(&self) {
-        while self.applied_after(u64::MAX).await.is_some() {}
+        self.backend.going().await;
     }
 
     /// The answer where what is asked for is not kept any more.

@@ -2,23 +2,55 @@
 //!
 //! Streams go on in the same steps: a stream that comes from elsewhere reads for itself up to the next of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use placement_model::LedgerEntry;
+use placement_model::types::ProviderUuid;
 use tokio::time::Instant;
 
 /// So many steps are kept for streams that are behind. Each is a page of the ledger.
-const STEPS_MAX: usize = 32;
+const STEPS_MAX: usize = 16;
 
-/// A page of the ledger, and its lines once a stream that asks for all of them has made them.
+/// A page of the ledger, and what streams made of it for others.
 pub(crate) struct Step {
     /// The last entry of the log that it covers.
     pub(crate) up_to: u64,
-    pub(crate) entries: Vec<Arc<LedgerEntry>>,
-    /// By the form of the stream.
+    entries: Vec<Arc<LedgerEntry>>,
+    /// Those that name a provider.
+    of_providers: OnceLock<BTreeMap<ProviderUuid, Vec<Arc<LedgerEntry>>>>,
+    /// The lines of all of them, by the form of the stream.
     pub(crate) lines: [OnceLock<Bytes>; 2],
+}
+
+impl Step {
+    pub(crate) fn new(up_to: u64, entries: Vec<Arc<LedgerEntry>>) -> Self {
+        Self {
+            up_to,
+            entries,
+            of_providers: OnceLock::new(),
+            lines: Default::default(),
+        }
+    }
+
+    /// The entries, or those that name a provider.
+    pub(crate) fn entries(&self, provider: Option<&ProviderUuid>) -> &[Arc<LedgerEntry>] {
+        let Some(provider) = provider else {
+            return &self.entries;
+        };
+        let of_providers = self.of_providers.get_or_init(|| {
+            let mut of_providers: BTreeMap<_, Vec<_>> = BTreeMap::new();
+            for entry in &self.entries {
+                let named: BTreeSet<_> = entry.names.providers.values().collect();
+                for named in named {
+                    of_providers.entry(*named).or_default().push(entry.clone());
+                }
+            }
+            of_providers
+        });
+        of_providers.get(provider).map_or(&[], Vec::as_slice)
+    }
 }
 
 /// Where a stream is.

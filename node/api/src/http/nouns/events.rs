@@ -46,8 +46,8 @@ const PROGRESS: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(30);
 /// What changes within so long goes out together, for each so many streams that there are: their wake-ups take time
 /// from writes.
-const APART: Duration = Duration::from_millis(10);
-const STREAMS_APART: usize = 32;
+const APART: Duration = Duration::from_millis(20);
+const STREAMS_APART: usize = 16;
 /// So many rows of a snapshot are looked at, or so many bytes of it written, before others have their turn.
 const ROWS_AT_ONCE: usize = 500;
 const PIECE_BYTES: usize = 64 * 1024;
@@ -383,7 +383,8 @@ impl Watch {
     fn lines(&self, step: &Step) -> Bytes {
         let mut lines = Vec::new();
         let is_here = |entry: &&Arc<LedgerEntry>| self.ledger.has(entry);
-        for entry in step.entries.iter().filter(is_here) {
+        let entries = step.entries(self.filter.provider.as_ref());
+        for entry in entries.iter().filter(is_here) {
             if let Some(line) = Line::of(self.ledger.epoch, entry, &self.filter) {
                 let token = self.token(entry.index);
                 self.form.put(&mut lines, Some(&token), &line);
@@ -427,11 +428,10 @@ impl Watch {
         };
         let offload = &self.server.api.offload;
         match world::compute(|work| offload.run(work), read).await {
-            Some(Ok(entries)) => Ok(Arc::new(Step {
-                up_to: entries.last().map_or(up_to, |entry| entry.index),
-                entries,
-                lines: Default::default(),
-            })),
+            Some(Ok(entries)) => {
+                let up_to = entries.last().map_or(up_to, |entry| entry.index);
+                Ok(Arc::new(Step::new(up_to, entries)))
+            }
             Some(Err(LedgerUnavailable::Gone(_))) => Err(End::Gone),
             // Another node may be able to.
             Some(Err(LedgerUnavailable::Failed(reason))) => {

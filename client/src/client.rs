@@ -364,7 +364,10 @@ impl Client {
                 set(MIN_INDEX, token.as_str())?;
             }
         }
-        headers.extend(request.headers.iter().cloned());
+        // `extend` would send both.
+        for (name, value) in &request.headers {
+            headers.insert(name, value.clone());
+        }
         Ok(http)
     }
 

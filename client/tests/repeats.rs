@@ -104,6 +104,16 @@ async fn the_next_node_is_kept_after_a_refused_connection() {
 }
 
 #[tokio::test]
+async fn a_header_of_the_request_replaces_that_of_the_client() {
+    let script = Script::new([answered("1.1")]);
+    let request = ApiRequest::get("/traits").microversion("1.6");
+    script.client().request(request).await.unwrap();
+    let asked = script.asked.lock().unwrap();
+    let versions = asked[0].headers().get_all("openstack-api-version");
+    assert_eq!(versions.iter().collect::<Vec<_>>(), ["placement 1.6"]);
+}
+
+#[tokio::test]
 async fn a_write_in_doubt_is_not_repeated() {
     for doubt in [lost(), unavailable("outcome_unknown")] {
         let script = Script::new([doubt]);

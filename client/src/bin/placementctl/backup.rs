@@ -12,9 +12,9 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::files::sync_dir;
 
-/// A backup that takes longer than this says how far it is.
-const PROGRESS_AFTER: Duration = Duration::from_secs(2);
-const PROGRESS_EVERY: Duration = Duration::from_secs(1);
+/// What takes longer than this says how far it is.
+pub(crate) const PROGRESS_AFTER: Duration = Duration::from_secs(2);
+pub(crate) const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
 /// Takes a backup into `target`, or to standard output for `-`.
 pub(crate) async fn take(

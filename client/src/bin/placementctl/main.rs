@@ -7,6 +7,7 @@ mod candidates;
 mod capacity;
 mod changes;
 mod check;
+mod compare;
 mod consumers;
 mod content;
 mod drain;
@@ -154,6 +155,13 @@ enum Action {
                       it. A member needs as much memory again as its state for a moment."
     )]
     Check,
+    /// Asks two services of the Placement API, clusters or openstack-placement, for all that they hold, and prints what
+    /// differs. `--endpoint` does not matter for it.
+    #[command(
+        after_help = "Exits with 0 if there are no differences, with 1 if there are, and with 2 if a service cannot be \
+                      asked. What differs is asked for a second time before it is printed."
+    )]
+    Compare(compare::Which),
     /// Compacts the log of the node at the first endpoint that answers: flushes its state and drops the log
     /// entries that it covers. This is not a backup.
     Compact,
@@ -184,11 +192,12 @@ async fn main() -> ExitCode {
         command.action,
         Action::Status(_) | Action::Content(_) | Action::Backup { .. }
     );
+    let is_comparison = matches!(command.action, Action::Compare(_));
     match run(command).await {
         Ok(code) => code,
         Err(error) => {
             eprintln!("placementctl: {error:#}");
-            let is_silence = is_read && is_unanswered(&error);
+            let is_silence = is_comparison || is_read && is_unanswered(&error);
             ExitCode::from(if is_silence { NO_QUORUM } else { 1 })
         }
     }
@@ -223,6 +232,9 @@ async fn ask(command: Command, timeout: Duration) -> anyhow::Result<ExitCode> {
     let client = Client::trusting(&command.endpoint, trust.clone())?
         .with_patience(timeout)
         .with_attempt_timeout(timeout);
+    if let Action::Compare(which) = command.action {
+        return compare::run(&client, which).await;
+    }
     let endpoints = client.endpoints().to_vec();
     let admin = Admin::new(client);
     match command.action {
@@ -242,7 +254,7 @@ async fn ask(command: Command, timeout: Duration) -> anyhow::Result<ExitCode> {
         Action::Drain(which) => drain::drain(&admin, &which, timeout).await?,
         Action::Undrain(which) => drain::undrain(&admin, &which, timeout).await?,
         Action::Check => return check::run(&admin, timeout).await,
-        Action::Tls(_) | Action::Completion { .. } | Action::Man { .. } => {}
+        Action::Tls(_) | Action::Completion { .. } | Action::Man { .. } | Action::Compare(_) => {}
         Action::Compact => {
             admin.compact().await?;
             println!("the log is compacted; this is not a backup");
@@ -298,6 +310,7 @@ mod tests {
             "providers list --as-of 7.12",
             "partitions -o json",
             "api GET /traits",
+            "compare http://old:8778/placement unix:/var/lib/placementd/admin.sock",
         ] {
             let words = ["placementctl"].into_iter().chain(line.split(' '));
             if let Err(error) = Command::try_parse_from(words) {

@@ -1,5 +1,6 @@
 //! Moving in from openstack-placement, and out again: the reference is filled through its API, its dump becomes a cluster, and
-//! the cluster's backup a database on which the reference starts again. Each answers all reads alike.
+//! the cluster's backup a database on which the reference starts again. Each answers all reads alike, as `placementctl
+//! compare` finds, which finds a change of each kind too.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +9,7 @@ use std::process::{Command, Output};
 
 use http::Method;
 use placement_client::{ApiRequest, Client};
-use placement_tests::backups::{back_up, refusal, restored};
+use placement_tests::backups::{back_up, printed, refusal, restored};
 use placement_tests::binaries;
 use placement_tests::reference::Reference;
 use serde_json::{Value, json};
@@ -216,61 +217,39 @@ impl Cloud {
     }
 }
 
-/// What a service answers to every read there is: the body, and the time where it is that of the content.
+/// Compares two services: the exit code, and what is printed.
+fn compared(one: &Client, other: &Client) -> (Option<i32>, String) {
+    let mut command = Command::new(binaries::placementctl().unwrap());
+    command.arg("compare");
+    command.args([one, other].map(|service| service.endpoints()[0].to_string()));
+    let output = command.output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    (output.status.code(), stdout + &stderr)
+}
+
+/// What a service answers where `placementctl compare` does not ask: the body, and the time if it is that of the content.
 async fn answers(client: &Client) -> BTreeMap<String, (Value, Option<String>)> {
-    let hosts = [1, 3, 4, 5, 6, 7, 8].map(provider);
-    let of_host = |host: &String| {
-        let parts = [
-            "",
-            "/inventories",
-            "/usages",
-            "/traits",
-            "/aggregates",
-            "/allocations",
-        ];
-        parts.map(|part| format!("/resource_providers/{host}{part}"))
-    };
-    let mut paths: Vec<String> = hosts.iter().flat_map(of_host).collect();
-    paths.extend((1..=6).map(|nth| format!("/allocations/{}", consumer(nth))));
-    paths.extend(
-        [
-            "/resource_providers",
-            "/resource_classes",
-            "/traits",
-            "/traits?associated=true",
-        ]
-        .map(str::to_owned),
-    );
-    for filter in [
-        "resources=VCPU:1".to_owned(),
-        format!("in_tree={}", provider(5)),
-        format!("member_of={AGGREGATE}"),
-    ] {
-        paths.push(format!("/resource_providers?{filter}"));
-    }
-    for project in ["project-1", "project-2", "project-3", "unused"] {
-        paths.push(format!("/usages?project_id={project}"));
-    }
-    paths.push("/usages?project_id=project-2&user_id=%C3%9Cser".to_owned());
-    paths.extend(CANDIDATES.map(str::to_owned));
+    let filters = [
+        "".to_owned(),
+        "?resources=VCPU:1".to_owned(),
+        format!("?in_tree={}", provider(5)),
+        format!("?member_of={AGGREGATE}"),
+    ];
+    let lists = filters.map(|filter| format!("/resource_providers{filter}"));
     let mut answers = BTreeMap::new();
-    for path in paths {
+    for path in lists.into_iter().chain(CANDIDATES.map(str::to_owned)) {
         let asked = ApiRequest::get(&path).microversion("1.39");
         let answer = client
             .call(asked)
             .await
             .unwrap_or_else(|error| panic!("{path}: {error}"));
-        let body: Value = answer.json().unwrap();
-        let timeless = ["/usages", "/aggregates", "/allocation_candidates"];
-        let is_empty = body["inventories"] == json!({})
-            || body["allocations"] == json!({})
-            || body["traits"] == json!([]);
-        let has_time = !is_empty && !timeless.iter().any(|part| path.contains(part));
         let time = answer
             .header("last-modified")
-            .filter(|_| has_time)
+            .filter(|_| !CANDIDATES.contains(&&*path))
             .map(str::to_owned);
-        answers.insert(path, (sorted(body), time));
+        let body = sorted(answer.json().unwrap());
+        answers.insert(path, (body, time));
     }
     answers
 }
@@ -290,13 +269,59 @@ fn sorted(body: Value) -> Value {
     }
 }
 
-fn assert_same(
-    one: &BTreeMap<String, (Value, Option<String>)>,
-    other: &BTreeMap<String, (Value, Option<String>)>,
-) {
+/// Both services answer each read alike.
+async fn assert_same(one: &Client, other: &Client) {
+    assert_eq!(
+        compared(one, other),
+        (Some(0), "0 differences in 54 answers\n".to_owned())
+    );
+    let (one, other) = (answers(one).await, answers(other).await);
     for (path, answer) in one {
-        assert_eq!(answer, &other[path], "{path}");
+        assert_eq!(answer, other[&path], "{path}");
     }
+}
+
+/// A change of each kind on one side is found.
+async fn assert_found(one: &Client, changed: &Client) {
+    let cloud = Cloud(changed.clone());
+    cloud.host(9, "new", Some(5)).await;
+    for path in ["/resource_classes/CUSTOM_NEW", "/traits/CUSTOM_NEW"] {
+        cloud.put(path, Value::Null).await;
+    }
+    cloud
+        .has(9, "inventories", json!({"CUSTOM_NEW": {"total": 1}}))
+        .await;
+    cloud
+        .claim(9, "project-9", "INSTANCE", &[(9, json!({"CUSTOM_NEW": 1}))])
+        .await;
+    cloud.has(7, "traits", json!(["CUSTOM_NEW"])).await;
+    let (code, found) = compared(one, changed);
+    let mut lines: Vec<_> = found.lines().collect();
+    assert_eq!(lines.pop(), Some("14 differences in 59 answers"));
+    let paths: Vec<_> = (lines.iter().filter_map(|line| line.split_once("  ")))
+        .map(|(path, _)| path.to_owned())
+        .collect();
+    let [old, new] = [7, 9].map(|nth| format!("/resource_providers/{}", provider(nth)));
+    let parts = [
+        "",
+        "/allocations",
+        "/inventories",
+        "/usages",
+        "/traits",
+        "/aggregates",
+    ];
+    let of = |host: &String, parts: &[&str]| -> Vec<String> {
+        parts.iter().map(|part| format!("{host}{part}")).collect()
+    };
+    let lists = ["/resource_classes", "/traits", "/traits?associated=true"];
+    let mut expected = lists.map(str::to_owned).to_vec();
+    expected.extend(of(&old, &parts));
+    expected.extend(of(&new, &parts[..2]));
+    expected.push(format!("/allocations/{}", consumer(9)));
+    let usages = "/usages?project_id=project-9";
+    expected.push(usages.to_owned());
+    expected.push(format!("{usages}&user_id=user%20of%20project-9"));
+    assert_eq!((code, paths), (Some(1), expected), "{found}");
 }
 
 fn installed_in() -> &'static Path {
@@ -311,8 +336,6 @@ async fn openstack_placement_moves_in_and_out_and_each_read_stays_the_same() {
     let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
     let (dump, backup) = (path("dump.sql"), path("backup"));
     fs::write(&dump, before.dump()).unwrap();
-    let at_first = answers(&before.client()).await;
-    drop(before);
 
     let report = stdout(placementd(&["import", &dump, "--out", &backup]));
     for (class, providers, units) in [("VCPU", 3, 15), ("DISK_GB", 2, 140), ("CUSTOM_GOLD", 1, 2)] {
@@ -330,36 +353,49 @@ async fn openstack_placement_moves_in_and_out_and_each_read_stays_the_same() {
         assert!(report.contains(found), "{report}");
     }
     let (cluster, _) = restored(Path::new(&backup), &[]).await;
-    assert_same(&at_first, &answers(&cluster.client()).await);
+    assert_same(&before.client(), &cluster.client()).await;
 
     let taken = path("taken");
-    let output = back_up(&cluster, Path::new(&taken));
-    assert!(output.status.success());
-    drop(cluster);
-    let exported = path("exported.sql");
-    stdout(placementd(&[
-        "export",
-        "--from",
-        &taken,
-        "--dialect",
-        "sqlite",
-        "--out",
-        &exported,
-    ]));
-    let exported = fs::read_to_string(exported).unwrap();
-    assert_eq!(digest(&report), digest(&exported));
+    let of_backup = printed(&back_up(&cluster, Path::new(&taken)));
+    drop(before);
+    let export = |from: &str, to: &str| {
+        stdout(placementd(&[
+            "export",
+            "--from",
+            from,
+            "--dialect",
+            "sqlite",
+            "--out",
+            to,
+        ]));
+        let exported = fs::read_to_string(to).unwrap();
+        assert_eq!(digest(&report), digest(&exported));
+        exported
+    };
+    let of_file = export(&taken, &path("of-file.sql"));
+    let position = format!("{}.{}", of_backup["epoch"], of_backup["index"]);
+    let position = format!("INSERT INTO placementd_position VALUES ('{position}');\n");
+    assert!(of_file.contains(&position), "{position}");
+    let endpoint = format!("http://{}", cluster.place(2).admin());
+    let exported = export(&endpoint, &path("exported.sql"));
     let after = Reference::start(installed_in(), &exported).await;
-    assert_same(&at_first, &answers(&after.client()).await);
+    assert_same(&cluster.client(), &after.client()).await;
     // It goes on from there.
-    let cloud = Cloud(after.client());
-    cloud.host(9, "new", Some(5)).await;
-    cloud.put("/resource_classes/CUSTOM_NEW", Value::Null).await;
-    cloud
-        .has(9, "inventories", json!({"CUSTOM_NEW": {"total": 1}}))
-        .await;
-    cloud
-        .claim(9, "project-9", "INSTANCE", &[(9, json!({"CUSTOM_NEW": 1}))])
-        .await;
+    assert_found(&cluster.client(), &after.client()).await;
+}
+
+#[test]
+fn a_cluster_that_does_not_answer_is_not_exported() {
+    let directory = tempfile::tempdir().unwrap();
+    let [socket, out] = ["admin.sock", "out.sql"].map(|name| directory.path().join(name));
+    let endpoint = format!("unix:{}", socket.display());
+    let out = out.to_str().unwrap();
+    let export = ["export", "--from", &endpoint, "--dialect", "mysql", "--out"];
+    let refused = refusal(&placementd(&[&export[..], &[out]].concat()), 1);
+    for reason in ["no node gives a backup", "no backup was taken of unix:/"] {
+        assert!(refused.contains(reason), "{refused}");
+    }
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
 }
 
 #[test]

@@ -3,10 +3,12 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
-use anyhow::{Context, anyhow, bail};
-use placement_raft_store::{Backup, Until, imported, write_backup};
+use anyhow::{Context, anyhow, bail, ensure};
+use placement_raft_store::{Backup, RestoreError, Until, imported, write_backup};
 use placement_transfer::Dialect;
 
 use crate::Env;
@@ -29,14 +31,18 @@ pub(crate) fn import(dump: &Path, out: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes a partition of a backup as SQL, into a file or to standard output.
+/// Writes a partition of a backup, or of a running cluster, as SQL, into a file or to standard output.
 pub(crate) fn export(
     from: &Path,
     partition: &str,
     dialect: Dialect,
     out: Option<&Path>,
 ) -> anyhow::Result<()> {
-    let backup = Backup::read(from, Until::End, &*Env::production().storage.applier)?;
+    let backup = match from.to_str() {
+        Some(endpoint) if is_endpoint(endpoint) => taken(endpoint)?,
+        _ => read(from)?,
+    };
+    let position = format!("{}.{}", backup.info.epoch, backup.info.index);
     let Some((_, state)) = backup.cluster().partition_named(partition) else {
         let others = backup
             .cluster()
@@ -49,13 +55,44 @@ pub(crate) fn export(
     };
     let Some(out) = out else {
         let mut target = BufWriter::new(io::stdout().lock());
-        placement_transfer::export(state, dialect, &mut target)?;
+        placement_transfer::export(state, &position, dialect, &mut target)?;
         return Ok(target.flush()?);
     };
     check_absent(out)?;
     write_whole(out, |target| {
-        placement_transfer::export(state, dialect, target).map(drop)
+        placement_transfer::export(state, &position, dialect, target).map(drop)
     })
+}
+
+fn read(from: &Path) -> Result<Backup, RestoreError> {
+    Backup::read(from, Until::End, &*Env::production().storage.applier)
+}
+
+fn is_endpoint(from: &str) -> bool {
+    let mut schemes = ["unix:/", "http://", "https://"].iter();
+    schemes.any(|scheme| from.starts_with(scheme))
+}
+
+/// A backup of the cluster behind an admin listener. `placementctl` takes it, as it knows how listeners are reached; the
+/// server does without a client.
+fn taken(endpoint: &str) -> anyhow::Result<Backup> {
+    let tool = std::env::current_exe()?.with_file_name("placementctl");
+    let mut taking = Command::new(&tool)
+        .args(["--endpoint", endpoint, "backup", "-"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("{}, which takes the backup, cannot be run", tool.display()))?;
+    let pipe = taking.stdout.take().expect("it was asked for");
+    let backup = read(format!("/proc/self/fd/{}", pipe.as_raw_fd()).as_ref());
+    // If it was not read to its end.
+    drop(pipe);
+    let status = taking.wait()?;
+    ensure!(
+        status.success(),
+        "no backup was taken of {endpoint}: {status}"
+    );
+    Ok(backup?)
 }
 
 fn check_absent(out: &Path) -> anyhow::Result<()> {

@@ -49,7 +49,7 @@ pub(super) enum Task {
     Replay(Replay),
     /// Makes a backup, from which restore makes a cluster, out of a dump of OpenStack Placement's database
     Import(Import),
-    /// Writes a backup as SQL for an empty database of OpenStack Placement
+    /// Writes a backup, or what a running cluster has, as SQL for an empty database of OpenStack Placement
     Export(Export),
     /// Makes an entry of the log blank that no node can apply; run it on all nodes while all are stopped
     SkipEntry(SkipEntry),
@@ -223,7 +223,9 @@ pub(super) struct Import {
 
 #[derive(Args)]
 pub(super) struct Export {
-    #[arg(long, value_name = "PATH", help = FROM)]
+    /// A backup, a directory that [backup] has filled, or the admin listener of a node, as `placementctl backup` takes
+    /// it: `unix:/path`, `http://host:port` or `https://host:port`
+    #[arg(long, value_name = "BACKUP|ENDPOINT")]
     from: PathBuf,
     /// The partition to write
     #[arg(long, value_name = "NAME", default_value = PartitionName::DEFAULT)]

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use placement_model::State;
 
 use crate::digest::digest;
-use crate::schema::{REVISIONS, Table};
+use crate::schema::{POSITION_TABLE, REVISIONS, Table};
 use crate::sql::{Dialect, Sql};
 use crate::state::rows;
 
@@ -13,11 +13,17 @@ use crate::state::rows;
 const ROWS_MAX: usize = 500;
 
 /// Writes a partition as `INSERT`s for a database that `placement-manage db sync` of openstack-placement 16.0.0 has just made:
-/// one transaction, so that nothing is half done. Returns the digest of the content, which is its last line, too.
+/// one transaction, so that nothing is half done. Returns the digest of the content, which is its last line, too. `position` is
+/// the token of the moment that the state is of: a table of its own has it, from which a feed of changes goes on.
 ///
 /// # Errors
 /// Those of `target`.
-pub fn export(state: &State, dialect: Dialect, target: &mut impl Write) -> io::Result<String> {
+pub fn export(
+    state: &State,
+    position: &str,
+    dialect: Dialect,
+    target: &mut impl Write,
+) -> io::Result<String> {
     let rows = rows(state);
     let digest = digest(&rows);
     let revision = REVISIONS[REVISIONS.len() - 1];
@@ -25,11 +31,18 @@ pub fn export(state: &State, dialect: Dialect, target: &mut impl Write) -> io::R
         target,
         "-- For an empty database of revision {revision}: placement-manage db sync"
     )?;
+    // In MySQL the definition of a table ends a transaction.
+    writeln!(
+        target,
+        "CREATE TABLE IF NOT EXISTS {POSITION_TABLE} (token VARCHAR(64) NOT NULL);"
+    )?;
     target.write_all(dialect.begin().as_bytes())?;
     // What upstream's service has put there if it was started once.
-    for table in ["traits", "resource_classes"] {
+    for table in ["traits", "resource_classes", POSITION_TABLE] {
         writeln!(target, "DELETE FROM {table};")?;
     }
+    let position = dialect.written(&Sql::Text(position.to_owned()));
+    writeln!(target, "INSERT INTO {POSITION_TABLE} VALUES ({position});")?;
     rows.for_each_table(|table, rows| write_table(dialect, table, rows, target))?;
     writeln!(target, "COMMIT;\n-- content digest: {digest}")?;
     Ok(digest)

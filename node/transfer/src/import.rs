@@ -11,7 +11,9 @@ use crate::digest::digest;
 use crate::dump::{Dump, DumpError, Piece};
 use crate::findings::Findings;
 use crate::report::Report;
-use crate::schema::{Column, EARLIER_REVISIONS, REVISION_TABLE, REVISIONS, Rows, Table};
+use crate::schema::{
+    Column, EARLIER_REVISIONS, POSITION_TABLE, REVISION_TABLE, REVISIONS, Rows, Table,
+};
 use crate::sql::{Misfit, Sql};
 use crate::state;
 use crate::{compare, report};
@@ -130,6 +132,9 @@ struct Tables {
 impl Tables {
     fn take(&mut self, piece: Piece, line: u64) -> Result<(), ImportError> {
         match piece {
+            Piece::Table { table, .. } | Piece::Rows { table, .. } if table == POSITION_TABLE => {
+                Ok(())
+            }
             Piece::Table { table, columns } => {
                 self.define(table, columns, line);
                 Ok(())

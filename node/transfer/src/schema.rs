@@ -22,6 +22,9 @@ pub(crate) const REVISION_TABLE: Table = Table {
     }],
 };
 
+/// Where an export says which moment it is of. It is no table of upstream's, which does not mind it.
+pub(crate) const POSITION_TABLE: &str = "placementd_position";
+
 /// Custom resource classes have ids from here on; upstream takes a class below for a standard one.
 pub(crate) const CUSTOM_CLASS_ID_MIN: u32 = 10_000;
 

@@ -89,9 +89,12 @@ fn what_is_exported_is_what_was_imported() {
     let imported = read(SQLITE).unwrap();
     for (dialect, dump) in ALL {
         let mut sql = Vec::new();
-        let digest = export(&imported.state, dialect, &mut sql).unwrap();
+        let digest = export(&imported.state, "7.1234", dialect, &mut sql).unwrap();
         assert_eq!(digest, imported.report.digest);
         let sql = String::from_utf8(sql).unwrap();
+        // Where changes go on; a dump of that database has the table too.
+        let position = "INSERT INTO placementd_position VALUES ('7.1234');\n";
+        assert!(sql.contains(position), "{dialect}");
         assert!(
             sql.ends_with(&format!("-- content digest: {digest}\n")),
             "{dialect}"

@@ -448,7 +448,7 @@ mod tests {
         Ok(lines)
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn services_that_answer_alike_do_not_differ() {
         let mut other = cloud("/placement");
         let traits = other.get_mut("/traits").unwrap();
@@ -461,7 +461,7 @@ mod tests {
         assert_eq!(lines, Vec::<String>::new());
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn each_answer_that_differs_is_found() {
         for changed in cloud("")
             .into_keys()
@@ -482,7 +482,7 @@ mod tests {
         }
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn another_time_and_an_error_of_both_are_differences() {
         let (inventories, traits) = (format!("{HOST}/inventories"), format!("{HOST}/traits"));
         let mut clouds = [cloud(""), cloud("")];
@@ -500,7 +500,7 @@ mod tests {
         assert!(lines[1].contains("500 Internal Server Error"), "{text}");
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn what_one_service_lacks_is_found_in_both_directions() {
         let mut empty = cloud("");
         empty.retain(|path, _| !path.starts_with(HOST));
@@ -522,7 +522,7 @@ mod tests {
         );
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn what_changes_while_it_is_compared_is_looked_at_again() {
         let before = (200, json!({"aggregates": ["of before"]}).to_string(), THEN);
         let once = Answers::from([(format!("{HOST}/aggregates"), before)]);
@@ -530,7 +530,7 @@ mod tests {
         assert_eq!(lines, Vec::<String>::new());
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn services_that_cannot_be_compared_are_named_with_the_reason() {
         let old = json!({"versions": [{"max_version": "1.36"}]}).to_string();
         for (path, status, body, reason) in [

@@ -1,6 +1,6 @@
 //! `placementctl compare`: whether two services of the Placement API answer all reads alike.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::pin::pin;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -12,19 +12,18 @@ use futures::{Stream, StreamExt, TryStreamExt, stream};
 use http::StatusCode;
 use http::uri::Authority;
 use placement_client::{Admin, ApiRequest, Client, MICROVERSION_DEFAULT, encode};
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 use tokio::time::sleep;
 use uuid::Uuid;
 
 use crate::backup::{PROGRESS_AFTER, PROGRESS_EVERY};
-use crate::render::{is_printed, pairs, word};
+use crate::difference::{difference, has_time, normal};
+use crate::render::{is_printed, pairs};
 
 /// How many paths are asked for at a time.
 const AT_ONCE: usize = 16;
 /// What differs is asked for again so much later: it may just have changed.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
-/// How much of an answer is shown, in characters.
-const SHOWN_MAX: usize = 200;
 const LISTS: [&str; 3] = ["/resource_classes", "/traits", "/traits?associated=true"];
 /// Below a provider. The first two are asked for also if one service lacks it.
 const PARTS: [&str; 6] = [
@@ -147,87 +146,6 @@ impl Service {
     }
 }
 
-/// Whether `Last-Modified` is the content's. What is empty, or has no time in upstream's database, has that of the request.
-fn has_time(path: &str, body: &Map<String, Value>) -> bool {
-    let is_empty = |value: &Value| *value == json!({}) || *value == json!([]);
-    let parts = ["inventories", "allocations", "traits"];
-    let mut parts = parts.iter().filter_map(|part| body.get(*part));
-    !path.contains("/usages") && !path.ends_with("/aggregates") && !parts.any(is_empty)
-}
-
-/// What must be alike of an answer: the order of a list says nothing, nor does the path that the API is below of.
-fn normal(value: Value) -> Value {
-    match value {
-        Value::Array(all) => {
-            let mut all: Vec<_> = all.into_iter().map(normal).collect();
-            all.sort_by_cached_key(Value::to_string);
-            all.into()
-        }
-        Value::Object(all) => {
-            let all = all.into_iter().map(|(key, value)| {
-                let route = value.as_str().filter(|_| key == "href");
-                let route = route.and_then(|href| href.get(href.find("/resource_")?..));
-                let route = route.map(Value::from);
-                (key, route.unwrap_or_else(|| normal(value)))
-            });
-            all.collect()
-        }
-        plain => plain,
-    }
-}
-
-/// What an answer has that another one lacks, or has otherwise.
-fn lacking(one: &Value, other: &Value) -> Option<Value> {
-    match (one, other) {
-        (Value::Object(one), Value::Object(other)) => {
-            let lacking = one.iter().filter_map(|(key, value)| {
-                let found = other.get(key);
-                let lacking = found.map_or(Some(value.clone()), |found| lacking(value, found));
-                Some((key.clone(), lacking?))
-            });
-            Some(lacking.collect::<Map<_, _>>())
-                .filter(|all| !all.is_empty())
-                .map(Value::from)
-        }
-        (Value::Array(one), Value::Array(other)) => {
-            let mut counts = BTreeMap::<_, usize>::new();
-            for item in other {
-                *counts.entry(item.to_string()).or_default() += 1;
-            }
-            let is_lacking = |item: &&Value| match counts.get_mut(&item.to_string()) {
-                Some(count) if *count > 0 => {
-                    *count -= 1;
-                    false
-                }
-                _ => true,
-            };
-            let lacking: Vec<_> = one.iter().filter(is_lacking).cloned().collect();
-            Some(lacking).filter(|all| !all.is_empty()).map(Value::from)
-        }
-        _ => (one != other).then(|| one.clone()),
-    }
-}
-
-/// A line on what differs; `None` if nothing does.
-fn difference(path: &str, [a, b]: [&Value; 2]) -> Option<String> {
-    let lacking = [lacking(a, b), lacking(b, a)];
-    if lacking.iter().all(Option::is_none) {
-        return None;
-    }
-    let [a, b] = lacking.map(|value| match value {
-        None => "-".to_owned(),
-        Some(Value::Null) => "404 Not Found".to_owned(),
-        Some(value) => {
-            let text = word(&value.to_string().into());
-            match text.char_indices().nth(SHOWN_MAX) {
-                Some((end, _)) => format!("{}…", &text[..end]),
-                None => text,
-            }
-        }
-    });
-    Some(format!("{}  A: {a}  B: {b}\n", word(&path.into())))
-}
-
 struct Comparison {
     services: [Service; 2],
     /// How many of each service were compared.
@@ -342,12 +260,14 @@ fn pairs_of(
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
     use std::sync::{Arc, Mutex};
 
     use bytes::Bytes;
     use http::{Request, Response};
     use http_body_util::Full;
     use placement_client::{BoxFuture, Transport, TransportError};
+    use serde_json::json;
 
     use super::*;
 

@@ -10,6 +10,7 @@ mod check;
 mod compare;
 mod consumers;
 mod content;
+mod difference;
 mod drain;
 mod explain;
 mod files;

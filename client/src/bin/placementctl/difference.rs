@@ -1,0 +1,77 @@
+//! What differs between two answers of the Placement API to one request.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+use crate::render::word;
+
+/// How much of an answer is shown, in characters.
+const SHOWN_MAX: usize = 200;
+
+/// Whether `Last-Modified` is the content's. What is empty, or has no time in upstream's database, has that of the request.
+pub(crate) fn has_time(path: &str, body: &Map<String, Value>) -> bool {
+    let is_empty = |value: &Value| *value == json!({}) || *value == json!([]);
+    let parts = ["inventories", "allocations", "traits"];
+    let mut parts = parts.iter().filter_map(|part| body.get(*part));
+    !path.contains("/usages") && !path.ends_with("/aggregates") && !parts.any(is_empty)
+}
+
+/// What must be alike of an answer: in links, not the path that the API is below.
+pub(crate) fn normal(value: Value) -> Value {
+    match value {
+        Value::Array(all) => all.into_iter().map(normal).collect(),
+        Value::Object(all) => {
+            let all = all.into_iter().map(|(key, value)| {
+                let route = value.as_str().filter(|_| key == "href");
+                let route = route.and_then(|href| href.get(href.find("/resource_")?..));
+                let route = route.map(Value::from);
+                (key, route.unwrap_or_else(|| normal(value)))
+            });
+            all.collect()
+        }
+        plain => plain,
+    }
+}
+
+/// What a value has that another one lacks, or has otherwise. The order of a list says nothing.
+fn lacking(one: &Value, other: &Value) -> Option<Value> {
+    match (one, other) {
+        (Value::Object(one), Value::Object(other)) => {
+            let lacking = one.iter().filter_map(|(key, value)| {
+                let found = other.get(key);
+                let lacking = found.map_or(Some(value.clone()), |found| lacking(value, found));
+                Some((key.clone(), lacking?))
+            });
+            let lacking: Map<_, _> = lacking.collect();
+            (!lacking.is_empty()).then(|| lacking.into())
+        }
+        (Value::Array(one), Value::Array(other)) => {
+            let other: BTreeSet<_> = other.iter().map(Value::to_string).collect();
+            let lacking = one.iter().filter(|item| !other.contains(&item.to_string()));
+            let lacking: Vec<_> = lacking.cloned().collect();
+            (!lacking.is_empty()).then(|| lacking.into())
+        }
+        _ => (one != other).then(|| one.clone()),
+    }
+}
+
+/// A line on what differs; `None` if nothing does.
+pub(crate) fn difference(path: &str, [a, b]: [&Value; 2]) -> Option<String> {
+    let lacking = [lacking(a, b), lacking(b, a)];
+    if lacking.iter().all(Option::is_none) {
+        return None;
+    }
+    let [a, b] = lacking.map(|value| match value {
+        None => "-".to_owned(),
+        Some(Value::Null) => "404 Not Found".to_owned(),
+        Some(value) => {
+            let text = word(&value.to_string().into());
+            match text.char_indices().nth(SHOWN_MAX) {
+                Some((end, _)) => format!("{}…", &text[..end]),
+                None => text,
+            }
+        }
+    });
+    Some(format!("{}  A: {a}  B: {b}\n", word(&path.into())))
+}

@@ -12,20 +12,18 @@ use crate::ports::Ports;
 use crate::python::{environment, run};
 use crate::wait::until_ok;
 
-/// The service, which ends with this.
-pub struct Reference {
-    process: Child,
-    ports: Ports,
+/// Its database, in a file that goes with this.
+pub struct Database {
     programs: PathBuf,
     directory: TempDir,
 }
 
-impl Reference {
-    /// Starts it on a new database, which is filled by this SQL before. The packages are installed once below `installed_in`.
+impl Database {
+    /// A new database with its schema, which is filled by this SQL. The packages are installed once below `installed_in`.
     ///
     /// # Panics
-    /// If it does not start.
-    pub async fn start(installed_in: &Path, sql: &str) -> Self {
+    /// If it cannot be made.
+    pub fn new(installed_in: &Path, sql: &str) -> Self {
         let programs = environment(
             installed_in,
             "placement-venv-16.0.0",
@@ -33,48 +31,90 @@ impl Reference {
         )
         .unwrap();
         let directory = tempfile::tempdir().unwrap();
-        let database = directory.path().join("placement.db");
+        let database = Self {
+            programs,
+            directory,
+        };
+        let path = database.directory.path();
         let config = format!(
             "[api]\nauth_strategy = noauth2\n[placement_database]\nconnection = sqlite:///{}\nsync_on_startup = true\n",
-            database.display()
+            database.file().display()
         );
-        std::fs::write(directory.path().join("placement.conf"), config).unwrap();
-        let mut sync = Command::new(programs.join("placement-manage"));
-        run(sync
-            .arg("--config-dir")
-            .arg(directory.path())
-            .args(["db", "sync"]))
-        .unwrap();
+        std::fs::write(path.join("placement.conf"), config).unwrap();
+        let mut sync = Command::new(database.programs.join("placement-manage"));
+        run(sync.arg("--config-dir").arg(path).args(["db", "sync"])).unwrap();
         let script =
             "import sqlite3, sys\nsqlite3.connect(sys.argv[1]).executescript(sys.stdin.read())";
-        let filled = directory.path().join("filled.sql");
+        let filled = path.join("filled.sql");
         std::fs::write(&filled, sql).unwrap();
-        let mut fill = Command::new(programs.join("python"));
+        let mut fill = Command::new(database.programs.join("python"));
         let fill = fill
             .args(["-c", script])
-            .arg(&database)
+            .arg(database.file())
             .stdin(std::fs::File::open(filled).unwrap());
         run(fill).unwrap();
+        database
+    }
+
+    /// Where it is.
+    pub fn file(&self) -> PathBuf {
+        self.directory.path().join("placement.db")
+    }
+
+    /// What `sqlite3 .dump` gives.
+    ///
+    /// # Panics
+    /// If it cannot be read.
+    pub fn dump(&self) -> String {
+        let script =
+            "import sqlite3, sys\nfor line in sqlite3.connect(sys.argv[1]).iterdump(): print(line)";
+        let mut dump = Command::new(self.programs.join("python"));
+        let dump = dump.env("PYTHONIOENCODING", "utf-8").args(["-c", script]);
+        run(dump.arg(self.file())).unwrap()
+    }
+
+    /// Starts the service on it.
+    ///
+    /// # Panics
+    /// If it does not start.
+    pub async fn serve(self) -> Reference {
         // It listens on three ports, as a cluster does.
         let ports = Ports::claim(3);
         let serve = concat!(env!("CARGO_MANIFEST_DIR"), "/../conformance/reference.py");
-        let process = Command::new(programs.join("python"))
+        let path = self.directory.path();
+        let process = Command::new(self.programs.join("python"))
             .args([serve, "--serve", "--dir"])
-            .arg(directory.path())
+            .arg(path)
             .args(["--base-port", &ports.first().to_string()])
             .stdout(Stdio::null())
-            .stderr(std::fs::File::create(directory.path().join("log")).unwrap())
+            .stderr(std::fs::File::create(path.join("log")).unwrap())
             .spawn()
             .unwrap();
-        let reference = Self {
+        let reference = Reference {
             process,
             ports,
-            programs,
-            directory,
+            database: self,
         };
         let client = reference.client();
         until_ok("openstack-placement", async || client.providers(&[]).await).await;
         reference
+    }
+}
+
+/// The service, which ends with this.
+pub struct Reference {
+    process: Child,
+    ports: Ports,
+    database: Database,
+}
+
+impl Reference {
+    /// Starts it on a [`Database::new`].
+    ///
+    /// # Panics
+    /// If it does not start.
+    pub async fn start(installed_in: &Path, sql: &str) -> Self {
+        Database::new(installed_in, sql).serve().await
     }
 
     /// A client of it.
@@ -85,16 +125,9 @@ impl Reference {
         Client::new([format!("http://127.0.0.1:{}", self.ports.first())]).unwrap()
     }
 
-    /// What `sqlite3 .dump` gives.
-    ///
-    /// # Panics
-    /// If the database cannot be read.
+    /// What its database has.
     pub fn dump(&self) -> String {
-        let script =
-            "import sqlite3, sys\nfor line in sqlite3.connect(sys.argv[1]).iterdump(): print(line)";
-        let mut dump = Command::new(self.programs.join("python"));
-        let dump = dump.env("PYTHONIOENCODING", "utf-8").args(["-c", script]);
-        run(dump.arg(self.directory.path().join("placement.db"))).unwrap()
+        self.database.dump()
     }
 }
 

@@ -20,6 +20,7 @@ mod drain;
 mod edge;
 mod events;
 mod explain;
+mod following;
 mod inspect;
 mod introductions;
 mod join;

@@ -12,6 +12,7 @@ mod consumers;
 mod content;
 mod difference;
 mod drain;
+mod events;
 mod explain;
 mod files;
 mod held;
@@ -26,6 +27,7 @@ mod providers;
 mod release;
 mod render;
 mod searches;
+mod sql;
 mod status;
 mod survey;
 mod tls;
@@ -308,6 +310,7 @@ mod tests {
             "watch --after 7.12 --kind inventory,trait --provider cmp-1 -o jsonl",
             "history --consumer c --project p --class VCPU --limit 5",
             "bulk --kind allocation --node 2",
+            "events --sql mysql --after 7.12 --partition north",
             "providers list --as-of 7.12",
             "partitions -o json",
             "api GET /traits",
@@ -324,6 +327,7 @@ mod tests {
             "drain node-1 --as-of 7.12",
             "api PATCH /traits",
             "consumers audit --plan plan",
+            "events --after 7.12",
             "consumers release --apply plan",
             "consumers release --undo-from undo --undo next",
         ] {

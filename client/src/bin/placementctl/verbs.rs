@@ -9,8 +9,8 @@ use placement_client::Admin;
 use crate::content::{Content, Source};
 use crate::render::print;
 use crate::{
-    api, candidates, capacity, changes, consumers, explain, providers, searches, usages, watch,
-    what_if,
+    api, candidates, capacity, changes, consumers, events, explain, providers, searches, usages,
+    watch, what_if,
 };
 
 /// What a verb is asked for, and of whom.
@@ -51,6 +51,13 @@ pub(crate) enum Verb {
     History(Asked<changes::Filters>),
     /// Prints all that is there at one moment as JSON lines. The last one has the token for `watch --after`.
     Bulk(Asked<changes::Filters>),
+    /// Prints what changes as SQL for a database of openstack-placement 16.0.0 that `placementd export` has filled, for its client.
+    #[command(
+        after_help = "Each change is one transaction, which also moves the token in `placementd_position`. So it goes on \
+                      exactly once after any end of either program, from the token that the database has then. It ends if \
+                      changes after that token are not kept any more."
+    )]
+    Events(Asked<events::Which>),
     /// Says what the cluster would answer after changes, without changing anything.
     WhatIf(Asked<what_if::Which>),
     /// Sends any request to the API, and prints the answer as it came.
@@ -76,6 +83,10 @@ pub(crate) async fn run(admin: Admin, verb: Verb, timeout: Duration) -> anyhow::
         }
         Verb::Bulk(asked) => {
             watch::bulk(&open(asked.source).await?, asked.what).await?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        Verb::Events(asked) => {
+            events::run(&open(asked.source).await?, asked.what).await?;
             return Ok(ExitCode::SUCCESS);
         }
         Verb::History(asked) => changes::show(&open(asked.source).await?, asked.what).await,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::bail;
 use clap::Args;
-use placement_client::{ApiRequest, Lines};
+use placement_client::ApiRequest;
 use serde_json::Value;
 use tokio::time::sleep;
 
@@ -32,67 +32,62 @@ pub(crate) async fn watch(content: &Content, which: Which) -> anyhow::Result<()>
     let now = content.send(ApiRequest::get("/resource_classes")).await?;
     let now = now.position().index.map(|now| now.as_str().to_owned());
     let after = which.after.or(now).unwrap_or_default();
-    let mut watch = Watch { after, raw };
+    let print = |line: &[u8], event: &Value| {
+        let text = match raw {
+            true => [line, b"\n"].concat(),
+            false => shown(event).into_bytes(),
+        };
+        Ok(text.is_empty() || is_printed(&text)?)
+    };
+    follow(content, &request, after, print).await
+}
+
+/// Gives each line of a stream to `take`, and of those that go on after it, until that says no.
+pub(crate) async fn follow(
+    content: &Content,
+    request: &ApiRequest,
+    mut after: String,
+    mut take: impl FnMut(&[u8], &Value) -> anyhow::Result<bool>,
+) -> anyhow::Result<()> {
     loop {
-        let asked = request.clone().query("after", &watch.after);
-        let lines = content.lines(asked).await?;
-        let Some(ended) = watch.follow(lines).await? else {
-            return Ok(());
+        let asked = request.clone().query("after", &after);
+        let mut lines = content.lines(asked).await?;
+        let ended = loop {
+            let line = match lines.next().await {
+                Ok(Some(line)) => line,
+                Ok(None) => break "it was closed".to_owned(),
+                Err(error) => break error.to_string(),
+            };
+            let event = serde_json::from_slice(&line)?;
+            if !take(&line, &event)? {
+                return Ok(());
+            }
+            if let Some(end) = note(&mut after, &event) {
+                break end;
+            }
         };
         // A long stream ends, too, which is no news.
         if ended != "lifetime" {
-            let after = &watch.after;
             eprintln!("placementctl: the stream ended ({ended}); it goes on after {after}");
         }
         sleep(PAUSE).await;
     }
 }
 
-struct Watch {
-    /// All up to this token is printed.
-    after: String,
-    /// Prints lines as they come.
-    raw: bool,
-}
-
-impl Watch {
-    /// Prints a stream to its end. Returns why it ended; `None` if the reader has seen enough.
-    async fn follow(&mut self, mut lines: Lines) -> anyhow::Result<Option<String>> {
-        loop {
-            let line = match lines.next().await {
-                Ok(Some(line)) => line,
-                Ok(None) => return Ok(Some("it was closed".to_owned())),
-                Err(error) => return Ok(Some(error.to_string())),
-            };
-            let event = serde_json::from_slice(&line)?;
-            let text = match self.raw {
-                true => [&line[..], b"\n"].concat(),
-                false => shown(&event).into_bytes(),
-            };
-            if !text.is_empty() && !is_printed(&text)? {
-                return Ok(None);
-            }
-            if let Some(end) = self.take(&event) {
-                return Ok(Some(end));
-            }
-        }
+/// Notes how far a stream is. Returns why it ends, if it does.
+fn note(after: &mut String, event: &Value) -> Option<String> {
+    if !event["reset"].is_null() {
+        let reset = word(&event["reset"]);
+        eprintln!(
+            "placementctl: reset: changes after {after} are not kept any more; it goes on after {reset}"
+        );
     }
-
-    /// Notes how far it is. Returns why the stream ends, if it does.
-    fn take(&mut self, event: &Value) -> Option<String> {
-        if !event["reset"].is_null() {
-            let (after, reset) = (&self.after, word(&event["reset"]));
-            eprintln!(
-                "placementctl: reset: changes after {after} are not kept any more; it goes on after {reset}"
-            );
-        }
-        // A line has all that an entry has changed.
-        let reached = ["index", "progress", "snapshot_end", "next"].map(|name| &event[name]);
-        if let Some(token) = reached.into_iter().find_map(Value::as_str) {
-            token.clone_into(&mut self.after);
-        }
-        event["end"].as_str().map(str::to_owned)
+    // A line has all that an entry has changed.
+    let reached = ["index", "progress", "snapshot_end", "next"].map(|name| &event[name]);
+    if let Some(token) = reached.into_iter().find_map(Value::as_str) {
+        token.clone_into(after);
     }
+    event["end"].as_str().map(str::to_owned)
 }
 
 /// A line for each change.
@@ -136,10 +131,7 @@ mod tests {
 
     #[test]
     fn a_watch_goes_on_after_the_last_whole_line() {
-        let mut watch = Watch {
-            after: "7.1".to_owned(),
-            raw: false,
-        };
+        let mut reached = "7.1".to_owned();
         for (event, end, after) in [
             (json!({"index": "7.2", "changes": []}), None, "7.2"),
             (json!({"progress": "7.3"}), None, "7.3"),
@@ -153,8 +145,8 @@ mod tests {
                 "7.11",
             ),
         ] {
-            assert_eq!(watch.take(&event).as_deref(), end, "{event}");
-            assert_eq!(watch.after, after, "{event}");
+            assert_eq!(note(&mut reached, &event).as_deref(), end, "{event}");
+            assert_eq!(reached, after, "{event}");
         }
     }
 

@@ -60,8 +60,9 @@ pub(crate) async fn watch(context: &RequestContext) -> Result<Answer, ApiError> 
     context.refuse_as_of("after")?;
     let query = context.query()?;
     query.check_once(context.route, context.version)?;
-    let filter = parse_filter(query)?;
     let is = |name, value| query.last(name) == Some(value);
+    let mut filter = parse_filter(query)?;
+    filter.rewritten = is("rewritten", "true");
     let text = |name| headers::text(&context.headers, name);
     let form = match Accept::parse(text("accept").as_deref()).prefers_events() {
         true => Form::Events,
@@ -140,6 +141,7 @@ pub(super) fn parse_filter(query: &Query) -> Result<Filter, ApiError> {
         consumer: query.last("consumer").map(Into::into),
         project: query.last("project").map(Into::into),
         class: class.transpose()?,
+        rewritten: false,
     })
 }
 

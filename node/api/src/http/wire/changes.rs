@@ -81,6 +81,8 @@ pub(crate) struct Filter {
     pub(crate) project: Option<ProjectId>,
     /// The class, or an amount of it.
     pub(crate) class: Option<ResourceClassName>,
+    /// Also what was written with the value that it had.
+    pub(crate) rewritten: bool,
 }
 
 impl Filter {
@@ -387,7 +389,8 @@ fn changed<'a>((before, after): Pair<'a>, filter: &Filter) -> Option<Changed<'a>
     let is_asked_for = |item: &Option<Item<'_>>| item.as_ref().is_some_and(|it| filter.matches(it));
     let value = |item: &Option<Item<'a>>| item.as_ref().map(|item| item.value.clone());
     let values = (value(&before), value(&after));
-    if values.0 == values.1 || !(is_asked_for(&before) || is_asked_for(&after)) {
+    let is_new = filter.rewritten || values.0 != values.1;
+    if !is_new || !(is_asked_for(&before) || is_asked_for(&after)) {
         return None;
     }
     // Of what was renamed, the new name.

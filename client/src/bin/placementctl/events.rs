@@ -1,0 +1,87 @@
+//! `placementctl events --sql`: keeps a database of openstack-placement current.
+
+use std::time::{Duration, Instant};
+
+use anyhow::bail;
+use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
+use placement_client::{ApiRequest, Error};
+use serde_json::Value;
+
+use crate::content::{Content, EXTENSIONS};
+use crate::render::is_printed;
+use crate::sql::{Dialect, transaction};
+use crate::watch::follow;
+
+/// A position without changes is written so often, so that it does not become too old.
+const APART: Duration = Duration::from_secs(5);
+
+#[derive(Args)]
+pub(crate) struct Which {
+    /// Prints SQL for this database.
+    #[arg(long, value_name = "DIALECT")]
+    sql: Dialect,
+    /// Where the database is: the token in its table `placementd_position`.
+    #[arg(long, value_name = "TOKEN", value_parser = NonEmptyStringValueParser::new())]
+    after: String,
+}
+
+pub(crate) async fn run(content: &Content, which: Which) -> anyhow::Result<()> {
+    // Other times and roots follow from what was written without another value.
+    let request = ApiRequest::get(&format!("{EXTENSIONS}/events?rewritten=true"));
+    let mut database = Database {
+        dialect: which.sql,
+        position: which.after.clone(),
+        written: Instant::now(),
+    };
+    print(which.sql.session())?;
+    let take = |_: &[u8], event: &Value| database.take(event).map(|()| true);
+    let ended = follow(content, &request, which.after, take).await;
+    let is_elsewhere = |error: &anyhow::Error| {
+        let error = error.downcast_ref::<Error>().and_then(Error::status);
+        error.is_some_and(|status| [410, 412].contains(&status.as_u16()))
+    };
+    match ended {
+        Err(error) if is_elsewhere(&error) => Err(error.context(
+            "the database cannot go on from its position: another node may keep more (--node); otherwise fill an empty \
+             database from a new backup (placementd export)",
+        )),
+        ended => ended,
+    }
+}
+
+/// Prints what a database is to carry out.
+fn print(sql: &str) -> anyhow::Result<()> {
+    if !is_printed(sql.as_bytes())? {
+        bail!(
+            "the client of the database has ended; the database is at its last whole transaction"
+        );
+    }
+    Ok(())
+}
+
+/// A database that is kept current.
+struct Database {
+    dialect: Dialect,
+    /// The token that it has when all that was printed is carried out.
+    position: String,
+    /// When that was printed.
+    written: Instant,
+}
+
+impl Database {
+    fn take(&mut self, event: &Value) -> anyhow::Result<()> {
+        let has_passed = self.written.elapsed() >= APART;
+        let progress = event["progress"].as_str().filter(|_| has_passed);
+        let Some(token) = event["index"].as_str().or(progress) else {
+            return Ok(());
+        };
+        if token != self.position {
+            let sql = transaction(self.dialect, (&self.position, token), event)?;
+            print(&sql)?;
+            token.clone_into(&mut self.position);
+            self.written = Instant::now();
+        }
+        Ok(())
+    }
+}

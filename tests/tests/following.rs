@@ -1,0 +1,344 @@
+//! A database of openstack-placement follows the events of a cluster while the programs that keep it current, and nodes, are
+//! killed; openstack-placement then answers each read from it as the cluster does.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use placement_client::{ApiRequest, Client};
+use placement_tests::backups::back_up;
+use placement_tests::binaries;
+use placement_tests::cluster::Cluster;
+use placement_tests::python::{self, run};
+use placement_tests::reference::Database;
+use placement_tests::wait::until;
+use placement_witness::client::{Client as Writer, Venue};
+use placement_witness::history::Answer;
+use placement_witness::http::ask;
+use placement_witness::operation::{Operation, Token};
+use placement_witness::seed::Seed;
+use placement_witness::workload::{Choices, Names};
+use serde_json::json;
+use tokio::net::TcpStream;
+use tokio::runtime::Handle;
+use tokio::task::{JoinHandle, LocalSet, spawn_blocking, spawn_local};
+use uuid::Uuid;
+
+const KILLS: usize = 50;
+const WRITERS: usize = 4;
+const PAUSE_MAX: Duration = Duration::from_millis(40);
+/// Longer than a node tries, so that no write is carried out after its client has gone on.
+const ANSWER_LIMIT: Duration = Duration::from_secs(20);
+/// Each kind of change is made so often, at least.
+const KINDS: [&str; 21] = [
+    "CreateInventory",
+    "CreateProvider",
+    "CreateResourceClass",
+    "DeleteAllocations",
+    "DeleteInventories",
+    "DeleteInventory",
+    "DeleteProvider",
+    "DeleteProviderTraits",
+    "DeleteResourceClass",
+    "DeleteTrait",
+    "EnsureResourceClass",
+    "EnsureTrait",
+    "RenameResourceClass",
+    "ReplaceAllocations",
+    "ReplaceInventories",
+    "ReplaceProviderAggregates",
+    "ReplaceProviderTraits",
+    "Reshape",
+    "UpdateInventory",
+    "UpdateProvider",
+    "several consumers",
+];
+/// Carries out what it reads and stops at the first error, as `sqlite3 -bail` does.
+const APPLY: &str = "import sqlite3, sys
+database = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=60)
+database.executescript('PRAGMA foreign_keys = on; PRAGMA synchronous = off')
+part = ''
+for line in sys.stdin:
+    part += line
+    if sqlite3.complete_statement(part):
+        database.execute(part)
+        part = ''
+";
+const POSITION: &str = "import sqlite3, sys
+[[token]] = sqlite3.connect(sys.argv[1], timeout=60).execute('SELECT token FROM placementd_position')
+print(token, end='')
+";
+
+/// Where the writers of the witness ask.
+struct Field {
+    names: Names,
+    addresses: BTreeMap<u64, String>,
+    /// What was done.
+    done: RefCell<BTreeMap<&'static str, usize>>,
+    /// Whether all kinds of changes were made.
+    is_enough: Arc<AtomicBool>,
+}
+
+impl Venue for Field {
+    fn names(&self) -> &Names {
+        &self.names
+    }
+
+    fn nodes(&self) -> Vec<u64> {
+        self.addresses.keys().copied().collect()
+    }
+
+    fn furthest(&self) -> Option<Token> {
+        None
+    }
+
+    async fn perform(&self, _client: usize, node: u64, operation: Operation) -> Option<Answer> {
+        let (request, address) = (operation.request(), &self.addresses[&node]);
+        let end = ask(TcpStream::connect(address), &request, ANSWER_LIMIT).await;
+        let answer = end.answer()?;
+        if let Operation::Write(write) = &operation
+            && answer.status < 300
+        {
+            let kind = match request.path.as_str() {
+                "/allocations" => "several consumers",
+                _ => write.command.name(),
+            };
+            let mut done = self.done.borrow_mut();
+            *done.entry(kind).or_default() += 1;
+            let is_enough = KINDS.iter().all(|kind| done.contains_key(kind));
+            self.is_enough.store(is_enough, Ordering::Relaxed);
+        }
+        Some(answer.clone())
+    }
+}
+
+/// `placementctl events | DATABASE`.
+struct Follower {
+    events: Child,
+    database: Child,
+}
+
+impl Follower {
+    fn start(cluster: &Cluster, database: &Path, after: &str) -> Self {
+        let endpoints = cluster
+            .ids()
+            .into_iter()
+            .map(|id| cluster.place(id).admin());
+        let mut events = Command::new(binaries::placementctl().unwrap())
+            .env(
+                "PLACEMENTCTL_ENDPOINT",
+                endpoints.collect::<Vec<_>>().join(","),
+            )
+            .args([
+                "events",
+                "--sql",
+                "sqlite",
+                "--timeout",
+                "60",
+                "--after",
+                after,
+            ])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let database = python::interpreter()
+            .env("PYTHONIOENCODING", "utf-8")
+            .args(["-c", APPLY])
+            .arg(database)
+            .stdin(events.stdout.take().unwrap())
+            .spawn()
+            .unwrap();
+        Self { events, database }
+    }
+
+    /// The database's client sees the end of a transaction that is not whole, and that is no error.
+    fn kill_events(mut self) {
+        self.events.kill().unwrap();
+        assert!(self.database.wait().unwrap().success());
+    }
+
+    /// The follower ends with an error when it has the next change.
+    fn kill_database(mut self) {
+        self.database.kill().unwrap();
+        assert!(!ended(&mut self.events).success());
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        for process in [&mut self.events, &mut self.database] {
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+    }
+}
+
+/// How a process ended that is to end.
+fn ended(process: &mut Child) -> ExitStatus {
+    let mut status = None;
+    Handle::current().block_on(until("the end of a process", async || {
+        status = process.try_wait().unwrap();
+        status.is_some()
+    }));
+    status.unwrap()
+}
+
+fn position(database: &Path) -> String {
+    run(python::interpreter().args(["-c", POSITION]).arg(database)).unwrap()
+}
+
+fn index(token: &str) -> u64 {
+    token.split_once('.').unwrap().1.parse().unwrap()
+}
+
+/// Texts that SQL or a client of a database could take for something else.
+async fn write_texts(api: &Client) {
+    let text = |nth: usize| format!("{nth} O'Brien \\ \"über\";\r\n-- \\' 😀;\n\0\t\u{1a}");
+    let [host, consumer] = [0, 1].map(|_| Uuid::new_v4());
+    let at = format!("/resource_providers/{host}");
+    let claim = json!({"allocations": {host.to_string(): {"resources": {"VCPU": 1}}}, "project_id": text(1),
+        "user_id": text(2), "consumer_generation": null, "consumer_type": "ODD"});
+    let inventories = json!({"resource_provider_generation": 0,
+        "inventories": {"VCPU": {"total": 2_147_483_647_u32, "allocation_ratio": 1e-7, "reserved": 0}}});
+    for request in [
+        ApiRequest::post("/resource_providers").json(&json!({"uuid": host, "name": text(3)})),
+        ApiRequest::put(&format!("{at}/inventories")).json(&inventories),
+        ApiRequest::put(&at).json(&json!({"name": text(4)})),
+        ApiRequest::put(&format!("/allocations/{consumer}")).json(&claim),
+    ] {
+        api.call(request.microversion("1.39")).await.unwrap();
+    }
+}
+
+/// Kills the follower, the client of its database, or a node, in turn.
+fn kill_in_turn(cluster: &mut Cluster, database: &Path, is_enough: &AtomicBool) {
+    for turn in 0.. {
+        if turn >= KILLS && is_enough.load(Ordering::Relaxed) {
+            break;
+        }
+        let follower = Follower::start(cluster, database, &position(database));
+        std::thread::sleep(Duration::from_millis(turn as u64 * 37 % 400));
+        match turn % 10 {
+            9 => {
+                let id = 1 + turn as u64 / 10 % 3;
+                cluster.kill_9(id);
+                cluster.start_node(id).unwrap();
+                Handle::current().block_on(cluster.wait_ready(id)).unwrap();
+                follower.kill_events();
+            }
+            turn if turn % 2 == 0 => follower.kill_events(),
+            _ => follower.kill_database(),
+        }
+    }
+}
+
+/// Writers that go on until they are to stop.
+fn write(field: &Rc<Field>, choices: &Choices, is_over: &Arc<AtomicBool>) -> Vec<JoinHandle<()>> {
+    let write = |number| {
+        let mut writer = Writer::new(number, field.clone(), choices, PAUSE_MAX);
+        let is_over = is_over.clone();
+        spawn_local(async move {
+            while !is_over.load(Ordering::Relaxed) {
+                writer.step(80).await;
+            }
+        })
+    };
+    (0..WRITERS).map(write).collect()
+}
+
+#[tokio::test]
+async fn database_that_follows_is_what_the_cluster_is_whatever_is_killed() {
+    LocalSet::new().run_until(follow()).await;
+}
+
+async fn follow() {
+    let mut cluster = Cluster::start_with(3, "[api]\ndrain_notice_ms = 0\n")
+        .await
+        .unwrap();
+    let choices = Choices {
+        seed: Seed(Uuid::new_v4().as_u64_pair().0),
+        providers: 3,
+        consumers: 6,
+        unchecked_percent: 30,
+    };
+    eprintln!("{choices:?}");
+    let is_enough = Arc::new(AtomicBool::new(false));
+    let field = Rc::new(Field {
+        names: Names::new(&choices),
+        addresses: (cluster.ids().into_iter())
+            .map(|id| (id, cluster.place(id).api()))
+            .collect(),
+        done: RefCell::default(),
+        is_enough: is_enough.clone(),
+    });
+    Writer::new(WRITERS, field.clone(), &choices, PAUSE_MAX)
+        .set_up(8)
+        .await;
+    let (database, first) = exported(&cluster).await;
+    let file = database.file();
+
+    let is_over = Arc::new(AtomicBool::new(false));
+    let writers = write(&field, &choices, &is_over);
+    write_texts(&cluster.client()).await;
+    let followed = file.clone();
+    let killing = spawn_blocking(move || {
+        kill_in_turn(&mut cluster, &followed, &is_enough);
+        cluster
+    });
+    let cluster = killing.await.unwrap();
+    is_over.store(true, Ordering::Relaxed);
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    eprintln!("{:?}", field.done.borrow());
+    let read = cluster
+        .client()
+        .call(ApiRequest::get("/resource_classes"))
+        .await;
+    let newest = read.unwrap().position().index.unwrap();
+    let follower = Follower::start(&cluster, &file, &position(&file));
+    until("the database is current", async || {
+        index(&position(&file)) >= index(newest.as_str())
+    })
+    .await;
+    drop(follower);
+
+    // One that begins elsewhere changes nothing.
+    let before = database.dump();
+    let mut late = Follower::start(&cluster, &file, &first);
+    let status = spawn_blocking(move || ended(&mut late.database))
+        .await
+        .unwrap();
+    assert!(!status.success());
+    assert_eq!(database.dump(), before);
+
+    let reference = database.serve().await;
+    let compared = Command::new(binaries::placementctl().unwrap())
+        .arg("compare")
+        .args([&cluster.client(), &reference.client()].map(|it| it.endpoints()[0].to_string()))
+        .output()
+        .unwrap();
+    let printed = String::from_utf8_lossy(&compared.stdout);
+    assert!(compared.status.success(), "{printed}");
+    assert!(printed.starts_with("0 differences in "), "{printed}");
+}
+
+/// A database with what a cluster has, and its position.
+async fn exported(cluster: &Cluster) -> (Database, String) {
+    let directory = tempfile::tempdir().unwrap();
+    let backup = directory.path().join("backup");
+    assert!(back_up(cluster, &backup).status.success());
+    let mut export = Command::new(binaries::placementd().unwrap());
+    let sql = run(export
+        .args(["export", "--dialect", "sqlite", "--from"])
+        .arg(&backup))
+    .unwrap();
+    let database = Database::new(Path::new(env!("CARGO_TARGET_TMPDIR")), &sql);
+    let first = position(&database.file());
+    (database, first)
+}

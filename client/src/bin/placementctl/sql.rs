@@ -3,13 +3,152 @@
 //! Rows are found by their UUIDs and names, as their numbers are the database's own. MySQL does not read the table that a statement
 //! writes, except through a derived table that it cannot merge, such as one of an aggregate.
 
-use std::fmt::Write;
-
 use anyhow::bail;
 use clap::ValueEnum;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::render::{list, pairs};
+
+/// The number of the provider that has it.
+macro_rules! host {
+    () => {
+        "(SELECT id FROM resource_providers WHERE uuid = {/key/resource_provider})"
+    };
+}
+
+/// The number of a class.
+macro_rules! class {
+    ($place:literal) => {
+        concat!(
+            "(SELECT id FROM resource_classes WHERE name = ",
+            $place,
+            ")"
+        )
+    };
+}
+
+/// What a column of the parent is.
+macro_rules! parent {
+    ($column:literal) => {
+        concat!(
+            "(SELECT number FROM (SELECT MAX(",
+            $column,
+            ") AS number FROM resource_providers WHERE uuid = {/after/parent_provider_uuid}) AS parents)"
+        )
+    };
+}
+
+/// Makes a row for a text, unless there is one.
+macro_rules! ensured {
+    ($table:literal, $column:literal, $place:literal) => {
+        concat!(
+            "INSERT INTO ",
+            $table,
+            " (",
+            $column,
+            ", created_at) SELECT ",
+            $place,
+            ", {/at} FROM ",
+            "(SELECT COUNT(*) AS hits FROM ",
+            $table,
+            " WHERE ",
+            $column,
+            " = ",
+            $place,
+            ") AS counted ",
+            "WHERE hits = 0 AND ",
+            $place,
+            " IS NOT NULL;\n"
+        )
+    };
+}
+
+/// Another follower that was faster has changed the row, and it cannot be NULL.
+const POSITION: &str =
+    "UPDATE placementd_position SET token = CASE WHEN token = {/from} THEN {/to} END;\n";
+const NEW_PROVIDER: &str =
+    "INSERT INTO resource_providers (uuid, created_at) VALUES ({/key/uuid}, {/at});\n";
+/// The root is that of the parent, whose change comes first, or the provider itself.
+const PROVIDER: &str = concat!(
+    "UPDATE resource_providers SET name = {/after/name}, generation = {/after/generation}, updated_at = {/at}, \
+     parent_provider_id = ",
+    parent!("id"),
+    ", root_provider_id = COALESCE(",
+    parent!("root_provider_id"),
+    ", id) WHERE uuid = {/key/uuid};\n"
+);
+/// InnoDB does not delete a row that refers to itself.
+const NO_PROVIDER: &str = "UPDATE resource_providers SET root_provider_id = NULL WHERE uuid = {/key/uuid};\n\
+    DELETE FROM resource_providers WHERE uuid = {/key/uuid};\n";
+const NO_INVENTORY: &str = concat!(
+    "DELETE FROM inventories WHERE resource_provider_id = ",
+    host!(),
+    " AND resource_class_id = ",
+    class!("{/key/resource_class}"),
+    ";\n"
+);
+const INVENTORY: &str = concat!(
+    "INSERT INTO inventories (resource_provider_id, resource_class_id, total, reserved, min_unit, max_unit, step_size, \
+     allocation_ratio, created_at) VALUES (",
+    host!(),
+    ", ",
+    class!("{/key/resource_class}"),
+    ", {/after/total}, {/after/reserved}, {/after/min_unit}, {/after/max_unit}, {/after/step_size}, \
+     {/after/allocation_ratio}, {/at});\n"
+);
+const NO_TRAIT: &str = "DELETE FROM traits WHERE name = {/key/trait};\n";
+const TRAIT: &str = "INSERT INTO traits (name, created_at) VALUES ({/key/trait}, {/at});\n";
+const NO_TRAITS: &str = concat!(
+    "DELETE FROM resource_provider_traits WHERE resource_provider_id = ",
+    host!(),
+    ";\n"
+);
+const ONE_TRAIT: &str = concat!(
+    "INSERT INTO resource_provider_traits (resource_provider_id, trait_id, created_at) VALUES (",
+    host!(),
+    ", (SELECT id FROM traits WHERE name = {/one}), {/at});\n"
+);
+const NO_AGGREGATES: &str = concat!(
+    "DELETE FROM resource_provider_aggregates WHERE resource_provider_id = ",
+    host!(),
+    ";\n"
+);
+const ONE_AGGREGATE: &str = concat!(
+    ensured!("placement_aggregates", "uuid", "{/one}"),
+    "INSERT INTO resource_provider_aggregates (resource_provider_id, aggregate_id, created_at) VALUES (",
+    host!(),
+    ", (SELECT id FROM placement_aggregates WHERE uuid = {/one}), {/at});\n"
+);
+/// Upstream takes a class with a number below 10000 for a standard one.
+const NEW_CLASS: &str = "INSERT INTO resource_classes (id, name, created_at) SELECT \
+    CASE WHEN MAX(id) < 10000 THEN 10000 ELSE MAX(id) + 1 END, {/after/name}, {/at} FROM resource_classes;\n";
+const NEW_STANDARD_CLASS: &str = "INSERT INTO resource_classes (id, name, created_at) SELECT \
+    MAX(id) + 1, {/after/name}, {/at} FROM resource_classes WHERE id < 10000;\n";
+const CLASS: &str = "UPDATE resource_classes SET name = {/after/name}, updated_at = {/at} WHERE name = {/before/name};\n";
+const NO_CLASS: &str = "DELETE FROM resource_classes WHERE name = {/before/name};\n";
+const NO_CONSUMER: &str = "DELETE FROM consumers WHERE uuid = {/key/consumer};\n";
+const CONSUMER: &str = concat!(
+    ensured!("projects", "external_id", "{/after/project_id}"),
+    ensured!("users", "external_id", "{/after/user_id}"),
+    ensured!("consumer_types", "name", "{/after/consumer_type}"),
+    "INSERT INTO consumers (uuid, generation, project_id, user_id, consumer_type_id, created_at) VALUES (\
+     {/key/consumer}, {/after/consumer_generation}, \
+     (SELECT id FROM projects WHERE external_id = {/after/project_id}), \
+     (SELECT id FROM users WHERE external_id = {/after/user_id}), \
+     (SELECT id FROM consumer_types WHERE name = {/after/consumer_type}), {/at});\n"
+);
+const NO_ALLOCATIONS: &str = concat!(
+    "DELETE FROM allocations WHERE consumer_id = {/key/consumer} AND resource_provider_id = ",
+    host!(),
+    ";\n"
+);
+const ONE_ALLOCATION: &str = concat!(
+    "INSERT INTO allocations (resource_provider_id, consumer_id, resource_class_id, used, created_at) VALUES (",
+    host!(),
+    ", {/key/consumer}, ",
+    class!("{/one/0}"),
+    ", {/one/1}, {/at});\n"
+);
 
 /// A database that upstream runs on, and its SQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -63,14 +202,22 @@ impl Dialect {
         }
     }
 
-    /// The number of a row.
-    fn id(self, table: &str, column: &str, value: &Value) -> String {
-        let value = self.value(value);
-        format!("(SELECT id FROM {table} WHERE {column} = {value})")
+    /// Statements with values of a change for `{/their/places}` in it.
+    fn filled(self, statements: &str, change: &Value) -> String {
+        let mut sql = String::new();
+        for part in statements.split('{') {
+            let (place, rest) = part.split_once('}').unwrap_or(("", part));
+            if !place.is_empty() {
+                sql += &self.value(change.pointer(place).unwrap_or(&Value::Null));
+            }
+            sql += rest;
+        }
+        sql
     }
 }
 
-/// A transaction that brings a database from one token to another, with what an event has changed; it fails if the database is elsewhere.
+/// A transaction that brings a database from one token to another, with what an event has changed; it fails if the database
+/// is elsewhere.
 ///
 /// # Errors
 /// If this version does not know something that was changed.
@@ -79,258 +226,99 @@ pub(crate) fn transaction(
     (from, to): (&str, &str),
     event: &Value,
 ) -> anyhow::Result<String> {
+    let mut sql = String::from("BEGIN;\n");
+    sql += &dialect.filled(POSITION, &json!({ "from": from, "to": to }));
+    // In whole seconds, since MySQL would round.
     let at = event["at"].as_str().and_then(|at| at.get(..19));
-    let at = at.map_or("NULL".to_owned(), |at| dialect.text(&at.replace('T', " ")));
-    let sql = String::from("BEGIN;\n");
-    let mut entry = Entry { dialect, at, sql };
-    let [from, to] = [from, to].map(|token| dialect.text(token));
-    // Another follower that was faster has changed the row, and it cannot be NULL.
-    entry.add(&format!(
-        "UPDATE placementd_position SET token = CASE WHEN token = {from} THEN {to} END"
-    ));
+    let at = json!(at.map(|at| at.replace('T', " ")));
     for change in list(&event["changes"]) {
-        entry.change(change)?;
+        let mut change = change.clone();
+        change["at"] = at.clone();
+        if change["after"]["consumer_type"] == "unknown" {
+            change["after"]["consumer_type"] = Value::Null;
+        }
+        let (first, of_each, members) = statements(&change)?;
+        sql += &dialect.filled(first, &change);
+        for one in members {
+            change["one"] = one;
+            sql += &dialect.filled(of_each, &change);
+        }
     }
-    entry.add("COMMIT");
-    Ok(entry.sql)
+    Ok(sql + "COMMIT;\n")
 }
 
-/// The statements of one log entry.
-struct Entry {
-    dialect: Dialect,
-    /// When it was, in whole seconds.
-    at: String,
-    sql: String,
+/// What is to be done for a change: first this, and then that for each member of what is there now.
+fn statements(change: &Value) -> anyhow::Result<(&'static str, &'static str, Vec<Value>)> {
+    let (was, after) = (!change["before"].is_null(), &change["after"]);
+    let is = !after.is_null();
+    let now = if is { vec![Value::Null] } else { Vec::new() };
+    let members = |name: &str| list(&after[name]).to_vec();
+    Ok(match change["kind"].as_str().unwrap_or_default() {
+        "provider" if !was => (NEW_PROVIDER, PROVIDER, now),
+        "provider" => (if is { "" } else { NO_PROVIDER }, PROVIDER, now),
+        "inventory" => (NO_INVENTORY, INVENTORY, now),
+        "trait" if change["key"]["trait"].is_string() => (NO_TRAIT, TRAIT, now),
+        "trait" => (NO_TRAITS, ONE_TRAIT, members("traits")),
+        "aggregate" => (NO_AGGREGATES, ONE_AGGREGATE, members("aggregates")),
+        "class" if was => (if is { CLASS } else { NO_CLASS }, "", now),
+        "class" => match after["name"].as_str() {
+            Some(name) if name.starts_with("CUSTOM_") => (NEW_CLASS, "", now),
+            _ => (NEW_STANDARD_CLASS, "", now),
+        },
+        "consumer" => (NO_CONSUMER, CONSUMER, now),
+        "allocation" => {
+            let amounts = pairs(&after["resources"]).map(|amount| json!(amount));
+            (NO_ALLOCATIONS, ONE_ALLOCATION, amounts.collect())
+        }
+        kind => bail!("placementctl is older than the nodes: it does not know changes of {kind:?}"),
+    })
 }
 
-impl Entry {
-    fn add(&mut self, statement: &str) {
-        self.sql += statement;
-        self.sql += ";\n";
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_what_they_were() {
+        let text = "O'Brien \\ \"\r\n\0;";
+        let quoted = [Dialect::Mysql, Dialect::Postgresql, Dialect::Sqlite].map(|it| it.text(text));
+        assert_eq!(quoted[0], r#"'O''Brien \\ "\r\n\0;'"#);
+        assert_eq!(quoted[1], r#"E'O''Brien \\ "\r\n\0;'"#);
+        assert_eq!(quoted[2], "CAST(X'4f27427269656e205c20220d0a003b' AS TEXT)");
+        assert_eq!(Dialect::Sqlite.text("O'Brien \\"), "'O''Brien \\'");
     }
 
-    /// Puts or deletes the row that a condition finds.
-    fn row(&mut self, table: &str, condition: &str, change: &Value, columns: &[(&str, String)]) {
-        let at = &self.at;
-        let statement = match (&change["before"], &change["after"]) {
-            (_, Value::Null) => format!("DELETE FROM {table} WHERE {condition}"),
-            (Value::Null, _) => {
-                let (names, values): (Vec<_>, Vec<_>) = columns.iter().cloned().unzip();
-                let (names, values) = (names.join(", "), values.join(", "));
-                format!("INSERT INTO {table} ({names}, created_at) VALUES ({values}, {at})")
-            }
-            _ => {
-                let mut set = String::new();
-                for (name, value) in columns {
-                    let _ = write!(set, "{name} = {value}, ");
-                }
-                format!("UPDATE {table} SET {set}updated_at = {at} WHERE {condition}")
-            }
+    #[test]
+    fn a_transaction_moves_the_token_and_what_an_entry_has_changed() {
+        let key = json!({"consumer": "c'", "resource_provider": "u"});
+        let held = json!({"resources": {"VCPU": 2, "CUSTOM_{/key}": 1}});
+        let event = json!({"at": "2026-11-27T06:00:00.9Z", "changes": [
+            {"kind": "allocation", "key": key, "before": null, "after": held}]});
+        let sql = transaction(Dialect::Sqlite, ("7.1", "7.2"), &event).unwrap();
+        let lines: Vec<_> = sql.lines().collect();
+        let [begin, position, delete, insert, other, commit] = lines[..] else {
+            panic!("{sql}");
         };
-        self.add(&statement);
-    }
-
-    /// Makes a row for a text, unless there is one.
-    fn ensure(&mut self, table: &str, column: &str, text: &Value) {
-        let (text, at) = (self.dialect.value(text), &self.at);
-        self.add(&format!(
-            "INSERT INTO {table} ({column}, created_at) SELECT {text}, {at} FROM \
-             (SELECT COUNT(*) AS hits FROM {table} WHERE {column} = {text}) AS counted WHERE hits = 0"
-        ));
-    }
-
-    fn change(&mut self, change: &Value) -> anyhow::Result<()> {
-        let key = &change["key"];
-        let host = self
-            .dialect
-            .id("resource_providers", "uuid", &key["resource_provider"]);
-        match change["kind"].as_str().unwrap_or_default() {
-            "provider" => self.provider(change),
-            "inventory" => self.inventory(&host, change),
-            "trait" if key["trait"].is_string() => self.named_trait(change),
-            "trait" => {
-                let table = ("resource_provider_traits", "trait_id");
-                self.set(&host, table, ("traits", "name"), &change["after"]["traits"]);
-            }
-            "aggregate" => {
-                let aggregates = &change["after"]["aggregates"];
-                for aggregate in list(aggregates) {
-                    self.ensure("placement_aggregates", "uuid", aggregate);
-                }
-                let table = ("resource_provider_aggregates", "aggregate_id");
-                self.set(&host, table, ("placement_aggregates", "uuid"), aggregates);
-            }
-            "class" => self.class(change),
-            "consumer" => self.consumer(change),
-            "allocation" => self.allocation(&host, change),
-            kind => {
-                bail!("placementctl is older than the nodes: it does not know changes of {kind:?}")
-            }
-        }
-        Ok(())
-    }
-
-    /// With its root, which is the parent's. What is below a provider that moves comes behind it.
-    fn provider(&mut self, change: &Value) {
-        let (table, after) = ("resource_providers", &change["after"]);
-        let value = |value| self.dialect.value(value);
-        let (uuid, name, generation) = (
-            value(&change["key"]["uuid"]),
-            value(&after["name"]),
-            value(&after["generation"]),
+        assert_eq!((begin, commit), ("BEGIN;", "COMMIT;"));
+        let moved =
+            "UPDATE placementd_position SET token = CASE WHEN token = '7.1' THEN '7.2' END;";
+        assert_eq!(position, moved);
+        let host = "(SELECT id FROM resource_providers WHERE uuid = 'u')";
+        assert_eq!(
+            delete,
+            format!(
+                "DELETE FROM allocations WHERE consumer_id = 'c''' AND resource_provider_id = {host};"
+            )
         );
-        let of_parent = |column| match &after["parent_provider_uuid"] {
-            Value::Null => None,
-            parent => Some(format!(
-                "(SELECT number FROM (SELECT MAX({column}) AS number FROM {table} WHERE uuid = {}) AS parents)",
-                value(parent)
-            )),
-        };
-        let parent = of_parent("id").unwrap_or("NULL".to_owned());
-        let root = of_parent("root_provider_id").unwrap_or("id".to_owned());
-        let condition = format!("uuid = {uuid}");
-        match (&change["before"], after) {
-            (Value::Null, _) => self.row(table, &condition, change, &[("uuid", uuid)]),
-            // InnoDB does not delete a row that refers to itself.
-            (_, Value::Null) => self.add(&format!(
-                "UPDATE {table} SET root_provider_id = NULL WHERE {condition}"
-            )),
-            _ => {}
+        for (insert, name, units) in [(insert, "CUSTOM_{/key}", 1), (other, "VCPU", 2)] {
+            let class = format!("(SELECT id FROM resource_classes WHERE name = '{name}')");
+            let values =
+                format!("VALUES ({host}, 'c''', {class}, {units}, '2026-11-27 06:00:00');");
+            assert!(insert.ends_with(&values), "{insert}");
         }
-        let columns = [
-            ("name", name),
-            ("generation", generation),
-            ("parent_provider_id", parent),
-            ("root_provider_id", root),
-        ];
-        let present = Value::from_iter([("before", after.clone()), ("after", after.clone())]);
-        self.row(table, &condition, &present, &columns);
-    }
-
-    fn inventory(&mut self, host: &str, change: &Value) {
-        let class = &change["key"]["resource_class"];
-        let class = self.dialect.id("resource_classes", "name", class);
-        let condition = format!("resource_provider_id = {host} AND resource_class_id = {class}");
-        let amounts = [
-            "total",
-            "reserved",
-            "min_unit",
-            "max_unit",
-            "step_size",
-            "allocation_ratio",
-        ];
-        let amounts = amounts.map(|name| (name, self.dialect.value(&change["after"][name])));
-        let ids = [
-            ("resource_provider_id", host.to_owned()),
-            ("resource_class_id", class),
-        ];
-        let columns = [&ids[..], &amounts[..]].concat();
-        self.row("inventories", &condition, change, &columns);
-    }
-
-    fn named_trait(&mut self, change: &Value) {
-        let name = &change["key"]["trait"];
-        match &change["after"] {
-            Value::Null => {
-                let condition = format!("name = {}", self.dialect.value(name));
-                self.row("traits", &condition, change, &[]);
-            }
-            _ => self.ensure("traits", "name", name),
-        }
-    }
-
-    /// Replaces what a provider has of another table.
-    fn set(&mut self, host: &str, table: (&str, &str), of: (&str, &str), names: &Value) {
-        let ((table, id), (named, name), at) = (table, of, &self.at);
-        let (delete, names) = (
-            format!("DELETE FROM {table} WHERE resource_provider_id = {host}"),
-            list(names).iter().map(|name| self.dialect.value(name)),
-        );
-        let names = names.collect::<Vec<_>>().join(", ");
-        let insert = format!(
-            "INSERT INTO {table} (resource_provider_id, {id}, created_at) \
-             SELECT {host}, id, {at} FROM {named} WHERE {name} IN ({names})"
-        );
-        self.add(&delete);
-        if !names.is_empty() {
-            self.add(&insert);
-        }
-    }
-
-    /// Upstream takes a class with a number below 10000 for a standard one.
-    fn class(&mut self, change: &Value) {
-        let (table, after) = ("resource_classes", &change["after"]["name"]);
-        let name = self.dialect.value(after);
-        if !change["before"].is_null() {
-            let old = self.dialect.value(&change["before"]["name"]);
-            return self.row(table, &format!("name = {old}"), change, &[("name", name)]);
-        }
-        let is_custom = after
-            .as_str()
-            .is_some_and(|name| name.starts_with("CUSTOM_"));
-        let (next, of) = match is_custom {
-            true => (
-                "CASE WHEN MAX(id) < 10000 THEN 10000 ELSE MAX(id) + 1 END",
-                "",
-            ),
-            false => ("MAX(id) + 1", " WHERE id < 10000"),
-        };
-        let at = &self.at;
-        self.add(&format!(
-            "INSERT INTO {table} (id, name, created_at) SELECT {next}, {name}, {at} FROM {table}{of}"
-        ));
-    }
-
-    fn consumer(&mut self, change: &Value) {
-        let (uuid, after) = (
-            self.dialect.value(&change["key"]["consumer"]),
-            &change["after"],
-        );
-        let condition = format!("uuid = {uuid}");
-        let generation = self.dialect.value(&after["consumer_generation"]);
-        let mut columns = vec![("uuid", uuid), ("generation", generation)];
-        for (column, table, name, text) in [
-            (
-                "project_id",
-                "projects",
-                "external_id",
-                &after["project_id"],
-            ),
-            ("user_id", "users", "external_id", &after["user_id"]),
-            (
-                "consumer_type_id",
-                "consumer_types",
-                "name",
-                &after["consumer_type"],
-            ),
-        ] {
-            let is_none = text.is_null() || table == "consumer_types" && text == "unknown";
-            if !is_none {
-                self.ensure(table, name, text);
-            }
-            let id = match is_none {
-                true => "NULL".to_owned(),
-                false => self.dialect.id(table, name, text),
-            };
-            columns.push((column, id));
-        }
-        self.row("consumers", &condition, change, &columns);
-    }
-
-    fn allocation(&mut self, host: &str, change: &Value) {
-        let consumer = self.dialect.value(&change["key"]["consumer"]);
-        self.add(&format!(
-            "DELETE FROM allocations WHERE consumer_id = {consumer} AND resource_provider_id = {host}"
-        ));
-        for (class, units) in pairs(&change["after"]["resources"]) {
-            let class = self
-                .dialect
-                .id("resource_classes", "name", &Value::from(&**class));
-            let at = &self.at;
-            self.add(&format!(
-                "INSERT INTO allocations (resource_provider_id, consumer_id, resource_class_id, used, created_at) \
-                 VALUES ({host}, {consumer}, {class}, {units}, {at})"
-            ));
-        }
+        let event =
+            json!({"changes": [{"kind": "planet", "key": {}, "before": null, "after": null}]});
+        let error = transaction(Dialect::Mysql, ("7.1", "7.2"), &event).unwrap_err();
+        assert!(error.to_string().contains("\"planet\""), "{error}");
     }
 }

@@ -75,6 +75,47 @@ async fn without_a_token_all_that_is_there_comes_first() {
     assert_eq!(next[1], json!({"progress": "1.8"}));
 }
 
+/// What is below a provider that gets another root is written, too, as is each inventory of a set.
+#[tokio::test]
+async fn what_is_written_without_a_change_comes_if_it_is_asked_for() {
+    let cloud = host().await;
+    cloud.provider(2, Some(1)).await;
+    cloud.provider(3, None).await;
+    let moved = json!({"name": "provider 1", "parent_provider_uuid": uuid(3)});
+    let path = format!("/resource_providers/{}", uuid(1));
+    cloud.put(&path, moved).expect(200).await;
+    let same = json!({"VCPU": {"total": 8}});
+    for _ in 0..2 {
+        let generation = cloud.generation(1).await;
+        let body = json!({"resource_provider_generation": generation, "inventories": same});
+        cloud
+            .put(&format!("{path}/inventories"), body)
+            .expect(200)
+            .await;
+    }
+    let query = "after=1.8&follow=false&kind=provider,inventory";
+    let changed = all(&cloud, query).await;
+    let written = all(&cloud, &format!("{query}&rewritten=true")).await;
+    let kinds = |lines: &[Value]| -> Vec<String> {
+        let changes = lines.iter().filter_map(|line| line["changes"].as_array());
+        let kinds = changes.flatten().map(|change| {
+            let is_same = change["before"] == change["after"];
+            let kind = change["kind"].as_str().unwrap();
+            format!("{kind}{}", if is_same { " again" } else { "" })
+        });
+        kinds.collect()
+    };
+    assert_eq!(kinds(&changed).last().unwrap(), "provider");
+    assert!(!kinds(&changed).iter().any(|kind| kind.ends_with("again")));
+    let [first, below, ..] = &written[0]["changes"].as_array().unwrap()[..] else {
+        panic!("{written:?}");
+    };
+    assert_eq!([&first["key"]["uuid"], &below["key"]["uuid"]], [&uuid(1), &uuid(2)]);
+    let last = kinds(&written);
+    assert_eq!(last[1], "provider again");
+    assert_eq!(last[last.len() - 2..], ["inventory again", "provider"]);
+}
+
 /// A client that keeps what it is given has what is there.
 #[tokio::test]
 async fn snapshot_and_changes_make_the_state() {

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 
+use placement_tests::backups::refusal;
 use placement_tests::cluster::Cluster;
 use placement_tests::wait::PATIENCE;
 use placement_tests::{binaries, host};
@@ -142,6 +143,24 @@ async fn watch_says_that_its_token_is_too_old_and_goes_on() {
 
     let joined = cluster.place(2).admin();
     let asked = ["--endpoint", &joined, "--kind", "consumer", "--after", &old];
+    // A database cannot begin again, nor follow another cluster.
+    for (after, why) in [(&*old, "not kept any more"), ("9.9", "another history")] {
+        let asked = [
+            "events",
+            "--endpoint",
+            &joined,
+            "--sql",
+            "mysql",
+            "--after",
+            after,
+        ];
+        let refused = cluster.placementctl(&asked).unwrap();
+        let error = refusal(&refused, 1);
+        assert!(
+            error.contains("cannot go on") && error.contains(why),
+            "{error}"
+        );
+    }
     let people = Watch::start(&cluster, &asked);
     let raw = Watch::start(&cluster, &[&asked[..], &["-o", "jsonl"]].concat());
     let remark = next(&people.remarks);

@@ -110,7 +110,10 @@ async fn what_is_written_without_a_change_comes_if_it_is_asked_for() {
     let [first, below, ..] = &written[0]["changes"].as_array().unwrap()[..] else {
         panic!("{written:?}");
     };
-    assert_eq!([&first["key"]["uuid"], &below["key"]["uuid"]], [&uuid(1), &uuid(2)]);
+    assert_eq!(
+        [&first["key"]["uuid"], &below["key"]["uuid"]],
+        [&uuid(1), &uuid(2)]
+    );
     let last = kinds(&written);
     assert_eq!(last[1], "provider again");
     assert_eq!(last[last.len() - 2..], ["inventory again", "provider"]);

@@ -3,6 +3,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::rc::Rc;
@@ -58,20 +59,18 @@ const KINDS: [&str; 21] = [
     "UpdateProvider",
     "several consumers",
 ];
-/// Carries out what it reads and stops at the first error, as `sqlite3 -bail` does.
-const APPLY: &str = "import sqlite3, sys
+/// Prints where the database is, carries out what it reads, and stops at the first error, as `sqlite3 -bail` does.
+const CLIENT: &str = "import sqlite3, sys
 database = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=60)
 database.executescript('PRAGMA foreign_keys = on; PRAGMA synchronous = off')
+[[token]] = database.execute('SELECT token FROM placementd_position')
+print(token, flush=True)
 part = ''
 for line in sys.stdin:
     part += line
     if sqlite3.complete_statement(part):
         database.execute(part)
         part = ''
-";
-const POSITION: &str = "import sqlite3, sys
-[[token]] = sqlite3.connect(sys.argv[1], timeout=60).execute('SELECT token FROM placementd_position')
-print(token, end='')
 ";
 
 /// Where the writers of the witness ask.
@@ -124,12 +123,17 @@ struct Follower {
 }
 
 impl Follower {
-    fn start(cluster: &Cluster, database: &Path, after: &str) -> Self {
+    fn start(cluster: &Cluster, database: &Path) -> Self {
+        let (client, position) = client(database);
+        Self::after(cluster, client, &position)
+    }
+
+    fn after(cluster: &Cluster, mut database: Child, token: &str) -> Self {
         let endpoints = cluster
             .ids()
             .into_iter()
             .map(|id| cluster.place(id).admin());
-        let mut events = Command::new(binaries::placementctl().unwrap())
+        let events = Command::new(binaries::placementctl().unwrap())
             .env(
                 "PLACEMENTCTL_ENDPOINT",
                 endpoints.collect::<Vec<_>>().join(","),
@@ -141,16 +145,9 @@ impl Follower {
                 "--timeout",
                 "60",
                 "--after",
-                after,
+                token,
             ])
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let database = python::interpreter()
-            .env("PYTHONIOENCODING", "utf-8")
-            .args(["-c", APPLY])
-            .arg(database)
-            .stdin(events.stdout.take().unwrap())
+            .stdout(database.stdin.take().unwrap())
             .spawn()
             .unwrap();
         Self { events, database }
@@ -188,8 +185,27 @@ fn ended(process: &mut Child) -> ExitStatus {
     status.unwrap()
 }
 
+/// A client of a database, and where that is.
+fn client(database: &Path) -> (Child, String) {
+    let mut client = python::interpreter()
+        .env("PYTHONIOENCODING", "utf-8")
+        .args(["-c", CLIENT])
+        .arg(database)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut position = String::new();
+    let printed = client.stdout.take().unwrap();
+    BufReader::new(printed).read_line(&mut position).unwrap();
+    (client, position.trim_end().to_owned())
+}
+
 fn position(database: &Path) -> String {
-    run(python::interpreter().args(["-c", POSITION]).arg(database)).unwrap()
+    let (mut client, position) = client(database);
+    drop(client.stdin.take());
+    assert!(client.wait().unwrap().success());
+    position
 }
 
 fn index(token: &str) -> u64 {
@@ -221,7 +237,7 @@ fn kill_in_turn(cluster: &mut Cluster, database: &Path, is_enough: &AtomicBool) 
         if turn >= KILLS && is_enough.load(Ordering::Relaxed) {
             break;
         }
-        let follower = Follower::start(cluster, database, &position(database));
+        let follower = Follower::start(cluster, database);
         std::thread::sleep(Duration::from_millis(turn as u64 * 37 % 400));
         match turn % 10 {
             9 => {
@@ -301,7 +317,7 @@ async fn follow() {
         .call(ApiRequest::get("/resource_classes"))
         .await;
     let newest = read.unwrap().position().index.unwrap();
-    let follower = Follower::start(&cluster, &file, &position(&file));
+    let follower = Follower::start(&cluster, &file);
     until("the database is current", async || {
         index(&position(&file)) >= index(newest.as_str())
     })
@@ -310,7 +326,7 @@ async fn follow() {
 
     // One that begins elsewhere changes nothing.
     let before = database.dump();
-    let mut late = Follower::start(&cluster, &file, &first);
+    let mut late = Follower::after(&cluster, client(&file).0, &first);
     let status = spawn_blocking(move || ended(&mut late.database))
         .await
         .unwrap();

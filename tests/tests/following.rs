@@ -213,8 +213,8 @@ fn index(token: &str) -> u64 {
 }
 
 /// Texts that SQL or a client of a database could take for something else.
-async fn write_texts(api: &Client) {
-    let text = |nth: usize| format!("{nth} O'Brien \\ \"über\";\r\n-- \\' 😀;\n\0\t\u{1a}");
+async fn write_texts(api: &Client, round: usize) {
+    let text = |nth: usize| format!("{round} {nth} O'Brien \\ \"über\";\r\n-- \\' 😀;\n\0\t\u{1a}");
     let [host, consumer] = [0, 1].map(|_| Uuid::new_v4());
     let at = format!("/resource_providers/{host}");
     let claim = json!({"allocations": {host.to_string(): {"resources": {"VCPU": 1}}}, "project_id": text(1),
@@ -295,12 +295,13 @@ async fn follow() {
     Writer::new(WRITERS, field.clone(), &choices, PAUSE_MAX)
         .set_up(8)
         .await;
+    write_texts(&cluster.client(), 0).await;
     let (database, first) = exported(&cluster).await;
     let file = database.file();
 
     let is_over = Arc::new(AtomicBool::new(false));
     let writers = write(&field, &choices, &is_over);
-    write_texts(&cluster.client()).await;
+    write_texts(&cluster.client(), 1).await;
     let followed = file.clone();
     let killing = spawn_blocking(move || {
         kill_in_turn(&mut cluster, &followed, &is_enough);

@@ -98,7 +98,6 @@ impl Dialect {
             Self::PostgreSql => {
                 "\\set ON_ERROR_STOP on\n\
                  SET client_encoding = 'UTF8';\n\
-                 SET standard_conforming_strings = on;\n\
                  BEGIN;\n"
             }
             Self::Sqlite => "BEGIN;\n",
@@ -106,13 +105,28 @@ impl Dialect {
     }
 
     fn written(self, value: &Sql) -> String {
-        match (value, self) {
-            (Sql::Null, _) => "NULL".to_owned(),
-            (Sql::Number(digits), _) => digits.clone(),
-            (Sql::Text(text), Self::MySql) => {
-                format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
+        match value {
+            Sql::Null => "NULL".to_owned(),
+            Sql::Number(digits) => digits.clone(),
+            Sql::Text(text) => self.quoted(text),
+        }
+    }
+
+    /// Without line breaks and NULs, as clients of databases change the former and end at the latter.
+    fn quoted(self, text: &str) -> String {
+        let quoted = text.replace('\'', "''");
+        match self {
+            Self::Sqlite if text.contains(char::is_control) => {
+                let bytes: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
+                format!("CAST(X'{bytes}' AS TEXT)")
             }
-            (Sql::Text(text), _) => format!("'{}'", text.replace('\'', "''")),
+            Self::Sqlite => format!("'{quoted}'"),
+            Self::MySql | Self::PostgreSql => {
+                let escapes = [('\\', "\\\\"), ('\0', "\\0"), ('\r', "\\r"), ('\n', "\\n")];
+                let escape = |text: String, (plain, escaped)| text.replace(plain, escaped);
+                let prefix = if self == Self::MySql { "" } else { "E" };
+                format!("{prefix}'{}'", escapes.into_iter().fold(quoted, escape))
+            }
         }
     }
 }

@@ -28,6 +28,7 @@ use serde_json::json;
 use tokio::net::TcpStream;
 use tokio::runtime::Handle;
 use tokio::task::{JoinHandle, LocalSet, spawn_blocking, spawn_local};
+use tokio::time::sleep;
 use uuid::Uuid;
 
 const KILLS: usize = 50;
@@ -123,21 +124,15 @@ struct Follower {
 }
 
 impl Follower {
-    fn start(cluster: &Cluster, database: &Path) -> Self {
+    /// Follows nodes, which are given by their admin listeners.
+    fn start(nodes: &str, database: &Path) -> Self {
         let (client, position) = client(database);
-        Self::after(cluster, client, &position)
+        Self::after(nodes, client, &position)
     }
 
-    fn after(cluster: &Cluster, mut database: Child, token: &str) -> Self {
-        let endpoints = cluster
-            .ids()
-            .into_iter()
-            .map(|id| cluster.place(id).admin());
+    fn after(nodes: &str, mut database: Child, token: &str) -> Self {
         let events = Command::new(binaries::placementctl().unwrap())
-            .env(
-                "PLACEMENTCTL_ENDPOINT",
-                endpoints.collect::<Vec<_>>().join(","),
-            )
+            .env("PLACEMENTCTL_ENDPOINT", nodes)
             .args([
                 "events",
                 "--sql",
@@ -232,24 +227,26 @@ async fn write_texts(api: &Client, round: usize) {
 }
 
 /// Kills the follower, the client of its database, or a node, in turn.
-fn kill_in_turn(cluster: &mut Cluster, database: &Path, is_enough: &AtomicBool) {
+async fn kill_in_turn(cluster: &mut Cluster, nodes: &str, file: &Path, is_enough: &AtomicBool) {
     for turn in 0.. {
         if turn >= KILLS && is_enough.load(Ordering::Relaxed) {
             break;
         }
-        let follower = Follower::start(cluster, database);
-        std::thread::sleep(Duration::from_millis(turn as u64 * 37 % 400));
-        match turn % 10 {
-            9 => {
-                let id = 1 + turn as u64 / 10 % 3;
-                cluster.kill_9(id);
-                cluster.start_node(id).unwrap();
-                Handle::current().block_on(cluster.wait_ready(id)).unwrap();
-                follower.kill_events();
-            }
-            turn if turn % 2 == 0 => follower.kill_events(),
-            _ => follower.kill_database(),
+        let (nodes, file) = (nodes.to_owned(), file.to_owned());
+        let follower = spawn_blocking(move || Follower::start(&nodes, &file));
+        let follower = follower.await.unwrap();
+        sleep(Duration::from_millis(turn as u64 * 37 % 400)).await;
+        if turn % 10 == 9 {
+            let id = 1 + turn as u64 / 10 % 3;
+            cluster.kill_9(id);
+            cluster.start_node(id).unwrap();
+            cluster.wait_ready(id).await.unwrap();
         }
+        let killed = spawn_blocking(move || match turn % 2 {
+            0 => follower.kill_database(),
+            _ => follower.kill_events(),
+        });
+        killed.await.unwrap();
     }
 }
 
@@ -302,12 +299,12 @@ async fn follow() {
     let is_over = Arc::new(AtomicBool::new(false));
     let writers = write(&field, &choices, &is_over);
     write_texts(&cluster.client(), 1).await;
-    let followed = file.clone();
-    let killing = spawn_blocking(move || {
-        kill_in_turn(&mut cluster, &followed, &is_enough);
-        cluster
-    });
-    let cluster = killing.await.unwrap();
+    let nodes = cluster
+        .ids()
+        .into_iter()
+        .map(|id| cluster.place(id).admin());
+    let nodes = nodes.collect::<Vec<_>>().join(",");
+    kill_in_turn(&mut cluster, &nodes, &file, &is_enough).await;
     is_over.store(true, Ordering::Relaxed);
     for writer in writers {
         writer.await.unwrap();
@@ -318,7 +315,7 @@ async fn follow() {
         .call(ApiRequest::get("/resource_classes"))
         .await;
     let newest = read.unwrap().position().index.unwrap();
-    let follower = Follower::start(&cluster, &file);
+    let follower = Follower::start(&nodes, &file);
     until("the database is current", async || {
         index(&position(&file)) >= index(newest.as_str())
     })
@@ -327,7 +324,7 @@ async fn follow() {
 
     // One that begins elsewhere changes nothing.
     let before = database.dump();
-    let mut late = Follower::after(&cluster, client(&file).0, &first);
+    let mut late = Follower::after(&nodes, client(&file).0, &first);
     let status = spawn_blocking(move || ended(&mut late.database))
         .await
         .unwrap();
@@ -335,14 +332,10 @@ async fn follow() {
     assert_eq!(database.dump(), before);
 
     let reference = database.serve().await;
-    let compared = Command::new(binaries::placementctl().unwrap())
-        .arg("compare")
-        .args([&cluster.client(), &reference.client()].map(|it| it.endpoints()[0].to_string()))
-        .output()
-        .unwrap();
-    let printed = String::from_utf8_lossy(&compared.stdout);
-    assert!(compared.status.success(), "{printed}");
-    assert!(printed.starts_with("0 differences in "), "{printed}");
+    let [one, other] =
+        [&cluster.client(), &reference.client()].map(|it| it.endpoints()[0].to_string());
+    let compared = cluster.ctl(&["compare", &one, &other]);
+    assert!(compared.starts_with("0 differences in "), "{compared}");
 }
 
 /// A database with what a cluster has, and its position.

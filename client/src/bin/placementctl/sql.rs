@@ -9,116 +9,40 @@ use serde_json::{Value, json};
 
 use crate::render::{list, pairs};
 
-/// The number of the provider that has it.
-macro_rules! host {
-    () => {
-        "(SELECT id FROM resource_providers WHERE uuid = {/key/resource_provider})"
-    };
-}
-
-/// The number of a class.
-macro_rules! class {
-    ($place:literal) => {
-        concat!(
-            "(SELECT id FROM resource_classes WHERE name = ",
-            $place,
-            ")"
-        )
-    };
-}
-
-/// What a column of the parent is.
-macro_rules! parent {
-    ($column:literal) => {
-        concat!(
-            "(SELECT number FROM (SELECT MAX(",
-            $column,
-            ") AS number FROM resource_providers WHERE uuid = {/after/parent_provider_uuid}) AS parents)"
-        )
-    };
-}
-
-/// Makes a row for a text, unless there is one.
-macro_rules! ensured {
-    ($table:literal, $column:literal, $place:literal) => {
-        concat!(
-            "INSERT INTO ",
-            $table,
-            " (",
-            $column,
-            ", created_at) SELECT ",
-            $place,
-            ", {/at} FROM ",
-            "(SELECT COUNT(*) AS hits FROM ",
-            $table,
-            " WHERE ",
-            $column,
-            " = ",
-            $place,
-            ") AS counted ",
-            "WHERE hits = 0 AND ",
-            $place,
-            " IS NOT NULL;\n"
-        )
-    };
-}
-
+/// `{host}` in statements.
+const HOST: &str = "(SELECT id FROM resource_providers WHERE uuid = {/key/resource_provider})";
 /// Another follower that was faster has changed the row, and it cannot be NULL.
 const POSITION: &str =
     "UPDATE placementd_position SET token = CASE WHEN token = {/from} THEN {/to} END;\n";
 const NEW_PROVIDER: &str =
     "INSERT INTO resource_providers (uuid, created_at) VALUES ({/key/uuid}, {/at});\n";
 /// The root is that of the parent, whose change comes first, or the provider itself.
-const PROVIDER: &str = concat!(
-    "UPDATE resource_providers SET name = {/after/name}, generation = {/after/generation}, updated_at = {/at}, \
-     parent_provider_id = ",
-    parent!("id"),
-    ", root_provider_id = COALESCE(",
-    parent!("root_provider_id"),
-    ", id) WHERE uuid = {/key/uuid};\n"
-);
+const PROVIDER: &str = "UPDATE resource_providers SET name = {/after/name}, generation = {/after/generation}, \
+    updated_at = {/at}, parent_provider_id = (SELECT number FROM (SELECT MAX(id) AS number \
+    FROM resource_providers WHERE uuid = {/after/parent_provider_uuid}) AS parents), \
+    root_provider_id = COALESCE((SELECT number FROM (SELECT MAX(root_provider_id) AS number \
+    FROM resource_providers WHERE uuid = {/after/parent_provider_uuid}) AS parents), id) WHERE uuid = {/key/uuid};\n";
 /// InnoDB does not delete a row that refers to itself.
 const NO_PROVIDER: &str = "UPDATE resource_providers SET root_provider_id = NULL WHERE uuid = {/key/uuid};\n\
     DELETE FROM resource_providers WHERE uuid = {/key/uuid};\n";
-const NO_INVENTORY: &str = concat!(
-    "DELETE FROM inventories WHERE resource_provider_id = ",
-    host!(),
-    " AND resource_class_id = ",
-    class!("{/key/resource_class}"),
-    ";\n"
-);
-const INVENTORY: &str = concat!(
-    "INSERT INTO inventories (resource_provider_id, resource_class_id, total, reserved, min_unit, max_unit, step_size, \
-     allocation_ratio, created_at) VALUES (",
-    host!(),
-    ", ",
-    class!("{/key/resource_class}"),
-    ", {/after/total}, {/after/reserved}, {/after/min_unit}, {/after/max_unit}, {/after/step_size}, \
-     {/after/allocation_ratio}, {/at});\n"
-);
+const NO_INVENTORY: &str = "DELETE FROM inventories WHERE resource_provider_id = {host} AND resource_class_id = \
+    (SELECT id FROM resource_classes WHERE name = {/key/resource_class});\n";
+const INVENTORY: &str = "INSERT INTO inventories (resource_provider_id, resource_class_id, total, reserved, min_unit, \
+    max_unit, step_size, allocation_ratio, created_at) VALUES ({host}, \
+    (SELECT id FROM resource_classes WHERE name = {/key/resource_class}), {/after/total}, {/after/reserved}, \
+    {/after/min_unit}, {/after/max_unit}, {/after/step_size}, {/after/allocation_ratio}, {/at});\n";
 const NO_TRAIT: &str = "DELETE FROM traits WHERE name = {/key/trait};\n";
 const TRAIT: &str = "INSERT INTO traits (name, created_at) VALUES ({/key/trait}, {/at});\n";
-const NO_TRAITS: &str = concat!(
-    "DELETE FROM resource_provider_traits WHERE resource_provider_id = ",
-    host!(),
-    ";\n"
-);
-const ONE_TRAIT: &str = concat!(
-    "INSERT INTO resource_provider_traits (resource_provider_id, trait_id, created_at) VALUES (",
-    host!(),
-    ", (SELECT id FROM traits WHERE name = {/one}), {/at});\n"
-);
-const NO_AGGREGATES: &str = concat!(
-    "DELETE FROM resource_provider_aggregates WHERE resource_provider_id = ",
-    host!(),
-    ";\n"
-);
-const ONE_AGGREGATE: &str = concat!(
-    ensured!("placement_aggregates", "uuid", "{/one}"),
-    "INSERT INTO resource_provider_aggregates (resource_provider_id, aggregate_id, created_at) VALUES (",
-    host!(),
-    ", (SELECT id FROM placement_aggregates WHERE uuid = {/one}), {/at});\n"
-);
+const NO_TRAITS: &str =
+    "DELETE FROM resource_provider_traits WHERE resource_provider_id = {host};\n";
+const ONE_TRAIT: &str = "INSERT INTO resource_provider_traits (resource_provider_id, trait_id, created_at) VALUES \
+    ({host}, (SELECT id FROM traits WHERE name = {/one}), {/at});\n";
+const NO_AGGREGATES: &str =
+    "DELETE FROM resource_provider_aggregates WHERE resource_provider_id = {host};\n";
+const ONE_AGGREGATE: &str = "INSERT INTO placement_aggregates (uuid, created_at) SELECT {/one}, {/at} FROM \
+    (SELECT COUNT(*) AS hits FROM placement_aggregates WHERE uuid = {/one}) AS counted WHERE hits = 0;\n\
+    INSERT INTO resource_provider_aggregates (resource_provider_id, aggregate_id, created_at) VALUES \
+    ({host}, (SELECT id FROM placement_aggregates WHERE uuid = {/one}), {/at});\n";
 /// Upstream takes a class with a number below 10000 for a standard one.
 const NEW_CLASS: &str = "INSERT INTO resource_classes (id, name, created_at) SELECT \
     CASE WHEN MAX(id) < 10000 THEN 10000 ELSE MAX(id) + 1 END, {/after/name}, {/at} FROM resource_classes;\n";
@@ -127,28 +51,21 @@ const NEW_STANDARD_CLASS: &str = "INSERT INTO resource_classes (id, name, create
 const CLASS: &str = "UPDATE resource_classes SET name = {/after/name}, updated_at = {/at} WHERE name = {/before/name};\n";
 const NO_CLASS: &str = "DELETE FROM resource_classes WHERE name = {/before/name};\n";
 const NO_CONSUMER: &str = "DELETE FROM consumers WHERE uuid = {/key/consumer};\n";
-const CONSUMER: &str = concat!(
-    ensured!("projects", "external_id", "{/after/project_id}"),
-    ensured!("users", "external_id", "{/after/user_id}"),
-    ensured!("consumer_types", "name", "{/after/consumer_type}"),
-    "INSERT INTO consumers (uuid, generation, project_id, user_id, consumer_type_id, created_at) VALUES (\
-     {/key/consumer}, {/after/consumer_generation}, \
-     (SELECT id FROM projects WHERE external_id = {/after/project_id}), \
-     (SELECT id FROM users WHERE external_id = {/after/user_id}), \
-     (SELECT id FROM consumer_types WHERE name = {/after/consumer_type}), {/at});\n"
-);
-const NO_ALLOCATIONS: &str = concat!(
-    "DELETE FROM allocations WHERE consumer_id = {/key/consumer} AND resource_provider_id = ",
-    host!(),
-    ";\n"
-);
-const ONE_ALLOCATION: &str = concat!(
-    "INSERT INTO allocations (resource_provider_id, consumer_id, resource_class_id, used, created_at) VALUES (",
-    host!(),
-    ", {/key/consumer}, ",
-    class!("{/one/0}"),
-    ", {/one/1}, {/at});\n"
-);
+const CONSUMER: &str = "INSERT INTO projects (external_id, created_at) SELECT {/after/project_id}, {/at} FROM \
+    (SELECT COUNT(*) AS hits FROM projects WHERE external_id = {/after/project_id}) AS counted WHERE hits = 0;\n\
+    INSERT INTO users (external_id, created_at) SELECT {/after/user_id}, {/at} FROM \
+    (SELECT COUNT(*) AS hits FROM users WHERE external_id = {/after/user_id}) AS counted WHERE hits = 0;\n\
+    INSERT INTO consumer_types (name, created_at) SELECT {/after/consumer_type}, {/at} FROM \
+    (SELECT COUNT(*) AS hits FROM consumer_types WHERE name = {/after/consumer_type}) AS counted \
+    WHERE hits = 0 AND {/after/consumer_type} IS NOT NULL;\n\
+    INSERT INTO consumers (uuid, generation, project_id, user_id, consumer_type_id, created_at) VALUES \
+    ({/key/consumer}, {/after/consumer_generation}, \
+    (SELECT id FROM projects WHERE external_id = {/after/project_id}), \
+    (SELECT id FROM users WHERE external_id = {/after/user_id}), \
+    (SELECT id FROM consumer_types WHERE name = {/after/consumer_type}), {/at});\n";
+const NO_ALLOCATIONS: &str = "DELETE FROM allocations WHERE consumer_id = {/key/consumer} AND resource_provider_id = {host};\n";
+const ONE_ALLOCATION: &str = "INSERT INTO allocations (resource_provider_id, consumer_id, resource_class_id, used, \
+    created_at) VALUES ({host}, {/key/consumer}, (SELECT id FROM resource_classes WHERE name = {/one/0}), {/one/1}, {/at});\n";
 
 /// A database that upstream runs on, and its SQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -204,6 +121,7 @@ impl Dialect {
 
     /// Statements with values of a change for `{/their/places}` in it.
     fn filled(self, statements: &str, change: &Value) -> String {
+        let statements = statements.replace("{host}", HOST);
         let mut sql = String::new();
         for part in statements.split('{') {
             let (place, rest) = part.split_once('}').unwrap_or(("", part));

@@ -1,0 +1,44 @@
+"""The commands and configurations of docs/deploy, read out of the pages."""
+
+import os
+
+from processes import Failed
+
+DEPLOY = os.path.join(os.path.dirname(__file__), '..', '..', 'docs', 'deploy')
+
+
+def page(name):
+    with open(os.path.join(DEPLOY, name)) as file:
+        return file.read()
+
+
+def block(name, language):
+    """The first block of a page in this language."""
+    return page(name).split(f'```{language}\n', 1)[1].split('```', 1)[0]
+
+
+def command(chapter, *parts, without=None):
+    """The command of a chapter of moving.md that has all these parts, and not the one that it must be without."""
+    text = page('moving.md').split(f'\n## {chapter}\n', 1)[1].split('\n## ', 1)[0]
+    lines = [line.strip() for line in text.splitlines() if line.startswith('    ')]
+    found = [line for line in lines if all(part in line for part in parts) and not (without and without in line)]
+    if len(found) != 1:
+        raise Failed(f'"{chapter}" of moving.md has {len(found)} commands with {parts}')
+    return found[0]
+
+
+def balancer(directory, port, port_of_old, nodes):
+    """The configuration before a move in: that of haproxy.md, without TLS, with the lines of moving.md."""
+    lines = block('haproxy.md', 'haproxy').splitlines()
+    own = [line for line in lines if not line.strip().startswith(('retries', 'server ', 'bind'))]
+    text = '\n'.join(own).replace('    mode http', f'    mode http\n    bind 127.0.0.1:{port}', 1)
+    text = f'{text}\n{block("moving.md", "haproxy")}'.replace('10.0.0.9:8778', f'127.0.0.1:{port_of_old}')
+    for node in nodes:
+        text = text.replace(f'10.0.0.{node.id}:8778', node.api)
+    return f'global\n    stats socket {directory}/admin.sock mode 660 level admin\n{text}'
+
+
+def nova(url):
+    """The `[placement]` section of README.md, but for Keystone, which no one asks here."""
+    section = block('README.md', 'ini')
+    return section.replace('auth_type = password', f'auth_type = admin_token\nendpoint = {url}\ntoken = admin')

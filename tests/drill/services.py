@@ -1,0 +1,86 @@
+"""The services of the drill: the old one, the nodes, and the balancer before both."""
+
+import os
+import signal
+import sys
+
+import processes
+from processes import Process
+
+
+class Upstream:
+    """openstack-placement under uwsgi, below /placement as the nodes are."""
+
+    _process = None
+
+    def __init__(self, directory, database, name, port):
+        self.url = f'http://127.0.0.1:{port}/placement'
+        self.port = port
+        self._log = f'{directory}/uwsgi-{name}.log'
+        self._programs = os.path.dirname(sys.executable)
+        config = f'{directory}/{name}'
+        os.mkdir(config)
+        with open(f'{config}/placement.conf', 'w') as file:
+            file.write(f'[api]\nauth_strategy = noauth2\n[placement_database]\nconnection = {database.url(name)}\n')
+        self._environment = os.environ | {'OS_PLACEMENT_CONFIG_DIR': config}
+        processes.run(f'{self._programs}/placement-manage', '--config-dir', config, 'db', 'sync', env=self._environment)
+
+    def start(self):
+        self._process = Process(
+            self._log, f'{self._programs}/pyuwsgi', '--master', '--need-app', '--die-on-term', '--no-orphans',
+            '--disable-logging', '--manage-script-name', '--mount', '/placement=placement.wsgi.api:application',
+            '--processes', '4', '--threads', '5', '--buffer-size', '65535', '--add-header', 'Connection: close',
+            '--virtualenv', sys.prefix, '--http-socket', f'127.0.0.1:{self.port}', env=self._environment)
+        self._process.until(lambda: processes.answers(f'{self.url}/'))
+
+    def stop(self):
+        if self._process:
+            self._process.stop()
+
+
+class Node:
+    """A node of placementd, with the settings of docs/deploy/haproxy.md."""
+
+    def __init__(self, directory, settings, id, ports, members):
+        self.id = id
+        self.api = f'127.0.0.1:{ports[0]}'
+        self.directory = f'{directory}/node-{id}'
+        self._log = f'{directory}/node-{id}.log'
+        os.mkdir(self.directory)
+        with open(f'{self.directory}/placementd.toml', 'w') as file:
+            file.write(f'node_id = {id}\ndata_dir = "{self.directory}/data"\ninitial_members = {members}\n'
+                       f'{settings}listen = "{self.api}"\n[peer]\nlisten = "127.0.0.1:{ports[1]}"\n')
+
+    def start(self):
+        self._process = Process(self._log, 'placementd', '--config', f'{self.directory}/placementd.toml')
+        return self
+
+    def until_ready(self):
+        self._process.until(lambda: processes.answers(f'http://{self.api}/readyz'))
+
+    def leave(self):
+        """Has it stop once it has answered what balancers still send it."""
+        self._process.send(signal.SIGTERM)
+
+    def stop(self):
+        self._process.stop(signal.SIGKILL)
+
+
+def three_nodes(directory, settings):
+    ports = processes.free_ports(6)
+    members = [f'{id}=127.0.0.1:{ports[2 * id - 1]}' for id in (1, 2, 3)]
+    return [Node(directory, settings, id, ports[2 * id - 2:2 * id], members) for id in (1, 2, 3)]
+
+
+class Haproxy:
+    """The balancer, with the configuration of the runbook."""
+
+    def __init__(self, directory, text, port):
+        file = f'{directory}/haproxy.cfg'
+        with open(file, 'w') as config:
+            config.write(text)
+        self._process = Process(f'{directory}/haproxy.log', 'haproxy', '-db', '-f', file)
+        self._process.until(lambda: processes.accepts(port))
+
+    def stop(self):
+        self._process.stop()

@@ -5,6 +5,7 @@ import os
 import random
 import shutil
 import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -64,6 +65,12 @@ class Cluster:
         subprocess.run(self._command + ['--stop', '--dir', self._data], check=False,
                        stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
         shutil.rmtree(self._directory, ignore_errors=True)
+
+    def dump(self, path):
+        """Writes what `sqlite3 .dump` gives of the reference's database."""
+        with sqlite3.connect(os.path.join(self._data, 'placement.db')) as database:
+            with open(path, 'w', encoding='utf-8') as file:
+                file.writelines(f'{line}\n' for line in database.iterdump())
 
     def _write_config(self):
         if self._profile == 'open':

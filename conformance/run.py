@@ -40,7 +40,8 @@ def main():
         files = [file for file in suite_files(options.files) if profile_of(file) == profile]
         if not files:
             continue
-        with Cluster(options.cluster, profile, choice, options.partition) as nodes:
+        cluster = Cluster(options.cluster, profile, choice, options.partition)
+        with cluster as nodes:
             Session.nodes = nodes
             # openstack-placement has no explanations.
             is_ours = options.cluster[-1].endswith('run-cluster')
@@ -51,6 +52,8 @@ def main():
                 for file in files:
                     counts = run_file(file, profile)
                     ran, passed, failed = ran + 1, passed + counts[0], failed + counts[1]
+                    if options.dumps:
+                        cluster.dump(os.path.join(options.dumps, f'{name_of(file)}.sql'))
             looked_at += Session.explained.looked_at if Session.explained else 0
             if other_writes:
                 written += other_writes.written
@@ -86,6 +89,8 @@ def parse():
                         const=[sys.executable, os.path.join(HERE, 'reference.py')],
                         default=[os.path.join(os.path.dirname(HERE), 'scripts', 'run-cluster')],
                         help='run the suite on openstack-placement itself, which proves the runner')
+    parser.add_argument('--dumps', metavar='DIRECTORY',
+                        help='with --reference: keep there what each file leaves in the database')
     return parser.parse_args()
 
 

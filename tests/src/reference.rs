@@ -12,6 +12,15 @@ use crate::ports::Ports;
 use crate::python::{environment, run};
 use crate::wait::until_ok;
 
+const FILL: &str = "import sqlite3, sys
+sql, database = sys.stdin.read(), sqlite3.connect(sys.argv[1])
+database.execute('PRAGMA synchronous = off')
+if 'CREATE TABLE resource_providers' in sql:
+    for [table] in database.execute(\"SELECT name FROM sqlite_master WHERE type = 'table'\").fetchall():
+        database.execute(f'DROP TABLE {table}')
+database.executescript(sql)
+";
+
 /// Its database, in a file that goes with this.
 pub struct Database {
     programs: PathBuf,
@@ -43,17 +52,17 @@ impl Database {
         std::fs::write(path.join("placement.conf"), config).unwrap();
         let mut sync = Command::new(database.programs.join("placement-manage"));
         run(sync.arg("--config-dir").arg(path).args(["db", "sync"])).unwrap();
-        let script =
-            "import sqlite3, sys\nsqlite3.connect(sys.argv[1]).executescript(sys.stdin.read())";
-        let filled = path.join("filled.sql");
-        std::fs::write(&filled, sql).unwrap();
-        let mut fill = Command::new(database.programs.join("python"));
-        let fill = fill
-            .args(["-c", script])
-            .arg(database.file())
-            .stdin(std::fs::File::open(filled).unwrap());
-        run(fill).unwrap();
+        database.fill(sql);
         database
+    }
+
+    /// Carries out SQL; if that makes tables, in place of all that there are.
+    fn fill(&self, sql: &str) {
+        let filled = self.directory.path().join("filled.sql");
+        std::fs::write(&filled, sql).unwrap();
+        let mut fill = Command::new(self.programs.join("python"));
+        let fill = fill.args(["-c", FILL]).arg(self.file());
+        run(fill.stdin(std::fs::File::open(filled).unwrap())).unwrap();
     }
 
     /// Where it is.
@@ -128,6 +137,14 @@ impl Reference {
     /// What its database has.
     pub fn dump(&self) -> String {
         self.database.dump()
+    }
+
+    /// Replaces its database by what a dump has. It keeps nothing of a database between requests.
+    ///
+    /// # Panics
+    /// If that is not possible.
+    pub fn refill(&self, dump: &str) {
+        self.database.fill(dump);
     }
 }
 

@@ -40,6 +40,7 @@ mod power_cut;
 mod recover;
 mod refuse_to_start;
 mod reload;
+mod round_trips;
 mod run_cluster_tool;
 mod runbook;
 mod scripts;

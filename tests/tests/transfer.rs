@@ -14,19 +14,19 @@ use placement_tests::binaries;
 use placement_tests::reference::Reference;
 use serde_json::{Value, json};
 
-fn placementd(arguments: &[&str]) -> Output {
+pub(crate) fn placementd(arguments: &[&str]) -> Output {
     let mut command = Command::new(binaries::placementd().unwrap());
     command.args(arguments).output().unwrap()
 }
 
-fn stdout(output: Output) -> String {
+pub(crate) fn stdout(output: Output) -> String {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{stderr}");
     String::from_utf8(output.stdout).unwrap()
 }
 
 /// The digest in a report or at the end of an export.
-fn digest(text: &str) -> &str {
+pub(crate) fn digest(text: &str) -> &str {
     let (_, digest) = text.rsplit_once("content digest: ").unwrap();
     digest.trim_end()
 }
@@ -217,12 +217,12 @@ impl Cloud {
     }
 }
 
-fn url(service: &Client) -> String {
+pub(crate) fn url(service: &Client) -> String {
     service.endpoints()[0].to_string()
 }
 
 /// Compares two services: the exit code, and what is printed.
-fn compared(one: &str, other: &Client) -> (Option<i32>, String) {
+pub(crate) fn compared(one: &str, other: &Client) -> (Option<i32>, String) {
     let mut command = Command::new(binaries::placementctl().unwrap());
     command.args(["compare", one, &url(other)]);
     let output = command.output().unwrap();
@@ -259,7 +259,7 @@ async fn answers(client: &Client) -> BTreeMap<String, (Value, Option<String>)> {
 }
 
 /// The order of a list says nothing: the reference has sets in most places, of candidates too.
-fn sorted(body: Value) -> Value {
+pub(crate) fn sorted(body: Value) -> Value {
     match body {
         Value::Array(list) => {
             let mut list: Vec<Value> = list.into_iter().map(sorted).collect();
@@ -329,7 +329,7 @@ async fn assert_found(one: &str, changed: &Client) {
     assert_eq!((code, paths), (Some(1), expected), "{found}");
 }
 
-fn installed_in() -> &'static Path {
+pub(crate) fn installed_in() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR"))
 }
 

@@ -1,0 +1,206 @@
+//! Databases of many kinds go in and out: openstack-placement is filled by random requests, by its own suite, or with more
+//! hosts; its dump becomes a cluster, and the cluster's backup its database again. All answer each read alike.
+//!
+//! `PLACEMENT_TRANSFER_SEEDS=20` has more random requests, `PLACEMENT_TRANSFER_HOSTS=5000` more hosts, and
+//! `PLACEMENT_TRANSFER_DUMPS` names a directory that `scripts/conformance --reference --dumps DIRECTORY` has filled.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
+
+use placement_client::{ApiRequest, Client};
+use placement_tests::backups::{back_up, printed, restore};
+use placement_tests::cluster::Cluster;
+use placement_tests::python::{self, run};
+use placement_tests::reference::{Database, Reference};
+use placement_witness::client::{Client as Writer, Venue};
+use placement_witness::history::Answer;
+use placement_witness::http::ask;
+use placement_witness::operation::{Level, Operation, Request, Token};
+use placement_witness::seed::Seed;
+use placement_witness::workload::{Choices, Names, Workload};
+use serde_json::Value;
+use tokio::net::TcpStream;
+use tokio::task::LocalSet;
+
+use crate::transfer::{compared, digest, installed_in, placementd, sorted, stdout};
+
+const WRITES: usize = 150;
+const QUESTIONS: usize = 60;
+const ANSWER_LIMIT: Duration = Duration::from_secs(60);
+
+fn number(variable: &str, default: u64) -> u64 {
+    std::env::var(variable).map_or(default, |number| number.parse().unwrap())
+}
+
+/// openstack-placement twice, as starting it takes longer than a database.
+struct Upstream {
+    before: Reference,
+    /// The dump of its database when nothing was written yet.
+    new: String,
+    /// On what a cluster had.
+    after: Reference,
+    schema: String,
+}
+
+impl Upstream {
+    async fn start() -> Self {
+        let empty = Database::new(installed_in(), "");
+        let schema = empty.dump();
+        let before = empty.serve().await;
+        let (new, after) = (before.dump(), Reference::start(installed_in(), "").await);
+        Self {
+            before,
+            new,
+            after,
+            schema,
+        }
+    }
+
+    /// Moves what is in `before` in and out.
+    async fn there_and_back(&self, what: &str, questions: &[Request]) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+        let (dump, backup, taken) = (path("dump.sql"), path("backup"), path("taken"));
+        fs::write(&dump, self.before.dump()).unwrap();
+        let report = stdout(placementd(&["import", &dump, "--out", &backup]));
+        let mut cluster = Cluster::prepare(1, "").unwrap();
+        printed(&restore(&cluster, 1, Path::new(&backup), &[]));
+        cluster.start_node(1).unwrap();
+        cluster.wait_healthy().await.unwrap();
+        let inside = cluster.client();
+        assert_alike(what, &self.before.client(), &inside, questions).await;
+        assert!(back_up(&cluster, Path::new(&taken)).status.success());
+        let export = ["export", "--from", &taken, "--dialect", "sqlite"];
+        let exported = stdout(placementd(&export));
+        assert_eq!(digest(&report), digest(&exported), "{what}");
+        self.after.refill(&format!("{}{exported}", self.schema));
+        assert_alike(what, &inside, &self.after.client(), questions).await;
+    }
+
+    /// Fills `before` by random requests; returns what can be asked about it.
+    async fn fill(&self, seed: u64) -> Vec<Request> {
+        self.before.refill(&self.new);
+        let choices = Choices {
+            seed: Seed(seed),
+            providers: 3,
+            consumers: 6,
+            unchecked_percent: 30,
+        };
+        let field = Rc::new(Field {
+            names: Names::new(&choices),
+            address: self.before.client().endpoints()[0].to_string(),
+            done: RefCell::default(),
+        });
+        let mut writer = Writer::new(0, field.clone(), &choices, Duration::ZERO);
+        writer.set_up(8).await;
+        for _ in 0..WRITES {
+            writer.step(100).await;
+        }
+        let done = field.done.borrow();
+        eprintln!("seed {seed}: {done:?}");
+        assert!(done.values().sum::<usize>() > WRITES / 3, "{done:?}");
+        let mut workload = Workload::new(1, &choices);
+        let questions = (0..QUESTIONS).map(|_| workload.question(&field.names));
+        let requests = questions.map(|question| Operation::Read(question, Level::Default).request());
+        // Which candidates are left out is up to the service.
+        requests
+            .filter(|request| !request.path.contains("limit="))
+            .collect()
+    }
+}
+
+/// Where the writers of the witness ask.
+struct Field {
+    names: Names,
+    address: String,
+    /// What was done, by kind.
+    done: RefCell<BTreeMap<&'static str, usize>>,
+}
+
+impl Venue for Field {
+    fn names(&self) -> &Names {
+        &self.names
+    }
+
+    fn nodes(&self) -> Vec<u64> {
+        vec![1]
+    }
+
+    fn furthest(&self) -> Option<Token> {
+        None
+    }
+
+    async fn perform(&self, _client: usize, _node: u64, operation: Operation) -> Option<Answer> {
+        let address = self.address.trim_start_matches("http://").trim_end_matches('/');
+        let end = ask(TcpStream::connect(address), &operation.request(), ANSWER_LIMIT).await;
+        let answer = end.answer().expect("it answers").clone();
+        if matches!(operation, Operation::Write(_)) && answer.status < 300 {
+            *self.done.borrow_mut().entry(operation.kind()).or_default() += 1;
+        }
+        Some(answer)
+    }
+}
+
+/// Both services answer alike all that `placementctl compare` asks, and these questions.
+async fn assert_alike(what: &str, one: &Client, other: &Client, questions: &[Request]) {
+    let (code, differences) = compared(one, other);
+    assert_eq!(code, Some(0), "{what}: {differences}");
+    for question in questions {
+        let answers = [answer(one, question).await, answer(other, question).await];
+        assert_eq!(answers[0], answers[1], "{what}: {question}");
+    }
+}
+
+/// The status of a refusal, or the body.
+async fn answer(service: &Client, question: &Request) -> Result<Value, u16> {
+    let version = format!("1.{}", question.minor);
+    let asked = ApiRequest::get(&question.path).microversion(&version);
+    match service.call(asked).await {
+        Ok(answer) => Ok(sorted(answer.json().unwrap_or_default())),
+        Err(error) => Err(error.status().unwrap().as_u16()),
+    }
+}
+
+#[tokio::test]
+async fn random_requests_of_each_seed_move_in_and_out() {
+    let upstream = Upstream::start().await;
+    for seed in 0..number("PLACEMENT_TRANSFER_SEEDS", 4) {
+        let questions = LocalSet::new().run_until(upstream.fill(seed)).await;
+        let what = format!("seed {seed}");
+        upstream.there_and_back(&what, &questions).await;
+    }
+}
+
+#[tokio::test]
+async fn many_hosts_move_in_and_out() {
+    let hosts = number("PLACEMENT_TRANSFER_HOSTS", 100);
+    let repository = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+    let large = run(python::interpreter()
+        .arg(repository.join("tests/upstream/large_dump.py"))
+        .arg(repository.join("node/transfer/tests/dumps/sqlite.sql"))
+        .args([hosts.to_string(), hosts.to_string()]));
+    let upstream = Upstream::start().await;
+    upstream.before.refill(&large.unwrap());
+    upstream.there_and_back("many hosts", &[]).await;
+}
+
+#[tokio::test]
+async fn dumps_of_a_directory_move_in_and_out() {
+    let Some(directory) = std::env::var_os("PLACEMENT_TRANSFER_DUMPS") else {
+        return;
+    };
+    let files = fs::read_dir(directory).unwrap();
+    let mut files: Vec<PathBuf> = files.map(|file| file.unwrap().path()).collect();
+    files.sort();
+    let upstream = Upstream::start().await;
+    for file in files {
+        eprintln!("{}", file.display());
+        upstream.before.refill(&fs::read_to_string(&file).unwrap());
+        let what = file.display().to_string();
+        upstream.there_and_back(&what, &[]).await;
+    }
+}

@@ -105,7 +105,8 @@ impl Upstream {
         assert!(done.values().sum::<usize>() > WRITES / 3, "{done:?}");
         let mut workload = Workload::new(1, &choices);
         let questions = (0..QUESTIONS).map(|_| workload.question(&field.names));
-        let requests = questions.map(|question| Operation::Read(question, Level::Default).request());
+        let requests =
+            questions.map(|question| Operation::Read(question, Level::Default).request());
         // Which candidates are left out is up to the service.
         requests
             .filter(|request| !request.path.contains("limit="))
@@ -135,8 +136,16 @@ impl Venue for Field {
     }
 
     async fn perform(&self, _client: usize, _node: u64, operation: Operation) -> Option<Answer> {
-        let address = self.address.trim_start_matches("http://").trim_end_matches('/');
-        let end = ask(TcpStream::connect(address), &operation.request(), ANSWER_LIMIT).await;
+        let address = self
+            .address
+            .trim_start_matches("http://")
+            .trim_end_matches('/');
+        let end = ask(
+            TcpStream::connect(address),
+            &operation.request(),
+            ANSWER_LIMIT,
+        )
+        .await;
         let answer = end.answer().expect("it answers").clone();
         if matches!(operation, Operation::Write(_)) && answer.status < 300 {
             *self.done.borrow_mut().entry(operation.kind()).or_default() += 1;

@@ -409,24 +409,37 @@ fn a_cluster_that_does_not_answer_is_not_exported() {
 }
 
 #[test]
-fn a_dump_that_is_cut_off_leaves_nothing_behind() {
+fn a_dump_that_is_refused_leaves_nothing_behind() {
+    let whole = include_str!("../../node/transfer/tests/dumps/sqlite.sql");
+    let revision = whole.replace("VALUES('a082b8bb98d0')", "VALUES('b5c396305c25')");
+    let table = whole.replace("COMMIT;", "CREATE TABLE instances (id INTEGER);\nCOMMIT;");
+    let latin1 = whole.chars().map(|char| u8::try_from(char).unwrap_or(b'?'));
     let directory = tempfile::tempdir().unwrap();
     let [dump, backup] =
         ["dump.sql", "backup"].map(|name| directory.path().join(name).to_str().unwrap().to_owned());
-    fs::write(
-        &dump,
-        "BEGIN TRANSACTION;\nCREATE TABLE alembic_version (version_num VARCHAR(32));\n",
-    )
-    .unwrap();
-    let refused = refusal(&placementd(&["import", &dump, "--out", &backup]), 1);
-    assert!(refused.contains("it is cut off"), "{refused}");
-    let left: Vec<_> = fs::read_dir(directory.path())
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name())
-        .collect();
-    assert_eq!(left, ["dump.sql"]);
+    let import = ["import", &dump, "--out", &backup];
+    for (refused, reason) in [
+        (
+            whole.as_bytes()[..whole.len() / 2].to_vec(),
+            "it is cut off",
+        ),
+        (latin1.collect(), "is not UTF-8. Dump with"),
+        (
+            whole.encode_utf16().flat_map(u16::to_le_bytes).collect(),
+            "it does not begin as a dump of",
+        ),
+        (revision.into_bytes(), "Run `placement-manage db sync`"),
+        (table.into_bytes(), "upstream has no table \"instances\""),
+    ] {
+        fs::write(&dump, refused).unwrap();
+        let refused = refusal(&placementd(&import), 1);
+        assert!(refused.contains(reason), "{refused}");
+        let left = fs::read_dir(directory.path()).unwrap();
+        let left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["dump.sql"]);
+    }
     fs::write(&backup, "of last week").unwrap();
-    let refused = refusal(&placementd(&["import", &dump, "--out", &backup]), 1);
+    let refused = refusal(&placementd(&import), 1);
     assert!(refused.contains("is there already"), "{refused}");
     assert_eq!(fs::read_to_string(&backup).unwrap(), "of last week");
 }

@@ -131,7 +131,12 @@ impl Reference {
     /// # Panics
     /// Never: this is an endpoint.
     pub fn client(&self) -> Client {
-        Client::new([format!("http://127.0.0.1:{}", self.ports.first())]).unwrap()
+        Client::new([format!("http://{}", self.address())]).unwrap()
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.ports.first())
     }
 
     /// What its database has.

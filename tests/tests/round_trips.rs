@@ -1,8 +1,8 @@
-//! Databases of many kinds go in and out: openstack-placement is filled by random requests, by its own suite, or with more
-//! hosts; its dump becomes a cluster, and the cluster's backup its database again. All answer each read alike.
+//! Databases of many kinds go in and out: openstack-placement is filled by random requests, with many hosts, or by its own
+//! suite; its dump becomes a cluster, and the cluster's backup its database again. All answer each read alike.
 //!
-//! `PLACEMENT_TRANSFER_SEEDS=20` has more random requests, `PLACEMENT_TRANSFER_HOSTS=5000` more hosts, and
-//! `PLACEMENT_TRANSFER_DUMPS` names a directory that `scripts/conformance --reference --dumps DIRECTORY` has filled.
+//! `scripts/nightly` has more of it: seeds by `PLACEMENT_TRANSFER_SEEDS`, hosts by `PLACEMENT_TRANSFER_HOSTS`, and what the
+//! suite has left (`scripts/conformance --reference --dumps DIRECTORY`) in `PLACEMENT_TRANSFER_DUMPS`.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -92,7 +92,7 @@ impl Upstream {
         };
         let field = Rc::new(Field {
             names: Names::new(&choices),
-            address: self.before.client().endpoints()[0].to_string(),
+            address: self.before.address(),
             done: RefCell::default(),
         });
         let mut writer = Writer::new(0, field.clone(), &choices, Duration::ZERO);
@@ -136,16 +136,8 @@ impl Venue for Field {
     }
 
     async fn perform(&self, _client: usize, _node: u64, operation: Operation) -> Option<Answer> {
-        let address = self
-            .address
-            .trim_start_matches("http://")
-            .trim_end_matches('/');
-        let end = ask(
-            TcpStream::connect(address),
-            &operation.request(),
-            ANSWER_LIMIT,
-        )
-        .await;
+        let (request, address) = (operation.request(), &self.address);
+        let end = ask(TcpStream::connect(address), &request, ANSWER_LIMIT).await;
         let answer = end.answer().expect("it answers").clone();
         if matches!(operation, Operation::Write(_)) && answer.status < 300 {
             *self.done.borrow_mut().entry(operation.kind()).or_default() += 1;
@@ -174,40 +166,39 @@ async fn answer(service: &Client, question: &Request) -> Result<Value, u16> {
     }
 }
 
+/// A dump with so many hosts.
+fn large_dump(hosts: u64) -> String {
+    let repository = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+    let large = run(python::interpreter()
+        .arg(repository.join("tests/upstream/large_dump.py"))
+        .arg(repository.join("node/transfer/tests/dumps/sqlite.sql"))
+        .args([hosts, hosts / 4].map(|number| number.to_string())));
+    large.unwrap()
+}
+
+/// What upstream's suite has left, if that is at hand.
+fn dumps_of_suite() -> Vec<PathBuf> {
+    let directory = std::env::var_os("PLACEMENT_TRANSFER_DUMPS");
+    let files = directory.map(|directory| fs::read_dir(directory).unwrap());
+    let files = files.into_iter().flatten();
+    let mut files: Vec<_> = files.map(|file| file.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
 #[tokio::test]
-async fn random_requests_of_each_seed_move_in_and_out() {
+async fn databases_of_many_kinds_move_in_and_out() {
     let upstream = Upstream::start().await;
     for seed in 0..number("PLACEMENT_TRANSFER_SEEDS", 4) {
         let questions = LocalSet::new().run_until(upstream.fill(seed)).await;
         let what = format!("seed {seed}");
         upstream.there_and_back(&what, &questions).await;
     }
-}
-
-#[tokio::test]
-async fn many_hosts_move_in_and_out() {
     let hosts = number("PLACEMENT_TRANSFER_HOSTS", 100);
-    let repository = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
-    let large = run(python::interpreter()
-        .arg(repository.join("tests/upstream/large_dump.py"))
-        .arg(repository.join("node/transfer/tests/dumps/sqlite.sql"))
-        .args([hosts.to_string(), hosts.to_string()]));
-    let upstream = Upstream::start().await;
-    upstream.before.refill(&large.unwrap());
-    upstream.there_and_back("many hosts", &[]).await;
-}
-
-#[tokio::test]
-async fn dumps_of_a_directory_move_in_and_out() {
-    let Some(directory) = std::env::var_os("PLACEMENT_TRANSFER_DUMPS") else {
-        return;
-    };
-    let files = fs::read_dir(directory).unwrap();
-    let mut files: Vec<PathBuf> = files.map(|file| file.unwrap().path()).collect();
-    files.sort();
-    let upstream = Upstream::start().await;
-    for file in files {
-        eprintln!("{}", file.display());
+    upstream.before.refill(&large_dump(hosts));
+    let what = format!("{hosts} hosts");
+    upstream.there_and_back(&what, &[]).await;
+    for file in dumps_of_suite() {
         upstream.before.refill(&fs::read_to_string(&file).unwrap());
         let what = file.display().to_string();
         upstream.there_and_back(&what, &[]).await;

@@ -26,7 +26,7 @@ use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::task::LocalSet;
 
-use crate::transfer::{compared, digest, installed_in, placementd, sorted, stdout};
+use crate::transfer::{compared, digest, installed_in, placementd, sorted, stdout, url};
 
 const WRITES: usize = 150;
 const QUESTIONS: usize = 60;
@@ -148,7 +148,7 @@ impl Venue for Field {
 
 /// Both services answer alike all that `placementctl compare` asks, and these questions.
 async fn assert_alike(what: &str, one: &Client, other: &Client, questions: &[Request]) {
-    let (code, differences) = compared(one, other);
+    let (code, differences) = compared(&url(one), other);
     assert_eq!(code, Some(0), "{what}: {differences}");
     for question in questions {
         let answers = [answer(one, question).await, answer(other, question).await];

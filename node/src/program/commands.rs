@@ -223,7 +223,7 @@ pub(super) struct Import {
 
 #[derive(Args)]
 pub(super) struct Export {
-    /// A backup, a directory that [backup] has filled, or the admin listener of a node, as `placementctl backup` takes
+    /// A backup, a directory that `[backup]` has filled, or the admin listener of a node, as `placementctl backup` takes
     /// it: `unix:/path`, `http://host:port` or `https://host:port`
     #[arg(long, value_name = "BACKUP|ENDPOINT")]
     from: PathBuf,

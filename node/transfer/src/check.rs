@@ -232,5 +232,5 @@ fn leave_out(rows: &mut Rows) {
 fn select(table: &str, id: u32) -> String {
     let table: Option<&Table> = Rows::TABLES.iter().find(|one| one.name == table);
     let table = table.expect("it is one of the tables");
-    table.select(&[Sql::Number(id.to_string())])
+    table.select([&Sql::Number(id.to_string())])
 }

@@ -21,9 +21,10 @@ pub(crate) fn digest(rows: &Rows) -> String {
     let names = Names::of(rows);
     let (mut sum, mut line) = (0_u128, String::new());
     let Ok(()) = rows.for_each_table(|table, rows| {
+        let shown = shown(table);
         for values in rows {
             line.clear();
-            write_line(table, &values, &names, &mut line);
+            write_line(table, &shown, &values, &names, &mut line);
             sum = sum.wrapping_add(xxh3_128(line.as_bytes()));
         }
         Ok::<_, Infallible>(())
@@ -31,23 +32,32 @@ pub(crate) fn digest(rows: &Rows) -> String {
     format!("{FORM}.{sum:032x}")
 }
 
-/// Writes each text behind its length, so that no two lines look alike.
-fn write_line(table: &Table, values: &[Sql], names: &Names, line: &mut String) {
+/// The places of the columns that a request shows.
+fn shown(table: &Table) -> Vec<usize> {
     // What a name is given to, and what a provider has, has no time of its own that is shown.
     let is_timed = table.is_numbered() && !is_name_alone(table);
-    line.push_str(table.name);
-    let last = values.len() - 1;
-    let mut add = |text: &str| {
-        write!(line, " {}:{text}", text.len()).expect("a text takes what is written");
+    let is_shown = |place: &usize| match table.columns[*place].name {
+        "id" => false,
+        "created_at" => table.name == "resource_providers",
+        "updated_at" => is_timed,
+        _ => true,
     };
-    for (column, value) in table.columns.iter().zip(values) {
-        match column.name {
-            "id" => {}
-            "created_at" if table.name != "resource_providers" => {}
-            "updated_at" if !is_timed => {}
-            "updated_at" if *value == Sql::Null => add(&values[last - 1].text()),
-            _ => add(names.get(column, value).unwrap_or(&value.text())),
-        }
+    (0..table.columns.len()).filter(is_shown).collect()
+}
+
+/// Writes each text behind its length, so that no two lines look alike.
+fn write_line(table: &Table, shown: &[usize], values: &[Sql], names: &Names, line: &mut String) {
+    line.push_str(table.name);
+    // What was not updated has the time at which it was made, which stands before.
+    let last = values.len() - 1;
+    for place in shown {
+        let value = match &values[*place] {
+            Sql::Null if *place == last => &values[last - 1],
+            value => value,
+        };
+        let text = names.get(&table.columns[*place], value);
+        let text = text.unwrap_or(value.text());
+        write!(line, " {}:{text}", text.len()).expect("a text takes what is written");
     }
 }
 

@@ -213,21 +213,18 @@ impl Tables {
             return Ok(());
         };
         for values in rows {
-            self.row(
-                known,
-                places.iter().map(|place| values[*place].clone()).collect(),
-            )?;
+            let values: Vec<&Sql> = places.iter().map(|place| &values[*place]).collect();
+            self.row(known, &values)?;
         }
         Ok(())
     }
 
     /// Takes a row, with its values in the order of upstream's columns.
-    fn row(&mut self, table: &Table, values: Vec<Sql>) -> Result<(), ImportError> {
+    fn row(&mut self, table: &Table, values: &[&Sql]) -> Result<(), ImportError> {
         if *table == REVISION_TABLE {
             self.revisions.push(values[0].to_string().replace('"', ""));
             return check_revision(&self.revisions).map(drop);
         }
-        let select = table.select(&values);
         if let Err(Misfit {
             column,
             found,
@@ -235,6 +232,7 @@ impl Tables {
         }) = self.rows.take(table, values)
         {
             self.faults.note(MISFIT, || {
+                let select = table.select(values.iter().copied());
                 format!("{column} is {found}, not {expected}: {select}")
             });
         }

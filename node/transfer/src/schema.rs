@@ -60,7 +60,7 @@ impl Table {
     }
 
     /// A statement that shows a row.
-    pub(crate) fn select(&self, values: &[Sql]) -> String {
+    pub(crate) fn select<'a>(&self, values: impl IntoIterator<Item = &'a Sql>) -> String {
         let key = if self.is_numbered() { 1 } else { 2 };
         let columns = self.columns.iter().zip(values).take(key);
         let same = columns.map(|(column, value)| format!("{} = {value}", column.name));
@@ -69,7 +69,7 @@ impl Table {
     }
 }
 
-fn field<F: Field>(column: &'static str, value: Option<Sql>) -> Result<F, Misfit> {
+fn field<F: Field>(column: &'static str, value: Option<&&Sql>) -> Result<F, Misfit> {
     let value = value.expect("there is a value for each column");
     F::read(value).map_err(|misfit| Misfit { column, ..misfit })
 }
@@ -86,8 +86,8 @@ macro_rules! tables {
             }
 
             impl $row {
-                fn read(values: Vec<Sql>) -> Result<Self, Misfit> {
-                    let mut values = values.into_iter();
+                fn read(values: &[&Sql]) -> Result<Self, Misfit> {
+                    let mut values = values.iter();
                     Ok(Self {
                         $($column: field(stringify!($column), values.next())?,)*
                         created_at: field::<Option<_>>("created_at", values.next())?.unwrap_or_default(),
@@ -131,7 +131,7 @@ macro_rules! tables {
             },)*];
 
             /// Takes a row in, which has a value for each column.
-            pub(crate) fn take(&mut self, table: &Table, values: Vec<Sql>) -> Result<(), Misfit> {
+            pub(crate) fn take(&mut self, table: &Table, values: &[&Sql]) -> Result<(), Misfit> {
                 match table.name {
                     $(stringify!($table) => self.$table.push($row::read(values)?),)*
                     _ => unreachable!("the table is one of these"),
@@ -205,7 +205,9 @@ impl Names {
             .collect();
         let named = rows.for_each_table(|table, rows| {
             if let Some(names) = names.get_mut(table.name) {
-                names.extend(rows.map(|values| (values[0].text(), values[1].text())));
+                names.extend(
+                    rows.map(|values| (values[0].text().to_owned(), values[1].text().to_owned())),
+                );
             }
             Ok::<_, std::convert::Infallible>(())
         });
@@ -217,7 +219,7 @@ impl Names {
     pub(crate) fn get(&self, column: &Column, value: &Sql) -> Option<&str> {
         self.0
             .get(column.refers)?
-            .get(&value.text())
+            .get(value.text())
             .map(String::as_str)
     }
 }

@@ -51,10 +51,10 @@ pub(crate) enum Sql {
 
 impl Sql {
     /// The digits or the text alone.
-    pub(crate) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> &str {
         match self {
-            Self::Null => String::new(),
-            Self::Number(text) | Self::Text(text) => text.clone(),
+            Self::Null => "",
+            Self::Number(text) | Self::Text(text) => text,
         }
     }
 }
@@ -87,13 +87,11 @@ pub(crate) trait Field: Sized {
 
     fn write(&self) -> Sql;
 
-    fn read(found: Sql) -> Result<Self, Misfit> {
-        let (column, expected) = ("", Self::EXPECTED);
-        let value = Self::parse(&found);
-        value.ok_or(Misfit {
-            column,
-            found,
-            expected,
+    fn read(found: &Sql) -> Result<Self, Misfit> {
+        Self::parse(found).ok_or_else(|| Misfit {
+            column: "",
+            found: found.clone(),
+            expected: Self::EXPECTED,
         })
     }
 }
@@ -192,7 +190,7 @@ impl Field for Timestamp {
     const EXPECTED: &'static str = "a moment";
 
     fn parse(value: &Sql) -> Option<Self> {
-        let moment = PrimitiveDateTime::parse(&value.text(), MOMENT).ok()?;
+        let moment = PrimitiveDateTime::parse(value.text(), MOMENT).ok()?;
         let micros = moment.assume_utc().unix_timestamp_nanos() / 1_000;
         i64::try_from(micros).ok().map(Self)
     }

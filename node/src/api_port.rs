@@ -26,7 +26,7 @@ use crate::metrics::Metrics;
 use crate::partitions::Partitions;
 use crate::serve::Answers;
 use placement_api::access::{self, Peer};
-use placement_api::http::{Misdirected, OPENAPI, PathPrefix, PublicAddress, Service};
+use placement_api::http::{Misdirected, OPENAPI, PathPrefix, PublicAddress, Served, Service};
 
 /// Most faces that are kept. A partition has a few routes; those that are gone are forgotten with all others.
 const FACES_MAX: usize = 4096;
@@ -58,12 +58,12 @@ struct Face {
     /// What needs no token: at the root for balancers, and below the API's prefix for clients.
     open: Router,
     prefix: PathPrefix,
-    /// Counts the requests of a partition that is not the default one.
-    requests: Option<Counter>,
+    /// Counts the requests of the partition.
+    requests: Counter,
 }
 
 impl Face {
-    fn new(api: Service, checks: HealthChecks, requests: Option<Counter>) -> Arc<Self> {
+    fn new(api: Service, checks: HealthChecks, requests: Counter) -> Arc<Self> {
         let public = api.public();
         let open = (checks.router())
             .merge(placement_api::http::openapi(&public.configured()))
@@ -90,7 +90,7 @@ impl Face {
 impl Shared {
     fn face(&self, name: &PartitionName, by: Option<RoutedBy>) -> Arc<Face> {
         let api = self.partitions.api(name, by);
-        let requests = (!name.is_default()).then(|| self.metrics.http.requests_of(name.as_str()));
+        let requests = self.metrics.http.requests_of(name.as_str());
         Face::new(api, self.checks.clone(), requests)
     }
 
@@ -215,12 +215,14 @@ impl ApiPort {
         checks: &HealthChecks,
         metrics: Arc<Metrics>,
     ) -> Self {
-        let default = partitions.api(&PartitionName::default(), Some(RoutedBy::AnyHost));
+        let name = PartitionName::default();
+        let default = partitions.api(&name, Some(RoutedBy::AnyHost));
+        let requests = metrics.http.requests_of(name.as_str());
         Self {
             shared: Arc::new(Shared {
                 slot,
                 partitions,
-                default: Face::new(default, checks.clone(), None),
+                default: Face::new(default, checks.clone(), requests),
                 faces: Mutex::default(),
                 checks: checks.clone(),
                 metrics,
@@ -264,8 +266,7 @@ impl Answers for ApiPort {
             Err(why) => {
                 let default = self.shared.partitions.default();
                 let response = default.misdirected(request, Some(Peer(peer)), &why);
-                let status = response.status().as_u16();
-                http.answered(method.as_str(), None, status, begun.elapsed());
+                http.answered(method.as_str(), None, &response, begun.elapsed());
                 return response;
             }
         };
@@ -274,15 +275,14 @@ impl Answers for ApiPort {
         }
         let peer = Some(Peer(peer));
         if self.full {
-            return face.api.turn_away(request, peer);
+            let response = face.api.turn_away(request, peer);
+            http.answered(method.as_str(), None, &response, begun.elapsed());
+            return response;
         }
-        let served = face.api.respond(request, peer).await;
-        let status = served.response.status().as_u16();
-        http.answered(method.as_str(), served.route, status, begun.elapsed());
-        if let Some(requests) = &face.requests {
-            requests.inc();
-        }
-        served.response
+        let Served { response, route } = face.api.respond(request, peer).await;
+        http.answered(method.as_str(), route, &response, begun.elapsed());
+        face.requests.inc();
+        response
     }
 }
 

@@ -5,10 +5,11 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use placement_client::{ApiRequest, Client};
-use placement_tests::cluster::Cluster;
+use placement_tests::cluster::{Cluster, STEADY_LEADER};
 use placement_tests::host::create;
 use placement_tests::skip::skipped;
 use placement_tests::wait::until_ok;
+use serde_json::json;
 
 /// What a metric is: its type and the labels that tell its series apart.
 type Families = BTreeMap<String, (String, BTreeSet<String>)>;
@@ -116,7 +117,7 @@ async fn a_leader_shows_the_metrics_of_the_page_and_no_others() {
     let text = scrape(&cluster, leader).await;
     for sample in [
         "placement_raft_leads 1\n",
-        "placement_model_providers 1\n",
+        "placement_partition_providers{partition=\"default\"} 1\n",
         "placement_rocksdb_wal_bytes{db=\"log\"}",
         "# TYPE placement_disk_used_bytes gauge\n",
         // The routes are those that served a request; other paths count as `none`.
@@ -124,6 +125,92 @@ async fn a_leader_shows_the_metrics_of_the_page_and_no_others() {
         "{method=\"GET\",route=\"none\",status=\"404\"}",
     ] {
         assert!(text.contains(sample), "{sample} is missing in\n{text}");
+    }
+}
+
+/// The value of a sample.
+async fn value(cluster: &Cluster, id: u64, sample: &str) -> Option<f64> {
+    let text = scrape(cluster, id).await;
+    let line = text.lines().find_map(|line| line.strip_prefix(sample))?;
+    line.trim().parse().ok()
+}
+
+/// Waits until a sample has this value.
+async fn shows(cluster: &Cluster, id: u64, sample: &str, expected: f64) {
+    until_ok(&format!("{sample} {expected}"), async || {
+        let found = value(cluster, id, sample).await;
+        (found == Some(expected)).then_some(()).ok_or(found)
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_drained_node_and_a_lost_voter_show_in_the_metrics() {
+    let mut cluster = Cluster::start_with(3, STEADY_LEADER).await.unwrap();
+    let leader = cluster.leader().await.unwrap();
+    let [drained, lost] = [1, 2].map(|more| (leader + more - 1) % 3 + 1);
+    shows(&cluster, leader, "placement_raft_voters ", 3.0).await;
+    shows(&cluster, leader, "placement_raft_can_lose ", 1.0).await;
+    let not_ready = "placement_unavailable_total{code=\"placement.unavailable.not_ready\"} ";
+    for (metric, expected) in [
+        ("placement_ready ", 1.0),
+        ("placement_drained ", 0.0),
+        (not_ready, 0.0),
+    ] {
+        assert_eq!(value(&cluster, drained, metric).await, Some(expected));
+    }
+
+    cluster.admin_of(drained).drain().await.unwrap();
+    let client = cluster.client_of(drained);
+    let root = client.request_once(ApiRequest::get("/")).await.unwrap();
+    assert_eq!(root.status, 503);
+    for (metric, expected) in [
+        ("placement_ready ", 0.0),
+        ("placement_drained ", 1.0),
+        (not_ready, 1.0),
+    ] {
+        assert_eq!(value(&cluster, drained, metric).await, Some(expected));
+    }
+    cluster.admin_of(drained).undrain().await.unwrap();
+    shows(&cluster, drained, "placement_ready ", 1.0).await;
+    shows(&cluster, drained, "placement_drained ", 0.0).await;
+
+    cluster.kill_9(lost);
+    shows(&cluster, leader, "placement_raft_can_lose ", 0.0).await;
+    cluster.kill_9(drained);
+    shows(&cluster, leader, "placement_ready ", 0.0).await;
+}
+
+#[tokio::test]
+async fn conflicts_searches_and_requests_are_counted() {
+    let cluster = Cluster::start_with(3, STEADY_LEADER).await.unwrap();
+    let leader = cluster.leader().await.unwrap();
+    let client = cluster.client_of(leader);
+    create(&client, "host").await;
+    let again = ApiRequest::post("/resource_providers").json(&json!({"name": "host"}));
+    let again = client.request(again).await.unwrap();
+    assert_eq!(again.status, 409);
+    let search = ApiRequest::get("/allocation_candidates?resources=VCPU:1");
+    client.request(search).await.unwrap();
+    for (sample, expected) in [
+        (
+            "placement_write_refusals_total{code=\"placement.duplicate_name\"} ",
+            1.0,
+        ),
+        ("placement_searches_total{result=\"empty\"} ", 1.0),
+        ("placement_searches_total{result=\"found\"} ", 0.0),
+        ("placement_partition_providers{partition=\"default\"} ", 1.0),
+    ] {
+        assert_eq!(
+            value(&cluster, leader, sample).await,
+            Some(expected),
+            "{sample}"
+        );
+    }
+    let requests = "placement_partition_requests_total{partition=\"default\"} ";
+    for (sample, least) in [(requests, 3.0), ("process_cpu_seconds_total ", 0.01)] {
+        let found = value(&cluster, leader, sample).await.unwrap();
+        assert!(found >= least, "{sample}{found}");
     }
 }
 

@@ -208,7 +208,7 @@ async fn clouds_with_the_same_uuids_in_one_cluster_see_themselves_only() {
         "placement_partition_providers{partition=\"north\"} 1",
         "placement_partition_consumers{partition=\"south\"} 1",
         "placement_partition_requests_total{partition=\"south\"} ",
-        "placement_model_providers 1",
+        "placement_partition_providers{partition=\"default\"} 1",
     ] {
         assert!(numbers.contains(line), "{line}: {numbers}");
     }

@@ -275,7 +275,8 @@ fn read_or_default<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failed> {
 
 async fn metrics(State(admin): State<Admin>) -> Response {
     let space = DiskSpace::of(admin.bootstrap.config.data_dir.clone()).await;
-    let numbers = admin.metrics.encode(space);
+    let ready = admin.checks.not_ready().await.is_ok();
+    let numbers = admin.metrics.encode(space, ready);
     ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], numbers).into_response()
 }
 

@@ -392,6 +392,13 @@ impl Replica {
         })
     }
 
+    /// As the leader: how many of the voters that answer may be lost before the quorum is.
+    pub(crate) fn can_lose(&self) -> u64 {
+        let voters = self.voters();
+        let reachable = voters.iter().filter(|id| self.is_reachable(**id)).count();
+        reachable.saturating_sub(voters.len() / 2 + 1) as u64
+    }
+
     /// As the leader: whether leadership may be handed to a voter. One that does not answer or lacks much of the log
     /// cannot take over, and the cluster would take no writes until the attempt is given up.
     pub(super) fn may_take_over(&self, id: u64) -> bool {

@@ -55,6 +55,14 @@ catalog! {
         "Time to answer requests of the REST API; route is none if no route matches";
     HTTP_CONNECTIONS = "placement_http_connections" Gauge None []
         "Open connections of the REST API";
+    UNAVAILABLE = "placement_unavailable" Counter None ["code"]
+        "Requests answered 503, by the code of the error";
+    WRITE_REFUSALS = "placement_write_refusals" Counter None ["code"]
+        "Writes answered 409, by the code of the error";
+    READY = "placement_ready" Gauge None []
+        "1 if this node is ready, as /readyz says";
+    DRAINED = "placement_drained" Gauge None []
+        "1 while this node is drained by an operator";
     READ_ROUNDS = "placement_read_rounds" Counter None []
         "Questions to the leader for linearizable reads";
     READ_ROUNDS_FAILED = "placement_read_rounds_failed" Counter None []
@@ -65,8 +73,12 @@ catalog! {
         "Reads served by questions to the leader";
     HTTP_CALLERS_REFUSED = "placement_http_callers_refused" Counter None ["limit"]
         "Requests answered 429, by the bound of [callers] or [[partitions]] that they exceed";
+    SEARCHES = "placement_searches" Counter None ["result"]
+        "Searches for allocation candidates: found, empty, or ended as they took too long or too much";
     SEARCHES_EMPTY = "placement_searches_empty" Counter None ["reason"]
         "Searches for allocation candidates that found none, by the first cause; unexplained where there was no time to find it";
+    KEYSTONE_REQUESTS = "placement_keystone_requests" Counter None ["result"]
+        "Tokens that Keystone was asked about: valid, unknown, or failed where it gave no answer";
     KEYSTONE_WAITING = "placement_keystone_waiting" Gauge None []
         "Tokens that wait for their validation by Keystone; 0 with other strategies of [auth]";
     POLICY_REFUSED = "placement_policy_refused" Gauge None []
@@ -141,6 +153,10 @@ catalog! {
         "What later entries of the log have changed is kept: for events, history and reads of an earlier moment";
     LEDGER = "placement_ledger" Gauge BYTES []
         "Bytes of what entries of the log have changed";
+    RAFT_VOTERS = "placement_raft_voters" Gauge None []
+        "Members with a vote";
+    RAFT_CAN_LOSE = "placement_raft_can_lose" Gauge None []
+        "How many of the voters that answer may be lost before the quorum is; on the leader only";
     RAFT_FOLLOWER_LAG = "placement_raft_follower_lag" Gauge None ["node"]
         "Log entries that a node lacks; on the leader only";
     BACKUP_LAST = "placement_backup_last_timestamp" Gauge SECONDS []
@@ -183,26 +199,26 @@ catalog! {
         "Time to apply a batch of log entries";
     LOG_ENTRIES_APPLIED = "placement_log_entries_applied" Counter None []
         "Log entries applied";
-    MODEL_TREES = "placement_model_trees" Gauge None []
-        "Provider trees";
-    MODEL_PROVIDERS = "placement_model_providers" Gauge None []
-        "Resource providers";
-    MODEL_CONSUMERS = "placement_model_consumers" Gauge None []
-        "Consumers";
-    MODEL_RESOURCE_CLASSES = "placement_model_resource_classes" Gauge None []
-        "Resource classes";
-    MODEL_TRAITS = "placement_model_traits" Gauge None []
-        "Traits";
     PARTITION_REQUESTS = "placement_partition_requests" Counter None ["partition"]
-        "Requests answered, by partition other than the default one";
+        "Requests answered by the API of a partition, those of operators not counted";
+    PARTITION_TREES = "placement_partition_trees" Gauge None ["partition"]
+        "Provider trees";
     PARTITION_PROVIDERS = "placement_partition_providers" Gauge None ["partition"]
-        "Resource providers, by partition other than the default one";
+        "Resource providers";
     PARTITION_CONSUMERS = "placement_partition_consumers" Gauge None ["partition"]
-        "Consumers, by partition other than the default one";
+        "Consumers";
+    PARTITION_RESOURCE_CLASSES = "placement_partition_resource_classes" Gauge None ["partition"]
+        "Resource classes";
+    PARTITION_TRAITS = "placement_partition_traits" Gauge None ["partition"]
+        "Traits";
     PROCESS_RESIDENT_MEMORY = "process_resident_memory" Gauge BYTES []
         "Resident memory of the process";
     PROCESS_OPEN_FDS = "process_open_fds" Gauge None []
         "Open file descriptors of the process";
     PROCESS_MAX_FDS = "process_max_fds" Gauge None []
         "Limit of open file descriptors; absent without a limit";
+    PROCESS_CPU = "process_cpu" Counter SECONDS []
+        "Processor time of the process";
+    PROCESS_START = "process_start_time" Gauge SECONDS []
+        "When the process started, since 1970";
 }

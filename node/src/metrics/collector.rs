@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Error;
+use std::iter::once;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use openraft::ServerState;
 use parking_lot::Mutex;
+use placement_model::state::Sizes;
+use placement_model::types::PartitionName;
 use placement_raft_store::{DatabaseNumbers, LogId, Site, StoreMetrics};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{
@@ -60,11 +63,15 @@ impl Metrics {
         }
     }
 
-    /// The numbers now, with the room of the data directory as it was just found.
-    pub(crate) fn encode(self: &Arc<Self>, space: DiskSpace) -> String {
+    /// The numbers now, with the room of the data directory and whether this node is ready as it was just found.
+    pub(crate) fn encode(self: &Arc<Self>, space: DiskSpace, ready: bool) -> String {
         let mut registry = Registry::default();
         let metrics = self.clone();
-        registry.register_collector(Box::new(Scrape { metrics, space }));
+        registry.register_collector(Box::new(Scrape {
+            metrics,
+            space,
+            ready,
+        }));
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &registry)
             .expect("writing to a string does not fail");
@@ -77,6 +84,7 @@ pub(super) struct Scrape {
     pub(super) metrics: Arc<Metrics>,
     /// Room of the data directory now.
     pub(super) space: DiskSpace,
+    pub(super) ready: bool,
 }
 
 impl std::fmt::Debug for Scrape {
@@ -111,6 +119,7 @@ impl Sources {
 impl Collector for Scrape {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
         let mut out = Out { encoder };
+        out.put(&catalog::READY, u64::from(self.ready))?;
         out.of_process(&self.metrics, self.space)?;
         let running = self.metrics.sources.slot.get();
         out.put(&catalog::MEMBER, u64::from(running.is_some()))?;
@@ -187,7 +196,11 @@ impl Out<'_> {
             .encode_gauge(&1u64)?;
         self.put_counted(&catalog::HTTP_REQUEST_DURATION, &http.requests)?;
         self.put_counted(&catalog::HTTP_CONNECTIONS, &http.connections)?;
+        self.put_counted(&catalog::UNAVAILABLE, &http.unavailable)?;
+        self.put_counted(&catalog::WRITE_REFUSALS, &http.conflicts)?;
         self.put_each(&catalog::PARTITION_REQUESTS, http.by_partition())?;
+        let drained = sources.slot.leaving.is_drained();
+        self.put(&catalog::DRAINED, u64::from(drained))?;
         let reads = &sources.reads;
         let seconds = now(&reads.micros) as f64 / 1e6;
         self.put(&catalog::READ_ROUNDS, now(&reads.rounds))?;
@@ -196,8 +209,12 @@ impl Out<'_> {
         self.put(&catalog::READS_LINEARIZED, now(&reads.reads))?;
         let refused = sources.sum(|of| of.callers.refused());
         self.put_each(&catalog::HTTP_CALLERS_REFUSED, refused)?;
+        let results = sources.sum(|of| of.searches.results());
+        self.put_each(&catalog::SEARCHES, results)?;
         let empty = sources.sum(|of| of.searches.empty());
         self.put_each(&catalog::SEARCHES_EMPTY, empty)?;
+        let results = Keystone::results(sources.keystone.as_deref());
+        self.put_each(&catalog::KEYSTONE_REQUESTS, results)?;
         let waiting = sources.keystone.as_ref().map_or(0, |it| it.waiting());
         self.put(&catalog::KEYSTONE_WAITING, waiting)?;
         let policies = sources.policies.iter();
@@ -277,6 +294,7 @@ impl Out<'_> {
             (&catalog::RAFT_TERM, raft.current_term),
             (&catalog::RAFT_LEADS, u64::from(leads)),
             (&catalog::RAFT_LEADER, known(replica.leader_id())),
+            (&catalog::RAFT_VOTERS, replica.voters().len() as u64),
             (&catalog::RAFT_LAST_LOG_INDEX, last),
             (&catalog::RAFT_COMMITTED_INDEX, known(committed)),
             (&catalog::RAFT_APPLIED_INDEX, known(applied)),
@@ -295,6 +313,7 @@ impl Out<'_> {
         let Some(matched) = &raft.replication else {
             return Ok(());
         };
+        self.put(&catalog::RAFT_CAN_LOSE, replica.can_lose())?;
         let lag = |matched: &Option<LogId>| last.saturating_sub(known(index(*matched)));
         let lags = matched.iter().map(|(node, matched)| (*node, lag(matched)));
         self.put_each(&catalog::RAFT_FOLLOWER_LAG, lags)
@@ -332,24 +351,25 @@ impl Out<'_> {
 
     fn model(&mut self, replica: &Replica) -> Result<(), Error> {
         let cluster = &replica.views.current().cluster;
-        let sizes = cluster.default_partition().sizes();
-        self.put_all([
-            (&catalog::MODEL_TREES, sizes.trees as u64),
-            (&catalog::MODEL_PROVIDERS, sizes.providers as u64),
-            (&catalog::MODEL_CONSUMERS, sizes.consumers as u64),
-            (
-                &catalog::MODEL_RESOURCE_CLASSES,
-                sizes.resource_classes as u64,
-            ),
-            (&catalog::MODEL_TRAITS, sizes.traits as u64),
-        ])?;
-        let others: Vec<_> = (cluster.partitions())
-            .map(|(_, row, state)| (row.name.as_str(), state.sizes()))
-            .collect();
-        let providers = others.iter().map(|(name, sizes)| (*name, sizes.providers));
-        self.put_each(&catalog::PARTITION_PROVIDERS, providers)?;
-        let consumers = others.iter().map(|(name, sizes)| (*name, sizes.consumers));
-        self.put_each(&catalog::PARTITION_CONSUMERS, consumers)
+        let others = cluster
+            .partitions()
+            .map(|(_, row, state)| (row.name.as_str(), state));
+        let all = once((PartitionName::DEFAULT, cluster.default_partition())).chain(others);
+        let sizes: Vec<_> = all.map(|(name, state)| (name, state.sizes())).collect();
+        let columns: [(&Metric, fn(&Sizes) -> usize); 5] = [
+            (&catalog::PARTITION_TREES, |of| of.trees),
+            (&catalog::PARTITION_PROVIDERS, |of| of.providers),
+            (&catalog::PARTITION_CONSUMERS, |of| of.consumers),
+            (&catalog::PARTITION_RESOURCE_CLASSES, |of| {
+                of.resource_classes
+            }),
+            (&catalog::PARTITION_TRAITS, |of| of.traits),
+        ];
+        for (metric, of) in columns {
+            let series = sizes.iter().map(|(name, sizes)| (*name, of(sizes) as u64));
+            self.put_each(metric, series)?;
+        }
+        Ok(())
     }
 }
 

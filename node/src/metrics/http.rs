@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use http::{Response, StatusCode};
 use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+
+use placement_api::http::{CONFLICTS, ErrorCode, UNAVAILABLE};
 
 /// The route of a request that ended before a route was found.
 const NO_ROUTE: &str = "none";
@@ -21,12 +24,30 @@ pub(super) struct HttpLabels {
     status: u16,
 }
 
+/// What an error counts under.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct CodeLabel {
+    code: &'static str,
+}
+
+type ByCode = Family<CodeLabel, Counter>;
+
+/// Each begins at 0: what is not there yet has no rate.
+fn by_code(codes: &[&'static str]) -> ByCode {
+    let family = ByCode::default();
+    for code in codes {
+        drop(family.get_or_create(&CodeLabel { code }));
+    }
+    family
+}
+
 /// HTTP requests.
 pub(crate) struct HttpMetrics {
     pub(super) requests: Family<HttpLabels, Histogram, fn() -> Histogram>,
     /// Open connections of the REST API.
     pub(crate) connections: Gauge,
-    /// Of the partitions other than the default one.
+    pub(super) unavailable: ByCode,
+    pub(super) conflicts: ByCode,
     by_partition: Mutex<BTreeMap<String, Counter>>,
 }
 
@@ -37,16 +58,18 @@ impl HttpMetrics {
                 Histogram::new(exponential_buckets(0.000_1, 2.5, 14))
             }),
             connections: Gauge::default(),
+            unavailable: by_code(&UNAVAILABLE),
+            conflicts: by_code(&CONFLICTS),
             by_partition: Mutex::default(),
         }
     }
 
     /// One request was answered, by this route if one was found.
-    pub(crate) fn answered(
+    pub(crate) fn answered<T>(
         &self,
         method: &str,
         route: Option<&'static str>,
-        status: u16,
+        response: &Response<T>,
         took: Duration,
     ) {
         const METHODS: [&str; 7] = ["GET", "PUT", "POST", "DELETE", "HEAD", "OPTIONS", "PATCH"];
@@ -55,11 +78,19 @@ impl HttpMetrics {
         let labels = HttpLabels {
             method: known.unwrap_or("other"),
             route: route.unwrap_or(NO_ROUTE),
-            status,
+            status: response.status().as_u16(),
         };
         self.requests
             .get_or_create(&labels)
             .observe(took.as_secs_f64());
+        let by_code = match response.status() {
+            StatusCode::SERVICE_UNAVAILABLE => &self.unavailable,
+            StatusCode::CONFLICT => &self.conflicts,
+            _ => return,
+        };
+        if let Some(&ErrorCode(code)) = response.extensions().get() {
+            by_code.get_or_create(&CodeLabel { code }).inc();
+        }
     }
 
     /// The counter of a partition's requests.
@@ -84,8 +115,10 @@ mod tests {
     fn a_request_counts_under_its_route_and_a_known_method() {
         let http = HttpMetrics::new();
         let took = Duration::from_millis(3);
-        http.answered("GET", Some("/traits"), 200, took);
-        http.answered("BREW", None, 404, took);
+        let mut response = Response::new(());
+        http.answered("GET", Some("/traits"), &response, took);
+        *response.status_mut() = StatusCode::NOT_FOUND;
+        http.answered("BREW", None, &response, took);
         let count = |method, route, status| {
             let labels = HttpLabels {
                 method,

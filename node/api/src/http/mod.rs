@@ -18,7 +18,7 @@ pub use edge::policy::Target;
 pub use edge::policy::{Mistake, Policy, PolicyError};
 pub use edge::public_address::{PathPrefix, PublicAddress, PublicUrl};
 pub use edge::searches::Searches;
-pub use edge::service::Served;
+pub use edge::service::{ErrorCode, Served};
 pub use edge::settings::MIN_BYTES_PER_S;
 pub use edge::settings::{
     ApiSection, ApiSettings, ApiTls, AuthSection, AuthStrategy, CallerLimits, CallersSection,
@@ -26,7 +26,7 @@ pub use edge::settings::{
 };
 pub use edge::state::Api;
 pub use errors::Misdirected;
-pub use errors::code::NOTHING_COMMITTED;
+pub use errors::code::{CONFLICTS, NOTHING_COMMITTED, UNAVAILABLE};
 pub use openapi::PATH as OPENAPI;
 pub use openapi::document as description;
 pub use openapi::guarded;

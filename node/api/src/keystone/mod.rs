@@ -12,6 +12,7 @@ mod session;
 mod settings;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use moka::future::Cache;
@@ -49,6 +50,8 @@ pub struct Keystone {
     places: Semaphore,
     /// Each question that waits for a place has a clone.
     waiting: Arc<()>,
+    /// Tokens that it knew, that it did not know, and questions without an answer.
+    results: [AtomicU64; 3],
     clock: Arc<dyn Clock>,
     /// How long an answer about a token counts.
     lasts: Duration,
@@ -91,6 +94,7 @@ impl Keystone {
             session: Session::new(section.clone(), outgoing, clock.clone()),
             places: Semaphore::new(ASKED_MAX),
             waiting: Arc::default(),
+            results: Default::default(),
             clock,
             lasts: remembers,
             known,
@@ -138,6 +142,16 @@ impl Keystone {
         Arc::strong_count(&self.waiting) as u64 - 1
     }
 
+    /// How many tokens were asked about so far, by Keystone's answer; zeros where it is not in use.
+    pub fn results(it: Option<&Self>) -> [(&'static str, u64); 3] {
+        let count = |nth: usize| it.map_or(0, |it| it.results[nth].load(Ordering::Relaxed));
+        [
+            ("valid", count(0)),
+            ("unknown", count(1)),
+            ("failed", count(2)),
+        ]
+    }
+
     /// Waits until so few questions are under way that one more may be.
     async fn place(&self) -> Result<SemaphorePermit<'_>, Away> {
         if let Ok(place) = self.places.try_acquire() {
@@ -154,8 +168,14 @@ impl Keystone {
     }
 
     async fn ask(&self, token: &str, may_have_expired: bool) -> Result<Known, Away> {
-        let _place = self.place().await?;
-        let found = self.session.validate(token, may_have_expired).await?;
+        let found = self.validate(token, may_have_expired).await;
+        let result = match &found {
+            Ok(Some(_)) => 0,
+            Ok(None) => 1,
+            Err(_) => 2,
+        };
+        self.results[result].fetch_add(1, Ordering::Relaxed);
+        let found = found?;
         let now = self.clock.now();
         let found = found.filter(|token| may_have_expired || !token.has_expired(now));
         let lasts = match found {
@@ -167,12 +187,14 @@ impl Keystone {
             until: self.clock.monotonic().saturating_add(lasts),
         })
     }
+    async fn validate(&self, token: &str, may_have_expired: bool) -> Result<Option<Token>, Away> {
+        let _place = self.place().await?;
+        self.session.validate(token, may_have_expired).await
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::Ordering;
-
     use futures::future::join_all;
     use proptest::prelude::*;
 

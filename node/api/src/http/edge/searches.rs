@@ -94,6 +94,8 @@ pub(crate) struct Which {
 pub struct Searches {
     kept: Mutex<VecDeque<Arc<Kept>>>,
     empties: Mutex<Empties>,
+    /// Searches that found candidates, that found none, and that took too long or too much.
+    results: [AtomicU64; 3],
     /// Empty answers that are not explained.
     unexplained: AtomicU64,
     /// When those that were explained have had their share of time, in nanoseconds.
@@ -109,6 +111,7 @@ impl Default for Searches {
         Self {
             kept: Mutex::default(),
             empties: Mutex::default(),
+            results: Default::default(),
             unexplained: AtomicU64::default(),
             due: AtomicU64::default(),
             explaining: Mutex::default(),
@@ -136,6 +139,17 @@ impl Searches {
         empty
     }
 
+    /// Searches so far, by their result.
+    pub fn results(&self) -> [(&'static str, u64); 3] {
+        let [found, empty, ended] = (self.results.each_ref()).map(|it| it.load(Ordering::Relaxed));
+        [("found", found), ("empty", empty), ("ended", ended)]
+    }
+
+    /// One took too long or too much.
+    pub(super) fn note_ended(&self) {
+        self.results[2].fetch_add(1, Ordering::Relaxed);
+    }
+
     /// The searches that are asked for, the last first; those of one request with their explanations, which are long.
     pub(crate) fn of(&self, which: &Which) -> Vec<Shown> {
         let is_asked_for = |kept: &&Arc<Kept>| {
@@ -158,6 +172,7 @@ impl Searches {
     }
 
     fn keep(&self, kept: Arc<Kept>) {
+        self.results[usize::from(kept.candidates == 0)].fetch_add(1, Ordering::Relaxed);
         let mut all = self.kept.lock();
         let oldest = match all.len() {
             KEPT_MAX => all.pop_front(),

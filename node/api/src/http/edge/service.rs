@@ -47,7 +47,7 @@ use super::{as_of, auth, body, consistency, cors, headers, searches, session_coo
 use crate::access::Peer;
 use crate::audit::Listener;
 use crate::contain::contain;
-use crate::http::errors::{ApiError, Asked, Format, Varies, not_found};
+use crate::http::errors::{ApiError, Asked, Format, Varies, code, not_found};
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::query::Query;
 use crate::http::wire::spelling;
@@ -60,6 +60,10 @@ pub struct Served {
     /// The route that served it, if one was found.
     pub route: Option<&'static str>,
 }
+
+/// The code of an error, in the extensions of its response.
+#[derive(Debug, Clone, Copy)]
+pub struct ErrorCode(pub &'static str);
 
 /// A response has up to so many headers, mostly.
 const USUAL_HEADERS: usize = 16;
@@ -110,6 +114,9 @@ pub(crate) async fn respond(
             kept,
             searched.asked,
         );
+    }
+    if progress.code == Some(code::SEARCH_ENDED) {
+        server.searches.note_ended();
     }
     line.microversion = progress.version.map(Microversion::text);
     if let Some(caller) = progress.identity.take() {
@@ -369,7 +376,8 @@ fn finish(
         Ok(response) => (response, Varies::Yes),
         Err(error) => {
             progress.code = Some(error.code);
-            let response = failure(parts, &progress.request_id, progress.version, &error);
+            let mut response = failure(parts, &progress.request_id, progress.version, &error);
+            response.extensions_mut().insert(ErrorCode(error.code));
             (response, error.varies)
         }
     };

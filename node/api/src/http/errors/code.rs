@@ -1,5 +1,25 @@
 //! The codes that programs tell errors apart by.
 
+/// Those that 503 is answered with.
+pub const UNAVAILABLE: [&str; 7] = [
+    NOTHING_COMMITTED,
+    OUTCOME_UNKNOWN,
+    NOT_READY,
+    NO_PARTITION,
+    MISDIRECTED,
+    BUSY,
+    CANNOT_AUTHENTICATE,
+];
+/// Those that 409 is answered with.
+pub const CONFLICTS: [&str; 6] = [
+    UNDEFINED,
+    CONCURRENT_UPDATE,
+    DUPLICATE_NAME,
+    INVENTORY_IN_USE,
+    PROVIDER_IN_USE,
+    PROVIDER_HAS_CHILDREN,
+];
+
 macro_rules! codes {
     ($(#[$about:meta])* $all:ident: $($(#[$doc:meta])* $seen:vis $name:ident = $code:literal;)*) => {
         $(

@@ -242,7 +242,7 @@ fn every_file_in_the_documents_exists() {
 }
 
 /// The headings of a document, as links name them.
-fn anchors(text: &str) -> Vec<String> {
+pub(crate) fn anchors(text: &str) -> Vec<String> {
     let headings = text.lines().filter(|line| line.starts_with('#'));
     headings
         .map(|line| {

@@ -29,6 +29,7 @@ mod membership;
 mod metrics;
 mod mirror;
 mod moments;
+mod observability;
 mod older_copy;
 mod operator;
 mod operator_api;

@@ -280,6 +280,14 @@ fn the_package_is_installed_in_a_bare_debian_and_its_node_serves() {
     printed(&mut root.command("placement", &check));
     let rotation = "/etc/logrotate.d/placementd";
     assert_eq!(root.owner_and_mode(rotation), "root:root 644");
+    for file in [
+        "alerts.yaml",
+        "dashboards/fleet.json",
+        "dashboards/api.json",
+    ] {
+        let file = format!("/usr/share/placementd/{file}");
+        assert_eq!(root.owner_and_mode(&file), "root:root 644");
+    }
     let data = "/var/lib/placementd";
     assert_eq!(root.owner_and_mode(data), "placement:placement 700");
     let wanted = root.file("etc/systemd/system/multi-user.target.wants/placementd.service");
@@ -411,6 +419,21 @@ fn compose_and_the_chart_start_three_nodes_that_know_each_other() {
     // A pod that has lost its volume comes back as another node, and forms no cluster. Each has its own certificate.
     let replaced = pods(&rendered["replaced"]).map(|(id, is_founder, _)| (id, is_founder));
     assert_eq!(replaced, [(1, false), (4, false), (3, false)]);
+
+    let monitoring = |of: &str| {
+        let all = rendered[of].as_array().unwrap().iter();
+        let rules = all.clone().filter(|one| one["kind"] == "PrometheusRule");
+        let rules = rules.map(|one| one["spec"]["groups"][0]["rules"].as_array().unwrap().len());
+        let is_labelled = |one: &&Value| one["metadata"]["labels"]["grafana_dashboard"] == "1";
+        let boards = all.filter(is_labelled);
+        let boards = boards.flat_map(|one| one["data"].as_object().unwrap().keys());
+        (rules.sum::<usize>(), boards.cloned().collect::<Vec<_>>())
+    };
+    assert_eq!(monitoring("chart"), (0, vec![]));
+    let alerts = read(&repository().join("observability/alerts.yaml"));
+    let alerts = alerts.matches("- alert: ").count();
+    let boards = ["api.json", "fleet.json"].map(str::to_owned).to_vec();
+    assert_eq!(monitoring("replaced"), (alerts, boards));
 
     let ports = |of: &str| {
         let mut all = rendered[of].as_array().unwrap().iter();

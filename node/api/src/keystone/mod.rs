@@ -383,6 +383,9 @@ mod tests {
         // That no one could say is not remembered.
         cloud.down.lock().clear();
         assert!(user_of(&keystone, "carol:100").await.is_some());
+        assert_eq!(user_of(&keystone, "unknown").await, None);
+        let counted = Keystone::results(Some(&keystone));
+        assert_eq!(counted, [("valid", 3), ("unknown", 1), ("failed", 1)]);
     }
 
     #[tokio::test]

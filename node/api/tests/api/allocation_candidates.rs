@@ -93,6 +93,10 @@ async fn configuration_bounds_and_orders_the_search() {
         seen.insert(answer["allocation_requests"][0]["mappings"].to_string());
     }
     assert_eq!(seen.len(), 3, "every host has its turn");
+    let none = ask(&random, "resources=VCPU:2000000", "1.39").await;
+    assert_eq!(count(&none), 0);
+    let searched = [("found", 60), ("empty", 1), ("ended", 0)];
+    assert_eq!(random.searched(), searched);
     let tiny = hosts(CandidateSettings {
         memory_max_bytes: 100,
         ..CandidateSettings::default()
@@ -102,6 +106,7 @@ async fn configuration_bounds_and_orders_the_search() {
         .refused(400, "bytes of memory")
         .await
         .code("placement.candidates.search_ended");
+    assert_eq!(tiny.searched(), [("found", 0), ("empty", 0), ("ended", 1)]);
 }
 
 #[tokio::test]

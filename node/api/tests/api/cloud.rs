@@ -124,6 +124,11 @@ impl Cloud {
         Self { app, memory }
     }
 
+    /// How many searches were answered, by their result.
+    pub(crate) fn searched(&self) -> [(&'static str, u64); 3] {
+        self.app.searches().results()
+    }
+
     /// A request by an admin who speaks the newest version.
     pub(crate) fn ask(&self, method: &str, path: &str) -> Ask {
         let request = Request::builder().method(method).uri(path);

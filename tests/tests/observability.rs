@@ -69,8 +69,10 @@ fn expressions(dashboard: &str) -> Vec<String> {
 fn alerts_and_dashboards_ask_for_metrics_that_exist() {
     let documented = documented();
     let exists = |name: &str| {
-        let suffixes = ["_bucket", "_sum", "_count"].iter();
-        let family = suffixes.filter_map(|suffix| name.strip_suffix(suffix));
+        let suffixes = ["_bucket", "_sum", "_count"];
+        let family = suffixes
+            .into_iter()
+            .filter_map(|suffix| name.strip_suffix(suffix));
         let mut histograms = family.filter_map(|family| documented.get(family));
         documented.contains_key(name) || histograms.any(|(kind, _)| kind == "histogram")
     };
@@ -170,10 +172,8 @@ impl Prometheus {
     /// `None` where there is no such program. An alert lasts for a moment before it fires, not for minutes.
     fn watch(cluster: &Cluster) -> Option<Self> {
         let directory = tempfile::tempdir().unwrap();
-        let targets = cluster.ids().into_iter().map(|id| {
-            let admin = cluster.place(id).admin();
-            admin.split_once("://").unwrap().1.to_owned()
-        });
+        let ids = cluster.ids().into_iter();
+        let targets = ids.map(|id| cluster.place(id).admin());
         let tls = cluster.directory().join("tls");
         let config = json!({
             "global": {"scrape_interval": SCRAPE, "scrape_timeout": SCRAPE, "evaluation_interval": "1s"},
@@ -189,7 +189,8 @@ impl Prometheus {
                 "static_configs": [{"targets": targets.collect::<Vec<_>>()}],
             }],
         });
-        let quick = alerts().lines().map(|line| match line.trim_start() {
+        let kept = alerts();
+        let quick = kept.lines().map(|line| match line.trim_start() {
             lasting if lasting.starts_with("for: ") => "        for: 4s\n".to_owned(),
             _ => format!("{line}\n"),
         });

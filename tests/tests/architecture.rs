@@ -9,7 +9,7 @@ use std::process::Command;
 use serde::Deserialize;
 
 /// Crate, and what must not reach it by any path.
-const MUST_NOT_REACH: [(&str, &[&str]); 6] = [
+const MUST_NOT_REACH: [(&str, &[&str]); 7] = [
     (
         "placement-model",
         &[
@@ -26,6 +26,10 @@ const MUST_NOT_REACH: [(&str, &[&str]); 6] = [
     (
         "placement-transfer",
         &["tokio", "openraft", "rocksdb", "serde_json"],
+    ),
+    (
+        "placement-web",
+        &["tokio", "axum", "hyper", "placement-model", "placement-api"],
     ),
     (
         "placement-client",
@@ -135,6 +139,7 @@ fn injected_bugs() -> Vec<String> {
         "node/src",
         "node/api/src",
         "node/transfer/src",
+        "node/web/src",
         "client/src",
     ];
     let lines = crates.map(|sources| lines_with(&root().join(sources), &["mutant!(\""]));

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use placement_tests::binaries;
 
-const DOCUMENTS: [&str; 29] = [
+const DOCUMENTS: [&str; 30] = [
     "README.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
@@ -33,6 +33,7 @@ const DOCUMENTS: [&str; 29] = [
     "model/DESIGN.md",
     "node/DESIGN.md",
     "node/transfer/DESIGN.md",
+    "node/web/DESIGN.md",
     "raft-store/DESIGN.md",
     "simulations/DESIGN.md",
     "tests/DESIGN.md",

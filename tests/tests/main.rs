@@ -35,6 +35,7 @@ mod operator;
 mod operator_api;
 mod orphans;
 mod osc_placement;
+mod pages;
 mod partitions;
 mod policy;
 mod power_cut;

@@ -23,6 +23,7 @@
 //! | `DELETE /v1/partitions/{name}`, with `?force=true` also one in which there are allocations | deletes it with all that is in it |
 //! | any method, `/v1/placement/{partition}/{path}` | what that partition's API answers at `/{path}`, to an operator: without a token |
 //! | `status`, `check`, `drain`, `compact` and `placement` below `/v1/nodes/{id}/` | the same of another node, through this one |
+//! | `GET /web/…` | pages of all this for a browser, see `placement-web` |
 //! | `GET /metrics`, `/livez`, `/readyz` | for monitoring |
 //!
 //! With `?force=true` votes are given and taken although `[cluster] survive` is against it.
@@ -34,6 +35,7 @@ mod backup;
 mod check;
 mod join_tokens;
 mod network_listener;
+mod pages;
 mod partitions;
 mod placement;
 mod relay;
@@ -133,6 +135,9 @@ impl Admin {
     pub(crate) fn router(self) -> Router {
         router_of(of_one_node().into_iter().chain(of_the_cluster()))
             .route("/v1/nodes/{id}/{*what}", any(relay::relay))
+            .route("/web", get(pages::page))
+            .route("/web/", get(pages::page))
+            .route("/web/{*page}", get(pages::page))
             .fallback(|| async { no_such_route() })
             .with_state(self)
     }
@@ -203,7 +208,7 @@ fn no_such_route() -> Failed {
     let routes: Vec<&str> = routes.map(|(route, _)| route).collect();
     let detail = format!(
         "there is no such route here; there are {}, /v1/nodes/{{id}}/ with status, check, drain, compact or placement, \
-         GET /metrics, GET /livez, GET /readyz",
+         GET /web/, GET /metrics, GET /livez, GET /readyz",
         routes.join(", ")
     );
     failed(StatusCode::NOT_FOUND, detail)

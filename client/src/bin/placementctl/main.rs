@@ -35,6 +35,7 @@ mod topology;
 mod usages;
 mod verbs;
 mod watch;
+mod web;
 mod what_if;
 
 use std::collections::BTreeMap;
@@ -168,6 +169,9 @@ enum Action {
     /// Compacts the log of the node at the first endpoint that answers: flushes its state and drops the log
     /// entries that it covers. This is not a backup.
     Compact,
+    /// Shows pages of the cluster and what it holds in a browser of this machine, read-only: prints an address that opens
+    /// once.
+    Web(web::Which),
     /// Makes the certificate authority of a cluster, and certificates.
     #[command(subcommand)]
     Tls(TlsAction),
@@ -239,7 +243,7 @@ async fn ask(command: Command, timeout: Duration) -> anyhow::Result<ExitCode> {
         return compare::run(&client, which).await;
     }
     let endpoints = client.endpoints().to_vec();
-    let admin = Admin::new(client);
+    let admin = Admin::new(client.clone());
     match command.action {
         Action::Status(output) => return status::show(&admin, &output, timeout).await,
         Action::Topology(output) => return topology::show(&admin, &output).await,
@@ -256,6 +260,7 @@ async fn ask(command: Command, timeout: Duration) -> anyhow::Result<ExitCode> {
         }
         Action::Drain(which) => drain::drain(&admin, &which, timeout).await?,
         Action::Undrain(which) => drain::undrain(&admin, &which, timeout).await?,
+        Action::Web(which) => web::serve(&client, which).await?,
         Action::Check => return check::run(&admin, timeout).await,
         Action::Tls(_) | Action::Completion { .. } | Action::Man { .. } | Action::Compare(_) => {}
         Action::Compact => {

@@ -1,0 +1,101 @@
+//! What stands around each page.
+
+use maud::{DOCTYPE, Markup, html};
+
+use crate::parts::Room;
+use crate::target::Partition;
+use crate::words::quoted;
+
+/// The microversion in which pages ask.
+const VERSION: &str = "-H 'OpenStack-API-Version: placement 1.39'";
+const LOCAL: &str = "-H 'Placement-Consistency: local'";
+/// The commands of a page may have so many bytes.
+const COMMANDS_BYTES: usize = 15 * 1024;
+/// The pages of a partition, and what they are called.
+const PAGES: [(&str, &str); 6] = [
+    ("capacity", "Capacity"),
+    ("providers", "Providers"),
+    ("consumers", "Consumers"),
+    ("candidates", "Candidates"),
+    ("searches", "Searches"),
+    ("history", "Changes"),
+];
+
+/// A page without its frame.
+pub(crate) struct View {
+    pub(crate) title: String,
+    pub(crate) body: Markup,
+    /// The same question, for `placementctl` and `openstack`.
+    pub(crate) commands: Vec<String>,
+}
+
+/// A whole page. `asked` are the paths that it is made of.
+pub(crate) fn framed(
+    view: &View,
+    partition: &Partition,
+    asked: &[String],
+    is_local: bool,
+) -> String {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (view.title) " – placementd" }
+                link rel="stylesheet" href="/web/style.css";
+            }
+            body {
+                a class="skip" href="#content" { "Skip to the content" }
+                header { (navigation(partition)) }
+                main id="content" {
+                    h1 { (view.title) }
+                    @if is_local { p { "This is what the node has, which may be old." } }
+                    (view.body)
+                }
+                footer { (same_question(view, asked, is_local)) }
+            }
+        }
+    };
+    page.into_string()
+}
+
+fn navigation(partition: &Partition) -> Markup {
+    html! {
+        nav aria-label="Main" {
+            ul {
+                li { a href="/web/" { "Overview" } }
+                li { a href="/web/topology" { "Topology" } }
+                @for (path, name) in PAGES {
+                    li { a href=(partition.page(path, &[])) { (name) } }
+                }
+            }
+        }
+        p { "Partition " strong { (partition.0) } }
+    }
+}
+
+fn same_question(view: &View, asked: &[String], is_local: bool) -> Markup {
+    let headers = match is_local {
+        true => format!("{VERSION} {LOCAL}"),
+        false => VERSION.to_owned(),
+    };
+    let curl = |path: &String| {
+        let is_content = path.contains("/placement/");
+        let headers = if is_content { &*headers } else { "" };
+        let url = quoted(&format!("http://localhost{path}"));
+        format!("curl --unix-socket DATA_DIR/admin.sock {headers} {url}").replace("  ", " ")
+    };
+    let lines = view.commands.iter().cloned().chain(asked.iter().map(curl));
+    let lines = lines.map(|line| html! { (line) "\n" });
+    let lines = Room(COMMANDS_BYTES).take(lines);
+    html! {
+        @if !lines.is_empty() {
+            details {
+                summary { "The same question as a command" }
+                pre { code { @for line in lines { (line) } } }
+            }
+        }
+    }
+}

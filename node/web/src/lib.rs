@@ -1,0 +1,117 @@
+//! Web pages over the operators' API: each is a set of questions (GET) and a template over the answers. See `DESIGN.md`.
+
+mod ask;
+mod frame;
+mod pages;
+mod parts;
+mod target;
+mod words;
+
+pub use ask::{Answer, Ask};
+
+use ask::{Failure, Questions};
+use frame::{View, framed};
+use maud::html;
+use target::{Partition, Target};
+
+/// Longest path with its query.
+const TARGET_BYTES_MAX: usize = 4096;
+/// The path of the one style sheet.
+const STYLE_PATH: &str = "/web/style.css";
+/// The partition whose pages are linked to where no other is shown.
+const DEFAULT: &str = "default";
+
+/// The headers of each page: it loads nothing from elsewhere, sends nothing elsewhere, and is in no other page.
+pub const HEADERS: [(&str, &str); 5] = [
+    (
+        "content-security-policy",
+        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; form-action 'self'; \
+         frame-ancestors 'none'; base-uri 'none'",
+    ),
+    ("x-content-type-options", "nosniff"),
+    ("referrer-policy", "no-referrer"),
+    ("cross-origin-opener-policy", "same-origin"),
+    ("cross-origin-resource-policy", "same-origin"),
+];
+
+/// A page, or the style sheet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// The HTTP status: that of the API where it has refused an answer.
+    pub status: u16,
+    /// The value of `content-type`.
+    pub content_type: &'static str,
+    /// The value of `cache-control`.
+    pub cache_control: &'static str,
+    /// UTF-8, at most 150 kB.
+    pub body: String,
+}
+
+impl Page {
+    fn html(status: u16, body: String) -> Self {
+        Self {
+            status,
+            content_type: "text/html; charset=utf-8",
+            cache_control: "no-store",
+            body,
+        }
+    }
+}
+
+/// What is at a path (with its query, as it came) below `/web`.
+pub async fn respond(target: &str, api: &dyn Ask) -> Page {
+    if target.split('?').next() == Some(STYLE_PATH) {
+        return Page {
+            status: 200,
+            content_type: "text/css; charset=utf-8",
+            cache_control: "max-age=300",
+            body: include_str!("style.css").to_owned(),
+        };
+    }
+    let read = Target::parse(target).filter(|_| target.len() <= TARGET_BYTES_MAX);
+    let is_local = read.as_ref().is_some_and(Target::is_local);
+    let mut questions = Questions::new(api, is_local);
+    let partition = partition_of(read.as_ref());
+    let shown = match &read {
+        Some(read) => pages::show(&mut questions, read, &partition).await,
+        None => Err(Failure {
+            status: 414,
+            message: format!("An address has at most {TARGET_BYTES_MAX} bytes."),
+        }),
+    };
+    let (status, view) = match shown {
+        Ok(view) => (200, view),
+        Err(failure) => (failure.status, failed(&failure, target, is_local)),
+    };
+    Page::html(
+        status,
+        framed(&view, &partition, &questions.asked, is_local),
+    )
+}
+
+/// The partition of a page; no name is as long as what is cut.
+fn partition_of(target: Option<&Target>) -> Partition {
+    match target.map(|target| target.segments.as_slice()) {
+        Some([place, name, ..]) if place == "placement" => Partition(words::cut(name)),
+        _ => Partition(DEFAULT.to_owned()),
+    }
+}
+
+fn failed(failure: &Failure, target: &str, is_local: bool) -> View {
+    let separator = if target.contains('?') { '&' } else { '?' };
+    // A leader may be missing.
+    let may_help = failure.status == 503 && !is_local;
+    View {
+        title: format!("There is no answer ({})", failure.status),
+        body: html! {
+            p { (words::cut(&failure.message)) }
+            @if may_help {
+                p { a href=(format!("{target}{separator}local=true")) { "Show what the node has, without a quorum" } }
+            }
+        },
+        commands: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

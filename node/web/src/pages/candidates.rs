@@ -1,0 +1,132 @@
+//! Where a request fits, or why it does not.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use maud::{Markup, html};
+use serde_json::Value;
+
+use super::Content;
+use super::explanation::explained;
+use crate::ask::{Failure, Questions};
+use crate::frame::View;
+use crate::parts::{Field, Room, form, link, row, table};
+use crate::target::{whole_query, with_query};
+use crate::words::{command, list, pairs, text, word};
+
+/// So many candidates are asked for, unless the query has a limit.
+const LIMIT: &str = "limit=100";
+/// So many providers of a candidate are shown.
+const PARTS_MAX: usize = 8;
+/// The fields of the form, by their parameters of the API, with labels and examples.
+const FIELDS: [(&str, &str, &str); 4] = [
+    ("resources", "Resources", "VCPU:8,MEMORY_MB:32768"),
+    ("required", "Traits", "HW_CPU_X86_AVX2,!CUSTOM_OLD"),
+    ("member_of", "Aggregates", ""),
+    ("in_tree", "In the tree of the provider (UUID)", ""),
+];
+
+pub(super) async fn show(questions: &mut Questions<'_>, of: &Content<'_>) -> Result<View, Failure> {
+    let (partition, target) = (of.partition, of.target);
+    let given = target.parameter("query");
+    let asked = match given.is_empty() {
+        false => whole_query(given),
+        true => {
+            let fields = FIELDS.map(|(name, ..)| (name, target.parameter(name)));
+            (with_query("", &fields).trim_start_matches('?')).to_owned()
+        }
+    };
+    let fields =
+        FIELDS.map(|(name, label, example)| (name, label, example, target.parameter(name)));
+    let whole = (
+        "query",
+        "Or a whole query, such as of a log line",
+        "",
+        given,
+    );
+    let fields: Vec<Field<'_>> = fields.into_iter().chain([whole]).collect();
+    let form = form(&partition.page("candidates", &[]), &fields, "Search");
+    let (result, commands) = match asked.is_empty() {
+        true => (html! { p { "Ask for resources at least." } }, Vec::new()),
+        false => (result(questions, of, &asked).await?, commands(of, &asked)),
+    };
+    Ok(View {
+        title: "Candidates".to_owned(),
+        body: html! { (form) (result) },
+        commands,
+    })
+}
+
+fn commands(of: &Content<'_>, asked: &str) -> Vec<String> {
+    let mut commands = vec![
+        of.command("placementctl candidates", &[("", asked)]),
+        of.command("placementctl explain", &[("", asked)]),
+    ];
+    let resources = of.target.parameter("resources");
+    if of.target.parameter("query").is_empty() && !resources.is_empty() {
+        let amounts = resources.replace(':', "=");
+        let amounts = amounts.split(',').map(|one| ("--resource", one));
+        let required = ("--required", of.target.parameter("required"));
+        let options: Vec<_> = amounts.chain([required]).collect();
+        commands.push(command("openstack allocation candidate list", &options));
+    }
+    commands
+}
+
+/// The candidates, or the explanation where there are none.
+async fn result(
+    questions: &mut Questions<'_>,
+    of: &Content<'_>,
+    asked: &str,
+) -> Result<Markup, Failure> {
+    let is_limited = asked.split('&').any(|one| one.starts_with("limit="));
+    let limit = if is_limited { "" } else { LIMIT };
+    let path = format!("/allocation_candidates?{asked}&{limit}");
+    let path = of.partition.api(path.trim_end_matches('&'), &[]);
+    let answer = questions.get(path).await?;
+    let all = list(&answer["allocation_requests"]);
+    if all.is_empty() {
+        let path = format!("/placementd/v1/explain?{asked}");
+        let explanation = questions.get(of.partition.api(&path, &[])).await?;
+        return Ok(explained(of, &explanation));
+    }
+    let providers = of.partition.api("/resource_providers", &[]);
+    let providers = questions.get(providers).await?;
+    let names = list(&providers["resource_providers"]).iter();
+    let names: BTreeMap<&str, &Value> = names
+        .map(|one| (text(&one["uuid"]), &one["name"]))
+        .collect();
+    let rows = all.iter().map(|one| candidate(of, one, &answer, &names));
+    let rows = Room::default().take(rows);
+    let count = match rows.len() {
+        shown if shown < all.len() => format!("{} candidates, {shown} of them here.", all.len()),
+        shown => format!("{shown} candidates."),
+    };
+    Ok(html! {
+        p class="verdict" { (count) }
+        (table("Candidates", &["Tree", "Takes"], &rows))
+    })
+}
+
+/// A row: the roots of its providers, and what it takes from which provider.
+fn candidate(
+    of: &Content<'_>,
+    one: &Value,
+    answer: &Value,
+    names: &BTreeMap<&str, &Value>,
+) -> Markup {
+    let name = |uuid: &str| {
+        let name = names.get(uuid).map_or(uuid.to_owned(), |name| word(name));
+        link(&of.partition.provider_page(uuid), &name)
+    };
+    let root = |provider: &str| {
+        let summary = &answer["provider_summaries"][provider];
+        let root = summary["root_provider_uuid"].as_str();
+        root.unwrap_or(provider).to_owned()
+    };
+    let parts: Vec<_> = pairs(&one["allocations"]).take(PARTS_MAX).collect();
+    let roots: BTreeSet<String> = parts.iter().map(|(provider, _)| root(provider)).collect();
+    row(&[
+        html! { @for root in &roots { (name(root)) " " } },
+        html! { @for (provider, held) in &parts { (name(provider)) ": " (word(&held["resources"])) br; } },
+    ])
+}

@@ -1,0 +1,163 @@
+//! Why a query has no candidates, as `/placementd/v1/explain` says it.
+
+use maud::{Markup, html};
+use serde_json::Value;
+
+use super::Content;
+use crate::parts::{Room, link, row, table};
+use crate::words::{count, list, some, text, word};
+
+/// So many entries of each part are shown.
+const SHOWN_MAX: usize = 20;
+
+pub(super) fn explained(of: &Content<'_>, answer: &Value) -> Markup {
+    let mut room = Room::default();
+    let names = list(&answer["unknown"]).iter().map(unknown);
+    let names = names.chain(list(&answer["unused"]).iter().map(unused));
+    let names = room.take(names.take(SHOWN_MAX));
+    let all = html! { tr { th scope="row" { "All trees" } td { (word(&answer["trees"])) } td { "–" } td { "–" } } };
+    let steps = list(&answer["funnel"]).iter().map(step);
+    let steps = room.take([all].into_iter().chain(steps));
+    let less = list(&answer["relaxations"]).iter().take(SHOWN_MAX);
+    let less = room.take(less.map(|one| relaxation(of, one)));
+    let nearest = list(&answer["nearest"]).iter().take(SHOWN_MAX);
+    let nearest = room.take(nearest.map(|one| near(of, one)));
+    html! {
+        p class="verdict" { (verdict(answer)) }
+        @if !names.is_empty() { ul { @for name in &names { (name) } } }
+        (table("What each condition leaves", &["Condition", "Trees left", "Trees gone", "Gone are"], &steps))
+        @if !less.is_empty() {
+            h2 { "What would fit" }
+            ul { @for one in &less { (one) } }
+        }
+        @if !nearest.is_empty() {
+            h2 { "What nearly fits" }
+            ul { @for one in &nearest { (one) } }
+        }
+    }
+}
+
+fn verdict(answer: &Value) -> String {
+    let trees = count(&answer["trees"], "tree");
+    match text(&answer["verdict"]) {
+        "some" => format!("There are candidates now, on {trees}: ask again."),
+        "undecided" => format!("No candidates on {trees} so far; not all were searched in time."),
+        _ => format!("No candidates on {trees}."),
+    }
+}
+
+fn unknown(name: &Value) -> Markup {
+    let nearest = list(&name["nearest"]);
+    html! {
+        li {
+            "There is no " (absent(name))
+            @if !nearest.is_empty() { "; similar: " (some(nearest)) }
+        }
+    }
+}
+
+fn unused(name: &Value) -> Markup {
+    html! { li { "No provider has the " (absent(name)) } }
+}
+
+/// A name with what it names.
+fn absent(name: &Value) -> String {
+    let kinds = [
+        ("class", "resource class"),
+        ("trait", "trait"),
+        ("aggregate", "aggregate"),
+    ];
+    let found = kinds.iter().find(|(key, _)| name.get(key).is_some());
+    found.map_or_else(
+        || word(name),
+        |(key, kind)| format!("{kind} {}", word(&name[key])),
+    )
+}
+
+/// A condition of a query as what a tree has that meets it.
+fn condition(atom: &Value) -> String {
+    let names = match list(&atom["traits"]) {
+        [] => format!("aggregate {}", some(list(&atom["aggregates"]))),
+        traits => format!("trait {}", some(traits)),
+    };
+    let amount = format!("{}:{}", word(&atom["class"]), word(&atom["asked"]));
+    let what = match text(&atom["atom"]) {
+        "root_required" => format!("a root with {names}"),
+        "member_of" | "required" => names,
+        "forbidden" => format!("a provider without the forbidden {names}"),
+        "inventory" => format!("an inventory of {}", word(&atom["class"])),
+        "in_tree" => format!("the provider {}", word(&atom["provider"])),
+        "unit" => format!("units for {amount}"),
+        "room" => format!("room for {amount}"),
+        "together" => "a place for all groups and resources together".to_owned(),
+        other => other.to_owned(),
+    };
+    let group = match text(&atom["group"]) {
+        "" => String::new(),
+        group => format!(" for group {group}"),
+    };
+    let free = match (&atom["most_free"], &atom["free"]) {
+        (Value::Null, Value::Null) => String::new(),
+        (Value::Null, free) => format!(" ({} free)", word(free)),
+        (most, _) => format!(" ({} free at most)", word(most)),
+    };
+    what + &group + &free
+}
+
+fn step(step: &Value) -> Markup {
+    let examples = list(&step["examples"]);
+    row(&[
+        html! { (condition(step)) },
+        html! { (word(&step["left"])) },
+        html! { (word(&step["gone"])) },
+        html! { (some(examples)) },
+    ])
+}
+
+/// What a query does without, with a link to the candidates that it has then.
+fn relaxation(of: &Content<'_>, one: &Value) -> Markup {
+    let less = list(&one["less"]).iter().map(|atom| match &atom["enough"] {
+        Value::Null => format!("without asking for {}", condition(atom)),
+        enough => {
+            let asked = word(&atom["asked"]);
+            format!(
+                "with {}:{} in place of {asked}",
+                word(&atom["class"]),
+                word(enough)
+            )
+        }
+    });
+    let less: Vec<String> = less.take(SHOWN_MAX).collect();
+    let page = of
+        .partition
+        .page("candidates", &[("query", text(&one["query"]))]);
+    html! {
+        li { (link(&page, &less.join(" and "))) ": " (count(&one["trees"], "tree")) }
+    }
+}
+
+/// A tree that nearly fits, and who holds what it lacks.
+fn near(of: &Content<'_>, one: &Value) -> Markup {
+    let root = &one["root"];
+    let lacks: Vec<String> = list(&one["lacks"])
+        .iter()
+        .take(SHOWN_MAX)
+        .map(condition)
+        .collect();
+    let holders = list(&one["holders"]).iter().take(SHOWN_MAX);
+    html! {
+        li {
+            (link(&of.partition.provider_page(text(&root["uuid"])), &word(&root["name"])))
+            " lacks " (lacks.join(" and "))
+            ul {
+                @for holder in holders {
+                    li {
+                        (word(&holder["class"])) ":" (word(&holder["amount"])) " held by "
+                        (link(&of.partition.consumer_page(text(&holder["consumer"])), &word(&holder["consumer"])))
+                        " of project " (word(&holder["project"])) " since " (word(&holder["since"]))
+                    }
+                }
+            }
+        }
+    }
+}

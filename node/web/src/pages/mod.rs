@@ -1,0 +1,67 @@
+//! The pages.
+
+mod candidates;
+mod capacity;
+mod consumers;
+mod explanation;
+mod history;
+mod overview;
+mod provider;
+mod providers;
+mod searches;
+mod topology;
+
+use crate::ask::{Failure, Questions};
+use crate::frame::View;
+use crate::target::{Partition, Target};
+use crate::words::command;
+
+/// The page that is meant.
+pub(crate) async fn show(
+    questions: &mut Questions<'_>,
+    target: &Target,
+    partition: &Partition,
+) -> Result<View, Failure> {
+    let segments: Vec<&str> = target.segments.iter().map(String::as_str).collect();
+    let content = match segments.as_slice() {
+        [] => return overview::show(questions).await,
+        ["topology"] => return topology::show(questions).await,
+        ["placement", name, content @ ..] if *name == partition.0 => content,
+        _ => return Err(Failure::not_found("There is no such page.")),
+    };
+    let of = Content { partition, target };
+    match content {
+        [] | ["capacity"] => capacity::show(questions, &of).await,
+        ["providers"] => providers::show(questions, &of).await,
+        ["providers", uuid] => provider::show(questions, &of, uuid).await,
+        ["consumers"] => consumers::list_page(questions, &of).await,
+        ["consumers", uuid] => consumers::show(questions, &of, uuid).await,
+        ["candidates"] => candidates::show(questions, &of).await,
+        ["searches"] => searches::show(questions, &of).await,
+        ["history"] => history::show(questions, &of).await,
+        _ => Err(Failure::not_found("There is no such page.")),
+    }
+}
+
+/// What a page of a partition is asked for.
+pub(crate) struct Content<'a> {
+    pub(crate) partition: &'a Partition,
+    pub(crate) target: &'a Target,
+}
+
+impl Content<'_> {
+    /// The words of a command for this partition.
+    pub(crate) fn command(&self, words: &str, options: &[(&str, &str)]) -> String {
+        let partition = match self.partition.0.as_str() {
+            "default" => "",
+            name => name,
+        };
+        let all = [options, &[("--partition", partition)]].concat();
+        let local = if self.target.is_local() {
+            " --local"
+        } else {
+            ""
+        };
+        command(words, &all) + local
+    }
+}

@@ -1,0 +1,106 @@
+//! What was lately searched for, on all nodes: the searches without candidates first.
+
+use std::cmp::Reverse;
+
+use maud::{Markup, html};
+use serde_json::{Value, json};
+
+use super::Content;
+use crate::ask::{Failure, Questions};
+use crate::frame::View;
+use crate::parts::{Room, cell, link, pages, row, table};
+use crate::words::{list, text, word};
+
+/// So many of each node are looked at.
+const LIMIT: &str = "1000";
+const HEADS: [&str; 8] = [
+    "Time",
+    "Candidates",
+    "Query",
+    "Reason",
+    "Milliseconds",
+    "Node",
+    "Request",
+    "Project",
+];
+
+pub(super) async fn show(questions: &mut Questions<'_>, of: &Content<'_>) -> Result<View, Failure> {
+    let (all, silent) = on_all_nodes(questions, of).await?;
+    let from = of.target.offset();
+    let rows = all.iter().skip(from).map(|one| shown(of, one));
+    let rows = Room::default().take(rows);
+    let href = |from: &str| of.partition.page("searches", &[("from", from)]);
+    let body = html! {
+        p { "Those without candidates come first, then the newest." }
+        @if !silent.is_empty() { p { "Searches are missing of node " (silent.join(", ")) ", which does not answer." } }
+        (table("Recent searches", &HEADS, &rows))
+        (pages(from, rows.len(), all.len(), href))
+    };
+    Ok(View {
+        title: "Recent searches".to_owned(),
+        body,
+        commands: vec![of.command("placementctl searches -o wide", &[])],
+    })
+}
+
+/// The searches that nodes keep, with `node` in each, in the order in which they are shown; and the nodes that do not
+/// answer.
+async fn on_all_nodes(
+    questions: &mut Questions<'_>,
+    of: &Content<'_>,
+) -> Result<(Vec<Value>, Vec<String>), Failure> {
+    let status = questions.get("/v1/status".to_owned()).await?;
+    let nodes: Vec<u64> = list(&status["members"])
+        .iter()
+        .filter_map(|member| member["id"].as_u64())
+        .collect();
+    let path = "/placementd/v1/searches";
+    let paths = nodes
+        .iter()
+        .map(|node| of.partition.api_of(*node, path, &[("limit", LIMIT)]));
+    let answers = questions.all(paths.collect()).await;
+    let (mut found, mut silent) = (Vec::new(), Vec::new());
+    for (node, answer) in nodes.iter().zip(answers) {
+        match answer {
+            Ok(mut answer) => {
+                for mut search in answer["searches"]
+                    .take()
+                    .as_array_mut()
+                    .into_iter()
+                    .flat_map(std::mem::take)
+                {
+                    search["node"] = json!(node);
+                    found.push(search);
+                }
+            }
+            // What is refused by one is refused by all.
+            Err(refused) if refused.status < 500 => return Err(refused),
+            Err(_) => silent.push(node.to_string()),
+        }
+    }
+    found.sort_by_cached_key(|search| {
+        // As texts they are in the order of time, but for the letter at the end, which a fraction precedes.
+        let at = text(&search["at"]).trim_end_matches('Z').to_owned();
+        (search["candidates"] != 0, Reverse(at))
+    });
+    Ok((found, silent))
+}
+
+fn shown(of: &Content<'_>, one: &Value) -> Markup {
+    let query = text(&one["query"]);
+    let page = of.partition.page("candidates", &[("query", query)]);
+    row(&[
+        cell(&one["at"]),
+        cell(&one["candidates"]),
+        html! {
+            // The node keeps the beginning of what is too long.
+            @if query.is_empty() || query.ends_with('…') { (word(&one["query"])) }
+            @else { (link(&page, &word(&one["query"]))) }
+        },
+        cell(&one["reason"]),
+        cell(&one["ms"]),
+        cell(&one["node"]),
+        cell(&one["request_id"]),
+        cell(&one["project_id"]),
+    ])
+}

@@ -1,0 +1,125 @@
+//! What pages are made of. Names are shown as text: maud escapes what stands in parentheses.
+
+use maud::{Markup, html};
+use serde_json::Value;
+
+use crate::words::word;
+
+/// So many rows are on a page.
+pub(crate) const ROWS_MAX: usize = 100;
+
+/// How many bytes of rows a page may still have.
+pub(crate) struct Room(pub(crate) usize);
+
+impl Default for Room {
+    fn default() -> Self {
+        Self(90 * 1024)
+    }
+}
+
+impl Room {
+    /// Those of the rows for which there is room.
+    pub(crate) fn take(&mut self, rows: impl IntoIterator<Item = Markup>) -> Vec<Markup> {
+        let mut taken = Vec::new();
+        for row in rows.into_iter().take(ROWS_MAX) {
+            match self.0.checked_sub(row.0.len()) {
+                Some(left) => self.0 = left,
+                None => break,
+            }
+            taken.push(row);
+        }
+        taken
+    }
+}
+
+/// The cells of one row; the first one names it.
+pub(crate) fn row(cells: &[Markup]) -> Markup {
+    html! {
+        tr {
+            @for (at, cell) in cells.iter().enumerate() {
+                @if at == 0 { th scope="row" { (cell) } } @else { td { (cell) } }
+            }
+        }
+    }
+}
+
+/// A table; a line of text if it has no rows.
+pub(crate) fn table(caption: &str, heads: &[&str], rows: &[Markup]) -> Markup {
+    html! {
+        @if rows.is_empty() {
+            p { (caption) ": nothing to show." }
+        } @else {
+            // It scrolls within itself on a narrow screen, by keyboard too.
+            div class="wide" tabindex="0" role="region" aria-label=(caption) {
+                table {
+                    caption { (caption) }
+                    thead { tr { @for head in heads { th scope="col" { (head) } } } }
+                    tbody { @for row in rows { (row) } }
+                }
+            }
+        }
+    }
+}
+
+/// A value as text.
+pub(crate) fn cell(value: &Value) -> Markup {
+    html! { (word(value)) }
+}
+
+pub(crate) fn link(href: &str, text: &str) -> Markup {
+    html! { a href=(href) { (text) } }
+}
+
+/// How much of a capacity is used; a text browser shows the numbers.
+pub(crate) fn bar(what: &str, used: &Value, capacity: &Value) -> Markup {
+    let [amount, most] = [used, capacity].map(|value| value.as_f64().unwrap_or_default());
+    let label = format!("{what}: {} of {}", word(used), word(capacity));
+    html! {
+        meter min="0" max=(most.max(1.0)) high=(most.max(1.0) * 0.9) value=(amount.min(most.max(1.0)))
+            aria-label=(label) { (label) }
+        @if amount > most { strong { " over capacity" } }
+    }
+}
+
+/// A field of a form: the name of its parameter, its label, an example, and what is in it.
+pub(crate) type Field<'a> = (&'a str, &'a str, &'a str, &'a str);
+
+/// A form that asks for a page.
+pub(crate) fn form(action: &str, fields: &[Field<'_>], button: &str) -> Markup {
+    html! {
+        form method="get" action=(action) {
+            @for (name, label, example, value) in fields {
+                label { (label) input name=(name) value=(value) placeholder=(example); }
+            }
+            button { (button) }
+        }
+    }
+}
+
+/// Links to the pages before and after this one.
+pub(crate) fn pager(before: Option<String>, after: Option<String>) -> Markup {
+    html! {
+        @if before.is_some() || after.is_some() {
+            nav aria-label="Pages" class="pages" {
+                @if let Some(href) = before { a rel="prev" href=(href) { "Previous page" } " " }
+                @if let Some(href) = after { a rel="next" href=(href) { "Next page" } }
+            }
+        }
+    }
+}
+
+/// The pages around that which shows so many of all rows from one on, by the number of their first row.
+pub(crate) fn pages(
+    from: usize,
+    shown: usize,
+    all: usize,
+    href: impl Fn(&str) -> String,
+) -> Markup {
+    let before = (from > 0).then(|| href(&from.saturating_sub(ROWS_MAX).to_string()));
+    let end = from.saturating_add(shown);
+    let after = (shown > 0 && end < all).then(|| href(&end.to_string()));
+    html! {
+        @if shown > 0 { p { "Rows " (from + 1) " to " (end) " of " (all) "." } }
+        (pager(before, after))
+    }
+}

@@ -1,0 +1,166 @@
+//! The addresses of pages and of what they ask.
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
+/// What a segment keeps (RFC 3986 section 2.3).
+const UNRESERVED: &AsciiSet = &(NON_ALPHANUMERIC.remove(b'-').remove(b'_'))
+    .remove(b'.')
+    .remove(b'~');
+/// What a parameter keeps: separators of the API mean nothing else in a query.
+const IN_PARAMETERS: &AsciiSet = &UNRESERVED.remove(b':').remove(b',').remove(b'!');
+/// What a query keeps that is given as a whole.
+const IN_QUERIES: &AsciiSet = &(IN_PARAMETERS.remove(b'=').remove(b'&'))
+    .remove(b'%')
+    .remove(b'+');
+
+/// What was asked of the pages.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Target {
+    /// Below `/web`, decoded.
+    pub(crate) segments: Vec<String>,
+    parameters: Vec<(String, String)>,
+}
+
+impl Target {
+    /// Reads a path with its query; `None` if it is not below `/web`.
+    pub(crate) fn parse(target: &str) -> Option<Self> {
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let below = path.strip_prefix("/web")?;
+        if !below.is_empty() && !below.starts_with('/') {
+            return None;
+        }
+        let segments = below.split('/').filter(|one| !one.is_empty());
+        let pairs = query.split('&').filter(|one| !one.is_empty());
+        let pairs = pairs.map(|one| one.split_once('=').unwrap_or((one, "")));
+        Some(Self {
+            segments: segments.map(decoded).collect(),
+            parameters: pairs
+                .map(|(key, value)| (form_decoded(key), form_decoded(value)))
+                .collect(),
+        })
+    }
+
+    /// The value of a parameter without blanks around it; empty if it is not given. The first one counts.
+    pub(crate) fn parameter(&self, name: &str) -> &str {
+        let mut given = self.parameters.iter();
+        let found = given.find(|(key, _)| key == name);
+        found.map_or("", |(_, value)| value.trim())
+    }
+
+    /// These parameters, with their names.
+    pub(crate) fn parameters<'a>(&'a self, names: &[&'a str]) -> Vec<(&'a str, &'a str)> {
+        let named = names.iter().map(|name| (*name, self.parameter(name)));
+        named.collect()
+    }
+
+    /// Whether what the node has is enough, with or without a quorum.
+    pub(crate) fn is_local(&self) -> bool {
+        self.parameter("local") == "true"
+    }
+
+    /// A parameter that counts rows; 0 if it is no number.
+    pub(crate) fn offset(&self) -> usize {
+        self.parameter("from").parse().unwrap_or_default()
+    }
+}
+
+fn decoded(text: &str) -> String {
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
+}
+
+/// As forms encode it.
+fn form_decoded(text: &str) -> String {
+    decoded(&text.replace('+', " "))
+}
+
+pub(crate) fn encoded(text: &str) -> String {
+    utf8_percent_encode(text, UNRESERVED).to_string()
+}
+
+/// A query that is given as a whole, or behind the `?` of a URI, as it can be sent.
+pub(crate) fn whole_query(given: &str) -> String {
+    let query = given.split_once('?').map_or(given, |(_, query)| query);
+    utf8_percent_encode(query.trim(), IN_QUERIES).to_string()
+}
+
+/// A path with those of the parameters that have a value.
+pub(crate) fn with_query(path: &str, parameters: &[(&str, &str)]) -> String {
+    let given = parameters.iter().filter(|(_, value)| !value.is_empty());
+    let pairs: Vec<String> = given
+        .map(|(key, value)| format!("{key}={}", utf8_percent_encode(value, IN_PARAMETERS)))
+        .collect();
+    match pairs.as_slice() {
+        [] => path.to_owned(),
+        pairs => format!("{path}?{}", pairs.join("&")),
+    }
+}
+
+/// A partition, whose content pages show.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Partition(pub(crate) String);
+
+impl Partition {
+    /// A path of its API.
+    pub(crate) fn api(&self, path: &str, parameters: &[(&str, &str)]) -> String {
+        let path = format!("/v1/placement/{}{path}", encoded(&self.0));
+        with_query(&path, parameters)
+    }
+
+    /// The same at another node.
+    pub(crate) fn api_of(&self, node: u64, path: &str, parameters: &[(&str, &str)]) -> String {
+        let own = self.api(path, parameters);
+        own.replacen("/v1/", &format!("/v1/nodes/{node}/"), 1)
+    }
+
+    /// One of its pages.
+    pub(crate) fn page(&self, path: &str, parameters: &[(&str, &str)]) -> String {
+        let path = format!("/web/placement/{}/{path}", encoded(&self.0));
+        with_query(&path, parameters)
+    }
+
+    pub(crate) fn provider_page(&self, uuid: &str) -> String {
+        self.page(&format!("providers/{}", encoded(uuid)), &[])
+    }
+
+    pub(crate) fn consumer_page(&self, uuid: &str) -> String {
+        self.page(&format!("consumers/{}", encoded(uuid)), &[])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_are_decoded_once() {
+        let target = Target::parse("/web/placement/a%2Fb/providers?name=c+d%252B&x&name=e");
+        let target = target.expect("it is below /web");
+        assert_eq!(target.segments, ["placement", "a/b", "providers"]);
+        assert_eq!(target.parameter("name"), "c d%2B");
+        assert_eq!((target.parameter("x"), target.parameter("y")), ("", ""));
+        for other in ["/", "/webs", "/v1/status", ""] {
+            assert_eq!(Target::parse(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn names_stay_within_their_segment_and_parameter() {
+        let partition = Partition("../a?b#".to_owned());
+        let path = partition.api("/traits", &[("name", "a&b=c d"), ("empty", "")]);
+        assert_eq!(
+            path,
+            "/v1/placement/..%2Fa%3Fb%23/traits?name=a%26b%3Dc%20d"
+        );
+        let path = partition.api_of(2, "/traits", &[]);
+        assert_eq!(path, "/v1/nodes/2/placement/..%2Fa%3Fb%23/traits");
+    }
+
+    #[test]
+    fn queries_are_taken_out_of_uris() {
+        let given = "/allocation_candidates?resources=VCPU%3A1&required=!A b\r\n<#'";
+        assert_eq!(
+            whole_query(given),
+            "resources=VCPU%3A1&required=!A%20b%0D%0A%3C%23%27"
+        );
+    }
+}

@@ -1,0 +1,387 @@
+use std::sync::Mutex;
+
+use futures::executor::block_on;
+use futures::future::{BoxFuture, ready};
+use serde_json::{Value, json};
+
+use super::*;
+
+/// What must be shown as text.
+const MARKUP: &str = "\"><script>alert('x')</script>&<img src=//evil>";
+const UUID: &str = "c0000000-0000-4000-8000-000000000001";
+
+/// An API that answers by a function, and keeps what it was asked.
+struct Api<F> {
+    answer: F,
+    asked: Mutex<Vec<String>>,
+}
+
+impl<F: Fn(&str) -> Answer + Sync> Ask for Api<F> {
+    fn get<'a>(&'a self, path: &'a str, _is_local: bool) -> BoxFuture<'a, Answer> {
+        self.asked.lock().unwrap().push(path.to_owned());
+        Box::pin(ready((self.answer)(path)))
+    }
+}
+
+fn api<F: Fn(&str) -> Answer + Sync>(answer: F) -> Api<F> {
+    let asked = Mutex::default();
+    Api { answer, asked }
+}
+
+/// A page over an API that answers everything with these bodies.
+fn page(target: &str, body: impl Fn(&str) -> Value + Sync) -> Page {
+    let answer = |path: &str| Answer {
+        status: 200,
+        body: body(path),
+    };
+    block_on(respond(target, &api(answer)))
+}
+
+/// The addresses of all pages, with names in each place where a name can stand.
+fn targets(name: &str) -> Vec<String> {
+    let name = target::encoded(name);
+    let content = [
+        "capacity?class={}&by={}",
+        "providers?name=&class={}&trait={}",
+        "providers/{}?from=0",
+        "consumers?provider={}&project={}&user={}&type={}&class={}&marker={}",
+        "consumers/{}",
+        "candidates?resources={}&required={}&member_of={}&in_tree={}",
+        "candidates?query={}",
+        "searches?from=0",
+        "history?kind={}&provider={}&consumer={}&project={}&class={}&before={}",
+        "nothing/{}",
+    ];
+    let content = content.map(|path| format!("/web/placement/default/{path}"));
+    let mut all = vec!["/web/".to_owned(), "/web/topology".to_owned()];
+    all.push("/web/placement/{}".to_owned());
+    all.extend(content);
+    all.into_iter()
+        .map(|path| path.replace("{}", &name))
+        .collect()
+}
+
+/// What the API answers about a cloud in which everything is called like that; each list has so many elements.
+fn cloud(path: &str, name: &str, count: usize) -> Value {
+    let many = |one: Value| vec![one; count];
+    let provider = json!({"uuid": UUID, "name": name});
+    let path = path.split('?').next().unwrap_or_default();
+    let end = path.rsplit('/').next().unwrap_or_default();
+    match end {
+        "status" => {
+            json!({"node_id": 1, "cluster_id": name, "role": "leader", "leader": 1, "level": 2, "ready": true,
+            "last_log": 50, "applied": 47, "version": name, "backup_problem": name, "last_backup": 1_795_532_432,
+            "disk_used_bytes": 5 << 20, "members": many(json!({"id": 1, "name": name, "role": "voter", "region": name,
+            "zone": name}))})
+        }
+        "partitions" => json!(many(
+            json!({"name": name, "providers": 3, "consumers": 2, "region": name, "ways": [name]})
+        )),
+        "topology" => {
+            json!({"survive": name, "survives": {"node": true}, "advice": many(json!(name)),
+            "losses": many(json!({"place": {"kind": "zone", "region": name, "zone": name}, "nodes": [1], "writes": true,
+                "sites": many(json!({"region": name, "reads": "all"}))})),
+            "sites": many(json!({"region": name, "nodes": [1], "write_ms": 0.5})),
+            "members": many(json!({"node": 1, "region": name, "votes": true})),
+            "round_trips": many(json!({"from": 1, "to": 2, "ms": 0.5}))})
+        }
+        "capacity" => {
+            json!({"by": "trait", "capacity": many(json!({"class": name, "trait": name, "used": 7,
+            "capacity": 5, "free": 1, "largest_free": 1, "providers": 2}))})
+        }
+        "resource_providers" => {
+            json!({"resource_providers": many(json!({"uuid": UUID, "name": name, "generation": 1,
+            "parent_provider_uuid": name}))})
+        }
+        "consumers" => {
+            json!({"next": UUID, "consumers": many(json!({"uuid": UUID, "type": name, "project_id": name,
+            "updated_at": name, "allocations": many(json!({"provider": provider, "resources": {name: 2}}))}))})
+        }
+        "allocation_candidates" => json!({
+            "allocation_requests": many(json!({"allocations": {UUID: {"resources": {name: 2}}}})),
+            "provider_summaries": {}}),
+        "searches" => {
+            json!({"searches": many(json!({"at": name, "candidates": 0, "query": name, "reason": name, "ms": 1.5,
+            "request_id": name, "project_id": name}))})
+        }
+        "history" => {
+            json!({"oldest": name, "next": name, "history": many(json!({"at": name, "index": name, "verb": name,
+            "request_id": name, "changes": many(json!({"kind": name, "key": {"a": name}, "before": {name: 1},
+            "after": null}))}))})
+        }
+        "explain" => {
+            json!({"verdict": "none", "trees": 3, "unknown": many(json!({"trait": name, "nearest": [name]})),
+            "unused": many(json!({"class": name})), "funnel": many(json!({"atom": "room", "class": name, "asked": 4,
+            "left": 0, "gone": 3, "most_free": 2, "examples": [name], "group": name})),
+            "relaxations": many(json!({"query": name, "trees": 3, "less": [{"atom": "room", "class": name, "asked": 4,
+            "enough": 2}]})),
+            "nearest": many(json!({"root": provider, "lacks": [{"atom": name}], "holders": many(json!({"class": name,
+            "amount": 2, "consumer": name, "project": name, "since": name}))}))})
+        }
+        _ if path.contains("/trees/") => {
+            json!({"providers": many(json!({"uuid": UUID, "name": name, "parent": name,
+            "generation": 1, "holders": 2, "traits": many(json!(name)), "aggregates": [name],
+            "inventories": {name: {"used": 9, "capacity": 8, "total": 8, "allocation_ratio": 1.5}}}))})
+        }
+        _ => json!({"consumer_type": name, "project_id": name, "user_id": name,
+            "allocations": {UUID: {"generation": 1, "resources": {name: 2}}}}),
+    }
+}
+
+#[test]
+fn markup_in_names_is_shown_as_text() {
+    for target in targets(MARKUP) {
+        let page = page(&target, |path| cloud(path, MARKUP, 2));
+        // Neither a tag of its own, nor the end of the attribute in which it stands.
+        for active in ["<script", "<img", "\"&gt;&lt;script"] {
+            assert!(
+                !page.body.contains(active),
+                "{target}: {active}\n{}",
+                page.body
+            );
+        }
+        let is_page = page.status == 200 && !target.ends_with("/topology");
+        assert!(
+            !is_page || page.body.contains("&lt;script&gt;"),
+            "{target}\n{}",
+            page.body
+        );
+    }
+}
+
+#[test]
+fn pages_show_what_the_api_answers() {
+    for (target, texts) in [
+        (
+            "/web",
+            &[
+                "Healthy: 1 of 1 voters are ready, 0 may be lost.",
+                "cmp (node 1): cmp",
+                "2026-11-24T15:00:32Z",
+                "5.0 MiB",
+                "<td>3</td>",
+                "placementctl status",
+                "curl --unix-socket DATA_DIR/admin.sock http://localhost/v1/status",
+            ][..],
+        ),
+        (
+            "/web/topology",
+            &[
+                "The loss of any one node is survived.",
+                "That of a cmp is to be survived",
+                "zone cmp/cmp",
+                "0.5 ms",
+            ],
+        ),
+        (
+            "/web/placement/default/capacity",
+            &["over capacity", "cmp: 7 of 5", "high=\"4.5\""],
+        ),
+        (
+            "/web/placement/default/providers?name=c",
+            &[
+                "Rows 1 to 1 of 1.",
+                &format!("href=\"/web/placement/default/providers/{UUID}\""),
+                "placementctl providers list --name=c",
+            ],
+        ),
+        (
+            &format!("/web/placement/default/providers/{UUID}"),
+            &["cmp: 9 of 8", "2 consumers", "Traits", "Consumers of cmp"],
+        ),
+        (
+            "/web/placement/default/consumers",
+            &["rel=\"next\"", "cmp=2"],
+        ),
+        (
+            &format!("/web/placement/default/consumers/{UUID}"),
+            &["cmp=2", "allocation show"],
+        ),
+        (
+            "/web/placement/default/candidates?resources=cmp:2",
+            &["1 candidates.", "cmp=2", "--resource=cmp=2"],
+        ),
+        (
+            "/web/placement/north/searches",
+            &[
+                "candidates?query=cmp",
+                "placementctl searches -o wide --partition=north",
+            ],
+        ),
+        (
+            "/web/placement/default/history",
+            &["cmp a=cmp: cmp=1 → –", "before=cmp"],
+        ),
+    ] {
+        let page = page(target, |path| cloud(path, "cmp", 1));
+        assert_eq!(page.status, 200, "{target}");
+        for text in texts {
+            assert!(page.body.contains(text), "{target}: {text}\n{}", page.body);
+        }
+    }
+}
+
+#[test]
+fn empty_answer_of_a_search_is_explained() {
+    let body = |path: &str| match path.contains("/allocation_candidates") {
+        true => json!({"allocation_requests": []}),
+        false => cloud(path, "VCPU", 1),
+    };
+    let page = page("/web/placement/default/candidates?resources=VCPU:4", body);
+    for text in [
+        "No candidates on 3 trees.",
+        "There is no trait VCPU; similar: VCPU",
+        "room for VCPU:4 for group VCPU (2 free at most)",
+        "with VCPU:2 in place of 4",
+        "held by",
+    ] {
+        assert!(page.body.contains(text), "{text}\n{}", page.body);
+    }
+}
+
+#[test]
+fn pages_over_empty_answers_are_pages() {
+    for body in [
+        Value::Null,
+        json!({}),
+        json!([]),
+        json!({"members": {}, "allocations": [1]}),
+    ] {
+        for target in targets("a") {
+            let page = page(&target, |_| body.clone());
+            let expected = match target.contains("/nothing/") || target.contains("/consumers/") {
+                true => 404,
+                false => 200,
+            };
+            assert_eq!(page.status, expected, "{target}");
+            assert!(
+                page.body.contains("<h1>") && page.body.ends_with("</html>"),
+                "{target}"
+            );
+        }
+    }
+}
+
+#[test]
+fn pages_are_bounded() {
+    for name in ["\"".repeat(5000), "界".repeat(5000), "VCPU".to_owned()] {
+        for target in targets(&"\"".repeat(100)) {
+            let page = page(&target, |path| cloud(path, &name, 300));
+            assert!(page.body.len() <= 150_000, "{target}: {}", page.body.len());
+        }
+    }
+    let explained = |path: &str| match path.contains("/allocation_candidates") {
+        true => json!({}),
+        false => cloud(path, &"\"".repeat(5000), 300),
+    };
+    let query = "%22".repeat(1300);
+    let page = page(
+        &format!("/web/placement/default/candidates?query={query}"),
+        explained,
+    );
+    assert!(page.body.len() <= 150_000, "{}", page.body.len());
+}
+
+#[test]
+fn every_row_is_on_one_page() {
+    let names = |path: &str| match path.contains("/resource_providers") {
+        true => {
+            json!({"resource_providers": (0..250).map(|at| json!({"uuid": UUID, "name": format!("host-{at:03}-{}", "\"".repeat(280))})).collect::<Vec<_>>()})
+        }
+        false => json!({}),
+    };
+    let (mut target, mut seen) = (
+        "/web/placement/default/providers?name=host".to_owned(),
+        Vec::new(),
+    );
+    loop {
+        let page = page(&target, names);
+        seen.extend(
+            page.body
+                .split("\">host-")
+                .skip(1)
+                .map(|rest| rest[..3].to_owned()),
+        );
+        let Some((_, next)) = page.body.split_once("rel=\"next\" href=\"") else {
+            break;
+        };
+        target = next.split('"').next().unwrap().replace("&amp;", "&");
+    }
+    let expected: Vec<String> = (0..250).map(|at| format!("{at:03}")).collect();
+    assert_eq!(seen, expected);
+}
+
+#[test]
+fn refusal_of_the_api_is_a_page_with_its_status_and_reason() {
+    let refusal = |_: &str| Answer {
+        status: 503,
+        body: json!({"errors": [{"status": 503, "detail": "no leader <known>"}]}),
+    };
+    for target in targets("a")
+        .iter()
+        .filter(|target| !target.contains("/nothing/"))
+    {
+        let page = block_on(respond(target, &api(refusal)));
+        assert_eq!(page.status, 503, "{target}");
+        assert!(page.body.contains("local=true"), "{}", page.body);
+        assert!(
+            page.body.contains("no leader &lt;known&gt;"),
+            "{}",
+            page.body
+        );
+    }
+    for (answered, shown) in [(302, 502), (404, 404)] {
+        let answer = |_: &str| Answer {
+            status: answered,
+            body: Value::Null,
+        };
+        assert_eq!(
+            block_on(respond("/web/topology", &api(answer))).status,
+            shown
+        );
+    }
+    let long = format!("/web/placement/default/providers?name={}", "a".repeat(5000));
+    assert_eq!(page(&long, |_| json!({})).status, 414);
+}
+
+/// A page asks for what it is made of, and for nothing that is not content: no backup, no recount of a state.
+#[test]
+fn pages_ask_for_content_alone() {
+    for name in [
+        "../../backup",
+        "a/../../../check",
+        "%2e%2e/backup",
+        "x?y#z",
+        "\r\nHost: a",
+        "..",
+        "ä",
+    ] {
+        for target in targets(name) {
+            let api = api(|_: &str| Answer {
+                status: 200,
+                body: json!({"members": [{"id": 1}]}),
+            });
+            block_on(respond(&target, &api));
+            for path in api.asked.into_inner().unwrap() {
+                let fixed = [
+                    "/v1/status",
+                    "/v1/partitions",
+                    "/v1/topology",
+                    "/v1/nodes/1/status",
+                ];
+                let path = path.replacen("/v1/nodes/1/placement/", "/v1/placement/", 1);
+                assert!(
+                    fixed.contains(&&*path) || path.starts_with("/v1/placement/"),
+                    "{target}: {path}"
+                );
+                let below = path.split('?').next().unwrap().split('/');
+                assert!(
+                    below.clone().count() <= 8
+                        && !below.clone().any(|one| one == "backup" || one == "check"),
+                    "{path}"
+                );
+                assert!(path.bytes().all(|byte| byte.is_ascii_graphic()), "{path}");
+            }
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! JSON for people.
+
+use serde_json::{Map, Value};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+/// Texts are cut behind so many characters, so that a page is bounded.
+const TEXT_MAX: usize = 300;
+/// So many entries of a list are shown.
+const LIST_MAX: usize = 12;
+
+/// The elements of an array; empty for anything else.
+pub(crate) fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+/// The members of an object; empty for anything else.
+pub(crate) fn pairs(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    value.as_object().into_iter().flat_map(Map::iter)
+}
+
+/// The text of a value, empty if it is none.
+pub(crate) fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// A value in one line, cut if it is long.
+pub(crate) fn word(value: &Value) -> String {
+    match value {
+        Value::Null => "–".to_owned(),
+        Value::Bool(true) => "yes".to_owned(),
+        Value::Bool(false) => "no".to_owned(),
+        Value::Number(number) => number.to_string(),
+        Value::String(text) if text.is_empty() => "–".to_owned(),
+        Value::String(text) => cut(text),
+        Value::Array(all) => some(all),
+        Value::Object(all) => {
+            let shown = all.iter().take(LIST_MAX);
+            let shown: Vec<String> = shown
+                .map(|(name, value)| format!("{}={}", cut(name), word(value)))
+                .collect();
+            cut(&(shown.join(" ") + &more(all.len())))
+        }
+    }
+}
+
+/// The first elements, and how many more there are.
+pub(crate) fn some(all: &[Value]) -> String {
+    match all {
+        [] => "–".to_owned(),
+        [one] => word(one),
+        all => {
+            let shown: Vec<String> = all.iter().take(LIST_MAX).map(word).collect();
+            shown.join(", ") + &more(all.len())
+        }
+    }
+}
+
+fn more(count: usize) -> String {
+    match count.saturating_sub(LIST_MAX) {
+        0 => String::new(),
+        left => format!(" and {left} more"),
+    }
+}
+
+pub(crate) fn cut(text: &str) -> String {
+    match text.char_indices().nth(TEXT_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// `1 tree`, `2 trees`.
+pub(crate) fn count(value: &Value, noun: &str) -> String {
+    let number = value.as_u64().unwrap_or_default();
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
+}
+
+/// A number of bytes with the largest unit that leaves something before the point.
+pub(crate) fn bytes(value: &Value) -> String {
+    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let Some(mut count) = value.as_f64() else {
+        return word(value);
+    };
+    let mut unit = 0;
+    while count >= 1024.0 && unit + 1 < units.len() {
+        count /= 1024.0;
+        unit += 1;
+    }
+    format!("{count:.1} {}", units[unit])
+}
+
+/// Seconds since 1970 as a date.
+pub(crate) fn date(value: &Value) -> String {
+    let moment = value.as_i64().map(OffsetDateTime::from_unix_timestamp);
+    let moment = moment.and_then(Result::ok);
+    let shown = moment.and_then(|moment| moment.format(&Rfc3339).ok());
+    shown.unwrap_or_else(|| word(value))
+}
+
+/// `REGION/ZONE`, or the one that is named.
+pub(crate) fn site(place: &Value) -> String {
+    let named = [&place["region"], &place["zone"]].map(text);
+    let named: Vec<String> = named
+        .into_iter()
+        .filter(|name| !name.is_empty())
+        .map(cut)
+        .collect();
+    match named.as_slice() {
+        [] => "–".to_owned(),
+        named => named.join("/"),
+    }
+}
+
+/// A text that a shell takes for one word.
+pub(crate) fn quoted(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,%".contains(c);
+    match !text.is_empty() && text.chars().all(is_plain) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', "'\\''")),
+    }
+}
+
+/// A command line: its words, then those options that have a value.
+pub(crate) fn command(words: &str, options: &[(&str, &str)]) -> String {
+    let given = options.iter().filter(|(_, value)| !value.is_empty());
+    let given = given.map(|(option, value)| match *option {
+        "" => format!(" {}", quoted(value)),
+        // A value that begins with a hyphen is no option.
+        option => format!(" {option}={}", quoted(value)),
+    });
+    words.to_owned() + &given.collect::<String>()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn values_are_bounded_words() {
+        assert_eq!(word(&json!("a".repeat(1000))).chars().count(), 301);
+        let many: Vec<Value> = (0..20).map(|number| json!(number)).collect();
+        assert_eq!(
+            some(&many),
+            "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 8 more"
+        );
+        assert_eq!(word(&json!({"VCPU": 2, "X": null})), "VCPU=2 X=–");
+        assert_eq!(bytes(&json!(5 << 20)), "5.0 MiB");
+        assert_eq!(date(&json!(1_795_532_432)), "2026-11-24T15:00:32Z");
+        assert_eq!(date(&json!(i64::MAX)), i64::MAX.to_string());
+    }
+
+    #[test]
+    fn a_name_cannot_leave_its_word_of_a_command() {
+        let line = command("placementctl explain", &[("", "a'; rm -rf /"), ("--x", "")]);
+        assert_eq!(line, r"placementctl explain 'a'\''; rm -rf /'");
+        assert_eq!(command("a", &[("--name", "-o")]), "a --name=-o");
+    }
+}

@@ -1,0 +1,334 @@
+//! `placementctl web`: what a browser is shown, what it is refused, and that nothing that it sends changes anything.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+
+use placement_client::{Admin, ApiRequest, Client};
+use placement_tests::binaries;
+use placement_tests::cluster::Cluster;
+use placement_tests::host;
+use serde_json::json;
+
+const MARKUP: &str = "cmp-<script>alert(1)</script>\"'&";
+/// So many pages are followed at most.
+const PAGES_MAX: usize = 400;
+
+/// A running `placementctl web`, and the cookie for which its key was exchanged.
+struct Web {
+    process: Child,
+    host: String,
+    key: String,
+    cookie: String,
+}
+
+impl Drop for Web {
+    fn drop(&mut self) {
+        drop(self.process.kill());
+        drop(self.process.wait());
+    }
+}
+
+/// A status, the head, and the body of an answer.
+struct Answer {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Web {
+    fn start(cluster: &Cluster) -> Self {
+        let socket = cluster.data_dir(1).join("admin.sock");
+        let mut process = Command::new(binaries::placementctl().unwrap())
+            .args(["--endpoint", &format!("unix:{}", socket.display()), "web"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let output = process.stdout.as_mut().unwrap();
+        BufReader::new(output).read_line(&mut line).unwrap();
+        let address = line.trim().strip_prefix("http://").unwrap();
+        let (host, key) = address.split_once("/?key=").unwrap();
+        let (host, key) = (host.to_owned(), key.to_owned());
+        let cookie = String::new();
+        let mut web = Self {
+            process,
+            host,
+            key,
+            cookie,
+        };
+        let entered = web.ask("GET", &format!("/?key={}", web.key), &[]);
+        assert_eq!(entered.status, 303, "{}", entered.body);
+        assert!(entered.head.contains("location: /web/"), "{}", entered.head);
+        let (_, cookie) = entered.head.split_once("set-cookie: ").unwrap();
+        assert!(cookie.contains("HttpOnly; SameSite=Strict"), "{cookie}");
+        cookie
+            .split(';')
+            .next()
+            .unwrap()
+            .clone_into(&mut web.cookie);
+        web
+    }
+
+    /// What is answered to a request with these headers besides `Host`, unless they have one.
+    fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
+        let mut request = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
+        for (name, value) in headers {
+            request += &format!("{name}: {value}\r\n");
+        }
+        if headers.iter().all(|(name, _)| *name != "Host") {
+            request += &format!("Host: {}\r\n", self.host);
+        }
+        let mut stream = TcpStream::connect(&self.host).unwrap();
+        stream
+            .write_all(format!("{request}\r\n").as_bytes())
+            .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        Answer {
+            status: head.split(' ').nth(1).unwrap().parse().unwrap(),
+            head: head.to_owned(),
+            body: body.to_owned(),
+        }
+    }
+
+    fn get(&self, path: &str) -> Answer {
+        self.ask("GET", path, &[("Cookie", &self.cookie)])
+    }
+
+    /// A page, which must be there.
+    fn page(&self, path: &str) -> String {
+        let answer = self.get(path);
+        assert_eq!(answer.status, 200, "{path}: {}", answer.body);
+        for header in [
+            "content-security-policy: default-src 'none'; style-src 'self';",
+            "x-content-type-options: nosniff",
+            "cache-control: no-store",
+            "referrer-policy: no-referrer",
+        ] {
+            assert!(answer.head.contains(header), "{path}: {}", answer.head);
+        }
+        assert!(answer.body.len() <= 150_000, "{path}");
+        answer.body
+    }
+}
+
+/// A cloud of a host whose name is markup, with a consumer and a search without candidates.
+async fn cloud(cluster: &Cluster) -> (Client, String, String) {
+    let client = cluster.client_of(1);
+    host::create(&client, MARKUP).await;
+    let host = host::with_processors(&client).await;
+    let consumer = host::claim(&client, host).await.unwrap();
+    let search = ApiRequest::get("/allocation_candidates?resources=VCPU:1&required=HW_CPU_X86_VMX");
+    client.call(search).await.unwrap();
+    (client, host.to_string(), consumer.to_string())
+}
+
+fn at_socket(cluster: &Cluster) -> Client {
+    let socket = cluster.data_dir(1).join("admin.sock");
+    Client::new([format!("unix:{}", socket.display())]).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_browser_sees_the_cloud_and_changes_nothing() {
+    let cluster = Cluster::start(1).await.unwrap();
+    let (_client, host, consumer) = cloud(&cluster).await;
+    let web = Web::start(&cluster);
+    let before = Admin::new(at_socket(&cluster)).status().await.unwrap();
+
+    let of = |path: &str| format!("/web/placement/default/{path}");
+    for (path, texts) in [
+        ("/web/".to_owned(), &["Healthy: 1 of 1", "default"][..]),
+        (
+            "/web/topology".to_owned(),
+            &["The loss of any voter stops writes."],
+        ),
+        (of("capacity"), &["VCPU", "<meter"]),
+        (
+            of("providers"),
+            &[
+                host.as_str(),
+                "cmp-&lt;script&gt;alert(1)&lt;/script&gt;&quot;",
+            ],
+        ),
+        (of("providers?name=cmp-"), &["Rows 1 to 1 of 1."]),
+        (
+            of(&format!("providers/{host}")),
+            &["VCPU", consumer.as_str(), "Generation"],
+        ),
+        (of("consumers"), &[consumer.as_str(), host.as_str()]),
+        (
+            of(&format!("consumers/{consumer}")),
+            &[host.as_str(), "VCPU="],
+        ),
+        (
+            of("candidates?resources=VCPU:1"),
+            &["1 candidates.", host.as_str()],
+        ),
+        (
+            of("candidates?resources=VCPU:1&required=HW_CPU_X86_VMX"),
+            &[
+                "No candidates on",
+                "No provider has the trait HW_CPU_X86_VMX",
+            ],
+        ),
+        (
+            of("searches"),
+            &["required=HW_CPU_X86_VMX", "candidates?query="],
+        ),
+        (of("history"), &["allocation", consumer.as_str()]),
+    ] {
+        let page = web.page(&path);
+        for text in texts {
+            assert!(page.contains(text), "{path}: {text}\n{page}");
+        }
+        assert!(!page.contains("<script"), "{path}");
+    }
+    let style = web.get("/web/style.css");
+    assert_eq!(style.status, 200);
+    assert!(
+        style.head.contains("content-type: text/css"),
+        "{}",
+        style.head
+    );
+
+    let seen = crawl(&web);
+    for kind in [
+        "topology",
+        "capacity",
+        "providers/",
+        "consumers/",
+        "history?",
+        "candidates?query=",
+    ] {
+        assert!(
+            seen.iter().any(|path| path.contains(kind)),
+            "{kind}: {seen:?}"
+        );
+    }
+    let after = Admin::new(at_socket(&cluster)).status().await.unwrap();
+    assert_eq!(
+        (before.last_log, before.digest),
+        (after.last_log, after.digest)
+    );
+}
+
+/// Follows each link and sends each form with hostile values; the pages that were seen.
+fn crawl(web: &Web) -> BTreeSet<String> {
+    let hostile = [
+        "",
+        "%27%3B+DROP+TABLE",
+        "..%2F..%2Fbackup",
+        "VCPU:1",
+        "-1",
+        "%00%FF",
+        "%3Cscript%3E",
+        "999999999999999999999",
+    ];
+    let mut left = VecDeque::from(["/web/".to_owned()]);
+    let mut seen = BTreeSet::new();
+    while let Some(path) = left.pop_front() {
+        if seen.len() >= PAGES_MAX || !seen.insert(path.clone()) {
+            continue;
+        }
+        let answer = web.get(&path);
+        // What is wrong is refused, and never by a failure of the server.
+        assert!(
+            answer.status < 500,
+            "{path}: {} {}",
+            answer.status,
+            answer.body
+        );
+        assert!(!answer.body.contains("<script"), "{path}");
+        let links = answer.body.split("href=\"").skip(1);
+        let links = links.filter_map(|rest| rest.split('"').next());
+        left.extend(
+            links
+                .filter(|href| href.starts_with('/'))
+                .map(|href| href.replace("&amp;", "&")),
+        );
+        for form in answer.body.split("<form ").skip(1) {
+            let form = form.split("</form>").next().unwrap();
+            assert!(form.starts_with("method=\"get\""), "{form}");
+            let action = form
+                .split("action=\"")
+                .nth(1)
+                .unwrap()
+                .split('"')
+                .next()
+                .unwrap();
+            let fields = form
+                .split(" name=\"")
+                .skip(1)
+                .map(|rest| rest.split('"').next().unwrap());
+            // The forms of all pages are alike: those of the first are enough.
+            if path.contains('?') {
+                continue;
+            }
+            for field in fields {
+                left.extend(hostile.map(|value| format!("{action}?{field}={value}")));
+            }
+        }
+    }
+    seen
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_without_the_cookie_and_of_other_sites_are_refused() {
+    let cluster = Cluster::start(1).await.unwrap();
+    let web = Web::start(&cluster);
+    let own = ("Cookie", &*web.cookie);
+    let forged = web.cookie.replace('=', "=0");
+    let again = format!("/?key={}", web.key);
+    let other = Web::start(&cluster);
+    for (method, path, headers, expected) in [
+        ("GET", "/web/", &[own][..], 200),
+        ("HEAD", "/web/", &[own], 200),
+        ("GET", &*again, &[], 403),
+        ("GET", "/?key=", &[], 403),
+        ("GET", "/web/", &[], 403),
+        ("GET", "/web/style.css", &[], 403),
+        ("GET", "/web/", &[("Cookie", &*forged)], 403),
+        ("GET", "/web/", &[("Cookie", &*other.cookie)], 403),
+        (
+            "GET",
+            "/web/",
+            &[own, ("Sec-Fetch-Site", "cross-site")],
+            403,
+        ),
+        (
+            "GET",
+            "/web/",
+            &[own, ("Origin", "http://evil.example")],
+            403,
+        ),
+        ("GET", "/web/", &[own, ("Host", "evil.example")], 421),
+        ("POST", "/web/", &[own], 405),
+        ("DELETE", "/v1/members/1", &[own], 405),
+        ("GET", "/v1/status", &[own], 404),
+        ("GET", "/v1/backup", &[own], 404),
+        ("GET", "/web/../v1/backup", &[own], 404),
+        ("GET", "/web/nothing", &[own], 404),
+    ] {
+        let answer = web.ask(method, path, headers);
+        assert_eq!(answer.status, expected, "{method} {path} {headers:?}");
+        assert!(!answer.body.contains("cluster_id"), "{method} {path}");
+    }
+    // A node takes no other method either.
+    let posted = at_socket(&cluster)
+        .request_once(ApiRequest::post("/web/").json(&json!({})))
+        .await
+        .unwrap();
+    assert_eq!(posted.status.as_u16(), 405);
+
+    // Only loopback is listened on.
+    let arguments = ["web", "--listen", "0.0.0.0:0"];
+    let refused = cluster.placementctl(&arguments).unwrap();
+    let reason = String::from_utf8_lossy(&refused.stderr);
+    assert!(
+        !refused.status.success() && reason.contains("Listen on loopback"),
+        "{reason}"
+    );
+}

@@ -43,8 +43,8 @@ pub(crate) fn row(cells: &[Markup]) -> Markup {
     }
 }
 
-/// A table; a line of text if it has no rows.
-pub(crate) fn table(caption: &str, heads: &[&str], rows: &[Markup]) -> Markup {
+/// A table; a line of text if it has no rows. Its heads are separated by bars.
+pub(crate) fn table(caption: &str, heads: &str, rows: &[Markup]) -> Markup {
     html! {
         @if rows.is_empty() {
             p { (caption) ": nothing to show." }
@@ -53,7 +53,7 @@ pub(crate) fn table(caption: &str, heads: &[&str], rows: &[Markup]) -> Markup {
             div class="wide" tabindex="0" role="region" aria-label=(caption) {
                 table {
                     caption { (caption) }
-                    thead { tr { @for head in heads { th scope="col" { (head) } } } }
+                    thead { tr { @for head in heads.split(" | ") { th scope="col" { (head) } } } }
                     tbody { @for row in rows { (row) } }
                 }
             }
@@ -66,8 +66,21 @@ pub(crate) fn cell(value: &Value) -> Markup {
     html! { (word(value)) }
 }
 
-pub(crate) fn link(href: &str, text: &str) -> Markup {
-    html! { a href=(href) { (text) } }
+/// Members of a value as text. Their names are separated by blanks.
+pub(crate) fn cells(value: &Value, members: &str) -> Vec<Markup> {
+    members.split(' ').map(|name| cell(&value[name])).collect()
+}
+
+/// Members of a value with their names.
+pub(crate) fn facts(value: &Value, members: &str) -> Markup {
+    html! {
+        dl { @for name in members.split(' ') { dt { (name.replace('_', " ")) } dd { (word(&value[name])) } } }
+    }
+}
+
+/// A link whose text is a value.
+pub(crate) fn link(href: &str, text: &Value) -> Markup {
+    html! { a href=(href) { (word(text)) } }
 }
 
 /// How much of a capacity is used; a text browser shows the numbers.
@@ -85,13 +98,13 @@ pub(crate) fn bar(what: &str, used: &Value, capacity: &Value) -> Markup {
 pub(crate) type Field<'a> = (&'a str, &'a str, &'a str, &'a str);
 
 /// A form that asks for a page.
-pub(crate) fn form(action: &str, fields: &[Field<'_>], button: &str) -> Markup {
+pub(crate) fn form(action: &str, fields: &[Field<'_>]) -> Markup {
     html! {
         form method="get" action=(action) {
             @for (name, label, example, value) in fields {
                 label { (label) input name=(name) value=(value) placeholder=(example); }
             }
-            button { (button) }
+            button { "Search" }
         }
     }
 }
@@ -108,18 +121,18 @@ pub(crate) fn pager(before: Option<String>, after: Option<String>) -> Markup {
     }
 }
 
-/// The pages around that which shows so many of all rows from one on, by the number of their first row.
+/// The pages around that which shows so many rows from one on, of those that are left, by the number of their first row.
 pub(crate) fn pages(
     from: usize,
     shown: usize,
-    all: usize,
+    left: usize,
     href: impl Fn(&str) -> String,
 ) -> Markup {
     let before = (from > 0).then(|| href(&from.saturating_sub(ROWS_MAX).to_string()));
     let end = from.saturating_add(shown);
-    let after = (shown > 0 && end < all).then(|| href(&end.to_string()));
+    let after = (0 < shown && shown < left).then(|| href(&end.to_string()));
     html! {
-        @if shown > 0 { p { "Rows " (from + 1) " to " (end) " of " (all) "." } }
+        @if shown > 0 { p { "Rows " (from + 1) " to " (end) " of " (from + left) "." } }
         (pager(before, after))
     }
 }

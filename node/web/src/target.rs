@@ -47,12 +47,6 @@ impl Target {
         found.map_or("", |(_, value)| value.trim())
     }
 
-    /// These parameters, with their names.
-    pub(crate) fn parameters<'a>(&'a self, names: &[&'a str]) -> Vec<(&'a str, &'a str)> {
-        let named = names.iter().map(|name| (*name, self.parameter(name)));
-        named.collect()
-    }
-
     /// Whether what the node has is enough, with or without a quorum.
     pub(crate) fn is_local(&self) -> bool {
         self.parameter("local") == "true"

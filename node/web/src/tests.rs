@@ -42,7 +42,7 @@ fn targets(name: &str) -> Vec<String> {
     let name = target::encoded(name);
     let content = [
         "capacity?class={}&by={}",
-        "providers?name=&class={}&trait={}",
+        "providers?prefix=&resources={}&required={}",
         "providers/{}?from=0",
         "consumers?provider={}&project={}&user={}&type={}&class={}&marker={}",
         "consumers/{}",
@@ -170,7 +170,7 @@ fn pages_show_what_the_api_answers() {
                 "The loss of any one node is survived.",
                 "That of a cmp is to be survived",
                 "zone cmp/cmp",
-                "0.5 ms",
+                "<td>0.5</td>",
             ],
         ),
         (
@@ -178,7 +178,7 @@ fn pages_show_what_the_api_answers() {
             &["over capacity", "cmp: 7 of 5", "high=\"4.5\""],
         ),
         (
-            "/web/placement/default/providers?name=c",
+            "/web/placement/default/providers?prefix=c",
             &[
                 "Rows 1 to 1 of 1.",
                 &format!("href=\"/web/placement/default/providers/{UUID}\""),
@@ -187,7 +187,11 @@ fn pages_show_what_the_api_answers() {
         ),
         (
             &format!("/web/placement/default/providers/{UUID}"),
-            &["cmp: 9 of 8", "2 consumers", "Traits", "Consumers of cmp"],
+            &[
+                "cmp: 9 of 8",
+                "<dt>traits</dt><dd>cmp</dd>",
+                "Consumers of cmp",
+            ],
         ),
         (
             "/web/placement/default/consumers",
@@ -266,13 +270,13 @@ fn pages_over_empty_answers_are_pages() {
 fn pages_are_bounded() {
     for name in ["\"".repeat(5000), "界".repeat(5000), "VCPU".to_owned()] {
         for target in targets(&"\"".repeat(100)) {
-            let page = page(&target, |path| cloud(path, &name, 300));
+            let page = page(&target, |path| cloud(path, &name, 150));
             assert!(page.body.len() <= 150_000, "{target}: {}", page.body.len());
         }
     }
     let explained = |path: &str| match path.contains("/allocation_candidates") {
         true => json!({}),
-        false => cloud(path, &"\"".repeat(5000), 300),
+        false => cloud(path, &"\"".repeat(5000), 150),
     };
     let query = "%22".repeat(1300);
     let page = page(
@@ -291,7 +295,7 @@ fn every_row_is_on_one_page() {
         false => json!({}),
     };
     let (mut target, mut seen) = (
-        "/web/placement/default/providers?name=host".to_owned(),
+        "/web/placement/default/providers?prefix=host".to_owned(),
         Vec::new(),
     );
     loop {
@@ -340,7 +344,10 @@ fn refusal_of_the_api_is_a_page_with_its_status_and_reason() {
             shown
         );
     }
-    let long = format!("/web/placement/default/providers?name={}", "a".repeat(5000));
+    let long = format!(
+        "/web/placement/default/providers?prefix={}",
+        "a".repeat(5000)
+    );
     assert_eq!(page(&long, |_| json!({})).status, 414);
 }
 

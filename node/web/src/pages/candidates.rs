@@ -7,9 +7,10 @@ use serde_json::Value;
 
 use super::Content;
 use super::explanation::explained;
+use super::lists::provider;
 use crate::ask::{Failure, Questions};
 use crate::frame::View;
-use crate::parts::{Field, Room, form, link, row, table};
+use crate::parts::{Field, Room, form, row, table};
 use crate::target::{whole_query, with_query};
 use crate::words::{command, list, pairs, text, word};
 
@@ -44,7 +45,7 @@ pub(super) async fn show(questions: &mut Questions<'_>, of: &Content<'_>) -> Res
         given,
     );
     let fields: Vec<Field<'_>> = fields.into_iter().chain([whole]).collect();
-    let form = form(&partition.page("candidates", &[]), &fields, "Search");
+    let form = form(&partition.page("candidates", &[]), &fields);
     let (result, commands) = match asked.is_empty() {
         true => (html! { p { "Ask for resources at least." } }, Vec::new()),
         false => (result(questions, of, &asked).await?, commands(of, &asked)),
@@ -103,7 +104,7 @@ async fn result(
     };
     Ok(html! {
         p class="verdict" { (count) }
-        (table("Candidates", &["Tree", "Takes"], &rows))
+        (table("Candidates", "Tree | Takes", &rows))
     })
 }
 
@@ -115,8 +116,8 @@ fn candidate(
     names: &BTreeMap<&str, &Value>,
 ) -> Markup {
     let name = |uuid: &str| {
-        let name = names.get(uuid).map_or(uuid.to_owned(), |name| word(name));
-        link(&of.partition.provider_page(uuid), &name)
+        let uuid = Value::from(uuid);
+        provider(of, &uuid, names.get(text(&uuid)).unwrap_or(&&uuid))
     };
     let root = |provider: &str| {
         let summary = &answer["provider_summaries"][provider];
@@ -127,6 +128,6 @@ fn candidate(
     let roots: BTreeSet<String> = parts.iter().map(|(provider, _)| root(provider)).collect();
     row(&[
         html! { @for root in &roots { (name(root)) " " } },
-        html! { @for (provider, held) in &parts { (name(provider)) ": " (word(&held["resources"])) br; } },
+        html! { @for (uuid, held) in &parts { (name(uuid)) ": " (word(&held["resources"])) br; } },
     ])
 }

@@ -4,7 +4,8 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::Content;
-use crate::parts::{Room, link, row, table};
+use super::lists::provider;
+use crate::parts::{Room, cells, link, row, table};
 use crate::words::{count, list, some, text, word};
 
 /// So many entries of each part are shown.
@@ -12,27 +13,28 @@ const SHOWN_MAX: usize = 20;
 
 pub(super) fn explained(of: &Content<'_>, answer: &Value) -> Markup {
     let mut room = Room::default();
-    let names = list(&answer["unknown"]).iter().map(unknown);
-    let names = names.chain(list(&answer["unused"]).iter().map(unused));
-    let names = room.take(names.take(SHOWN_MAX));
-    let all = html! { tr { th scope="row" { "All trees" } td { (word(&answer["trees"])) } td { "–" } td { "–" } } };
-    let steps = list(&answer["funnel"]).iter().map(step);
-    let steps = room.take([all].into_iter().chain(steps));
-    let less = list(&answer["relaxations"]).iter().take(SHOWN_MAX);
-    let less = room.take(less.map(|one| relaxation(of, one)));
-    let nearest = list(&answer["nearest"]).iter().take(SHOWN_MAX);
-    let nearest = room.take(nearest.map(|one| near(of, one)));
+    let mut shown = |member: &str, line: &dyn Fn(&Value) -> Markup| {
+        let all = list(&answer[member]).iter().take(SHOWN_MAX);
+        room.take(all.map(line))
+    };
+    let unknown = shown("unknown", &unknown);
+    let unused = shown(
+        "unused",
+        &|name| html! { li { "No provider has the " (absent(name)) } },
+    );
+    let less = shown("relaxations", &|one| relaxation(of, one));
+    let nearest = shown("nearest", &|one| near(of, one));
+    let steps = shown("funnel", &step);
+    let heads = "Condition | Trees left | Trees gone | Gone are";
     html! {
         p class="verdict" { (verdict(answer)) }
-        @if !names.is_empty() { ul { @for name in &names { (name) } } }
-        (table("What each condition leaves", &["Condition", "Trees left", "Trees gone", "Gone are"], &steps))
-        @if !less.is_empty() {
-            h2 { "What would fit" }
-            ul { @for one in &less { (one) } }
-        }
-        @if !nearest.is_empty() {
-            h2 { "What nearly fits" }
-            ul { @for one in &nearest { (one) } }
+        ul { @for name in unknown.iter().chain(&unused) { (name) } }
+        (table("What each condition leaves", heads, &steps))
+        @for (title, lines) in [("What would fit", less), ("What nearly fits", nearest)] {
+            @if !lines.is_empty() {
+                h2 { (title) }
+                ul { @for line in &lines { (line) } }
+            }
         }
     }
 }
@@ -54,10 +56,6 @@ fn unknown(name: &Value) -> Markup {
             @if !nearest.is_empty() { "; similar: " (some(nearest)) }
         }
     }
-}
-
-fn unused(name: &Value) -> Markup {
-    html! { li { "No provider has the " (absent(name)) } }
 }
 
 /// A name with what it names.
@@ -105,13 +103,9 @@ fn condition(atom: &Value) -> String {
 }
 
 fn step(step: &Value) -> Markup {
-    let examples = list(&step["examples"]);
-    row(&[
-        html! { (condition(step)) },
-        html! { (word(&step["left"])) },
-        html! { (word(&step["gone"])) },
-        html! { (some(examples)) },
-    ])
+    let mut cells = cells(step, "left gone examples");
+    cells.insert(0, html! { (condition(step)) });
+    row(&cells)
 }
 
 /// What a query does without, with a link to the candidates that it has then.
@@ -132,32 +126,29 @@ fn relaxation(of: &Content<'_>, one: &Value) -> Markup {
         .partition
         .page("candidates", &[("query", text(&one["query"]))]);
     html! {
-        li { (link(&page, &less.join(" and "))) ": " (count(&one["trees"], "tree")) }
+        li { (link(&page, &less.join(" and ").into())) ": " (count(&one["trees"], "tree")) }
     }
 }
 
 /// A tree that nearly fits, and who holds what it lacks.
 fn near(of: &Content<'_>, one: &Value) -> Markup {
-    let root = &one["root"];
-    let lacks: Vec<String> = list(&one["lacks"])
-        .iter()
-        .take(SHOWN_MAX)
-        .map(condition)
-        .collect();
-    let holders = list(&one["holders"]).iter().take(SHOWN_MAX);
+    let lacks = list(&one["lacks"]).iter().take(SHOWN_MAX).map(condition);
+    let lacks: Vec<String> = lacks.collect();
     html! {
         li {
-            (link(&of.partition.provider_page(text(&root["uuid"])), &word(&root["name"])))
-            " lacks " (lacks.join(" and "))
-            ul {
-                @for holder in holders {
-                    li {
-                        (word(&holder["class"])) ":" (word(&holder["amount"])) " held by "
-                        (link(&of.partition.consumer_page(text(&holder["consumer"])), &word(&holder["consumer"])))
-                        " of project " (word(&holder["project"])) " since " (word(&holder["since"]))
-                    }
-                }
-            }
+            (provider(of, &one["root"]["uuid"], &one["root"]["name"])) " lacks " (lacks.join(" and "))
+            ul { @for holder in list(&one["holders"]).iter().take(SHOWN_MAX) { (held(of, holder)) } }
+        }
+    }
+}
+
+fn held(of: &Content<'_>, holder: &Value) -> Markup {
+    let consumer = &holder["consumer"];
+    html! {
+        li {
+            (word(&holder["class"])) ":" (word(&holder["amount"])) " held by "
+            (link(&of.partition.consumer_page(text(consumer)), consumer))
+            " of project " (word(&holder["project"])) " since " (word(&holder["since"]))
         }
     }
 }

@@ -1,13 +1,12 @@
 //! The pages.
 
 mod candidates;
-mod capacity;
-mod consumers;
+mod consumer;
 mod explanation;
-mod history;
+mod listing;
+mod lists;
 mod overview;
 mod provider;
-mod providers;
 mod searches;
 mod topology;
 
@@ -31,14 +30,14 @@ pub(crate) async fn show(
     };
     let of = Content { partition, target };
     match content {
-        [] | ["capacity"] => capacity::show(questions, &of).await,
-        ["providers"] => providers::show(questions, &of).await,
+        [] | ["capacity"] => lists::CAPACITY.show(questions, &of).await,
+        ["providers"] => lists::PROVIDERS.show(questions, &of).await,
         ["providers", uuid] => provider::show(questions, &of, uuid).await,
-        ["consumers"] => consumers::list_page(questions, &of).await,
-        ["consumers", uuid] => consumers::show(questions, &of, uuid).await,
+        ["consumers"] => lists::CONSUMERS.show(questions, &of).await,
+        ["consumers", uuid] => consumer::show(questions, &of, uuid).await,
         ["candidates"] => candidates::show(questions, &of).await,
         ["searches"] => searches::show(questions, &of).await,
-        ["history"] => history::show(questions, &of).await,
+        ["history"] => lists::HISTORY.show(questions, &of).await,
         _ => Err(Failure::not_found("There is no such page.")),
     }
 }

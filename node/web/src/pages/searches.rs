@@ -8,33 +8,24 @@ use serde_json::{Value, json};
 use super::Content;
 use crate::ask::{Failure, Questions};
 use crate::frame::View;
-use crate::parts::{Room, cell, link, pages, row, table};
-use crate::words::{list, text, word};
+use crate::parts::{Room, cells, link, pages, table};
+use crate::words::{list, text};
 
 /// So many of each node are looked at.
 const LIMIT: &str = "1000";
-const HEADS: [&str; 8] = [
-    "Time",
-    "Candidates",
-    "Query",
-    "Reason",
-    "Milliseconds",
-    "Node",
-    "Request",
-    "Project",
-];
+const HEADS: &str = "Time | Candidates | Query | Reason | Milliseconds | Node | Request | Project";
 
 pub(super) async fn show(questions: &mut Questions<'_>, of: &Content<'_>) -> Result<View, Failure> {
     let (all, silent) = on_all_nodes(questions, of).await?;
     let from = of.target.offset();
     let rows = all.iter().skip(from).map(|one| shown(of, one));
-    let rows = Room::default().take(rows);
+    let (rows, left) = (Room::default().take(rows), all.len().saturating_sub(from));
     let href = |from: &str| of.partition.page("searches", &[("from", from)]);
     let body = html! {
         p { "Those without candidates come first, then the newest." }
         @if !silent.is_empty() { p { "Searches are missing of node " (silent.join(", ")) ", which does not answer." } }
-        (table("Recent searches", &HEADS, &rows))
-        (pages(from, rows.len(), all.len(), href))
+        (table("Recent searches", HEADS, &rows))
+        (pages(from, rows.len(), left, href))
     };
     Ok(View {
         title: "Recent searches".to_owned(),
@@ -62,13 +53,13 @@ async fn on_all_nodes(
     let (mut found, mut silent) = (Vec::new(), Vec::new());
     for (node, answer) in nodes.iter().zip(answers) {
         match answer {
-            Ok(mut answer) => {
-                for mut search in answer["searches"]
-                    .take()
-                    .as_array_mut()
-                    .into_iter()
-                    .flat_map(std::mem::take)
+            // Another node may answer anything.
+            Ok(answer) => {
+                for search in list(&answer["searches"])
+                    .iter()
+                    .filter(|one| one.is_object())
                 {
+                    let mut search = search.clone();
                     search["node"] = json!(node);
                     found.push(search);
                 }
@@ -89,18 +80,13 @@ async fn on_all_nodes(
 fn shown(of: &Content<'_>, one: &Value) -> Markup {
     let query = text(&one["query"]);
     let page = of.partition.page("candidates", &[("query", query)]);
-    row(&[
-        cell(&one["at"]),
-        cell(&one["candidates"]),
-        html! {
-            // The node keeps the beginning of what is too long.
-            @if query.is_empty() || query.ends_with('…') { (word(&one["query"])) }
-            @else { (link(&page, &word(&one["query"]))) }
-        },
-        cell(&one["reason"]),
-        cell(&one["ms"]),
-        cell(&one["node"]),
-        cell(&one["request_id"]),
-        cell(&one["project_id"]),
-    ])
+    let mut row = cells(
+        one,
+        "at candidates query reason ms node request_id project_id",
+    );
+    // The node keeps the beginning of what is too long.
+    if !query.is_empty() && !query.ends_with('…') {
+        row[2] = link(&page, &one["query"]);
+    }
+    crate::parts::row(&row)
 }

@@ -1,106 +1,96 @@
 //! Which losses are survived, and what reads and writes cost where.
 
-use maud::{Markup, html};
-use serde_json::Value;
+use maud::html;
+use serde_json::{Value, json};
 
 use crate::ask::{Failure, Questions};
 use crate::frame::View;
-use crate::parts::{Room, cell, row, table};
-use crate::words::{cut, list, site, some, text, word};
+use crate::parts::{Room, cells, row, table};
+use crate::words::{cut, list, site, text, word};
+
+/// So many sites are named in a row.
+const SITES_MAX: usize = 10;
+/// By their lists in the answer: captions, heads, and members of the rows.
+const TABLES: [(&str, &str, &str, &str); 4] = [
+    (
+        "losses",
+        "Losses",
+        "Loss | Nodes | Writes go on | Reads",
+        "lost nodes writes reads",
+    ),
+    (
+        "sites",
+        "Sites",
+        "Site | Nodes | Linearizable read (ms) | Write (ms)",
+        "site nodes linearizable_ms write_ms",
+    ),
+    (
+        "members",
+        "Members",
+        "Node | Site | Votes | Answers",
+        "node site votes reachable",
+    ),
+    (
+        "round_trips",
+        "Round trips",
+        "From node | To node | Milliseconds",
+        "from to ms",
+    ),
+];
 
 pub(super) async fn show(questions: &mut Questions<'_>) -> Result<View, Failure> {
     let topology = questions.get("/v1/topology".to_owned()).await?;
     let mut room = Room::default();
     let advice = list(&topology["advice"]).iter();
     let advice = room.take(advice.map(|one| html! { li { (word(one)) } }));
-    let mut filled = |caption, heads: &[&str], of: &str, shown: fn(&Value) -> Markup| {
-        let rows = room.take(list(&topology[of]).iter().map(shown));
+    let tables = TABLES.map(|(of, caption, heads, members)| {
+        let rows = list(&topology[of]).iter().map(named);
+        let rows = room.take(rows.map(|one| row(&cells(&one, members))));
         table(caption, heads, &rows)
-    };
-    let body = html! {
-        p class="verdict" { (summary(&topology)) }
-        @if !advice.is_empty() {
-            h2 { "Advice" }
-            ul { @for one in &advice { (one) } }
-        }
-        (filled("Losses", &["Loss", "Nodes", "Writes", "Reads"], "losses", loss))
-        (filled("Sites", &["Site", "Nodes", "Linearizable read", "Write"], "sites", site_costs))
-        (filled("Members", &["Node", "Site", "Votes", "Answers"], "members", member))
-        (filled("Round trips", &["From node", "To node", "Milliseconds"], "round_trips", round_trip))
-    };
+    });
     Ok(View {
         title: "Topology".to_owned(),
-        body,
+        body: html! {
+            p class="verdict" { (summary(&topology)) }
+            @if !advice.is_empty() {
+                h2 { "Advice" }
+                ul { @for one in &advice { (one) } }
+            }
+            @for table in &tables { (table) }
+        },
         commands: vec!["placementctl topology".to_owned()],
     })
 }
 
 fn summary(topology: &Value) -> String {
-    let kinds = ["node", "zone", "region"].into_iter();
-    let survived: Vec<&str> = kinds
-        .filter(|kind| topology["survives"][kind] == true)
+    let survives = |kind: &&str| topology["survives"][kind] == true;
+    let survived: Vec<&str> = ["node", "zone", "region"]
+        .into_iter()
+        .filter(survives)
         .collect();
     let asked = &*cut(text(&topology["survive"]));
     let missed = match asked.is_empty() || survived.contains(&asked) {
         true => String::new(),
         false => format!(" That of a {asked} is to be survived ([cluster] survive), and is not."),
     };
-    match survived.as_slice() {
-        [] => format!("The loss of any voter stops writes.{missed}"),
-        names => format!(
-            "The loss of any one {} is survived.{missed}",
-            names.join(", ")
-        ),
+    match survived.join(", ") {
+        kinds if kinds.is_empty() => format!("The loss of any voter stops writes.{missed}"),
+        kinds => format!("The loss of any one {kinds} is survived.{missed}"),
     }
 }
 
-fn loss(loss: &Value) -> Markup {
-    let place = &loss["place"];
-    let kind = word(&place["kind"]);
-    let name = match place["node"].as_u64() {
-        Some(node) => format!("node {node}"),
-        None => format!("{kind} {}", site(place)),
-    };
-    let reads = list(&loss["sites"]).iter().take(10);
-    let reads: Vec<String> = reads
-        .map(|one| format!("{}: {}", site(one), word(&one["reads"])))
-        .collect();
-    let writes = if loss["writes"] == true {
-        "go on"
-    } else {
-        "stop"
-    };
-    row(&[
-        html! { (name) },
-        html! { (some(list(&loss["nodes"]))) },
-        html! { (writes) },
-        html! { (reads.join("; ")) },
-    ])
-}
-
-fn site_costs(costs: &Value) -> Markup {
-    let ms = |value: &Value| {
-        value
-            .as_f64()
-            .map_or("–".to_owned(), |ms| format!("{ms:.1} ms"))
-    };
-    row(&[
-        html! { (site(costs)) },
-        html! { (some(list(&costs["nodes"]))) },
-        html! { (ms(&costs["linearizable_ms"])) },
-        html! { (ms(&costs["write_ms"])) },
-    ])
-}
-
-fn member(member: &Value) -> Markup {
-    row(&[
-        cell(&member["node"]),
-        html! { (site(member)) },
-        cell(&member["votes"]),
-        cell(&member["reachable"]),
-    ])
-}
-
-fn round_trip(trip: &Value) -> Markup {
-    row(&[cell(&trip["from"]), cell(&trip["to"]), cell(&trip["ms"])])
+/// A row with what it names in one member each.
+fn named(one: &Value) -> Value {
+    let (mut named, place) = (one.clone(), &one["place"]);
+    if named.is_object() {
+        named["site"] = json!(site(one));
+        named["lost"] = match place["node"].as_u64() {
+            Some(node) => json!(format!("node {node}")),
+            None => json!(format!("{} {}", word(&place["kind"]), site(place))),
+        };
+        let reads = list(&one["sites"]).iter().take(SITES_MAX);
+        let reads = reads.map(|one| format!("{}: {}", site(one), word(&one["reads"])));
+        named["reads"] = json!(reads.collect::<Vec<_>>());
+    }
+    named
 }

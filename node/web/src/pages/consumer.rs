@@ -1,0 +1,56 @@
+//! What one consumer holds.
+
+use maud::html;
+use serde_json::Value;
+
+use super::Content;
+use super::lists::provider;
+use crate::ask::{Failure, Questions};
+use crate::frame::View;
+use crate::parts::{Room, cell, facts, link, row, table};
+use crate::target::encoded;
+use crate::words::{command, pairs};
+
+/// So many providers of a consumer are named; the others have their UUIDs.
+const NAMED_MAX: usize = 20;
+
+pub(super) async fn show(
+    questions: &mut Questions<'_>,
+    of: &Content<'_>,
+    uuid: &str,
+) -> Result<View, Failure> {
+    let path = format!("/allocations/{}", encoded(uuid));
+    let answer = questions.get(of.partition.api(&path, &[])).await?;
+    let held: Vec<(Value, &Value)> = pairs(&answer["allocations"])
+        .map(|(provider, held)| (Value::from(provider.as_str()), held))
+        .collect();
+    if held.is_empty() {
+        let what = format!("Consumer {uuid} holds nothing, or does not exist.");
+        return Err(Failure::not_found(&what));
+    }
+    let named = pairs(&answer["allocations"]).take(NAMED_MAX);
+    let named = named.map(|(uuid, _)| of.partition.api("/resource_providers", &[("uuid", uuid)]));
+    let named = questions.all(named.collect()).await;
+    let name = |at: usize| Some(&named.get(at)?.as_ref().ok()?["resource_providers"][0]["name"]);
+    let rows = held.iter().enumerate().map(|(at, (uuid, one))| {
+        let name = name(at).filter(|name| name.is_string());
+        row(&[
+            provider(of, uuid, name.unwrap_or(uuid)),
+            cell(&one["resources"]),
+        ])
+    });
+    let rows = Room::default().take(rows);
+    let history = of.partition.page("history", &[("consumer", uuid)]);
+    Ok(View {
+        title: format!("Consumer {uuid}"),
+        body: html! {
+            (facts(&answer, "consumer_type project_id user_id consumer_generation"))
+            (table("Allocations", "Provider | Holds", &rows))
+            p { (link(&history, &"Its changes".into())) }
+        },
+        commands: vec![
+            of.command("placementctl consumers show", &[("", uuid)]),
+            command("openstack resource provider allocation show", &[("", uuid)]),
+        ],
+    })
+}

@@ -1,0 +1,102 @@
+//! Pages that show one list of the API.
+
+use maud::{Markup, html};
+use serde_json::Value;
+
+use super::Content;
+use crate::ask::{Failure, Questions};
+use crate::frame::View;
+use crate::parts::{Field, Room, form, pager, pages, row, table};
+use crate::words::{list, text};
+
+/// So many rows are asked for, where the API gives a part of them.
+const LIMIT: (&str, &str) = ("limit", "100");
+/// A parameter of pages alone: with what a name begins.
+const PREFIX: &str = "prefix";
+
+/// What is listed, and how.
+pub(super) struct Listing {
+    pub(super) title: &'static str,
+    pub(super) page: &'static str,
+    pub(super) command: &'static str,
+    /// The route of the API, and the member of its answer with the list.
+    pub(super) api: (&'static str, &'static str),
+    /// Parameters of the API, each with its label, an example, and the option of the command.
+    pub(super) filters: &'static [(&'static str, &'static str, &'static str, &'static str)],
+    pub(super) heads: &'static str,
+    pub(super) row: fn(&Content<'_>, &Value) -> Vec<Markup>,
+    /// The parameter with which the API goes on, and the member of a row that it takes; `None`: it gives all rows.
+    pub(super) next: Option<(&'static str, &'static str)>,
+}
+
+impl Listing {
+    pub(super) async fn show(
+        &self,
+        questions: &mut Questions<'_>,
+        of: &Content<'_>,
+    ) -> Result<View, Failure> {
+        let given = |name| (name, of.target.parameter(name));
+        let filters: Vec<_> = self.filters.iter().map(|filter| given(filter.0)).collect();
+        let mut asked = filters.clone();
+        asked.retain(|(name, _)| *name != PREFIX);
+        asked.extend(
+            self.next
+                .into_iter()
+                .flat_map(|(name, _)| [LIMIT, given(name)]),
+        );
+        let answer = questions.get(of.partition.api(self.api.0, &asked)).await?;
+        let fields = self.filters.iter().map(|(name, label, example, _)| {
+            let value = of.target.parameter(name);
+            (*name, *label, *example, value)
+        });
+        let fields: Vec<Field<'_>> = fields.collect();
+        let href = |name: &str, value: &str| {
+            let all = [&filters[..], &[(name, value)]].concat();
+            of.partition.page(self.page, &all)
+        };
+        let options = self.filters.iter().zip(&filters);
+        let options: Vec<_> = options.map(|(filter, given)| (filter.3, given.1)).collect();
+        Ok(View {
+            title: self.title.to_owned(),
+            body: html! {
+                (form(&of.partition.page(self.page, &[]), &fields))
+                (self.rows(of, &answer, href))
+            },
+            commands: vec![of.command(self.command, &options)],
+        })
+    }
+
+    /// The rows, and the way to the others.
+    fn rows(
+        &self,
+        of: &Content<'_>,
+        answer: &Value,
+        href: impl Fn(&str, &str) -> String,
+    ) -> Markup {
+        let prefix = of.target.parameter(PREFIX);
+        let begins_so = |one: &&Value| text(&one["name"]).starts_with(prefix);
+        let mut all: Vec<&Value> = list(&answer[self.api.1]).iter().filter(begins_so).collect();
+        let from = of.target.offset();
+        if self.next.is_none() {
+            all.sort_by_key(|one| text(&one["name"]));
+            all.drain(..from.min(all.len()));
+        }
+        let rows = all.iter().map(|one| row(&(self.row)(of, one)));
+        let rows = Room::default().take(rows);
+        let others = match self.next {
+            None => pages(from, rows.len(), all.len(), |from| href("from", from)),
+            Some((parameter, member)) => {
+                // Where there was no room for all, the next page begins behind the last one that is shown.
+                let next = match rows.len() < all.len() {
+                    true => rows
+                        .len()
+                        .checked_sub(1)
+                        .map_or("", |last| text(&all[last][member])),
+                    false => text(&answer["next"]),
+                };
+                pager(None, (!next.is_empty()).then(|| href(parameter, next)))
+            }
+        };
+        html! { (table(self.title, self.heads, &rows)) (others) }
+    }
+}

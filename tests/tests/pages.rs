@@ -136,6 +136,8 @@ async fn a_browser_sees_the_cloud_and_changes_nothing() {
     let cluster = Cluster::start(1).await.unwrap();
     let (_client, host, consumer) = cloud(&cluster).await;
     let web = Web::start(&cluster);
+    // A new cluster raises its level, which is an entry of the log.
+    cluster.until_level(2).await;
     let before = Admin::new(at_socket(&cluster)).status().await.unwrap();
 
     let of = |path: &str| format!("/web/placement/default/{path}");
@@ -147,16 +149,20 @@ async fn a_browser_sees_the_cloud_and_changes_nothing() {
         ),
         (of("capacity"), &["VCPU", "<meter"]),
         (
+            of("capacity?local=true"),
+            &["VCPU", "This is what the node has"],
+        ),
+        (
             of("providers"),
             &[
                 host.as_str(),
                 "cmp-&lt;script&gt;alert(1)&lt;/script&gt;&quot;",
             ],
         ),
-        (of("providers?name=cmp-"), &["Rows 1 to 1 of 1."]),
+        (of("providers?prefix=cmp-"), &["Rows 1 to 1 of 1."]),
         (
             of(&format!("providers/{host}")),
-            &["VCPU", consumer.as_str(), "Generation"],
+            &["VCPU", consumer.as_str(), "<dt>generation</dt>"],
         ),
         (of("consumers"), &[consumer.as_str(), host.as_str()]),
         (

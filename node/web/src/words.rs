@@ -19,7 +19,7 @@ pub(crate) fn pairs(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
     value.as_object().into_iter().flat_map(Map::iter)
 }
 
-/// The text of a value, empty if it is none.
+/// The text of a value; empty for anything else.
 pub(crate) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }

@@ -12,7 +12,7 @@ const NO_COOKIE: &str = "This browser has no cookie of this `placementctl web`, 
 const NOT_A_READ: &str =
     "Pages only show: there is GET and HEAD, and nothing can be changed here.\n";
 const FOREIGN_HOST: &str =
-    "The Host is none of this server's. Open the address that `placementctl web` printed.\n";
+    "This server has another name. Open the address that `placementctl web` printed.\n";
 const FOREIGN_PAGE: &str =
     "Another site led here. Put the address into the address bar of the browser.\n";
 const NO_PAGE: &str = "There is no such page. The pages begin at /web/.\n";

@@ -112,7 +112,7 @@ fn cloud(path: &str, name: &str, count: usize) -> Value {
         "explain" => {
             json!({"verdict": "none", "trees": 3, "unknown": many(json!({"trait": name, "nearest": [name]})),
             "unused": many(json!({"class": name})), "funnel": many(json!({"atom": "room", "class": name, "asked": 4,
-            "left": 0, "gone": 3, "most_free": 2, "examples": [name], "group": name})),
+            "left": 0, "gone": 3, "most_free": 2, "examples": many(provider.clone()), "group": name})),
             "relaxations": many(json!({"query": name, "trees": 3, "less": [{"atom": "room", "class": name, "asked": 4,
             "enough": 2}]})),
             "nearest": many(json!({"root": provider, "lacks": [{"atom": name}], "holders": many(json!({"class": name,

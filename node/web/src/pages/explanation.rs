@@ -24,7 +24,7 @@ pub(super) fn explained(of: &Content<'_>, answer: &Value) -> Markup {
     );
     let less = shown("relaxations", &|one| relaxation(of, one));
     let nearest = shown("nearest", &|one| near(of, one));
-    let steps = shown("funnel", &step);
+    let steps = shown("funnel", &|one| step(of, one));
     let heads = "Condition | Trees left | Trees gone | Gone are";
     html! {
         p class="verdict" { (verdict(answer)) }
@@ -102,9 +102,11 @@ fn condition(atom: &Value) -> String {
     what + &group + &free
 }
 
-fn step(step: &Value) -> Markup {
-    let mut cells = cells(step, "left gone examples");
+fn step(of: &Content<'_>, step: &Value) -> Markup {
+    let mut cells = cells(step, "left gone");
     cells.insert(0, html! { (condition(step)) });
+    let gone = list(&step["examples"]).iter().take(SHOWN_MAX);
+    cells.push(html! { @for one in gone { (provider(of, &one["uuid"], &one["name"])) " " } });
     row(&cells)
 }
 

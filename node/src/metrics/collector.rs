@@ -356,7 +356,8 @@ impl Out<'_> {
             .map(|(_, row, state)| (row.name.as_str(), state));
         let all = once((PartitionName::DEFAULT, cluster.default_partition())).chain(others);
         let sizes: Vec<_> = all.map(|(name, state)| (name, state.sizes())).collect();
-        let columns: [(&Metric, fn(&Sizes) -> usize); 5] = [
+        type Size = fn(&Sizes) -> usize;
+        let columns: [(&Metric, Size); 5] = [
             (&catalog::PARTITION_TREES, |of| of.trees),
             (&catalog::PARTITION_PROVIDERS, |of| of.providers),
             (&catalog::PARTITION_CONSUMERS, |of| of.consumers),

@@ -1,8 +1,10 @@
 //! What MySQL and MariaDB compute and compare otherwise than placementd, so that a client might notice.
 
+use placement_wire::Dialect;
+
 use crate::findings::Findings;
 use crate::schema::Rows;
-use crate::sql::{Dialect, Text};
+use crate::sql::Text;
 
 const SPELLING: &str = "name or id with upper case, accents or a blank at the end: MySQL usually takes `Host1` and `host1 ` for \
                         the same, placementd does not. A client that spells it otherwise than here was served before, and is \

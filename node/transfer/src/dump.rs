@@ -8,7 +8,9 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
-use crate::sql::{Dialect, Sql};
+use placement_wire::Dialect;
+
+use crate::sql::Sql;
 
 /// A statement is at most so long: the longest that `mysqldump` can be made to write.
 const STATEMENT_BYTES_MAX: usize = 16 << 20;
@@ -173,7 +175,7 @@ impl<R: Read> Dump<R> {
             })?;
             // A text that goes on in the next line is a token without an end.
             if let Ok(tokens) =
-                Tokenizer::new(self.dialect.parser(), statement).tokenize_with_location()
+                Tokenizer::new(parsed(self.dialect), statement).tokenize_with_location()
             {
                 return Ok(Some((begins, tokens)));
             }
@@ -227,7 +229,7 @@ impl<R: Read> Dump<R> {
 
     fn parse(&self, line: u64, tokens: &[TokenWithSpan]) -> Result<Statement, DumpError> {
         let mut parser =
-            Parser::new(self.dialect.parser()).with_tokens_with_locations(tokens.to_vec());
+            Parser::new(parsed(self.dialect)).with_tokens_with_locations(tokens.to_vec());
         parser.parse_statement().map_err(|error| {
             let reason = match error {
                 ParserError::TokenizerError(reason) | ParserError::ParserError(reason) => reason,
@@ -268,13 +270,12 @@ impl<R: Read> Dump<R> {
     }
 }
 
-impl Dialect {
-    fn parser(self) -> &'static dyn dialect::Dialect {
-        match self {
-            Self::MySql => &MySqlDialect {},
-            Self::PostgreSql => &PostgreSqlDialect {},
-            Self::Sqlite => &SQLiteDialect {},
-        }
+/// What the parser is to know of a dialect.
+fn parsed(dialect: Dialect) -> &'static dyn dialect::Dialect {
+    match dialect {
+        Dialect::MySql => &MySqlDialect {},
+        Dialect::PostgreSql => &PostgreSqlDialect {},
+        Dialect::Sqlite => &SQLiteDialect {},
     }
 }
 

@@ -3,10 +3,11 @@
 use std::io::{self, Write};
 
 use placement_model::State;
+use placement_wire::Dialect;
 
 use crate::digest::digest;
 use crate::schema::{POSITION_TABLE, REVISIONS, Table};
-use crate::sql::{Dialect, Sql};
+use crate::sql::Sql;
 use crate::state::rows;
 
 /// So many rows stand in one `INSERT`: far below what a server takes at once.
@@ -36,12 +37,13 @@ pub fn export(
         target,
         "CREATE TABLE IF NOT EXISTS {POSITION_TABLE} (token VARCHAR(64) NOT NULL);"
     )?;
-    target.write_all(dialect.begin().as_bytes())?;
+    // The client gives a transaction up at the first error.
+    writeln!(target, "{}BEGIN;", dialect.session())?;
     // What upstream's service has put there if it was started once.
     for table in ["traits", "resource_classes", POSITION_TABLE] {
         writeln!(target, "DELETE FROM {table};")?;
     }
-    let position = dialect.written(&Sql::Text(position.to_owned()));
+    let position = dialect.quoted(position);
     writeln!(target, "INSERT INTO {POSITION_TABLE} VALUES ({position});")?;
     rows.for_each_table(|table, rows| write_table(dialect, table, rows, target))?;
     writeln!(target, "COMMIT;\n-- content digest: {digest}")?;
@@ -66,7 +68,7 @@ fn write_table(
             )?,
             _ => write!(target, ",\n  ")?,
         }
-        let values: Vec<String> = values.iter().map(|value| dialect.written(value)).collect();
+        let values: Vec<String> = values.iter().map(|value| written(dialect, value)).collect();
         write!(target, "({})", values.join(", "))?;
         in_statement = (in_statement + 1) % ROWS_MAX;
         if in_statement == 0 {
@@ -86,47 +88,10 @@ fn write_table(
     Ok(())
 }
 
-impl Dialect {
-    /// Begins a transaction, which the client gives up at the first error.
-    fn begin(self) -> &'static str {
-        match self {
-            Self::MySql => {
-                "SET NAMES utf8mb4;\n\
-                 SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO';\n\
-                 START TRANSACTION;\n"
-            }
-            Self::PostgreSql => {
-                "\\set ON_ERROR_STOP on\n\
-                 SET client_encoding = 'UTF8';\n\
-                 BEGIN;\n"
-            }
-            Self::Sqlite => "BEGIN;\n",
-        }
-    }
-
-    fn written(self, value: &Sql) -> String {
-        match value {
-            Sql::Null => "NULL".to_owned(),
-            Sql::Number(digits) => digits.clone(),
-            Sql::Text(text) => self.quoted(text),
-        }
-    }
-
-    /// Without line breaks and NULs, as clients of databases change the former and end at the latter.
-    fn quoted(self, text: &str) -> String {
-        let quoted = text.replace('\'', "''");
-        match self {
-            Self::Sqlite if text.contains(char::is_control) => {
-                let bytes: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
-                format!("CAST(X'{bytes}' AS TEXT)")
-            }
-            Self::Sqlite => format!("'{quoted}'"),
-            Self::MySql | Self::PostgreSql => {
-                let escapes = [('\\', "\\\\"), ('\0', "\\0"), ('\r', "\\r"), ('\n', "\\n")];
-                let escape = |text: String, (plain, escaped)| text.replace(plain, escaped);
-                let prefix = if self == Self::MySql { "" } else { "E" };
-                format!("{prefix}'{}'", escapes.into_iter().fold(quoted, escape))
-            }
-        }
+fn written(dialect: Dialect, value: &Sql) -> String {
+    match value {
+        Sql::Null => "NULL".to_owned(),
+        Sql::Number(digits) => digits.clone(),
+        Sql::Text(text) => dialect.quoted(text),
     }
 }

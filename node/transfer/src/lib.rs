@@ -19,5 +19,5 @@ pub use dump::DumpError;
 pub use export::export;
 pub use findings::Findings;
 pub use import::{Import, ImportError, import};
+pub use placement_wire::Dialect;
 pub use report::Report;
-pub use sql::Dialect;

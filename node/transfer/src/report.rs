@@ -5,10 +5,10 @@ use std::fmt;
 use std::iter::repeat;
 
 use placement_model::state::audit::Audit;
+use placement_wire::Dialect;
 
 use crate::findings::Findings;
 use crate::schema::Rows;
-use crate::sql::Dialect;
 
 /// The report on an import.
 #[derive(Debug)]

@@ -1,44 +1,12 @@
 //! Values as SQL writes them, and what the columns of upstream's tables hold.
 
 use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use placement_model::types::Timestamp;
 use time::format_description::BorrowedFormatItem;
 use time::macros::format_description;
 use time::{Duration, OffsetDateTime, PrimitiveDateTime};
-
-/// A database that upstream runs on, and its SQL.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Dialect {
-    /// MySQL and MariaDB.
-    MySql,
-    /// PostgreSQL.
-    PostgreSql,
-    /// SQLite.
-    Sqlite,
-}
-
-impl FromStr for Dialect {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, &'static str> {
-        let mut all = [Self::MySql, Self::PostgreSql, Self::Sqlite].into_iter();
-        let named = all.find(|dialect| dialect.to_string() == text);
-        named.ok_or("mysql, postgresql or sqlite is expected")
-    }
-}
-
-impl fmt::Display for Dialect {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::MySql => "mysql",
-            Self::PostgreSql => "postgresql",
-            Self::Sqlite => "sqlite",
-        })
-    }
-}
 
 /// A value in a row.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,13 +4,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use clap::Args;
-use clap::builder::NonEmptyStringValueParser;
+use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueParser};
 use placement_client::{ApiRequest, Error};
+use placement_wire::Dialect;
 use serde_json::Value;
 
 use crate::content::{Content, EXTENSIONS};
 use crate::render::is_printed;
-use crate::sql::{Dialect, transaction};
+use crate::sql::{session, transaction};
 use crate::watch::follow;
 
 /// A position without changes is written so often, so that it does not become too old.
@@ -18,8 +19,9 @@ const APART: Duration = Duration::from_secs(5);
 
 #[derive(Args)]
 pub(crate) struct Which {
-    /// Prints SQL for this database.
-    #[arg(long, value_name = "DIALECT")]
+    /// Prints SQL for this database: for `mysql --skip-reconnect`, `psql`, or `sqlite3 -bail`.
+    #[arg(long, value_name = "DIALECT", value_parser = PossibleValuesParser::new(Dialect::ALL.map(Dialect::name))
+        .try_map(|name| name.parse::<Dialect>()))]
     sql: Dialect,
     /// Where the database is: the token in its table `placementd_position`.
     #[arg(long, value_name = "TOKEN", value_parser = NonEmptyStringValueParser::new())]
@@ -34,7 +36,7 @@ pub(crate) async fn run(content: &Content, which: Which) -> anyhow::Result<()> {
         position: which.after.clone(),
         written: Instant::now(),
     };
-    print(which.sql.session())?;
+    print(&session(which.sql))?;
     let take = |_: &[u8], event: &Value| database.take(event).map(|()| true);
     let ended = follow(content, &request, which.after, take).await;
     let is_elsewhere = |error: &anyhow::Error| {

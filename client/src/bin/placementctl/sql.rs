@@ -4,7 +4,7 @@
 //! writes, except through a derived table that it cannot merge, such as one of an aggregate.
 
 use anyhow::bail;
-use clap::ValueEnum;
+use placement_wire::Dialect;
 use serde_json::{Value, json};
 
 use crate::render::{list, pairs};
@@ -67,71 +67,35 @@ const NO_ALLOCATIONS: &str = "DELETE FROM allocations WHERE consumer_id = {/key/
 const ONE_ALLOCATION: &str = "INSERT INTO allocations (resource_provider_id, consumer_id, resource_class_id, used, \
     created_at) VALUES ({host}, {/key/consumer}, (SELECT id FROM resource_classes WHERE name = {/one/0}), {/one/1}, {/at});\n";
 
-/// A database that upstream runs on, and its SQL.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Dialect {
-    /// For `mysql --skip-reconnect`.
-    Mysql,
-    /// For `psql`.
-    Postgresql,
-    /// For `sqlite3 -bail`.
-    Sqlite,
+/// What stands before all transactions, for a client that shows errors alone.
+pub(crate) fn session(dialect: Dialect) -> String {
+    let quiet = match dialect {
+        Dialect::PostgreSql => "\\set QUIET on\n",
+        Dialect::MySql | Dialect::Sqlite => "",
+    };
+    quiet.to_owned() + dialect.session()
 }
 
-impl Dialect {
-    /// What stands before all transactions. The database's client has to end at the first error.
-    pub(crate) fn session(self) -> &'static str {
-        match self {
-            Self::Mysql => {
-                "SET NAMES utf8mb4;\n\
-                 SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO';\n"
-            }
-            Self::Postgresql => {
-                "\\set ON_ERROR_STOP on\n\\set QUIET on\nSET client_encoding = 'UTF8';\n"
-            }
-            Self::Sqlite => "",
-        }
+fn value(dialect: Dialect, value: &Value) -> String {
+    match value {
+        Value::Null => "NULL".to_owned(),
+        Value::String(text) => dialect.quoted(text),
+        number => number.to_string(),
     }
+}
 
-    /// A text without line breaks, as some clients change those. What a database cannot hold, it refuses: PostgreSQL a NUL.
-    fn text(self, text: &str) -> String {
-        let quoted = text.replace('\'', "''");
-        match self {
-            Self::Sqlite if text.contains(char::is_control) => {
-                let bytes: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
-                format!("CAST(X'{bytes}' AS TEXT)")
-            }
-            Self::Sqlite => format!("'{quoted}'"),
-            Self::Mysql | Self::Postgresql => {
-                let escapes = [('\\', "\\\\"), ('\0', "\\0"), ('\r', "\\r"), ('\n', "\\n")];
-                let escape = |text: String, (plain, escaped)| text.replace(plain, escaped);
-                let prefix = if self == Self::Mysql { "" } else { "E" };
-                format!("{prefix}'{}'", escapes.into_iter().fold(quoted, escape))
-            }
+/// Statements with values of a change for `{/their/places}` in it.
+fn filled(dialect: Dialect, statements: &str, change: &Value) -> String {
+    let statements = statements.replace("{host}", HOST);
+    let mut sql = String::new();
+    for part in statements.split('{') {
+        let (place, rest) = part.split_once('}').unwrap_or(("", part));
+        if !place.is_empty() {
+            sql += &value(dialect, change.pointer(place).unwrap_or(&Value::Null));
         }
+        sql += rest;
     }
-
-    fn value(self, value: &Value) -> String {
-        match value {
-            Value::Null => "NULL".to_owned(),
-            Value::String(text) => self.text(text),
-            number => number.to_string(),
-        }
-    }
-
-    /// Statements with values of a change for `{/their/places}` in it.
-    fn filled(self, statements: &str, change: &Value) -> String {
-        let statements = statements.replace("{host}", HOST);
-        let mut sql = String::new();
-        for part in statements.split('{') {
-            let (place, rest) = part.split_once('}').unwrap_or(("", part));
-            if !place.is_empty() {
-                sql += &self.value(change.pointer(place).unwrap_or(&Value::Null));
-            }
-            sql += rest;
-        }
-        sql
-    }
+    sql
 }
 
 /// A transaction that brings a database from one token to another, with what an event has changed; it fails if the database
@@ -145,7 +109,7 @@ pub(crate) fn transaction(
     event: &Value,
 ) -> anyhow::Result<String> {
     let mut sql = String::from("BEGIN;\n");
-    sql += &dialect.filled(POSITION, &json!({ "from": from, "to": to }));
+    sql += &filled(dialect, POSITION, &json!({ "from": from, "to": to }));
     // In whole seconds, since MySQL would round.
     let at = event["at"].as_str().and_then(|at| at.get(..19));
     let at = json!(at.map(|at| at.replace('T', " ")));
@@ -156,10 +120,10 @@ pub(crate) fn transaction(
             change["after"]["consumer_type"] = Value::Null;
         }
         let (first, of_each, members) = statements(&change)?;
-        sql += &dialect.filled(first, &change);
+        sql += &filled(dialect, first, &change);
         for one in members {
             change["one"] = one;
-            sql += &dialect.filled(of_each, &change);
+            sql += &filled(dialect, of_each, &change);
         }
     }
     Ok(sql + "COMMIT;\n")
@@ -197,16 +161,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_what_they_were() {
-        let text = "O'Brien \\ \"\r\n\0;";
-        let quoted = [Dialect::Mysql, Dialect::Postgresql, Dialect::Sqlite].map(|it| it.text(text));
-        assert_eq!(quoted[0], r#"'O''Brien \\ "\r\n\0;'"#);
-        assert_eq!(quoted[1], r#"E'O''Brien \\ "\r\n\0;'"#);
-        assert_eq!(quoted[2], "CAST(X'4f27427269656e205c20220d0a003b' AS TEXT)");
-        assert_eq!(Dialect::Sqlite.text("O'Brien \\"), "'O''Brien \\'");
-    }
-
-    #[test]
     fn a_transaction_moves_the_token_and_what_an_entry_has_changed() {
         let key = json!({"consumer": "c'", "resource_provider": "u"});
         let held = json!({"resources": {"VCPU": 2, "CUSTOM_{/key}": 1}});
@@ -236,7 +190,7 @@ mod tests {
         }
         let event =
             json!({"changes": [{"kind": "planet", "key": {}, "before": null, "after": null}]});
-        let error = transaction(Dialect::Mysql, ("7.1", "7.2"), &event).unwrap_err();
+        let error = transaction(Dialect::MySql, ("7.1", "7.2"), &event).unwrap_err();
         assert!(error.to_string().contains("\"planet\""), "{error}");
     }
 }

@@ -187,6 +187,7 @@ impl Keystone {
             until: self.clock.monotonic().saturating_add(lasts),
         })
     }
+
     async fn validate(&self, token: &str, may_have_expired: bool) -> Result<Option<Token>, Away> {
         let _place = self.place().await?;
         self.session.validate(token, may_have_expired).await

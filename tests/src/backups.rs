@@ -5,12 +5,13 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::process::{Command, ExitStatus, Output, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::binaries;
 use crate::cluster::Cluster;
+use crate::program::Program;
 
 /// What a command printed, line by line.
 ///
@@ -75,7 +76,7 @@ pub fn restore(cluster: &Cluster, id: u64, from: &Path, further: &[&str]) -> Out
 
 /// `placementd replay` over a backup; gone when it is dropped.
 pub struct Replay {
-    process: Child,
+    process: Program,
     /// What it printed, line by line.
     pub printed: BTreeMap<String, String>,
     /// The address that it listens on.
@@ -101,7 +102,7 @@ impl Replay {
         }
         let (_, address) = printed["default"].split_once("http://").unwrap();
         Self {
-            process,
+            process: Program(process),
             address: address.to_owned(),
             printed,
         }
@@ -114,14 +115,6 @@ impl Replay {
     pub fn interrupt(mut self) -> ExitStatus {
         kill_process(Pid::from_child(&self.process), Signal::INT).unwrap();
         self.process.wait().unwrap()
-    }
-}
-
-impl Drop for Replay {
-    fn drop(&mut self) {
-        // It may have ended.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
 

@@ -10,6 +10,7 @@ pub mod link;
 pub mod osc;
 pub mod power;
 pub mod process_cost;
+pub mod program;
 pub mod python;
 pub mod reference;
 pub mod s3;

@@ -3,12 +3,13 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use placement_client::Client;
 use tempfile::TempDir;
 
 use crate::ports::Ports;
+use crate::program::Program;
 use crate::python::{environment, run};
 use crate::wait::until_ok;
 
@@ -100,7 +101,7 @@ impl Database {
             .spawn()
             .unwrap();
         let reference = Reference {
-            process,
+            _process: Program(process),
             ports,
             database: self,
         };
@@ -112,7 +113,7 @@ impl Database {
 
 /// The service, which ends with this.
 pub struct Reference {
-    process: Child,
+    _process: Program,
     ports: Ports,
     database: Database,
 }
@@ -150,12 +151,5 @@ impl Reference {
     /// If that is not possible.
     pub fn refill(&self, dump: &str) {
         self.database.fill(dump);
-    }
-}
-
-impl Drop for Reference {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }

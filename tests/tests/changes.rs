@@ -1,11 +1,12 @@
 //! `placementctl` follows what changes from node to node, lists what was changed, and reads what was there before.
 
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 
 use placement_tests::backups::refusal;
 use placement_tests::cluster::Cluster;
+use placement_tests::program::Program;
 use placement_tests::wait::PATIENCE;
 use placement_tests::{binaries, host};
 use serde_json::{Value, json};
@@ -13,7 +14,7 @@ use uuid::Uuid;
 
 /// `placementctl watch`, and what it prints: changes, and what else it has to say.
 struct Watch {
-    process: Child,
+    _process: Program,
     lines: Receiver<String>,
     remarks: Receiver<String>,
 }
@@ -49,7 +50,7 @@ impl Watch {
         let lines = printed(process.stdout.take().unwrap());
         let remarks = printed(process.stderr.take().unwrap());
         Self {
-            process,
+            _process: Program(process),
             lines,
             remarks,
         }
@@ -57,13 +58,6 @@ impl Watch {
 
     fn next(&self) -> String {
         next(&self.lines)
-    }
-}
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
 

@@ -3,13 +3,14 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use http::StatusCode;
 use placement_client::{ApiRequest, Client, Trust};
 use placement_tests::cluster::Cluster;
 use placement_tests::keystone::{Keystone, Who};
 use placement_tests::ports::Ports;
+use placement_tests::program::Program;
 use placement_tests::python::{environment, run};
 use placement_tests::skip::skipped;
 use placement_tests::wait::until;
@@ -41,19 +42,12 @@ fn block(document: &str, language: &str) -> String {
     rest.split_once("```").unwrap().0.to_owned()
 }
 
-/// The real haproxy, killed when dropped.
+/// The real haproxy.
 struct Haproxy {
-    child: Child,
+    _process: Program,
     url: String,
     authority: PathBuf,
     _ports: Ports,
-}
-
-impl Drop for Haproxy {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 impl Haproxy {
@@ -88,7 +82,7 @@ impl Haproxy {
         haproxy.stdin(Stdio::null()).stdout(Stdio::null());
         let child = haproxy.stderr(Stdio::null()).spawn();
         Some(Self {
-            child: child.unwrap(),
+            _process: Program(child.unwrap()),
             url: format!("https://{address}/placement"),
             authority,
             _ports: ports,

@@ -15,6 +15,7 @@ use placement_client::{ApiRequest, Client};
 use placement_tests::backups::back_up;
 use placement_tests::binaries;
 use placement_tests::cluster::Cluster;
+use placement_tests::program::Program;
 use placement_tests::python::{self, run};
 use placement_tests::reference::Database;
 use placement_tests::wait::until;
@@ -119,8 +120,8 @@ impl Venue for Field {
 
 /// `placementctl events | DATABASE`.
 struct Follower {
-    events: Child,
-    database: Child,
+    events: Program,
+    database: Program,
 }
 
 impl Follower {
@@ -145,7 +146,10 @@ impl Follower {
             .stdout(database.stdin.take().unwrap())
             .spawn()
             .unwrap();
-        Self { events, database }
+        Self {
+            events: Program(events),
+            database: Program(database),
+        }
     }
 
     /// The database's client sees the end of a transaction that is not whole, and that is no error.
@@ -158,15 +162,6 @@ impl Follower {
     fn kill_database(mut self) {
         self.database.kill().unwrap();
         assert!(!ended(&mut self.events).success());
-    }
-}
-
-impl Drop for Follower {
-    fn drop(&mut self) {
-        for process in [&mut self.events, &mut self.database] {
-            let _ = process.kill();
-            let _ = process.wait();
-        }
     }
 }
 

@@ -3,13 +3,14 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use placement_client::{ApiRequest, Client};
 use placement_tests::cluster::{Cluster, STEADY_LEADER};
 use placement_tests::host;
 use placement_tests::ports::Ports;
+use placement_tests::program::Program;
 use placement_tests::python;
 use placement_tests::skip::skipped;
 use placement_tests::wait::until_ok;
@@ -152,17 +153,10 @@ fn dashboards_are_what_their_script_writes() {
 
 /// A Prometheus that watches a cluster; gone when dropped.
 struct Prometheus {
-    process: Child,
+    _process: Program,
     client: Client,
     directory: TempDir,
     _port: Ports,
-}
-
-impl Drop for Prometheus {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
 }
 
 /// What a node without a leader takes to answer is less than that.
@@ -213,7 +207,7 @@ impl Prometheus {
             .spawn()
             .ok()?;
         Some(Self {
-            process,
+            _process: Program(process),
             client: Client::new([format!("http://{address}")]).unwrap(),
             directory,
             _port: port,

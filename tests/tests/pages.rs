@@ -3,12 +3,13 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use placement_client::{Admin, ApiRequest, Client};
 use placement_tests::binaries;
 use placement_tests::cluster::Cluster;
 use placement_tests::host;
+use placement_tests::program::Program;
 use serde_json::json;
 
 const MARKUP: &str = "cmp-<script>alert(1)</script>\"'&";
@@ -17,17 +18,10 @@ const PAGES_MAX: usize = 400;
 
 /// A running `placementctl web`, and the cookie for which its key was exchanged.
 struct Web {
-    process: Child,
+    _process: Program,
     host: String,
     key: String,
     cookie: String,
-}
-
-impl Drop for Web {
-    fn drop(&mut self) {
-        drop(self.process.kill());
-        drop(self.process.wait());
-    }
 }
 
 /// A status, the head, and the body of an answer.
@@ -53,7 +47,7 @@ impl Web {
         let (host, key) = (host.to_owned(), key.to_owned());
         let cookie = String::new();
         let mut web = Self {
-            process,
+            _process: Program(process),
             host,
             key,
             cookie,

@@ -14,6 +14,7 @@
 //! | `POST /v1/drain`, `DELETE /v1/drain` | has the asked node's `/readyz` say 503 and hands its leadership over; takes that back |
 //! | `GET /v1/check` | recounts the asked node's state, and gives a [`CheckReport`] |
 //! | `GET /v1/partitions`, `POST /v1/partitions`, `PUT /v1/partitions/{name}`, `DELETE /v1/partitions/{name}` | the partitions of the cluster |
+//! | `PUT /v1/partitions/{name}/content` | fills an empty partition with the content of a backup, and gives an [`ImportReport`] |
 //! | `POST /v1/compact` | writes this node's state down and drops the log entries it covers |
 //! | any method, `/v1/placement/{partition}/{path}` | the REST API of a partition, without a token |
 //! | the same below `/v1/nodes/{id}/`: `status`, `check`, `drain`, `compact`, `placement` | what another node is asked, through this one |
@@ -23,12 +24,18 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use placement_wire::{CheckReport, JoinToken, Member, NodeStatus, Partition, Topology};
+use bytes::Bytes;
+use placement_wire::{
+    CheckReport, ImportReport, JoinToken, Member, NodeStatus, Partition, Topology,
+};
 
 use crate::client::Client;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::request::{ApiRequest, encode};
+
+/// An import that takes longer is lost.
+const IMPORT_LIMIT: Duration = Duration::from_secs(24 * 3600);
 
 /// The admin listeners of one cluster.
 #[derive(Clone)]
@@ -110,6 +117,18 @@ impl Admin {
     pub async fn delete_partition(&self, name: &str, force: bool) -> Result<(), Error> {
         let path = format!("/v1/partitions/{name}?force={force}");
         self.client.execute(ApiRequest::delete(&path)).await
+    }
+
+    /// Fills an empty partition without routes with the content of a backup. It takes as long as that takes, and is not
+    /// repeated: if no answer comes, a part of it may be there.
+    pub async fn import_into_partition(
+        &self,
+        name: &str,
+        backup: impl Into<Bytes>,
+    ) -> Result<ImportReport, Error> {
+        let path = format!("/v1/partitions/{}/content", encode(name));
+        let client = self.client.clone().with_attempt_timeout(IMPORT_LIMIT);
+        client.fetch(ApiRequest::put(&path).body(backup)).await
     }
 
     /// Makes a learner that has caught up a voter. With `force` although a loss that is to be survived

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::level::Level;
-use crate::state::change::Replaced;
+use crate::state::change::{InventoryRow, NameRow, Replaced};
 pub use crate::types::WriteId;
 use crate::types::{
     AggregateUuid, ConsumerTypeName, ConsumerUuid, Generation, Given, Inventory, PartitionId,
@@ -67,6 +67,7 @@ macro_rules! each_command {
             CreatePartition,
             DeletePartition,
             RoutePartition,
+            FillPartition,
             #[cfg(feature = "rehearsal")]
             Rehearse,
         }
@@ -144,6 +145,7 @@ impl Command {
         match self {
             #[cfg(feature = "rehearsal")]
             Self::Rehearse(_) => Level::REHEARSED,
+            Self::FillPartition(_) => Level::FILLS,
             _ => Level::FIRST,
         }
     }
@@ -425,6 +427,91 @@ pub struct DeletePartition {
     pub name: PartitionName,
     /// Whether it goes although consumers hold something in it.
     pub force: bool,
+}
+
+/// Puts rows of another cluster, or some of them, into a partition that no client uses yet. They come as they were there:
+/// with their generations and times, and whether or not a client could have written them.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct FillPartition {
+    /// What the commands before have brought. Refused if the partition has other rows.
+    pub after: Filled,
+    /// In the order of their ids. Those that are there, as standard ones are, get the time.
+    pub resource_classes: Vec<NameRow<ResourceClassName>>,
+    /// Likewise.
+    pub traits: Vec<NameRow<TraitName>>,
+    /// In the order of their ids.
+    pub providers: Vec<FilledProvider>,
+    /// Children and their parents that are younger than they. The children are roots until then.
+    pub parents: Vec<(ProviderUuid, ProviderUuid)>,
+    /// Consumers with what they hold.
+    pub consumers: Vec<FilledConsumer>,
+}
+
+impl FillPartition {
+    /// What the partition has when this is carried out.
+    pub fn then(&self) -> Filled {
+        Filled {
+            providers: self
+                .after
+                .providers
+                .saturating_add(self.providers.len() as u64),
+            consumers: self
+                .after
+                .consumers
+                .saturating_add(self.consumers.len() as u64),
+        }
+    }
+}
+
+/// How many rows a partition has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct Filled {
+    /// Resource providers.
+    pub providers: u64,
+    /// Consumers.
+    pub consumers: u64,
+}
+
+/// A new provider with all that belongs to it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FilledProvider {
+    /// Its UUID.
+    pub uuid: ProviderUuid,
+    /// Its name.
+    pub name: ProviderName,
+    /// Its generation.
+    pub generation: Generation,
+    /// Its parent, if that comes before it.
+    pub parent: Option<ProviderUuid>,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// When it was last updated.
+    pub updated_at: Timestamp,
+    /// What it has.
+    pub inventories: BTreeMap<ResourceClassName, InventoryRow>,
+    /// Its traits.
+    pub traits: BTreeSet<TraitName>,
+    /// Its aggregates.
+    pub aggregates: BTreeSet<AggregateUuid>,
+}
+
+/// A new consumer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FilledConsumer {
+    /// Its UUID.
+    pub uuid: ConsumerUuid,
+    /// Its generation.
+    pub generation: Generation,
+    /// Who is charged.
+    pub project: ProjectId,
+    /// Who is charged.
+    pub user: UserId,
+    /// Its type; `None` is shown as `unknown`.
+    pub consumer_type: Option<ConsumerTypeName>,
+    /// What it holds, in units by provider and class.
+    pub allocations: BTreeMap<ProviderUuid, BTreeMap<ResourceClassName, u64>>,
+    /// When the allocations were written.
+    pub updated_at: Timestamp,
 }
 
 /// What a binary that rehearses an upgrade makes some traits by, instead of [`EnsureTrait`].

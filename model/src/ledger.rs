@@ -11,7 +11,9 @@ use uuid::Uuid;
 use crate::cluster::{Cluster, ClusterChanges};
 use crate::command::Stamped;
 use crate::state::State;
-use crate::state::change::{Change, Changes, ProviderId, ResourceClassId, RowKey, TraitId};
+use crate::state::change::{
+    Change, Changes, ProviderId, ProviderRow, ResourceClassId, RowKey, TraitId,
+};
 use crate::types::{PartitionId, ProviderUuid, ResourceClassName, Timestamp, TraitName};
 
 /// Where what is kept begins.
@@ -91,8 +93,25 @@ impl LedgerEntry {
     /// The changes that [`State::commit`] takes to undo the entry: in the state that follows it.
     pub fn undo(&self) -> Changes {
         let mut changes: Changes = self.rows.iter().map(|row| row.before.clone()).collect();
+        changes.extend(self.rows.iter().filter_map(RowChange::cut));
         changes.sort_by_key(rank_in_undo);
         changes
+    }
+}
+
+impl RowChange {
+    /// What makes a root of a provider that goes when the entry is undone, as its parent may go before it.
+    fn cut(&self) -> Option<Change> {
+        match (&self.before, &self.after) {
+            (Change::Delete(_), Change::PutProvider(id, row)) if row.parent.is_some() => {
+                let row = ProviderRow {
+                    parent: None,
+                    ..row.clone()
+                };
+                Some(Change::PutProvider(*id, row))
+            }
+            _ => None,
+        }
     }
 }
 

@@ -10,6 +10,7 @@
 //! |---|---|
 //! | 1 | nothing: all clusters begin with it |
 //! | 2 | the id of the request that a command comes from, in its entry of the log |
+//! | 3 | [`FillPartition`](crate::command::FillPartition) |
 
 use std::fmt;
 
@@ -27,17 +28,20 @@ impl Level {
     /// From this one on, commands have [`request_id`](crate::Stamped::request_id).
     pub const REQUEST_IDS: Self = Self(2);
 
+    /// From this one on, there is [`FillPartition`](crate::command::FillPartition).
+    pub const FILLS: Self = Self(3);
+
     /// The highest level that this binary knows. The feature `rehearsal` makes a binary that is one
     /// ahead, for the test of an upgrade.
     #[cfg(not(feature = "rehearsal"))]
-    pub const NEWEST: Self = Self::REQUEST_IDS;
+    pub const NEWEST: Self = Self::FILLS;
     /// The highest level that this binary knows.
     #[cfg(feature = "rehearsal")]
     pub const NEWEST: Self = Self::REHEARSED;
 
     /// What a binary that rehearses an upgrade brings waits for this one.
     #[cfg(feature = "rehearsal")]
-    pub const REHEARSED: Self = Self(3);
+    pub const REHEARSED: Self = Self(4);
 }
 
 impl Default for Level {

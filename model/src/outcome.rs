@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::command::Filled;
 use crate::types::{
     ConsumerUuid, Generation, Given, PartitionId, PartitionName, ProviderName, ProviderUuid,
     ResourceClassName, Route, Timestamp, TraitName,
@@ -206,4 +207,46 @@ pub enum Refusal {
     /// The routes of the partition were changed after the node had routed the write.
     #[error("the routes of partition {0} have changed in the meantime")]
     RoutesChanged(PartitionId),
+    /// Rows were to come into a partition that clients may use: it is the default one, or has routes.
+    #[error(
+        "requests are routed to partition {0}, and its clients would see a part of what comes in"
+    )]
+    PartitionRouted(PartitionId),
+    /// Rows were to come into a partition that has others than the commands before have brought.
+    #[error(
+        "the partition has {} resource providers and {} consumers where {} and {} came in before", has.providers,
+        has.consumers, expected.providers, expected.consumers
+    )]
+    PartitionNotEmpty {
+        /// What it has.
+        has: Filled,
+        /// What the commands before have brought.
+        expected: Filled,
+    },
+    /// A provider cannot come in as it is.
+    #[error("resource provider {0}: {1}")]
+    ProviderUnfit(ProviderUuid, Unfit),
+    /// A consumer cannot come in as it is.
+    #[error("consumer {0}: {1}")]
+    ConsumerUnfit(ConsumerUuid, Unfit),
+}
+
+/// Why a row of another cluster cannot come in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, thiserror::Error)]
+pub enum Unfit {
+    /// One of this UUID is there.
+    #[error("there is one of this UUID")]
+    Exists,
+    /// One of this name is there.
+    #[error("there is one of this name")]
+    NameTaken,
+    /// It refers to a provider, a class, a trait or an inventory that is not there.
+    #[error("it refers to what is not there")]
+    Dangling,
+    /// An inventory or an amount is none that a client could write.
+    #[error("it has a number that is out of range")]
+    OutOfRange,
+    /// It has a parent, or its parent is below it.
+    #[error("it cannot be below this parent")]
+    Parent,
 }

@@ -405,6 +405,17 @@ const COMMANDS: [Case; 17] = [
         },
     },
     Case {
+        name: "rows of another cluster: a tree, and a consumer of each provider",
+        of_size: |n| {
+            let state = (Rows::default().classes(n).traits(n).tree(n))
+                .stocks((0..=n).map(|p| (p, p.min(n - 1))));
+            let state = (0..n).fold(state, |rows, c| rows.consumer(c, "INSTANCE", [(c, c)]));
+            let all = usize::MAX;
+            let piece = state.state().pieces(all, all).next().unwrap().unwrap();
+            (State::default(), Command::FillPartition(piece))
+        },
+    },
+    Case {
         name: "a node that goes with all outcomes that were kept for it",
         of_size: |n| {
             let mut rows = Rows::default().tree(0);

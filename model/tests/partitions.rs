@@ -199,7 +199,13 @@ impl Clouds {
         );
         let stamped = self.stamped(id, command);
         let outcome = self.run(stamped.clone());
-        let expected = self.alone(id, &stamped);
+        let is_routed_to = id.is_default() || !self.cluster.routing(id).routes.is_empty();
+        let expected = match &stamped.command {
+            Command::FillPartition(_) if is_routed_to => {
+                Outcome::Refused(Refusal::PartitionRouted(id))
+            }
+            _ => self.alone(id, &stamped),
+        };
         assert_eq!(outcome, expected, "{stamped:?}");
     }
 

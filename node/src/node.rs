@@ -199,6 +199,7 @@ impl Node {
                 checks: checks.clone(),
                 checking: Arc::default(),
                 backups: Arc::default(),
+                imports: Arc::default(),
                 write: write.clone(),
                 read: read.clone(),
                 partitions,

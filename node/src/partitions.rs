@@ -16,7 +16,7 @@ pub(crate) use self::settings::own_policies;
 use crate::cluster::StartError;
 use crate::cluster::backend::partition::PartitionBackend;
 use crate::cluster::backend::write::Writes;
-use placement_api::backend::ReadBackend;
+use placement_api::backend::{ReadBackend, WriteBackend};
 use placement_api::http::{
     Api, Callers, Policy, PolicyError, PolicySettings, PublicAddress, Searches, Service,
 };
@@ -105,6 +105,20 @@ impl Partitions {
         of_clients.reached_by(api)
     }
 
+    /// Writes of this process to a partition.
+    pub(crate) fn writes(&self, name: &PartitionName) -> Arc<dyn WriteBackend> {
+        self.backend(name, None)
+    }
+
+    fn backend(&self, name: &PartitionName, by: Option<RoutedBy>) -> Arc<PartitionBackend> {
+        Arc::new(PartitionBackend {
+            name: name.clone(),
+            by,
+            read: self.read.clone(),
+            write: self.write.clone(),
+        })
+    }
+
     /// The API of a partition, for the requests that are routed so; `None`: they come by its own listener.
     pub(crate) fn api(&self, name: &PartitionName, by: Option<RoutedBy>) -> Service {
         let default = self.default.api();
@@ -124,12 +138,7 @@ impl Partitions {
                 policy = own.clone();
             }
         }
-        let backend = Arc::new(PartitionBackend {
-            name: name.clone(),
-            by,
-            read: self.read.clone(),
-            write: self.write.clone(),
-        });
+        let backend = self.backend(name, by);
         let api = Api {
             read: backend.clone(),
             write: backend,

@@ -13,11 +13,11 @@ use placement_model::command::{
     CapacityRule, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate, CreateInventory,
     CreatePartition, CreateProvider, CreateResourceClass, DeleteAllocations, DeleteInventories,
     DeleteInventory, DeletePartition, DeleteProvider, DeleteProviderTraits, DeleteResourceClass,
-    DeleteTrait, EnsureResourceClass, EnsureTrait, IssueJoinToken, ParentUpdate, ProviderAmounts,
-    RaiseLevel, RedeemJoinToken, RenameResourceClass, ReplaceAllocations, ReplaceInventories,
-    ReplaceProviderAggregates, ReplaceProviderTraits, Reshape, ReshapedInventories, RetireNode,
-    RevokeJoinToken, RoutePartition, SetReplacement, SyncStandards, UpdateInventory,
-    UpdateProvider, WriteId,
+    DeleteTrait, EnsureResourceClass, EnsureTrait, FillPartition, Filled, FilledConsumer,
+    FilledProvider, IssueJoinToken, ParentUpdate, ProviderAmounts, RaiseLevel, RedeemJoinToken,
+    RenameResourceClass, ReplaceAllocations, ReplaceInventories, ReplaceProviderAggregates,
+    ReplaceProviderTraits, Reshape, ReshapedInventories, RetireNode, RevokeJoinToken,
+    RoutePartition, SetReplacement, SyncStandards, UpdateInventory, UpdateProvider, WriteId,
 };
 use placement_model::ledger::{LedgerEntry, Names, RowChange};
 use placement_model::outcome::Provider;
@@ -288,6 +288,52 @@ fn commands() -> Vec<Command> {
     ]
 }
 
+/// From a later level on.
+fn fill() -> Command {
+    let at = Timestamp(1_700_000_000_123_456);
+    let row = InventoryRow {
+        inventory: inventory(),
+        updated_at: at,
+    };
+    let provider = FilledProvider {
+        uuid: provider_uuid(2),
+        name: "cn1 – ü".to_owned().try_into().unwrap(),
+        generation: Generation(7),
+        parent: Some(provider_uuid(1)),
+        created_at: at,
+        updated_at: Timestamp(at.0 + 1),
+        inventories: BTreeMap::from([(class(), row)]),
+        traits: BTreeSet::from([name("CUSTOM_FAST")]),
+        aggregates: BTreeSet::from([AggregateUuid::from("Agg-1")]),
+    };
+    let consumer = FilledConsumer {
+        uuid: ConsumerUuid::from("c"),
+        generation: Generation(1),
+        project: "project".into(),
+        user: "user".into(),
+        consumer_type: Some(name("INSTANCE")),
+        allocations: BTreeMap::from([(provider_uuid(2), BTreeMap::from([(class(), 2)]))]),
+        updated_at: at,
+    };
+    Command::FillPartition(FillPartition {
+        after: Filled {
+            providers: 1,
+            consumers: 0,
+        },
+        resource_classes: vec![NameRow {
+            name: class(),
+            updated_at: at,
+        }],
+        traits: vec![NameRow {
+            name: name("CUSTOM_FAST"),
+            updated_at: at,
+        }],
+        providers: vec![provider],
+        parents: vec![(provider_uuid(3), provider_uuid(2))],
+        consumers: vec![consumer],
+    })
+}
+
 fn routes() -> Routes {
     let host = Route::Host("south.example".parse().unwrap());
     let prefix = Route::Prefix("/south/placement".parse().unwrap());
@@ -365,10 +411,14 @@ fn entries() -> Vec<Entry> {
         request_id: Some(Uuid::from_u128(0x7e9)),
         ..elsewhere.clone()
     };
+    let filled = Stamped {
+        command: fill(),
+        ..asked_for.clone()
+    };
     [Payload::Blank, Payload::Membership(members())]
         .into_iter()
         .chain(commands().into_iter().enumerate().map(command))
-        .chain([encoded(elsewhere), encoded(asked_for)])
+        .chain([encoded(elsewhere), encoded(asked_for), encoded(filled)])
         .zip(10..)
         .map(|(payload, index)| Entry::new(log_id(index), payload))
         .collect()

@@ -68,7 +68,7 @@ pub use machine::{
     AppliedState, BackupInfo, Checkpoints, Committed, Drafts, Expected, Floor, Ledger, LedgerError,
     Snapshot, SnapshotBuilder, SnapshotData, SnapshotDir, SnapshotError, SnapshotFile,
     SnapshotPart, SnapshotReceiver, StateMachine, Stopped, TablePart, Views, applying,
-    check_backup, imported, write_backup,
+    check_backup, imported, receive_backup, write_backup,
 };
 pub use metrics::{DatabaseNumbers, StoreMetrics};
 pub use observer::{LogEvent, LogObserver};

@@ -3,7 +3,8 @@
 //! neighbour's clients have a listener of their own ([`NeighbourVenue`]), and a witness of their own judges what they see by a
 //! model that holds nothing else.
 //!
-//! Each node now and then also makes a third partition, writes to it, and deletes it; and where the clients of the run
+//! Each node now and then also makes a third partition, writes to it, fills it with what the default one has, and deletes it; and
+//! where the clients of the run
 //! are in the default partition it changes its routes, which lead them there all the same: a request that was under way then may
 //! be refused, and nothing is done twice or elsewhere. What becomes of the third is judged by the digest of its rows only.
 
@@ -11,7 +12,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use placement_api::backend::{Unavailable, WriteBackend};
+use placement_api::backend::{Consistency, ReadBackend, Unavailable, WriteBackend, Written};
 use placement_model::command::{CreatePartition, DeletePartition, RoutePartition};
 use placement_model::types::{PartitionName, Route, Routes};
 use placement_model::{Command, Outcome, Refusal};
@@ -81,6 +82,8 @@ pub(crate) struct Neighbour {
     /// For what concerns the whole cluster.
     default: Arc<dyn WriteBackend>,
     third: Arc<dyn WriteBackend>,
+    /// Of the default one.
+    read: Arc<dyn ReadBackend>,
     random: SmallRng,
     workload: Workload,
     names: Names,
@@ -99,6 +102,7 @@ impl Neighbour {
             workload: Workload::new(0, &choices),
             default: node.write_backend(),
             third: node.write_backend_of(name(THIRD)),
+            read: node.read_backend(),
             random,
             names: Names::new(&parameters.choices()),
             clouds: parameters.clouds,
@@ -116,18 +120,12 @@ impl Neighbour {
         while turmoil::sim_elapsed().is_some_and(|now| now < self.until) {
             sleep(Duration::from_millis(self.random.random_range(10..200))).await;
             let written = match self.random.random_range(0..40) {
-                0 => {
-                    let delete = DeletePartition {
-                        name: name(THIRD),
-                        force: true,
-                    };
-                    let command = Command::DeletePartition(delete);
-                    self.default.submit(command, "neighbour".to_owned()).await
-                }
+                0 => self.delete_third().await,
                 1 if self.clouds == Clouds::First && self.random.random_ratio(1, 5) => {
                     let command = self.route_default();
                     self.default.submit(command, "neighbour".to_owned()).await
                 }
+                2 => self.refill().await,
                 _ => {
                     let Some(command) = self.command() else {
                         continue;
@@ -153,6 +151,32 @@ impl Neighbour {
             name: PartitionName::default(),
             routes: (routes.collect::<Vec<_>>().try_into()).expect("they are few"),
         })
+    }
+
+    async fn delete_third(&self) -> Result<Written, Unavailable> {
+        let delete = DeletePartition {
+            name: name(THIRD),
+            force: true,
+        };
+        let command = Command::DeletePartition(delete);
+        self.default.submit(command, "neighbour".to_owned()).await
+    }
+
+    /// Makes the third partition once more, and fills it with what the default one has. Other nodes may do so at the same
+    /// time, and a fault may come between any two commands.
+    async fn refill(&mut self) -> Result<Written, Unavailable> {
+        let from = self.read.view(Consistency::Local).await?;
+        let bytes = self.random.random_range(500..20_000);
+        let mut last = self.delete_third().await?;
+        self.makes(THIRD).await;
+        for piece in from.state.pieces(bytes, usize::MAX).collect::<Vec<_>>() {
+            let command = Command::FillPartition(piece.expect("no row is too long"));
+            last = self.third.submit(command, "neighbour".to_owned()).await?;
+            if let Outcome::Refused(_) = last.outcome {
+                break;
+            }
+        }
+        Ok(last)
     }
 
     /// Makes a partition. True if it is there.

@@ -21,6 +21,7 @@ mod edge;
 mod events;
 mod explain;
 mod following;
+mod imports;
 mod inspect;
 mod introductions;
 mod join;

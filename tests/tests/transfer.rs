@@ -40,7 +40,7 @@ fn consumer(nth: u32) -> String {
 }
 
 const AGGREGATE: &str = "a6600000-0000-4000-8000-000000000001";
-const CANDIDATES: [&str; 4] = [
+pub(crate) const CANDIDATES: [&str; 4] = [
     "/allocation_candidates?resources=VCPU:1",
     "/allocation_candidates?resources=VCPU:1,DISK_GB:5",
     "/allocation_candidates?resources1=VCPU:1&resources2=CUSTOM_GOLD:1&group_policy=none",

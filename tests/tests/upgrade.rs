@@ -20,7 +20,7 @@ use uuid::Uuid;
 const NEW_COMMAND: &str = "/traits/CUSTOM_REHEARSAL";
 
 /// The newest feature level of the older version.
-const OLD: u32 = 2;
+const OLD: u32 = 3;
 
 /// The flags of a node that agrees to no higher level.
 fn held_at(level: u32) -> Vec<String> {
@@ -174,7 +174,7 @@ async fn a_rolling_upgrade_loses_nothing_and_can_be_rolled_back_until_the_level_
         assert_eq!(story.first_generation().await, 0);
         let (status, body) = story.use_new_command(id).await;
         assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{body}");
-        assert!(body.contains("needs feature level 3"), "{body}");
+        assert!(body.contains("needs feature level 4"), "{body}");
         story.claim_is_traced(id).await;
         story.cluster.assert_equal_states().await;
     }
@@ -245,7 +245,7 @@ async fn claims_lead_back_to_their_requests_once_the_level_has_risen() {
         cluster.start_node(id).unwrap();
         cluster.wait_ready(id).await.unwrap();
     }
-    cluster.until_level(2).await;
+    cluster.until_level(OLD).await;
     for id in cluster.ids() {
         let client = cluster.client_of(id).with_patience(PATIENCE);
         let consumer = host::claim_for_request(&client, host, &nova(2)).await;

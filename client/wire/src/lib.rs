@@ -6,8 +6,8 @@ mod sql;
 mod topology;
 
 pub use operators::{
-    BackupReport, CheckReport, Finding, JoinToken, MeasuredRoundTrip, Member, MemberRole, NodeRole,
-    NodeStatus, Partition,
+    BackupReport, CheckReport, Finding, IMPORT_BYTES_MAX, ImportReport, JoinToken,
+    MeasuredRoundTrip, Member, MemberRole, NodeRole, NodeStatus, Partition,
 };
 pub use sql::Dialect;
 pub use topology::{

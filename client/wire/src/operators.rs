@@ -199,6 +199,24 @@ pub struct Finding {
     pub examples: Vec<String>,
 }
 
+/// The longest backup that is imported into a partition, in bytes.
+pub const IMPORT_BYTES_MAX: u64 = 2 << 30;
+
+/// What has become of a backup that was imported into a partition.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImportReport {
+    /// Resource providers in the partition.
+    pub providers: u64,
+    /// Consumers in it.
+    pub consumers: u64,
+    /// The commands that have brought them.
+    pub commands: u64,
+    /// The digest of the content of the backup, as `placementd import` prints it.
+    pub digest_of_backup: String,
+    /// That of the partition, without the standard names that the backup lacks.
+    pub digest: String,
+}
+
 /// What a backup holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackupReport {

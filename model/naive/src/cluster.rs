@@ -79,6 +79,7 @@ fn decide(
         command => {
             let id = stamped.partition;
             let routes = default.route_changes(id);
+            let is_routed_to = default.is_routed_to(id);
             let partition = match id {
                 PartitionId::DEFAULT => Some(default),
                 id => others.get_mut(&id),
@@ -86,6 +87,9 @@ fn decide(
             match partition {
                 None => Outcome::Refused(Refusal::PartitionGone(id)),
                 Some(_) if routes != stamped.routes => Outcome::Refused(Refusal::RoutesChanged(id)),
+                Some(_) if is_routed_to && matches!(command, Command::FillPartition(_)) => {
+                    Outcome::Refused(Refusal::PartitionRouted(id))
+                }
                 Some(partition) => partition.run(*at, command),
             }
         }

@@ -7,14 +7,15 @@ use placement_model::command::{
     CapacityRule, Command, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate,
     CreateInventory, CreateProvider, CreateResourceClass, DeleteAllocations, DeleteInventories,
     DeleteInventory, DeleteProvider, DeleteProviderTraits, DeleteResourceClass, DeleteTrait,
-    EnsureResourceClass, EnsureTrait, IssueJoinToken, ParentUpdate, ProviderAmounts, RaiseLevel,
-    RedeemJoinToken, RenameResourceClass, ReplaceAllocations, ReplaceInventories,
-    ReplaceProviderAggregates, ReplaceProviderTraits, Reshape, ReshapedInventories, RetireNode,
-    RevokeJoinToken, SetReplacement, SyncStandards, UpdateInventory, UpdateProvider,
+    EnsureResourceClass, EnsureTrait, FillPartition, Filled, FilledConsumer, FilledProvider,
+    IssueJoinToken, ParentUpdate, ProviderAmounts, RaiseLevel, RedeemJoinToken,
+    RenameResourceClass, ReplaceAllocations, ReplaceInventories, ReplaceProviderAggregates,
+    ReplaceProviderTraits, Reshape, ReshapedInventories, RetireNode, RevokeJoinToken,
+    SetReplacement, SyncStandards, UpdateInventory, UpdateProvider,
 };
 use placement_model::query::consumers::ConsumerFilter;
 use placement_model::query::resource_providers::ProviderFilter;
-use placement_model::state::change::Replaced;
+use placement_model::state::change::{InventoryRow, NameRow, Replaced};
 use placement_model::types::{
     AggregateUuid, ConsumerTypeName, ConsumerUuid, Generation, Given, Inventory, ProjectId,
     ProviderName, ProviderUuid, ResourceClassName, Timestamp, TraitName, UserId,
@@ -26,6 +27,12 @@ use uuid::Uuid;
 
 /// Stands for the generation that is right when the command is carried out.
 pub const RIGHT: Generation = Generation(-7);
+
+/// Stands for the rows that there are when the command is carried out.
+const RIGHT_ROWS: Filled = Filled {
+    providers: u64::MAX,
+    consumers: u64::MAX,
+};
 
 /// The standard classes that the commands name.
 pub const STANDARD_CLASSES: [&str; 2] = ["VCPU", "MEMORY_MB"];
@@ -346,7 +353,114 @@ pub fn command() -> impl Strategy<Value = Command> {
         1 => join_command(),
         2 => (reshaped(), many_allocations())
             .prop_map(|(inventories, allocations)| Command::Reshape(Reshape { inventories, allocations })),
+        2 => fill(inventory().boxed(), (1_u64..6).boxed()),
     ]
+}
+
+fn time() -> impl Strategy<Value = Timestamp> {
+    (0_i64..100).prop_map(Timestamp)
+}
+
+/// Rows of another cluster, some of which meet what is there.
+fn fill(
+    inventory: BoxedStrategy<Inventory>,
+    amount: BoxedStrategy<u64>,
+) -> impl Strategy<Value = Command> {
+    let after = prop_oneof![
+        20 => Just(RIGHT_ROWS),
+        1 => Just(Filled { providers: 1, consumers: 1 }),
+    ];
+    let classes = vec((class(), time()).prop_map(name_row), 0..3);
+    let traits = vec((trait_(), time()).prop_map(name_row), 0..3);
+    let parents = vec((provider(), provider()), 0..2);
+    (
+        after,
+        classes,
+        traits,
+        vec(filled_provider(inventory), 0..4),
+        parents,
+        vec(filled_consumer(amount), 0..3),
+    )
+        .prop_map(
+            |(after, resource_classes, traits, providers, parents, consumers)| {
+                Command::FillPartition(FillPartition {
+                    after,
+                    resource_classes,
+                    traits,
+                    providers,
+                    parents,
+                    consumers,
+                })
+            },
+        )
+}
+
+fn name_row<N>((name, updated_at): (N, Timestamp)) -> NameRow<N> {
+    NameRow { name, updated_at }
+}
+
+fn filled_provider(inventory: BoxedStrategy<Inventory>) -> impl Strategy<Value = FilledProvider> {
+    let row = (inventory, time()).prop_map(|(inventory, updated_at)| InventoryRow {
+        inventory,
+        updated_at,
+    });
+    (
+        provider(),
+        provider_name(),
+        -1_i64..4,
+        proptest::option::weighted(0.3, provider()),
+        (time(), time()),
+        btree_map(class(), row, 0..3),
+        btree_set(trait_(), 0..2),
+        aggregates(),
+    )
+        .prop_map(
+            |(
+                uuid,
+                name,
+                generation,
+                parent,
+                (created_at, updated_at),
+                inventories,
+                traits,
+                aggregates,
+            )| {
+                FilledProvider {
+                    uuid,
+                    name,
+                    generation: Generation(generation),
+                    parent,
+                    created_at,
+                    updated_at,
+                    inventories,
+                    traits,
+                    aggregates,
+                }
+            },
+        )
+}
+
+fn filled_consumer(amount: BoxedStrategy<u64>) -> impl Strategy<Value = FilledConsumer> {
+    let amounts = btree_map(class(), amount, 1..3);
+    let allocations = btree_map((0_u8..4).prop_map(provider_uuid), amounts, 0..2);
+    (
+        consumer_allocations(),
+        allocations,
+        0_i64..4,
+        time(),
+        any::<bool>(),
+    )
+        .prop_map(
+            |(one, allocations, generation, updated_at, has_type)| FilledConsumer {
+                uuid: one.consumer,
+                generation: Generation(generation),
+                project: one.project,
+                user: one.user,
+                consumer_type: has_type.then(|| "INSTANCE".parse().unwrap()),
+                allocations,
+                updated_at,
+            },
+        )
 }
 
 /// Nodes join, few of them, with few tokens.
@@ -398,6 +512,14 @@ pub fn settle(
         }
     };
     match command {
+        Command::FillPartition(fill) if fill.after == RIGHT_ROWS => {
+            let providers = providers().filter(|uuid| of_provider(uuid).is_some());
+            let consumers = consumers().filter(|uuid| of_consumer(uuid).is_some());
+            fill.after = Filled {
+                providers: providers.count() as u64,
+                consumers: consumers.count() as u64,
+            };
+        }
         Command::ReplaceInventories(ReplaceInventories {
             provider,
             generation,
@@ -564,8 +686,8 @@ pub fn hostile_command() -> impl Strategy<Value = Command> {
     let inventory = (number(), number(), number(), number(), number(), ratio)
         .prop_map(inventory_of)
         .boxed();
-    let amount = select(&[0_u64, 1, 1 << 31, 1 << 63, u64::MAX][..]);
-    let resources = btree_map(given_class(), amount, 0..3);
+    let amount = select(&[0_u64, 1, 1 << 31, 1 << 63, u64::MAX][..]).boxed();
+    let resources = btree_map(given_class(), amount.clone(), 0..3);
     let amounts = (given(), resources).prop_map(|(provider, resources)| ProviderAmounts {
         provider,
         resources,
@@ -593,6 +715,7 @@ pub fn hostile_command() -> impl Strategy<Value = Command> {
         });
     prop_oneof![
         2 => command(),
+        2 => fill(inventory.clone(), amount),
         2 => (provider(), generation, btree_map(given_class(), inventory, 0..4), capacity_rule())
             .prop_map(|(provider, generation, inventories, capacity_rule)| {
                 Command::ReplaceInventories(ReplaceInventories { provider, generation, inventories, capacity_rule })

@@ -30,6 +30,7 @@ use placement_model::types::{
 
 use crate::sample_cloud::{self, SampleCloud, Stock};
 
+mod fill;
 mod rows;
 
 /// A provider with all that is its own.
@@ -116,6 +117,12 @@ impl Naive {
     pub fn route_changes(&self, partition: PartitionId) -> u32 {
         let found = self.partitions.get(usize::from(partition.0));
         found.map_or(0, |partition| partition.changes)
+    }
+
+    /// Whether clients may use a partition, as far as routes say.
+    pub(crate) fn is_routed_to(&self, partition: PartitionId) -> bool {
+        let found = self.partitions.get(usize::from(partition.0));
+        partition.is_default() || found.is_some_and(|found| found.routes.iter().next().is_some())
     }
 
     /// The partition of this name.
@@ -468,6 +475,7 @@ impl Naive {
                 self.route_partition(name, routes)
             }
             Command::DeletePartition(DeletePartition { name, .. }) => self.delete_partition(name),
+            Command::FillPartition(fill) => self.fill(fill),
             Command::ReplaceAllocations(_) | Command::Reshape(_) => {
                 unreachable!("these are no plain transactions")
             }

@@ -7,6 +7,8 @@ mod allocations;
 mod claims;
 mod consumers;
 mod cost;
+mod draft;
+mod fill;
 mod inventories;
 mod names;
 mod nodes;

@@ -61,6 +61,9 @@ impl Cluster {
                 if self.is_misrouted(stamped) {
                     return refused(Refusal::RoutesChanged(id));
                 }
+                if matches!(command, Command::FillPartition(_)) && self.is_routed_to(id) {
+                    return refused(Refusal::PartitionRouted(id));
+                }
                 let (outcome, changes) = decide(state, *at, command);
                 (outcome, vec![(id, changes)])
             }
@@ -84,6 +87,11 @@ impl Cluster {
     fn is_misrouted(&self, stamped: &Stamped) -> bool {
         !stamped.command.is_of_the_cluster()
             && stamped.routes != self.routing(stamped.partition).changes
+    }
+
+    /// Whether clients may use a partition, as far as routes say.
+    pub fn is_routed_to(&self, id: PartitionId) -> bool {
+        id.is_default() || !self.routing(id).routes.is_empty()
     }
 
     fn keeps(&self, delete: &DeletePartition) -> bool {

@@ -1,12 +1,13 @@
 //! `POST /reshaper`
 
+use super::draft::Draft;
 use super::inventories;
 use super::providers::Found;
 use super::{Decide, Decision, claims, consumers};
 use crate::command::{Reshape, ReshapedInventories};
 use crate::outcome::{Refusal, Reply};
-use crate::state::change::{Changes, ProviderId};
-use crate::state::{Commit, State};
+use crate::state::State;
+use crate::state::change::ProviderId;
 use crate::types::Timestamp;
 
 /// Moves inventories and allocations in one step.
@@ -19,10 +20,7 @@ impl Decide for Reshape {
         let providers = inspect_inventories(state, &self.inventories)?;
         let request = consumers::inspect(state, at, &self.allocations)?;
         let mut scratch = state.clone();
-        let mut draft = Draft {
-            commit: Commit::new(&mut scratch),
-            changes: Changes::new(),
-        };
+        let mut draft = Draft::on(&mut scratch);
         let mut final_stocks = Vec::with_capacity(providers.len());
         for (id, reshaped) in &providers {
             let stocks = inventories::stocks(state, &reshaped.inventories)?;
@@ -42,27 +40,7 @@ impl Decide for Reshape {
                 inventories::replace(&found(state, *id), stocks, at, changes)
             })?;
         }
-        Ok((Reply::Done, draft.changes))
-    }
-}
-
-/// What the steps are tried on: one commit for all of them, which copies a tree once, and is never
-/// finished.
-struct Draft<'a> {
-    commit: Commit<'a>,
-    changes: Changes,
-}
-
-impl Draft<'_> {
-    fn step(
-        &mut self,
-        step: impl FnOnce(&State, &mut Changes) -> Result<(), Refusal>,
-    ) -> Result<(), Refusal> {
-        let mut changes = Changes::new();
-        step(self.commit.state(), &mut changes)?;
-        self.commit.carry_out(&changes);
-        self.changes.extend(changes);
-        Ok(())
+        Ok((Reply::Done, draft.into_changes()))
     }
 }
 

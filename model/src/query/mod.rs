@@ -7,6 +7,7 @@ pub mod capacity;
 pub mod consumers;
 pub mod explain;
 pub mod inventories;
+pub mod pieces;
 pub mod resource_classes;
 pub mod resource_providers;
 pub mod traits;

@@ -137,16 +137,16 @@ impl Tree {
     pub(crate) fn attach(&mut self, parent: u32, branch: Tree) -> u32 {
         let at = self.place_for(parent, branch.root().id);
         let len = branch.nodes.len() as u32;
-        for (index, node) in (0_u32..).zip(&mut self.nodes) {
-            let grows = index <= parent
-                && parent < node.subtree_end
-                && !(index == parent && mutant!("child-uncounted"));
-            let moves = index >= at;
-            if grows || moves {
-                let node = Arc::make_mut(node);
-                node.subtree_end += len;
-                node.parent = node.parent.map(|p| if p >= at { p + len } else { p });
-            }
+        let mut above = Some(parent).filter(|_| !mutant!("child-uncounted"));
+        while let Some(index) = above {
+            let node = Arc::make_mut(&mut self.nodes[index as usize]);
+            node.subtree_end += len;
+            above = node.parent;
+        }
+        for node in &mut self.nodes[at as usize..] {
+            let node = Arc::make_mut(node);
+            node.subtree_end += len;
+            node.parent = node.parent.map(|p| if p >= at { p + len } else { p });
         }
         let mut branch = branch.nodes;
         for node in &mut branch {
@@ -183,6 +183,17 @@ impl Tree {
     /// Where a child with this id comes among the children of `parent`.
     fn place_for(&self, parent: u32, id: ProviderId) -> u32 {
         let end = self.nodes[parent as usize].subtree_end;
+        // Most come in the order of their ids.
+        let mut last = end - 1;
+        while let Some(above) = self.nodes[last as usize]
+            .parent
+            .filter(|above| *above > parent)
+        {
+            last = above;
+        }
+        if self.nodes[last as usize].id < id {
+            return end;
+        }
         let mut child = parent + 1;
         while child < end && self.nodes[child as usize].id < id {
             child = self.nodes[child as usize].subtree_end;

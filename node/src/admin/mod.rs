@@ -21,6 +21,7 @@
 //! | `POST /v1/partitions` with `{"name": "...", "hosts": ["..."], "prefixes": ["/..."]}` | makes a partition, whose requests are those for these hosts or below these paths |
 //! | `PUT /v1/partitions/{name}` with `{"hosts": [...], "prefixes": [...]}` | gives it these routes in place of those that it has |
 //! | `DELETE /v1/partitions/{name}`, with `?force=true` also one in which there are allocations | deletes it with all that is in it |
+//! | `PUT /v1/partitions/{name}/content` with a backup | fills it, if it is empty and has no routes, with the default partition of the backup: gives an [`ImportReport`](placement_wire::ImportReport) |
 //! | any method, `/v1/placement/{partition}/{path}` | what that partition's API answers at `/{path}`, to an operator: without a token |
 //! | `status`, `check`, `drain`, `compact` and `placement` below `/v1/nodes/{id}/` | the same of another node, through this one |
 //! | `GET /web/…` | pages of all this for a browser, see `placement-web` |
@@ -33,6 +34,7 @@
 
 mod backup;
 mod check;
+mod content;
 mod join_tokens;
 mod network_listener;
 mod pages;
@@ -43,6 +45,7 @@ mod settings;
 mod status;
 mod topology;
 mod trail;
+mod upload;
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -88,6 +91,8 @@ pub(crate) struct Admin {
     pub(crate) checking: Arc<tokio::sync::Mutex<()>>,
     /// Held while a backup is taken, which keeps a state that has passed: one at a time.
     pub(crate) backups: Arc<tokio::sync::Mutex<()>>,
+    /// Held while a backup is imported, which takes as much memory as its state: one at a time.
+    pub(crate) imports: Arc<tokio::sync::Mutex<()>>,
     /// Of the default partition, as commands for the whole cluster are.
     pub(crate) write: Arc<dyn WriteBackend>,
     pub(crate) read: Arc<dyn ReadBackend>,
@@ -175,7 +180,7 @@ fn of_one_node() -> [Route; 6] {
     ]
 }
 
-fn of_the_cluster() -> [Route; 14] {
+fn of_the_cluster() -> [Route; 15] {
     [
         ("POST /v1/init", post(init)),
         ("POST /v1/members/{id}/promote", post(promote)),
@@ -191,6 +196,7 @@ fn of_the_cluster() -> [Route; 14] {
         ("POST /v1/partitions", post(partitions::create)),
         ("PUT /v1/partitions/{name}", put(partitions::route)),
         ("DELETE /v1/partitions/{name}", delete(partitions::delete)),
+        ("PUT /v1/partitions/{name}/content", put(content::put)),
     ]
 }
 

@@ -167,7 +167,7 @@ pub(super) async fn delete(
     carry_out(&admin, command).await
 }
 
-fn no_partition(name: &str) -> Failed {
+pub(super) fn no_partition(name: &str) -> Failed {
     let detail = format!("there is no partition {name}");
     failed(StatusCode::NOT_FOUND, detail)
 }

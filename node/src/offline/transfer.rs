@@ -25,7 +25,8 @@ pub(crate) fn import(dump: &Path, out: &Path) -> anyhow::Result<()> {
     write_whole(out, |target| write_backup(target, &identity, &applied))?;
     print!("{}", import.report);
     eprintln!(
-        "{} is written. Run `placementd restore --from` it for each of initial_members",
+        "{} is written. Run `placementd restore --from` it for each of initial_members, or bring it into a partition of a \
+         cluster that runs: `placementctl partitions import`",
         out.display()
     );
     Ok(())

@@ -47,7 +47,8 @@ pub(super) enum Task {
     /// Serves the REST API over a backup, read-only and on loopback, so that `openstack` and `placementctl` show what
     /// was there; no token is asked for. It is read whole before the first answer. Ctrl-C ends it
     Replay(Replay),
-    /// Makes a backup, from which restore makes a cluster, out of a dump of OpenStack Placement's database
+    /// Makes a backup out of a dump of OpenStack Placement's database: restore makes a cluster of it, and `placementctl
+    /// partitions import` fills a partition of a running one with it
     Import(Import),
     /// Writes a backup, or what a running cluster has, as SQL for an empty database of OpenStack Placement
     Export(Export),

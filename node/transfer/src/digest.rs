@@ -8,13 +8,31 @@
 use std::convert::Infallible;
 use std::fmt::Write;
 
+use placement_model::State;
+use placement_model::types::{ResourceClassName, TraitName};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::schema::{Names, Rows, Table};
 use crate::sql::Sql;
+use crate::state::rows;
 
 /// The form of the lines. To be raised with every change of it.
 const FORM: u32 = 1;
+
+/// The digest of the content of a partition, without the standard names that `other` lacks: a cluster has all that its version
+/// knows.
+pub fn content_digest(state: &State, other: &State) -> String {
+    let mut rows = rows(state);
+    rows.resource_classes.retain(|row| {
+        let name: Option<ResourceClassName> = row.name.as_str().parse().ok();
+        name.is_none_or(|name| name.is_custom() || other.resource_class_id(&name).is_some())
+    });
+    rows.traits.retain(|row| {
+        let name: Option<TraitName> = row.name.as_str().parse().ok();
+        name.is_none_or(|name| name.is_custom() || other.trait_id(&name).is_some())
+    });
+    digest(&rows)
+}
 
 /// The digest of rows that were checked.
 pub(crate) fn digest(rows: &Rows) -> String {

@@ -1,6 +1,7 @@
 //! Between the database of OpenStack Placement ("upstream") and the model.
 //!
 //! * [`import()`] reads a dump as a state, and reports what was read.
+//! * [`content_digest`] tells whether a partition has the content of another.
 //! * [`export()`] writes a state as `INSERT`s for an empty database of upstream's.
 
 mod check;
@@ -15,6 +16,7 @@ mod schema;
 mod sql;
 mod state;
 
+pub use digest::content_digest;
 pub use dump::DumpError;
 pub use export::export;
 pub use findings::Findings;

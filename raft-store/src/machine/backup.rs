@@ -82,6 +82,19 @@ pub fn check_backup(source: impl Read) -> Result<BackupInfo, SnapshotError> {
     Ok(BackupInfo::of_header(header, level))
 }
 
+/// The state in a backup that comes from elsewhere. Reads it whole, and believes nothing.
+///
+/// # Errors
+/// [`SnapshotError`].
+pub fn receive_backup(source: impl Read + Send) -> Result<Cluster, SnapshotError> {
+    let mut source = BufReader::with_capacity(1 << 20, source);
+    let (_, cluster) = snapshot_format::read(&mut source)?;
+    match cluster.level() {
+        level if level > Level::NEWEST => Err(SnapshotError::NewerLevel(level)),
+        _ => Ok(cluster),
+    }
+}
+
 /// The time of the last command in a backup, from its header.
 pub(crate) fn backup_time(path: &Path) -> Result<Option<Timestamp>, SnapshotError> {
     let mut source = BufReader::new(File::open(path)?);

@@ -32,7 +32,7 @@ use crate::runtime;
 use crate::types::{LogId, SnapshotMeta, StoredMembership, TypeConfig};
 
 pub use self::core::applying;
-pub use backup::{BackupInfo, check_backup, imported};
+pub use backup::{BackupInfo, check_backup, imported, receive_backup};
 pub(crate) use backup::{backup_time, put_in_place, read_backup};
 pub use checkpoints::Checkpoints;
 #[cfg(test)]

@@ -1,9 +1,18 @@
 //! `placementctl partitions`: the clouds that the cluster holds.
 
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+
+use anyhow::{Context, ensure};
 use clap::Subcommand;
 use placement_client::Admin;
+use placement_wire::{IMPORT_BYTES_MAX, ImportReport};
 use serde_json::json;
+use tokio::time::{Instant, sleep_until};
 
+use crate::backup::{PROGRESS_AFTER, PROGRESS_EVERY};
 use crate::render::{Output, Rows, print};
 
 #[derive(Subcommand)]
@@ -24,6 +33,18 @@ pub(crate) enum PartitionsAction {
         name: String,
         #[command(flatten)]
         routes: Routes,
+    },
+    /// Fills an empty partition without routes with the default partition of a backup: of `placementd import`, or of a
+    /// cluster. Generations, times and orders stay as they are.
+    #[command(
+        after_help = "Nothing of it is served before `partitions route` gives the partition routes. An import that stops leaves a \
+                      part: delete the partition, and create it again. Exits with 1 then, and if the digests differ."
+    )]
+    Import {
+        /// Its name.
+        name: String,
+        /// The backup.
+        backup: PathBuf,
     },
     /// Deletes a partition with all its data.
     Delete {
@@ -62,11 +83,59 @@ pub(crate) async fn run(
             (admin.route_partition(&name, &routes.hosts, &routes.prefixes)).await?;
             println!("partition {name} is routed");
         }
+        PartitionsAction::Import { name, backup } => import(admin, &name, &backup).await?,
         PartitionsAction::Delete { name, force } => {
             admin.delete_partition(&name, force).await?;
             println!("partition {name} is deleted");
         }
     }
+    Ok(())
+}
+
+/// Sends the backup, and says now and then how much of it has come in.
+async fn import(admin: &Admin, name: &str, backup: &Path) -> anyhow::Result<()> {
+    let shown = backup.display();
+    let read = || -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let mut file = File::open(backup)?.take(IMPORT_BYTES_MAX + 1);
+        file.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    let bytes = read().with_context(|| format!("cannot read {shown}"))?;
+    ensure!(
+        bytes.len() as u64 <= IMPORT_BYTES_MAX,
+        "{shown} has more than {IMPORT_BYTES_MAX} bytes: form a cluster of it with `placementd restore`"
+    );
+    let mut importing = pin!(admin.import_into_partition(name, bytes));
+    let mut say_at = Instant::now() + PROGRESS_AFTER;
+    let report = loop {
+        tokio::select! {
+            biased;
+            report = importing.as_mut() => break report,
+            () = sleep_until(say_at) => {
+                let all = admin.partitions().await.unwrap_or_default();
+                if let Some(found) = all.iter().find(|found| found.name == name) {
+                    eprintln!("{} providers, {} consumers", found.providers, found.consumers);
+                }
+                say_at = Instant::now() + PROGRESS_EVERY;
+            }
+        }
+    };
+    let ImportReport {
+        providers,
+        consumers,
+        digest_of_backup,
+        digest,
+        ..
+    } = report.with_context(|| format!("{shown} into partition {name}"))?;
+    println!("{providers} providers and {consumers} consumers are in partition {name}");
+    ensure!(
+        digest == digest_of_backup,
+        "the content digest of the backup is {digest_of_backup}, and that of the partition {digest}: clients have written to \
+         it. Delete it (`placementctl partitions delete {name} --force`), create it without routes, and import again"
+    );
+    println!("content digest of both: {digest}");
+    println!("`placementctl partitions route {name}` with --host or --prefix lets clients use it");
     Ok(())
 }
 

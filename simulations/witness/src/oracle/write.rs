@@ -153,6 +153,10 @@ fn refused(command: &Command, refusal: &Refusal) -> (u16, &'static str) {
         | Refusal::RouteTaken { .. }
         | Refusal::DefaultWithoutHost
         | Refusal::DefaultPrefix
-        | Refusal::PartitionsExhausted => unreachable!("no client of the API asks for partitions"),
+        | Refusal::PartitionsExhausted
+        | Refusal::PartitionRouted(_)
+        | Refusal::PartitionNotEmpty { .. }
+        | Refusal::ProviderUnfit(..)
+        | Refusal::ConsumerUnfit(..) => unreachable!("no client of the API asks for partitions"),
     }
 }

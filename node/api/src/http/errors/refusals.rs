@@ -195,7 +195,11 @@ pub(crate) fn refused(write: WriteKind<'_>, refusal: Refusal) -> ApiError {
         | Refusal::RouteTaken { .. }
         | Refusal::DefaultWithoutHost
         | Refusal::DefaultPrefix
-        | Refusal::PartitionsExhausted => conflict(refusal.to_string()),
+        | Refusal::PartitionsExhausted
+        | Refusal::PartitionRouted(_)
+        | Refusal::PartitionNotEmpty { .. }
+        | Refusal::ProviderUnfit(..)
+        | Refusal::ConsumerUnfit(..) => conflict(refusal.to_string()),
     }
 }
 

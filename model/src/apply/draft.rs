@@ -1,0 +1,38 @@
+//! Commands of several steps, each of which is decided on the state after those before.
+
+use crate::outcome::Refusal;
+use crate::state::change::Changes;
+use crate::state::{Commit, State};
+
+/// What the steps are tried on: one commit for all of them, which copies a tree once, and is never
+/// finished.
+pub(super) struct Draft<'a> {
+    commit: Commit<'a>,
+    changes: Changes,
+}
+
+impl<'a> Draft<'a> {
+    /// `scratch` is a copy of the state.
+    pub(super) fn on(scratch: &'a mut State) -> Self {
+        Self {
+            commit: Commit::new(scratch),
+            changes: Changes::new(),
+        }
+    }
+
+    pub(super) fn step(
+        &mut self,
+        step: impl FnOnce(&State, &mut Changes) -> Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
+        let mut changes = Changes::new();
+        step(self.commit.state(), &mut changes)?;
+        self.commit.carry_out(&changes);
+        self.changes.extend(changes);
+        Ok(())
+    }
+
+    /// Those of all steps.
+    pub(super) fn into_changes(self) -> Changes {
+        self.changes
+    }
+}

@@ -1,0 +1,378 @@
+//! The rows of one partition that come into another: they are the same there, in the same order, whatever the size of the
+//! pieces; and what cannot come in is refused by name.
+
+#![allow(clippy::unwrap_used)] // test code, helpers included
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use placement_model::command::{
+    Command, CreatePartition, EnsureTrait, FillPartition, Filled, FilledConsumer, FilledProvider,
+    RoutePartition, SyncStandards,
+};
+use placement_model::outcome::{Outcome, Refusal, Reply, Unfit};
+use placement_model::state::change::{InventoryRow, NameRow};
+use placement_model::types::{
+    Generation, Inventory, PartitionId, ProviderUuid, Route, Routes, Timestamp,
+};
+use placement_model::{Cluster, LedgerEntry, Stamped, State, apply};
+use placement_naive::cases::cases;
+use placement_naive::generate::{self, STANDARD_CLASSES, STANDARD_TRAITS};
+use placement_naive::{Naive, NaiveCluster, named, stamped};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+const NORTH: PartitionId = PartitionId(1);
+
+/// A cluster with a partition that has standard names alone, and its naive model.
+struct Pair {
+    cluster: Cluster,
+    naive: NaiveCluster,
+    now: i64,
+}
+
+impl Pair {
+    fn new() -> Self {
+        let mut pair = Self {
+            cluster: Cluster::default(),
+            naive: NaiveCluster::default(),
+            now: 0,
+        };
+        let standards = Command::SyncStandards(SyncStandards {
+            resource_classes: STANDARD_CLASSES.map(|name| name.parse().unwrap()).to_vec(),
+            traits: STANDARD_TRAITS.map(|name| name.parse().unwrap()).into(),
+        });
+        pair.run(PartitionId::DEFAULT, standards);
+        let create = CreatePartition {
+            name: "north".parse().unwrap(),
+            routes: Routes::default(),
+        };
+        let made = pair.run(PartitionId::DEFAULT, Command::CreatePartition(create));
+        assert_eq!(made, Outcome::Done(Reply::Partition(NORTH)));
+        pair
+    }
+
+    fn run(&mut self, partition: PartitionId, mut command: Command) -> Outcome {
+        let state = self.cluster.partition(partition).unwrap();
+        generate::settle(
+            &mut command,
+            |uuid| state.provider(uuid).map(|one| one.generation),
+            |uuid| state.consumer(uuid).map(|one| one.generation),
+        );
+        self.now += 1;
+        let stamped = Stamped {
+            partition,
+            routes: self.cluster.routing(partition).changes,
+            ..stamped(Timestamp(1_000 + self.now), None, command)
+        };
+        let (outcome, changes) = self.cluster.apply(&stamped);
+        assert_eq!(self.naive.apply(&stamped), outcome, "{stamped:?}");
+        let before = self.cluster.clone();
+        self.cluster.commit(&changes);
+        check_undo(&before, &stamped, &self.cluster, &changes);
+        outcome
+    }
+
+    fn north(&self) -> &State {
+        self.cluster.partition(NORTH).unwrap()
+    }
+
+    fn fill(&mut self, fill: FillPartition) -> Outcome {
+        self.run(NORTH, Command::FillPartition(fill))
+    }
+}
+
+/// What a watcher is shown of the entry, and what it takes to undo it.
+fn check_undo(
+    before: &Cluster,
+    stamped: &Stamped,
+    after: &Cluster,
+    changes: &placement_model::cluster::ClusterChanges,
+) {
+    for entry in LedgerEntry::of(1, stamped, before, changes) {
+        let Some(was) = before.partition(entry.partition) else {
+            continue;
+        };
+        let mut undone = after.partition(entry.partition).unwrap().clone();
+        undone.commit(&entry.undo());
+        assert_eq!(content(&undone), content(was), "{entry:?}");
+        assert!(undone.agrees_with_recount());
+    }
+}
+
+/// The rows of placement as text, with their places among those of their table.
+fn content(state: &State) -> BTreeMap<String, String> {
+    let mut rows = Naive::load(state.rows()).rows();
+    rows.retain(|name, _| !name.starts_with("partition") && name != "level");
+    rows
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_comes_in_is_what_was_there_in_whatever_pieces(
+        commands in vec(generate::command(), 1..60),
+        bytes in 1_usize..2_000,
+    ) {
+        let mut pair = Pair::new();
+        for command in generate::furniture().into_iter().chain(commands) {
+            pair.run(PartitionId::DEFAULT, command);
+        }
+        let from = pair.cluster.default_partition().clone();
+        let pieces: Vec<_> = from.pieces(bytes, usize::MAX).collect();
+        for piece in pieces {
+            let piece = piece.unwrap();
+            prop_assert_eq!(pair.fill(piece.clone()), Outcome::Done(Reply::Done));
+            if piece.providers.len() + piece.consumers.len() > 0 {
+                // Sent once more under another number.
+                let refused = matches!(pair.fill(piece), Outcome::Refused(Refusal::PartitionNotEmpty { .. }));
+                prop_assert!(refused);
+            }
+        }
+        prop_assert!(pair.cluster.agrees_with_recount());
+        let mut expected = content(&from);
+        expected.remove("retired nodes");
+        let mut found = content(pair.north());
+        found.remove("retired nodes");
+        prop_assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn candidates_come_in_the_order_of_before(
+        (cloud, request) in cases(false),
+        bytes in 1_usize..2_000,
+    ) {
+        let from = cloud.state();
+        let mut to = State::default();
+        for piece in from.pieces(bytes, usize::MAX) {
+            let command = Command::FillPartition(piece.unwrap());
+            let (outcome, changes) = apply(&to, &stamped(Timestamp(1), None, command));
+            prop_assert_eq!(outcome, Outcome::Done(Reply::Done));
+            to.commit(&changes);
+        }
+        let answers = |state: &State| format!("{:?}", named::candidates(state, &request));
+        prop_assert_eq!(answers(&to), answers(&from));
+    }
+}
+
+fn uuid(number: u8) -> ProviderUuid {
+    generate::provider_uuid(number)
+}
+
+fn provider(number: u8) -> FilledProvider {
+    FilledProvider {
+        uuid: uuid(number),
+        name: format!("host{number}").try_into().unwrap(),
+        generation: Generation(7),
+        parent: None,
+        created_at: Timestamp(1),
+        updated_at: Timestamp(2),
+        inventories: BTreeMap::from([("VCPU".parse().unwrap(), row(8))]),
+        traits: BTreeSet::new(),
+        aggregates: BTreeSet::new(),
+    }
+}
+
+fn row(step_size: u32) -> InventoryRow {
+    let inventory = Inventory {
+        total: 0,
+        reserved: 1,
+        min_unit: 1,
+        max_unit: 1,
+        step_size,
+        allocation_ratio: -1.0,
+    };
+    InventoryRow {
+        inventory,
+        updated_at: Timestamp(3),
+    }
+}
+
+fn consumer(name: &str, class: &str, units: u64) -> FilledConsumer {
+    let amounts = BTreeMap::from([(class.parse().unwrap(), units)]);
+    FilledConsumer {
+        uuid: name.to_owned().into(),
+        generation: Generation(3),
+        project: "p".into(),
+        user: "u".into(),
+        consumer_type: None,
+        allocations: BTreeMap::from([(uuid(1), amounts)]),
+        updated_at: Timestamp(4),
+    }
+}
+
+#[test]
+fn a_row_that_cannot_come_in_is_named_and_nothing_comes_in() {
+    let mut pair = Pair::new();
+    let first = FillPartition {
+        providers: vec![provider(1), provider(2)],
+        consumers: vec![consumer("over the capacity", "VCPU", 99)],
+        ..FillPartition::default()
+    };
+    assert_eq!(pair.fill(first.clone()), Outcome::Done(Reply::Done));
+    let after = Filled {
+        providers: 2,
+        consumers: 1,
+    };
+    let next = || FillPartition {
+        after,
+        ..FillPartition::default()
+    };
+    let of = |change: &dyn Fn(&mut FilledProvider)| {
+        let mut new = provider(3);
+        change(&mut new);
+        let providers = vec![new];
+        FillPartition {
+            providers,
+            ..next()
+        }
+    };
+    let holds = |one: FilledConsumer| FillPartition {
+        consumers: vec![one],
+        ..next()
+    };
+    let hangs = |child, parent| FillPartition {
+        parents: vec![(uuid(child), uuid(parent))],
+        ..next()
+    };
+    let unfit = |number, why| Refusal::ProviderUnfit(uuid(number), why);
+    let idle = |name: &str, why| Refusal::ConsumerUnfit(name.to_owned().into(), why);
+    let there = "over the capacity";
+    let cases = [
+        (of(&|it| it.uuid = uuid(1)), unfit(1, Unfit::Exists)),
+        (
+            of(&|it| it.name = provider(1).name),
+            unfit(3, Unfit::NameTaken),
+        ),
+        (
+            of(&|it| it.parent = Some(uuid(4))),
+            unfit(3, Unfit::Dangling),
+        ),
+        (
+            of(&|it| it.parent = Some(uuid(3))),
+            unfit(3, Unfit::Dangling),
+        ),
+        (
+            of(&|it| drop(it.traits.insert("CUSTOM_NONE".parse().unwrap()))),
+            unfit(3, Unfit::Dangling),
+        ),
+        (
+            of(&|it| {
+                drop(
+                    it.inventories
+                        .insert("CUSTOM_NONE".parse().unwrap(), row(1)),
+                )
+            }),
+            unfit(3, Unfit::Dangling),
+        ),
+        (
+            of(&|it| drop(it.inventories.insert("VCPU".parse().unwrap(), row(0)))),
+            unfit(3, Unfit::OutOfRange),
+        ),
+        (
+            FillPartition {
+                providers: vec![provider(3), provider(3)],
+                ..next()
+            },
+            unfit(3, Unfit::Exists),
+        ),
+        (hangs(1, 9), unfit(1, Unfit::Dangling)),
+        (hangs(1, 1), unfit(1, Unfit::Parent)),
+        (
+            FillPartition {
+                parents: vec![(uuid(1), uuid(2)), (uuid(2), uuid(1))],
+                ..next()
+            },
+            unfit(2, Unfit::Parent),
+        ),
+        (
+            holds(consumer(there, "VCPU", 1)),
+            idle(there, Unfit::Exists),
+        ),
+        (
+            holds(consumer("c", "MEMORY_MB", 1)),
+            idle("c", Unfit::Dangling),
+        ),
+        (
+            holds(consumer("c", "VCPU", 0)),
+            idle("c", Unfit::OutOfRange),
+        ),
+        (
+            holds(consumer("c", "VCPU", 1 << 31)),
+            idle("c", Unfit::OutOfRange),
+        ),
+        (
+            first,
+            Refusal::PartitionNotEmpty {
+                has: after,
+                expected: Filled::default(),
+            },
+        ),
+    ];
+    let before = pair.cluster.digest();
+    for (fill, refusal) in cases {
+        assert_eq!(pair.fill(fill), Outcome::Refused(refusal));
+        assert_eq!(pair.cluster.digest(), before);
+    }
+}
+
+#[test]
+fn a_partition_that_clients_may_use_takes_nothing_in() {
+    let mut pair = Pair::new();
+    let fill = || FillPartition {
+        traits: vec![NameRow {
+            name: "CUSTOM_A".parse().unwrap(),
+            updated_at: Timestamp(5),
+        }],
+        ..FillPartition::default()
+    };
+    let into_default = pair.run(PartitionId::DEFAULT, Command::FillPartition(fill()));
+    let routed = |id| Outcome::Refused(Refusal::PartitionRouted(id));
+    assert_eq!(into_default, routed(PartitionId::DEFAULT));
+    let mut route = |routes: Vec<Route>| {
+        let route = RoutePartition {
+            name: "north".parse().unwrap(),
+            routes: routes.try_into().unwrap(),
+        };
+        pair.run(PartitionId::DEFAULT, Command::RoutePartition(route));
+        pair.fill(fill())
+    };
+    let prefix = Route::Prefix("/north".parse().unwrap());
+    assert_eq!(route(vec![prefix]), routed(NORTH));
+    assert_eq!(route(Vec::new()), Outcome::Done(Reply::Done));
+    let name = "CUSTOM_A".parse().unwrap();
+    let again = pair.run(NORTH, Command::EnsureTrait(EnsureTrait { name }));
+    let modified = Timestamp(5);
+    let created = false;
+    assert_eq!(again, Outcome::Done(Reply::Named { created, modified }));
+}
+
+#[test]
+fn a_row_that_is_too_long_for_a_command_is_named() {
+    let mut pair = Pair::new();
+    let names = (0..100).map(|number| NameRow {
+        name: format!("CUSTOM_{number:0100}").parse().unwrap(),
+        updated_at: Timestamp(5),
+    });
+    let traits: Vec<_> = names.collect();
+    let host = FilledProvider {
+        traits: traits.iter().map(|row| row.name.clone()).collect(),
+        ..provider(1)
+    };
+    let providers = vec![host, provider(2)];
+    pair.fill(FillPartition {
+        traits,
+        providers,
+        ..FillPartition::default()
+    });
+    let pieces: Vec<_> = pair.north().pieces(500, 5_000).collect();
+    let wrong: Vec<_> = pieces
+        .iter()
+        .filter_map(|piece| piece.as_ref().err())
+        .collect();
+    let [wrong] = wrong[..] else {
+        panic!("{wrong:?}");
+    };
+    assert_eq!(wrong.row, format!("resource provider {}", uuid(1)));
+    assert!(pair.north().pieces(500, 50_000).all(|piece| piece.is_ok()));
+}

@@ -1,0 +1,344 @@
+//! A partition of a running cluster gets the content of a backup, while clients write to the default one and leaders die. It is
+//! then what a cluster is that was restored from the backup, in each answer.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use placement_client::{ApiRequest, Client, Error};
+use placement_tests::backups::{Replay, back_up, refusal};
+use placement_tests::binaries;
+use placement_tests::cluster::Cluster;
+use placement_tests::host;
+use placement_tests::wait::PATIENCE;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::time::sleep;
+
+use crate::transfer::{CANDIDATES, digest, placementd, stdout};
+
+/// Enough for many commands.
+const CONSUMERS: u64 = 6_000;
+/// The feature level from which on there are imports.
+const LEVEL: u32 = 3;
+
+/// The backup of a dump.
+struct Moved {
+    directory: TempDir,
+    /// The digest of its content.
+    digest: String,
+}
+
+impl Moved {
+    /// The sample of `transfer.rs`, with so many more consumers, whose rows are long.
+    fn new(consumers: u64) -> Self {
+        let sample = include_str!("../../node/transfer/tests/dumps/sqlite.sql");
+        let at = "'2026-11-27 09:22:48.021685',NULL";
+        let long = "x".repeat(255);
+        let mut more = format!(
+            "INSERT INTO \"projects\" VALUES({at},9,'{long}');\nINSERT INTO \"users\" VALUES({at},9,'{long}');\n"
+        );
+        for nth in 100..100 + consumers {
+            let uuid = format!("d0000000-0000-4000-8000-{nth:012}");
+            more += &format!(
+                "INSERT INTO \"consumers\" VALUES({at},{nth},'{uuid}',9,9,{nth},1);\n\
+                 INSERT INTO \"allocations\" VALUES({at},{nth},7,'{uuid}',2,1);\n"
+            );
+        }
+        let dump = sample.replace("COMMIT;", &format!("{more}COMMIT;"));
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("dump.sql"), dump).unwrap();
+        let [from, to] = ["dump.sql", "backup"]
+            .map(|name| directory.path().join(name).to_str().unwrap().to_owned());
+        let report = stdout(placementd(&["import", &from, "--out", &to]));
+        let digest = digest(&report).to_owned();
+        Self { directory, digest }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.directory
+            .path()
+            .join(name)
+            .to_str()
+            .unwrap()
+            .to_owned()
+    }
+
+    fn backup(&self) -> String {
+        self.path("backup")
+    }
+}
+
+/// Begins an import through a node.
+fn begin(cluster: &Cluster, node: u64, partition: &str, backup: &str) -> Child {
+    Command::new(binaries::placementctl().unwrap())
+        .env("PLACEMENTCTL_ENDPOINT", cluster.place(node).admin())
+        .args(["partitions", "import", partition, backup])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+fn import(cluster: &Cluster, partition: &str, backup: &str) -> Output {
+    let words = ["partitions", "import", partition, backup];
+    cluster.placementctl(&words).unwrap()
+}
+
+async fn ended(import: Child) -> Output {
+    let ended = tokio::task::spawn_blocking(|| import.wait_with_output());
+    ended.await.unwrap().unwrap()
+}
+
+/// How many consumers a node has in a partition, as soon as there are some.
+async fn until_begun(cluster: &Cluster, node: u64, partition: &str) -> u64 {
+    let admin = cluster.admin_of(node);
+    loop {
+        let all = admin.partitions().await.unwrap();
+        let found = all.iter().find(|found| found.name == partition).unwrap();
+        if found.consumers > 0 {
+            return found.consumers;
+        }
+        sleep(Duration::from_millis(2)).await;
+    }
+}
+
+/// One claim after the other in the default partition, until it is over; how many were acknowledged.
+async fn claim(client: Client, is_over: Arc<AtomicBool>) -> u64 {
+    let client = client.with_patience(PATIENCE);
+    let host = host::with_processors(&client).await;
+    let mut made = 0;
+    while !is_over.load(Ordering::Relaxed) {
+        match host::claim(&client, host).await {
+            Ok(_) => made += 1,
+            Err(Error::OutcomeUnknown { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+        sleep(Duration::from_millis(5)).await;
+    }
+    made
+}
+
+/// The differences between two services.
+fn compared(one: &str, other: &str) -> String {
+    let mut command = Command::new(binaries::placementctl().unwrap());
+    let output = command.args(["compare", one, other]).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Values by kind and key, of lines of events.
+async fn values(client: &Client, query: &str) -> BTreeMap<String, Value> {
+    let path = format!("/placementd/v1/events?follow=false{query}");
+    let answer = client.call(ApiRequest::get(&path)).await.unwrap();
+    let mut values = BTreeMap::new();
+    let key = |it: &Value| format!("{} {}", it["kind"], it["key"]);
+    for line in answer
+        .body
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty())
+    {
+        let line: Value = serde_json::from_slice(line).unwrap();
+        match line["changes"].as_array() {
+            Some(changes) => {
+                for change in changes {
+                    values.insert(key(change), change["after"].clone());
+                }
+            }
+            None if line["kind"].is_string() => {
+                drop(values.insert(key(&line), line["value"].clone()))
+            }
+            None => {}
+        }
+    }
+    values
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_comes_into_a_partition_while_leaders_die() {
+    let moved = Moved::new(CONSUMERS);
+    let mut cluster = Cluster::start(3).await.unwrap();
+    cluster.until_level(LEVEL).await;
+    let is_over = Arc::new(AtomicBool::new(false));
+    let writer = tokio::spawn(claim(cluster.client(), is_over.clone()));
+    cluster.create_partition("north", &[], &[]).await.unwrap();
+
+    // Whoever imports dies: what it has left is refused, with what to do.
+    let leader = cluster.leader().await.unwrap();
+    let importing = begin(&cluster, leader, "north", &moved.backup());
+    let begun = until_begun(&cluster, leader, "north").await;
+    cluster.kill_9(leader);
+    let broken = ended(importing).await;
+    refusal(&broken, 1);
+    let next = cluster.leader_other_than(Some(leader)).await.unwrap();
+    let refused = refusal(&import(&cluster, "north", &moved.backup()), 1);
+    let delete = ["partitions", "delete", "north", "--force"];
+    assert!(
+        refused.contains(&format!("placementctl {}", delete.join(" "))),
+        "{refused}"
+    );
+    cluster.ctl(&delete);
+    cluster.start_node(leader).unwrap();
+    cluster.wait_healthy().await.unwrap();
+    cluster.create_partition("north", &[], &[]).await.unwrap();
+    let north = cluster.admin_of(next).placement("north");
+    let created = north.call(ApiRequest::get("/traits")).await.unwrap();
+    let created = created.position().index.unwrap();
+
+    // The leader dies, and not who imports.
+    let leader = cluster.leader().await.unwrap();
+    let follower = cluster.followers().await.unwrap()[0];
+    let importing = begin(&cluster, follower, "north", &moved.backup());
+    let half = until_begun(&cluster, follower, "north").await;
+    cluster.kill_9(leader);
+    for seen in [begun, half] {
+        assert!(seen < CONSUMERS, "the import was over before");
+    }
+    let printed = stdout(ended(importing).await);
+    assert!(
+        printed.contains(&format!("content digest of both: {}\n", moved.digest)),
+        "{printed}"
+    );
+    cluster.start_node(leader).unwrap();
+    cluster.wait_healthy().await.unwrap();
+    is_over.store(true, Ordering::Relaxed);
+    assert!(writer.await.unwrap() > 0);
+    cluster.assert_equal_states().await;
+    let check = cluster.ctl(&["check"]);
+    assert!(
+        check.contains("more is allocated than the capacity"),
+        "{check}"
+    );
+
+    // What watchers were told is what is there.
+    let north = cluster.admin_of(leader).placement("north");
+    let told = values(&north, &format!("&after={}", created.as_str())).await;
+    let mut there = values(&north, "").await;
+    // Standard names were there before.
+    there.retain(|key, _| {
+        told.contains_key(key) || !key.contains("{\"trait\"") && !key.contains("class")
+    });
+    assert_eq!(told.len(), there.len());
+    assert!(told == there);
+
+    cluster.ctl(&["partitions", "route", "north", "--prefix", "/north"]);
+    let replay = Replay::start(Path::new(&moved.backup()), "default", &[]);
+    let restored = format!("http://{}", replay.address);
+    let served = format!("http://{}/north", cluster.place(follower).api());
+    let differences = compared(&restored, &served);
+    assert!(
+        differences.starts_with("0 differences in "),
+        "{differences}"
+    );
+    let (restored, served) = (
+        Client::new([restored]).unwrap(),
+        cluster.client_of(follower).below("/north"),
+    );
+    for path in CANDIDATES {
+        let ask = async |client: &Client| {
+            let answer = client
+                .call(ApiRequest::get(path).microversion("1.39"))
+                .await;
+            answer.unwrap().body
+        };
+        assert_eq!(ask(&restored).await, ask(&served).await, "{path}");
+    }
+    // It goes on from there, and out again.
+    let taken = moved.path("taken");
+    assert!(back_up(&cluster, Path::new(&taken)).status.success());
+    let out = moved.path("out.sql");
+    stdout(placementd(&[
+        "export",
+        "--from",
+        &taken,
+        "--partition",
+        "north",
+        "--dialect",
+        "sqlite",
+        "--out",
+        &out,
+    ]));
+    let class = json!({"name": "CUSTOM_LATER"});
+    let put = ApiRequest::post("/resource_classes").json(&class);
+    served.call(put).await.unwrap();
+    let differences = compared(
+        &restored.endpoints()[0].to_string(),
+        &format!("{}/north", served.endpoints()[0]),
+    );
+    assert!(differences.contains("CUSTOM_LATER"), "{differences}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_imported_is_refused_and_changes_nothing() {
+    let moved = Moved::new(0);
+    let mut cluster = Cluster::prepare(1, "").unwrap();
+    cluster.options_mut().flags = vec!["--cluster-level-max".to_owned(), (LEVEL - 1).to_string()];
+    cluster.start_node(1).unwrap();
+    cluster.wait_healthy().await.unwrap();
+    cluster.create_partition("north", &[], &[]).await.unwrap();
+    let refused = refusal(&import(&cluster, "north", &moved.backup()), 1);
+    assert!(
+        refused.contains("needs feature level 3, and the cluster is at"),
+        "{refused}"
+    );
+    cluster.stop_node(1).await.unwrap();
+    cluster.options_mut().flags.clear();
+    cluster.start_node(1).unwrap();
+    cluster.wait_healthy().await.unwrap();
+    cluster.until_level(LEVEL).await;
+
+    let whole = fs::read(moved.backup()).unwrap();
+    let mut damaged = whole.clone();
+    damaged[whole.len() / 2] ^= 1;
+    for (bytes, reason) in [
+        (
+            &whole[..whole.len() / 2],
+            "it is cut off; nothing was changed",
+        ),
+        (
+            &damaged[..],
+            "a frame does not have its checksum; nothing was changed",
+        ),
+        (
+            &b"CREATE TABLE"[..],
+            "the file is not a snapshot of placementd; nothing was changed",
+        ),
+        (
+            &[],
+            "the file is not a snapshot of placementd; nothing was changed",
+        ),
+    ] {
+        let file = moved.path("bad");
+        fs::write(&file, bytes).unwrap();
+        let refused = refusal(&import(&cluster, "north", &file), 1);
+        assert!(refused.contains(reason), "{refused}");
+    }
+    let routed = cluster.create_partition("routed", &[], &["/routed"]);
+    routed.await.unwrap();
+    cluster.create_partition("named", &[], &[]).await.unwrap();
+    let named = cluster.admin_of(1).placement("named");
+    named
+        .call(ApiRequest::put("/traits/CUSTOM_MINE"))
+        .await
+        .unwrap();
+    for (partition, reason) in [
+        ("default", "requests are routed to partition 0"),
+        ("routed", "requests are routed to partition 2"),
+        ("named", "the partition is not empty"),
+        ("south", "there is no partition south"),
+        ("So uth", "there is no partition So uth"),
+    ] {
+        let refused = refusal(&import(&cluster, partition, &moved.backup()), 1);
+        assert!(refused.contains(reason), "{refused}");
+    }
+    let printed = stdout(import(&cluster, "north", &moved.backup()));
+    assert!(
+        printed.starts_with("7 providers and 5 consumers are in partition north\n"),
+        "{printed}"
+    );
+    let refused = refusal(&import(&cluster, "north", &moved.backup()), 1);
+    assert!(refused.contains("the partition is not empty"), "{refused}");
+}

@@ -244,7 +244,7 @@ struct Case {
 }
 
 /// The worst of each command that carries many of something, or is about a tree of many.
-const COMMANDS: [Case; 17] = [
+const COMMANDS: [Case; 18] = [
     Case {
         name: "a reshape that empties all providers of a tree",
         of_size: |n| {

@@ -12,7 +12,7 @@ use placement_model::command::{
 use placement_model::outcome::{Outcome, Refusal, Reply, Unfit};
 use placement_model::state::change::{InventoryRow, NameRow};
 use placement_model::types::{
-    Generation, Inventory, PartitionId, ProviderUuid, Route, Routes, Timestamp,
+    Generation, Inventory, PartitionId, ProviderUuid, Route, Routes, Timestamp, TraitName,
 };
 use placement_model::{Cluster, LedgerEntry, Stamped, State, apply};
 use placement_naive::cases::cases;
@@ -350,7 +350,7 @@ fn a_partition_that_clients_may_use_takes_nothing_in() {
 #[test]
 fn a_row_that_is_too_long_for_a_command_is_named() {
     let mut pair = Pair::new();
-    let names = (0..100).map(|number| NameRow {
+    let names = (0..100).map(|number| NameRow::<TraitName> {
         name: format!("CUSTOM_{number:0100}").parse().unwrap(),
         updated_at: Timestamp(5),
     });

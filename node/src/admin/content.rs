@@ -11,7 +11,7 @@ use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
-use placement_api::backend::{Consistency, Unavailable, View, WriteBackend};
+use placement_api::backend::{Consistency, Unavailable, WriteBackend};
 use placement_api::world::compute;
 use placement_model::command::{Command, FillPartition, Filled};
 use placement_model::types::PartitionName;
@@ -51,7 +51,8 @@ async fn import(admin: &Admin, name: &str, body: Body) -> Result<ImportReport, F
     };
     let backup = upload::receive(body).await?;
     let name: PartitionName = name.parse().map_err(|_| no_partition(name))?;
-    view(admin, &name).await?;
+    let view = admin.read.view(Consistency::Linearizable).await;
+    view.map_err(Refused::from)?;
     let current = admin.running()?.replica.views.current();
     must_be_new(&current.cluster, &name)?;
     must_be_known(backup.level(), current.cluster.level())?;
@@ -67,7 +68,9 @@ async fn import(admin: &Admin, name: &str, body: Body) -> Result<ImportReport, F
         }
         count += 1;
     }
-    let after = view(admin, &name).await?;
+    let after = admin.read.view(Consistency::Linearizable).await;
+    let after = after.and_then(|view| view.within(&name));
+    let after = after.map_err(|reason| stopped(&name, &reason.to_string(), true))?;
     let sizes = after.state.sizes();
     let work = move || {
         (
@@ -89,12 +92,6 @@ async fn import(admin: &Admin, name: &str, body: Body) -> Result<ImportReport, F
         digest_of_backup: of_backup,
         digest,
     })
-}
-
-async fn view(admin: &Admin, name: &PartitionName) -> Result<View, Failed> {
-    let view = admin.read.view(Consistency::Linearizable).await;
-    let view = view.map_err(Refused::from)?;
-    view.within(name).map_err(|_| no_partition(name.as_str()))
 }
 
 /// What apply refuses too, and what it does not see: names that a client has made.
@@ -192,13 +189,17 @@ async fn bring(write: &dyn WriteBackend, piece: FillPartition) -> Result<(), (St
     }
 }
 
+/// A part may be there, so this is no refusal.
 fn stopped(name: &PartitionName, reason: &str, is_begun: bool) -> Failed {
-    let detail = match is_begun {
-        true => format!(
-            "{reason}; the import has stopped, and partition {name} has a part of the backup. Delete it (`placementctl \
-             partitions delete {name} --force`), create it, and import again"
-        ),
-        false => format!("{reason}; nothing was changed"),
-    };
-    failed(StatusCode::CONFLICT, detail)
+    if !is_begun {
+        return failed(
+            StatusCode::CONFLICT,
+            format!("{reason}; nothing was changed"),
+        );
+    }
+    let detail = format!(
+        "{reason}; the import has stopped, and partition {name} may have a part of the backup. Delete it (`placementctl \
+         partitions delete {name} --force`), create it, and import again"
+    );
+    failed(StatusCode::SERVICE_UNAVAILABLE, detail)
 }

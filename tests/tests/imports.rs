@@ -166,7 +166,7 @@ async fn a_backup_comes_into_a_partition_while_leaders_die() {
     let writer = tokio::spawn(claim(cluster.client(), is_over.clone()));
     cluster.create_partition("north", &[], &[]).await.unwrap();
 
-    // Whoever imports dies: what it has left is refused, with what to do.
+    // The node that imports dies: what it has left is refused, with what to do.
     let leader = cluster.leader().await.unwrap();
     let importing = begin(&cluster, leader, "north", &moved.backup());
     let begun = until_begun(&cluster, leader, "north").await;
@@ -213,16 +213,16 @@ async fn a_backup_comes_into_a_partition_while_leaders_die() {
         "{check}"
     );
 
-    // What watchers were told is what is there.
+    // What watchers see is what is there.
     let north = cluster.admin_of(leader).placement("north");
-    let told = values(&north, &format!("&after={}", created.as_str())).await;
+    let seen = values(&north, &format!("&after={}", created.as_str())).await;
     let mut there = values(&north, "").await;
     // Standard names were there before.
     there.retain(|key, _| {
-        told.contains_key(key) || !key.contains("{\"trait\"") && !key.contains("class")
+        seen.contains_key(key) || !key.contains("{\"trait\"") && !key.contains("class")
     });
-    assert_eq!(told.len(), there.len());
-    assert!(told == there);
+    assert_eq!(seen.len(), there.len());
+    assert!(seen == there);
 
     cluster.ctl(&["partitions", "route", "north", "--prefix", "/north"]);
     let replay = Replay::start(Path::new(&moved.backup()), "default", &[]);

@@ -100,17 +100,19 @@ fn must_be_new(cluster: &Cluster, name: &PartitionName) -> Result<(), Failed> {
     let (id, state) = found.ok_or_else(|| no_partition(name.as_str()))?;
     let has_names = (state.resource_classes().iter()).any(|(name, _)| name.is_custom())
         || state.traits(None).iter().any(|(name, _)| name.is_custom());
-    let reason = if cluster.is_routed_to(id) {
-        Refusal::PartitionRouted(id).to_string()
+    let detail = if cluster.is_routed_to(id) {
+        let refusal = Refusal::PartitionRouted(id);
+        format!(
+            "{refusal}; nothing was changed. Import into a new one: `placementctl partitions create NAME`, without routes"
+        )
     } else if has_names || state.filled() != Filled::default() {
-        "the partition is not empty".to_owned()
+        format!(
+            "the partition is not empty; nothing was changed. If an import has filled it in part, delete it (`placementctl \
+             partitions delete {name} --force`), create it, and import again"
+        )
     } else {
         return Ok(());
     };
-    let detail = format!(
-        "{reason}; nothing was changed. `placementctl partitions create` without routes makes a new one; one that an import has \
-         filled in part goes with `placementctl partitions delete {name} --force`"
-    );
     Err(failed(StatusCode::CONFLICT, detail))
 }
 

@@ -17,7 +17,8 @@
 //! | `PUT /v1/partitions/{name}/content` | fills an empty partition with the content of a backup, and gives an [`ImportReport`] |
 //! | `POST /v1/compact` | writes this node's state down and drops the log entries it covers |
 //! | any method, `/v1/placement/{partition}/{path}` | the REST API of a partition, without a token |
-//! | the same below `/v1/nodes/{id}/`: `status`, `check`, `drain`, `compact`, `placement` | what another node is asked, through this one |
+//! | `GET /v1/log`, `GET /v1/settings`, `GET /v1/metrics`, `GET /v1/host` | text for a support bundle, see [`Admin::look`] |
+//! | the same below `/v1/nodes/{id}/`: `status`, `check`, `drain`, `compact`, `log`, `settings`, `metrics`, `host`, `placement` | what another node is asked, through this one |
 //!
 //! Any node answers; what only the leader can do is passed on to it.
 
@@ -30,9 +31,11 @@ use placement_wire::{
 };
 
 use crate::client::Client;
+use crate::consistency::Consistency;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::request::{ApiRequest, encode};
+use crate::response::ApiResponse;
 
 /// An import that takes longer is lost.
 const IMPORT_LIMIT: Duration = Duration::from_secs(24 * 3600);
@@ -77,6 +80,13 @@ impl Admin {
     pub fn placement(&self, partition: &str) -> Client {
         let path = self.path(&format!("placement/{}", encode(partition)));
         self.client.clone().below(&path)
+    }
+
+    /// What the node answers to a GET of this path below `/v1`, such as `log`, with or without a quorum: at most so many
+    /// bytes of a success, with `true` if there are more, and any other status but 503.
+    pub async fn look(&self, what: &str, bytes_max: usize) -> Result<(ApiResponse, bool), Error> {
+        let request = ApiRequest::get(&self.path(what)).consistency(Consistency::Local);
+        self.client.request_at_most(request, bytes_max).await
     }
 
     /// The status of whichever node answers first.

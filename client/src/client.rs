@@ -217,6 +217,26 @@ impl Client {
         Ok(Lines::of(body.unwrap_or_default()))
     }
 
+    /// [`Client::request`], of which at most so many bytes of the body of a success are kept. `true`: there are more.
+    pub async fn request_at_most(
+        &self,
+        request: ApiRequest,
+        bytes_max: usize,
+    ) -> Result<(ApiResponse, bool), Error> {
+        let (mut answer, body) = self.exchange(request, true).await?;
+        let (mut kept, mut body) = (answer.body.to_vec(), body.unwrap_or_default());
+        while kept.len() <= bytes_max
+            && let Some(frame) = body.frame().await
+        {
+            let frame = frame.map_err(|error| Error::Unreachable(error.to_string()))?;
+            kept.extend_from_slice(&frame.into_data().unwrap_or_default());
+        }
+        let has_more = kept.len() > bytes_max;
+        kept.truncate(bytes_max);
+        answer.body = kept.into();
+        Ok((answer, has_more))
+    }
+
     /// [`Client::request`]; the body of a success comes by itself if it `streams`.
     async fn exchange(
         &self,

@@ -2,13 +2,16 @@
 //!
 //! A thread that writes a line only puts it into a queue. If standard error is not read (a full pipe, a
 //! stalled journal), the queue fills, further lines are dropped and counted, and requests are
-//! answered as before.
+//! answered as before. The last lines are kept in memory, too: operators see them where the journal is out of reach or hangs.
 
+use std::collections::VecDeque;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
+use tracing_subscriber::fmt::writer::MakeWriterExt;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
@@ -46,8 +49,13 @@ const GATHER: Duration = Duration::from_millis(5);
 /// How often it is looked whether lines were dropped.
 const DROPPED_EVERY: Duration = Duration::from_secs(10);
 
+/// How much of the end of the log is kept for operators, in bytes: some 2,000 usual lines.
+const KEPT_BYTES: usize = 512 * 1024;
+
 /// Counts what the queue of this process had no room for.
 static DROPPED: OnceLock<ErrorCounter> = OnceLock::new();
+/// The last lines of this process, whole ones.
+static LAST: Mutex<VecDeque<u8>> = Mutex::new(VecDeque::new());
 
 /// The logs of this process.
 pub struct Logging {
@@ -69,7 +77,7 @@ impl Logging {
         let _ = DROPPED.set(queue.error_counter());
         let (filter, handle) = reload::Layer::new(parse(level)?);
         let lines = fmt::layer()
-            .with_writer(queue)
+            .with_writer(queue.and(|| Last(&LAST)))
             .with_ansi(std::io::stderr().is_terminal());
         let lines = match format {
             LogFormat::Json => lines
@@ -136,6 +144,45 @@ impl<W: Write> Write for Gathering<W> {
     }
 }
 
+/// Takes one line at a time, and forgets the first ones for it.
+struct Last<'a>(&'a Mutex<VecDeque<u8>>);
+
+impl Write for Last<'_> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let mut kept = self.0.lock();
+        kept.extend(line);
+        if let Some(excess) = kept.len().checked_sub(KEPT_BYTES + 1) {
+            let end = kept.iter().skip(excess).position(|byte| *byte == b'\n');
+            let end = end.map_or(kept.len(), |end| excess + end + 1);
+            kept.drain(..end);
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The last lines that this process has logged: at most 512 KiB, without colours.
+pub(crate) fn last_lines() -> String {
+    let kept = {
+        let kept = LAST.lock();
+        let (first, last) = kept.as_slices();
+        [first, last].concat()
+    };
+    without_colours(&String::from_utf8_lossy(&kept))
+}
+
+/// What is between colours would not be found by its name.
+fn without_colours(text: &str) -> String {
+    let mut parts = text.split("\u{1b}[");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| {
+        text + part.split_once('m').map_or(part, |(_, rest)| rest)
+    })
+}
+
 /// Lines that were dropped since this process started.
 pub fn dropped_lines() -> u64 {
     DROPPED
@@ -170,4 +217,35 @@ pub fn check(level: &str) -> Result<(), String> {
 
 fn parse(level: &str) -> Result<EnvFilter, String> {
     EnvFilter::try_new(level).map_err(|error| format!("log.level: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_lines_are_whole_and_bounded() {
+        let kept = Mutex::default();
+        for number in 0..20_000 {
+            writeln!(Last(&kept), "line {number:020} ...................").unwrap();
+        }
+        let text: Vec<u8> = kept.lock().iter().copied().collect();
+        let text = String::from_utf8(text).unwrap();
+        assert!((KEPT_BYTES - 100..=KEPT_BYTES).contains(&text.len()));
+        assert!(
+            text.lines().all(|line| line.starts_with("line ")),
+            "{text:.100}"
+        );
+        assert!(text.ends_with("19999 ...................\n"));
+
+        let long = "x".repeat(2 * KEPT_BYTES) + "\n";
+        Last(&kept).write_all(long.as_bytes()).unwrap();
+        assert!(kept.lock().is_empty());
+    }
+
+    #[test]
+    fn names_and_values_stand_together_without_colours() {
+        let text = "\u{1b}[3mpassword\u{1b}[0m\u{1b}[2m=\u{1b}[0mhunter2 m";
+        assert_eq!(without_colours(text), "password=hunter2 m");
+    }
 }

@@ -204,6 +204,7 @@ impl Node {
                 read: read.clone(),
                 partitions,
                 sections: config.partitions.clone().into(),
+                settings: config.to_toml().into(),
                 shared: Arc::new(config.shared()),
                 prefix: config.api.prefix.0.clone(),
                 policies: policies.clone(),

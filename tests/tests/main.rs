@@ -51,6 +51,7 @@ mod sites;
 mod slow_clients;
 mod stand_ins;
 mod supervisor;
+mod support_bundle;
 mod syncs;
 mod tls;
 mod topology;

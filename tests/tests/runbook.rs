@@ -212,6 +212,7 @@ fn files(dir: &Path) -> Vec<PathBuf> {
 /// The chapters whose commands each test runs.
 const ACTED: [&[&str]; 8] = [
     &[
+        "Get help",
         "A node is slow",
         "A clock is wrong",
         "Overload",
@@ -272,6 +273,11 @@ async fn incidents_that_lose_no_majority_for_good() {
 async fn without_loss(cluster: &Cluster) {
     let leader = cluster.leader().await.unwrap();
     let other = cluster.followers().await.unwrap()[0];
+    let file = cluster.directory().join("bundle");
+    let mut help = Chapter::open("Get help").with("FILE", file.display());
+    help.step(cluster);
+    help.end();
+
     let mut slow = Chapter::open("A node is slow")
         .with("SLOW", leader)
         .with("OTHER", other);

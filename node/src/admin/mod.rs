@@ -23,7 +23,11 @@
 //! | `DELETE /v1/partitions/{name}`, with `?force=true` also one in which there are allocations | deletes it with all that is in it |
 //! | `PUT /v1/partitions/{name}/content` with a backup | fills it, if it is empty and has no routes, with the default partition of the backup: gives an [`ImportReport`](placement_wire::ImportReport) |
 //! | any method, `/v1/placement/{partition}/{path}` | what that partition's API answers at `/{path}`, to an operator: without a token |
-//! | `status`, `check`, `drain`, `compact` and `placement` below `/v1/nodes/{id}/` | the same of another node, through this one |
+//! | `GET /v1/log` | the last lines of this node's log, up to 512 KiB, as text |
+//! | `GET /v1/settings` | the settings with which it has started, without secrets, as TOML |
+//! | `GET /v1/metrics` | its `/metrics` |
+//! | `GET /v1/host` | kernel, memory, load and limits of its machine and its process, as text |
+//! | `status`, `check`, `drain`, `compact`, `log`, `settings`, `metrics`, `host` and `placement` below `/v1/nodes/{id}/` | the same of another node, through this one |
 //! | `GET /web/…` | pages of all this for a browser, see `placement-web` |
 //! | `GET /metrics`, `/livez`, `/readyz` | for monitoring |
 //!
@@ -43,6 +47,7 @@ mod placement;
 mod relay;
 mod settings;
 mod status;
+mod support;
 mod topology;
 mod trail;
 mod upload;
@@ -100,6 +105,8 @@ pub(crate) struct Admin {
     pub(crate) partitions: Arc<Partitions>,
     /// `[[partitions]]`.
     pub(crate) sections: Arc<[PartitionSection]>,
+    /// All settings as a file would have them, without secrets.
+    pub(crate) settings: Arc<str>,
     /// The settings that are to be the same on all nodes.
     pub(crate) shared: Arc<BTreeMap<String, String>>,
     /// `[api] prefix`.
@@ -166,13 +173,17 @@ impl Admin {
 /// A method with a path, and what answers it.
 type Route = (&'static str, MethodRouter<Admin>);
 
-fn of_one_node() -> [Route; 6] {
+fn of_one_node() -> [Route; 10] {
     [
         ("GET /v1/status", get(status)),
         ("POST /v1/drain", post(drain)),
         ("DELETE /v1/drain", delete(undrain)),
         ("GET /v1/check", get(check)),
         ("POST /v1/compact", post(compact)),
+        ("GET /v1/log", get(support::log)),
+        ("GET /v1/settings", get(support::settings)),
+        ("GET /v1/metrics", get(metrics)),
+        ("GET /v1/host", get(support::host)),
         (
             "ANY /v1/placement/{*partition_and_path}",
             any(placement::ask),
@@ -213,8 +224,8 @@ fn no_such_route() -> Failed {
     let routes = of_one_node().into_iter().chain(of_the_cluster());
     let routes: Vec<&str> = routes.map(|(route, _)| route).collect();
     let detail = format!(
-        "there is no such route here; there are {}, /v1/nodes/{{id}}/ with status, check, drain, compact or placement, \
-         GET /web/, GET /metrics, GET /livez, GET /readyz",
+        "there is no such route here; there are {}, /v1/nodes/{{id}}/ with status, check, drain, compact, log, settings, \
+         metrics, host or placement, GET /web/, GET /metrics, GET /livez, GET /readyz",
         routes.join(", ")
     );
     failed(StatusCode::NOT_FOUND, detail)

@@ -27,8 +27,10 @@ use crate::tls::{OWNER_MAX, Shown};
 const DEADLINE: Duration = Duration::from_secs(600);
 /// Longest body of a request or of an answer: writes go by the same connection.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
-/// The headers that go along with a request to the REST API and with its answer, besides those of this service. No
-/// token is among them.
+/// Orders that nodes take which know of no headers.
+const WITHOUT_HEADERS: [&str; 4] = ["status", "check", "drain", "compact"];
+/// The headers that go along with other requests and their answers, besides those of this service. No token is among
+/// them.
 const HEADERS: [&str; 10] = [
     "accept",
     "allow",
@@ -58,12 +60,12 @@ impl Inner {
 impl Operated for Inner {
     fn carry_out(&self, from: u64, order: Order) -> BoxFuture<'_, OrderReply> {
         Box::pin(async move {
-            let is_for_api = order.api.is_some();
+            let has_headers = order.api.is_some();
             let response = match request_of(from, order) {
                 Ok(request) => ask(self.0.clone(), request).await,
                 Err(wrong) => failed(StatusCode::BAD_REQUEST, wrong).into_response(),
             };
-            reply_of(response, is_for_api).await
+            reply_of(response, has_headers).await
         })
     }
 }
@@ -80,7 +82,7 @@ fn request_of(from: u64, order: Order) -> http::Result<Request> {
     Ok(request)
 }
 
-async fn reply_of(response: Response, is_for_api: bool) -> OrderReply {
+async fn reply_of(response: Response, has_headers: bool) -> OrderReply {
     let (parts, body) = match is_stream(response.headers()) {
         false => response.into_parts(),
         true => {
@@ -106,7 +108,7 @@ async fn reply_of(response: Response, is_for_api: bool) -> OrderReply {
     OrderReply {
         status: status.as_u16(),
         body: Blob(body),
-        headers: match is_for_api {
+        headers: match has_headers {
             true => written(&parts.headers),
             false => Headers::default(),
         },
@@ -153,6 +155,7 @@ pub(super) async fn relay(
     mut request: Request,
 ) -> Answer {
     let asked = format!("{} /v1/{what}", request.method());
+    let has_headers = !WITHOUT_HEADERS.contains(&what.as_str());
     let is_for_api = format!("/v1/{what}").starts_with(FOR_OPERATORS);
     if !is_for_api && !of_one_node().iter().any(|(route, _)| *route == asked) {
         return Err(no_such_route());
@@ -172,7 +175,7 @@ pub(super) async fn relay(
     };
     let operator = request.extensions().get().and_then(Shown::owner);
     let method = request.method().to_string();
-    let api = match is_for_api {
+    let api = match has_headers {
         true => Some(carried(id, request).await?),
         false => None,
     };
@@ -203,7 +206,7 @@ pub(super) async fn relay(
     Ok(response)
 }
 
-/// Headers and body of a request to the REST API of a node.
+/// Headers and body of a request to another node.
 async fn carried(node: u64, request: Request) -> Result<(Headers, Blob), Failed> {
     let (parts, body) = request.into_parts();
     let body = to_bytes(body, BODY_BYTES_MAX).await.map_err(|_| {

@@ -3,6 +3,7 @@
 mod api;
 mod audit;
 mod backup;
+mod bundle;
 mod candidates;
 mod capacity;
 mod changes;
@@ -44,6 +45,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
+use bundle::DebugAction;
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 use join_tokens::{JoinTokenAction, ReplaceNode};
@@ -166,6 +168,9 @@ enum Action {
                       asked. What differs is asked for a second time before it is printed."
     )]
     Compare(compare::Which),
+    /// What explains an incident to a person who was not there.
+    #[command(subcommand)]
+    Debug(DebugAction),
     /// Compacts the log of the node at the first endpoint that answers: flushes its state and drops the log
     /// entries that it covers. This is not a backup.
     Compact,
@@ -197,7 +202,7 @@ async fn main() -> ExitCode {
     let command = Command::parse();
     let is_read = matches!(
         command.action,
-        Action::Status(_) | Action::Content(_) | Action::Backup { .. }
+        Action::Status(_) | Action::Content(_) | Action::Debug(_) | Action::Backup { .. }
     );
     let is_comparison = matches!(command.action, Action::Compare(_));
     match run(command).await {
@@ -261,6 +266,9 @@ async fn ask(command: Command, timeout: Duration) -> anyhow::Result<ExitCode> {
         Action::Drain(which) => drain::drain(&admin, &which, timeout).await?,
         Action::Undrain(which) => drain::undrain(&admin, &which, timeout).await?,
         Action::Web(which) => web::serve(&client, which).await?,
+        Action::Debug(DebugAction::Bundle(which)) => {
+            return bundle::make(&client, which, timeout).await;
+        }
         Action::Check => return check::run(&admin, timeout).await,
         Action::Tls(_) | Action::Completion { .. } | Action::Man { .. } | Action::Compare(_) => {}
         Action::Compact => {
@@ -319,6 +327,7 @@ mod tests {
             "providers list --as-of 7.12",
             "partitions -o json",
             "api GET /traits",
+            "debug bundle --output here.tar.gz",
             "compare http://old:8778/placement unix:/var/lib/placementd/admin.sock",
         ] {
             let words = ["placementctl"].into_iter().chain(line.split(' '));

@@ -29,6 +29,11 @@ pub(crate) async fn show(
     Ok(report.health.exit_code())
 }
 
+/// What `status` shows of a survey as text.
+pub(crate) fn text(survey: &Survey) -> anyhow::Result<String> {
+    ClusterReport::new(survey)?.printed(&Output::default())
+}
+
 #[derive(Serialize)]
 struct ClusterReport {
     cluster_id: Option<String>,

@@ -1,0 +1,224 @@
+//! What looks like a secret in a text, by its form or by the name before it. It is reported by its place, never shown.
+
+use std::sync::LazyLock;
+
+use percent_encoding::percent_decode_str;
+use regex_lite::{Captures, Regex};
+use serde::Serialize;
+
+/// A line that looks like it has a secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Suspect {
+    /// From 1 on.
+    pub(crate) line: usize,
+    pub(crate) kind: &'static str,
+}
+
+/// One form of secrets.
+struct Form {
+    kind: &'static str,
+    /// One of them is in each line with such a secret, in lower case: most lines need no closer look.
+    hints: &'static [&'static str],
+    pattern: Regex,
+}
+
+/// The name of a value that is a secret, such as `db_password`, `X-Auth-Token` or `"apiKey"`; it ends with the quotes
+/// behind it, escaped ones included.
+const NAME: &str = r#"(?i)(?P<name>pass(?:word|wd|phrase)s?|secrets?|tokens?|(?:^|[^a-z0-9])(?:[a-z0-9]+[_.-])*keys?|(?:api|access|private|secret)keys?)"#;
+
+static FORMS: LazyLock<Vec<Form>> = LazyLock::new(|| {
+    let named = ["pass", "secret", "token", "key"].as_slice();
+    // Behind a colon prose goes on, unless name or value is quoted, or the value is the last word.
+    let assigned =
+        r#"\\*["']?\s*=>?\s*\[?\s*(?:\\*["'](?P<quoted>[^"'\\]*)|(?P<bare>[^\s"'&,;)}\]]+))"#;
+    let in_json = r#"\\*["']\s*:\s*\[?\s*(?:\\*["'](?P<quoted>[^"'\\]*)|(?P<bare>[^\s"',;)}\]]+))"#;
+    let quoted = r#"\s*:\s*\[?\s*\\*["'](?P<quoted>[^"'\\]*)"#;
+    let last = r#"\s*:\s*(?P<bare>[^\s"',;)}\]\\]+)(?:\\+[rn]|["')}\]]|\s*$)"#;
+    let form = |kind, hints, pattern: &str| Form {
+        kind,
+        hints,
+        pattern: Regex::new(pattern).expect("a constant, which a test reads"),
+    };
+    let named = [assigned, in_json, quoted, last].map(|value| {
+        let kind = "the value of a password, secret, token or key";
+        form(kind, named, &format!("{NAME}{value}"))
+    });
+    let others = [
+        form(
+            "a private key",
+            &["private key"],
+            "-----BEGIN [A-Z0-9 ]*PRIVATE KEY",
+        ),
+        form("a Fernet token", &["gaaaa"], "gAAAA[A-Za-z0-9_-]{20,}"),
+        form(
+            "an AWS access key",
+            &["akia", "asia"],
+            "(?:^|[^A-Z0-9])A[KS]IA[A-Z0-9]{16}(?:[^A-Z0-9]|$)",
+        ),
+        form(
+            "a password in a URL",
+            &["://"],
+            r#"[A-Za-z]://[^/\s:@"'<>]*:(?P<bare>[^/\s@"'<>]+)@"#,
+        ),
+        form(
+            "an Authorization header",
+            &["authorization"],
+            r"(?i)authorization\W{1,8}[a-z]+\s+(?P<bare>[^\s,]{4,})",
+        ),
+        form(
+            "a bearer token",
+            &["bearer"],
+            r"(?i)bearer\s+[a-z0-9._~+/=-]{16,}",
+        ),
+        form(
+            "a JSON web token",
+            &["eyj"],
+            r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}",
+        ),
+        form(
+            "a join token",
+            &["-"],
+            "(?:^|[^A-Za-z0-9-])[1-9][0-9]*-[0-9a-f]{64}(?:[^A-Za-z0-9]|$)",
+        ),
+        form(
+            "a token of a known service",
+            &["xox", "glpat-", "gh"],
+            "(?:xox[abprs]|glpat)-[A-Za-z0-9_-]{16,}|gh[oprsu]_[A-Za-z0-9]{30,}",
+        ),
+    ];
+    named.into_iter().chain(others).collect()
+});
+
+/// The lines of a text that look like they have a secret, each with the first kind that was found.
+pub(crate) fn find(text: &str) -> Vec<Suspect> {
+    let lines = (1..).zip(text.lines());
+    let found = lines.filter_map(|(line, words)| {
+        let kind = kind(words).or_else(|| {
+            // As names stand in the URI of a request.
+            let decoded = percent_decode_str(words).decode_utf8_lossy();
+            kind(&decoded).filter(|_| decoded != words)
+        })?;
+        Some(Suspect { line, kind })
+    });
+    found.collect()
+}
+
+fn kind(line: &str) -> Option<&'static str> {
+    let lower = line.to_ascii_lowercase();
+    let mut likely =
+        (FORMS.iter()).filter(|form| form.hints.iter().any(|hint| lower.contains(hint)));
+    let found = likely.find(|form| {
+        form.pattern
+            .captures_iter(line)
+            .any(|found| !is_harmless(&found))
+    })?;
+    Some(found.kind)
+}
+
+/// Whether the value that was found is masked, or no secret could be it.
+fn is_harmless(found: &Captures<'_>) -> bool {
+    let Some(value) = found.name("quoted").or(found.name("bare")) else {
+        return false;
+    };
+    let value = value.as_str().trim().to_ascii_lowercase();
+    let is_password = found
+        .name("name")
+        .is_some_and(|name| name.as_str().to_ascii_lowercase().starts_with("pass"));
+    let is_number = value.chars().all(|c| c.is_ascii_digit() || c == '.');
+    let is_masked = ["(not", "<", "[redacted", "redacted", "hidden"];
+    !value.contains(|c: char| c.is_alphanumeric() && c != 'x')
+        || ["null", "none", "true", "false", "unset"].contains(&&*value)
+        || is_masked.iter().any(|mask| value.starts_with(mask))
+        || is_number && !is_password
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_looks_like_a_secret_is_found_by_its_line_and_kind() {
+        let named = "the value of a password, secret, token or key";
+        let fernet = format!("gAAAAA{}", "Bx7-_".repeat(20));
+        let join = format!("the token is 4-{}", "0af3".repeat(16));
+        for (line, kind) in [
+            ("password=hunter2", named),
+            ("password = \"correct horse\"", named),
+            ("db_password: hunter2", named),
+            ("password = 12345", named),
+            ("passwd='x1'", named),
+            ("{\"admin_pass\": 1, \"secret\": \"a\"}", named),
+            ("\"secret\":\"a\"", named),
+            ("  \"application_credential_secret\": \"s3cr3t\",", named),
+            ("error=\"cannot: \\\"token\\\":\\\"abc\\\"\"", named),
+            ("Credentials { name: \"n\", secret: \"abc\" }", named),
+            ("secrets = [\"abc\"]", named),
+            ("X-Auth-Token: abc123", named),
+            ("headers=\"a: b\\r\\nx-subject-token: abc\\r\\n\"", named),
+            ("GET /v3?a=b&token=abc&c=d", named),
+            ("uri=\"/resource_providers?name=password%3Dhunter2\"", named),
+            ("aws_secret_access_key = wJalrXUtnFEMI/K7MDENG", named),
+            ("api_key=abc", named),
+            ("\"apiKey\": \"abc\"", named),
+            ("key = \"abc\"", named),
+            ("password= token=abc", named),
+            ("-----BEGIN PRIVATE KEY-----", "a private key"),
+            (
+                "pem=\"-----BEGIN EC PRIVATE KEY-----\\nMHc\"",
+                "a private key",
+            ),
+            (&fernet, "a Fernet token"),
+            ("trait CUSTOM_AKIAIOSFODNN7EXAMPLE", "an AWS access key"),
+            ("name=ASIAIOSFODNN7EXAMPLE&x", "an AWS access key"),
+            (
+                "mysql+pymysql://nova:hunter2@db/nova",
+                "a password in a URL",
+            ),
+            ("x=http%3A%2F%2Fnova%3Ahunter2%40db", "a password in a URL"),
+            ("Authorization: Basic YTpi", "an Authorization header"),
+            (
+                "{\"authorization\": \"Basic YTpi\"}",
+                "an Authorization header",
+            ),
+            ("curl -H 'bearer abcdefgh.ijklmnop'", "a bearer token"),
+            ("eyJhbGciOiJI.eyJzdWIiOiIx.abc", "a JSON web token"),
+            (&join, "a join token"),
+            ("xoxb-1234567890-abcdefghijkl", "a token of a known service"),
+        ] {
+            let text = format!("all is well\n{line}\nand here too");
+            assert_eq!(find(&text), [Suspect { line: 2, kind }], "{line}");
+        }
+    }
+
+    #[test]
+    fn masked_values_and_other_words_are_not_secrets() {
+        for line in [
+            "password = \"(not shown)\"",
+            "password=(not shown)",
+            "password = \"\"",
+            "password=",
+            "\"token\": null,",
+            "\"join_tokens\": [",
+            "\"join_tokens\":[{\"id\":4,\"state\":\"open\"}]",
+            "token_cache_time_s = 300",
+            "service_token_roles = [\"service\"]",
+            "tls_key_file = \"/etc/placementd/key.pem\"",
+            "join_token_file = \"/etc/placementd/token\"",
+            "the password of Keystone's user is wrong: it was changed",
+            "cannot read the key: No such file or directory (os error 2)",
+            "# HELP placement_keystone_tokens_total Tokens: by how they were validated.",
+            "placement_keystone_tokens_total{result=\"cached\"} 5",
+            "token=***",
+            "secret: <hidden>",
+            "monkey=banana donkey: 'grey'",
+            "\"digest\": \"2.0af30af30af30af30af30af30af30af30af30af30af30af30af30af30af30af3\"",
+            "c0000000-0000-4000-8000-000000000001",
+            "https://keystone.example:5000/v3",
+            "http://[::1]:5000/v3 by nova@example.org",
+            "AKIAIOSFODNN7EXAMPLES are no keys",
+            "basic authentication and a bearer of news",
+        ] {
+            assert_eq!(find(line), [], "{line}");
+        }
+    }
+}

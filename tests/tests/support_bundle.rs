@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use placement_client::{ApiRequest, Member, MemberRole, NodeStatus};
@@ -144,7 +145,7 @@ async fn a_bundle_has_what_each_node_knows_and_names_a_dead_one() {
     let north = cluster.create_partition("north", &[], &["/north"]);
     north.await.unwrap();
     let api = cluster.admin_of(1).placement("default");
-    let search = ApiRequest::get("/allocation_candidates").query("resources", "VCPU:7");
+    let search = ApiRequest::get("/allocation_candidates?resources=VCPU:7");
     api.call(search).await.unwrap();
     cluster.kill_9(3);
     let remote: Vec<_> = (1..=3).map(|id| cluster.place(id).admin()).collect();
@@ -206,6 +207,7 @@ async fn without_a_quorum_and_with_a_hung_node_a_bundle_is_made_in_time() {
     let mut cluster = Cluster::start(3).await.unwrap();
     cluster.kill_9(3);
     cluster.process(2).signal(Signal::STOP);
+    (cluster.until_shown(&["status"], 2, &["no quorum"])).await;
     let file = cluster.directory().join("bundle");
     for endpoint in [socket(&cluster, 1), cluster.place(1).admin()] {
         let begun = Instant::now();
@@ -299,35 +301,37 @@ async fn what_looks_like_a_secret_is_left_out_and_named_by_its_place() {
 }
 
 /// Answers requests for some paths, each once over a connection of its own, and 404 for all others.
-fn node(answers: impl Fn(&str, &str) -> Option<Vec<u8>> + Send + 'static) -> String {
+fn node(answers: impl Fn(&str, &str) -> Option<Vec<u8>> + Send + Sync + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let own = address.clone();
+    let (own, answers) = (address.clone(), Arc::new(answers));
     std::thread::spawn(move || {
         for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
-            let Some(Ok(first)) = lines.next() else {
-                continue;
-            };
-            while lines
-                .next()
-                .is_some_and(|line| line.is_ok_and(|line| !line.is_empty()))
-            {}
-            let path = first.split(' ').nth(1).unwrap_or_default();
-            let (status, body) = match answers(path, &own) {
-                Some(body) => ("200 OK", body),
-                None => ("404 Not Found", Vec::new()),
-            };
-            let length = body.len();
-            let head = format!(
-                "HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n"
-            );
-            // The client may have had enough.
-            let _ = (stream.write_all(head.as_bytes())).and_then(|()| stream.write_all(&body));
+            let (stream, own, answers) = (stream.unwrap(), own.clone(), answers.clone());
+            std::thread::spawn(move || answer(stream, |path| answers(path, &own)));
         }
     });
     address
+}
+
+fn answer(mut stream: TcpStream, answers: impl Fn(&str) -> Option<Vec<u8>>) {
+    let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+    let Some(Ok(first)) = lines.next() else {
+        return;
+    };
+    while lines
+        .next()
+        .is_some_and(|line| line.is_ok_and(|line| !line.is_empty()))
+    {}
+    let (status, body) = match answers(first.split(' ').nth(1).unwrap_or_default()) {
+        Some(body) => ("200 OK", body),
+        None => ("404 Not Found", Vec::new()),
+    };
+    let length = body.len();
+    let head =
+        format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n");
+    // The client may have had enough.
+    let _ = (stream.write_all(head.as_bytes())).and_then(|()| stream.write_all(&body));
 }
 
 fn status(admin: &str) -> Vec<u8> {

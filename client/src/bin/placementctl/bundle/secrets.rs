@@ -24,7 +24,7 @@ struct Form {
 
 /// The name of a value that is a secret, such as `db_password`, `X-Auth-Token` or `"apiKey"`; it ends with the quotes
 /// behind it, escaped ones included.
-const NAME: &str = r#"(?i)(?P<name>pass(?:word|wd|phrase)s?|secrets?|tokens?|(?:^|[^a-z0-9])(?:[a-z0-9]+[_.-])*keys?|(?:api|access|private|secret)keys?)"#;
+const NAME: &str = r#"(?i)(?P<name>pass(?:word|wd|phrase)s?|(?:admin|user|db)_?pass|secrets?|tokens?|(?:^|[^a-z0-9])(?:[a-z0-9]+[_.-])*keys?|(?:api|access|private|secret)keys?)"#;
 
 static FORMS: LazyLock<Vec<Form>> = LazyLock::new(|| {
     let named = ["pass", "secret", "token", "key"].as_slice();
@@ -95,8 +95,8 @@ pub(crate) fn find(text: &str) -> Vec<Suspect> {
     let found = lines.filter_map(|(line, words)| {
         let kind = kind(words).or_else(|| {
             // As names stand in the URI of a request.
-            let decoded = percent_decode_str(words).decode_utf8_lossy();
-            kind(&decoded).filter(|_| decoded != words)
+            let is_encoded = words.contains('%');
+            is_encoded.then(|| kind(&percent_decode_str(words).decode_utf8_lossy()))?
         })?;
         Some(Suspect { line, kind })
     });
@@ -121,15 +121,16 @@ fn is_harmless(found: &Captures<'_>) -> bool {
         return false;
     };
     let value = value.as_str().trim().to_ascii_lowercase();
-    let is_password = found
+    let name = found
         .name("name")
-        .is_some_and(|name| name.as_str().to_ascii_lowercase().starts_with("pass"));
+        .map(|name| name.as_str().to_ascii_lowercase());
+    let may_be_number = name.is_none_or(|name| name.contains("pass"));
     let is_number = value.chars().all(|c| c.is_ascii_digit() || c == '.');
     let is_masked = ["(not", "<", "[redacted", "redacted", "hidden"];
     !value.contains(|c: char| c.is_alphanumeric() && c != 'x')
         || ["null", "none", "true", "false", "unset"].contains(&&*value)
         || is_masked.iter().any(|mask| value.starts_with(mask))
-        || is_number && !is_password
+        || is_number && !may_be_number
 }
 
 #[cfg(test)]
@@ -147,7 +148,7 @@ mod tests {
             ("db_password: hunter2", named),
             ("password = 12345", named),
             ("passwd='x1'", named),
-            ("{\"admin_pass\": 1, \"secret\": \"a\"}", named),
+            ("{\"adminPass\": 1}", named),
             ("\"secret\":\"a\"", named),
             ("  \"application_credential_secret\": \"s3cr3t\",", named),
             ("error=\"cannot: \\\"token\\\":\\\"abc\\\"\"", named),
@@ -174,6 +175,7 @@ mod tests {
                 "mysql+pymysql://nova:hunter2@db/nova",
                 "a password in a URL",
             ),
+            ("http://nova:12345@db", "a password in a URL"),
             ("x=http%3A%2F%2Fnova%3Ahunter2%40db", "a password in a URL"),
             ("Authorization: Basic YTpi", "an Authorization header"),
             (

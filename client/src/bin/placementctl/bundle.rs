@@ -12,7 +12,7 @@ use clap::{Args, Subcommand};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use futures::future::{join, join_all};
-use placement_client::{Admin, Client, Error, encode};
+use placement_client::{Admin, Client, Member};
 use ring::digest::{SHA256, digest};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ use uuid::Uuid;
 
 use self::secrets::Suspect;
 use crate::content::EXTENSIONS;
-use crate::files::{Draft, unless_interrupted};
+use crate::files::Draft;
 use crate::render::word;
 use crate::status;
 use crate::survey::{Survey, survey};
@@ -80,19 +80,16 @@ struct Entry {
 
 impl Entry {
     /// Asks once. `what` is below `/v1`.
-    async fn ask(
-        admin: &Admin,
-        node: Option<u64>,
-        (file, what): (&str, &str),
-        until: Instant,
-    ) -> Self {
+    async fn ask(admin: &Admin, node: Option<u64>, file: &str, what: &str, until: Instant) -> Self {
         let folder = node.map_or("cluster".to_owned(), |id| format!("node-{id}"));
         let answer = timeout_at(until, admin.look(what, ANSWER_BYTES_MAX)).await;
         let mut entry = Self {
             file: format!("{folder}/{file}"),
             node,
             question: format!("GET /v1/{what}"),
-            at: now().format(&Rfc3339).unwrap_or_default(),
+            at: OffsetDateTime::now_utc()
+                .format(&Rfc3339)
+                .unwrap_or_default(),
             ..Self::default()
         };
         match answer {
@@ -129,7 +126,9 @@ impl Entry {
         }
         if self.is_kept() {
             self.bytes = self.text.len();
-            self.sha256 = Some(sha256(self.text.as_bytes()));
+            let hash = digest(&SHA256, self.text.as_bytes());
+            let hash = hash.as_ref().iter().map(|byte| format!("{byte:02x}"));
+            self.sha256 = Some(hash.collect());
         }
     }
 
@@ -138,49 +137,26 @@ impl Entry {
     }
 }
 
-/// What all files are, as `manifest.json` has it.
-#[derive(Serialize)]
-struct Manifest {
-    made_at: String,
-    placementctl: &'static str,
-    cluster_id: Option<Uuid>,
-    answer_bytes_max: usize,
-    partitions_max: usize,
-    seconds_per_node: f64,
-    files: Vec<Entry>,
-}
-
 /// Makes a bundle.
 pub(crate) async fn make(
     client: &Client,
     which: Which,
     limit: Duration,
 ) -> anyhow::Result<ExitCode> {
-    let made = make_of(client, which, limit);
-    unless_interrupted(made, "no bundle was written").await
-}
-
-async fn make_of(client: &Client, which: Which, limit: Duration) -> anyhow::Result<ExitCode> {
-    let admin = Admin::new(client.clone());
-    let survey = survey(&admin, limit).await?;
-    let cluster_id = survey.newest().cluster_id.as_deref();
-    // A node may call itself anything.
-    let cluster_id: Option<Uuid> = cluster_id.and_then(|id| id.parse().ok());
-    let made_at = now();
+    let survey = survey(&Admin::new(client.clone()), limit).await?;
+    let cluster = survey.newest().cluster_id.as_deref().unwrap_or_default();
+    // A node may call its cluster anything.
+    let cluster = Uuid::parse_str(cluster).map_or("no-cluster".to_owned(), |id| id.to_string());
+    let made_at = OffsetDateTime::now_utc();
     let form = format_description!("[year][month][day]T[hour][minute][second]Z");
-    let cluster = cluster_id.map_or("no-cluster".to_owned(), |id| id.to_string());
     let root = format!("placementd-bundle-{cluster}-{}", made_at.format(form)?);
     let target = which
         .output
         .unwrap_or_else(|| format!("{root}.tar.gz").into());
     let draft = Draft::of(&target)?;
 
-    let mut files = gather(
-        &Admin::new(client.clone().with_patience(Duration::ZERO)),
-        &survey,
-        limit,
-    )
-    .await;
+    let once = Admin::new(client.clone().with_patience(Duration::ZERO));
+    let mut files = gather(&once, &survey, limit).await;
     files.push(Entry {
         file: "summary.txt".to_owned(),
         question: "placementctl status".to_owned(),
@@ -192,101 +168,75 @@ async fn make_of(client: &Client, which: Which, limit: Duration) -> anyhow::Resu
     for (place, entry) in (1..).zip(&mut files) {
         entry.vet(place);
     }
-    let manifest = Manifest {
-        made_at: made_at.format(&Rfc3339)?,
-        placementctl: env!("CARGO_PKG_VERSION"),
-        cluster_id,
-        answer_bytes_max: ANSWER_BYTES_MAX,
-        partitions_max: PARTITIONS_MAX,
-        seconds_per_node: limit.as_secs_f64(),
-        files,
-    };
-    let packed = packed(&root, &manifest, made_at.unix_timestamp())?;
+    let manifest = json!({
+        "made_at": made_at.format(&Rfc3339)?,
+        "placementctl": env!("CARGO_PKG_VERSION"),
+        "limits": { "answer_bytes": ANSWER_BYTES_MAX, "partitions": PARTITIONS_MAX, "node_s": limit.as_secs_f64() },
+        "files": &files,
+    });
+    let manifest = format!("{manifest:#}\n");
+    if !secrets::find(&manifest).is_empty() {
+        bail!("the names of files look like secrets; nothing was written");
+    }
+    let kept = files.iter().filter(|entry| entry.is_kept());
+    let kept = kept.map(|entry| (&*entry.file, &*entry.text));
+    let all = [("README.txt", README), ("manifest.json", &*manifest)];
+    let packed = packed(&root, all.into_iter().chain(kept), made_at.unix_timestamp())?;
     let cannot = || format!("cannot write {}", draft.path.display());
     (&draft.file).write_all(&packed).with_context(cannot)?;
     draft.finish(&target)?;
-    Ok(report(
-        &target.display().to_string(),
-        packed.len(),
-        &manifest.files,
-    ))
+    println!("{}: {} bytes", target.display(), packed.len());
+    Ok(report(&files))
 }
 
 /// Asks all nodes at once, and has them recount their states afterwards, never two at a time.
 async fn gather(admin: &Admin, survey: &Survey, limit: Duration) -> Vec<Entry> {
     let until = Instant::now() + limit;
-    let newest = survey.newest();
     let is_plain = |name: &&String| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
-    let named = newest
-        .partitions
+    let named = survey.newest().partitions.iter().filter(is_plain);
+    let named = named.take(PARTITIONS_MAX).map(String::as_str);
+    let partitions: Vec<&str> = named.chain(["default"]).collect();
+    let of = |member: &Member| Some((member.id, admin.of(member, limit).ok()?));
+    let mut nodes: Vec<_> = survey
+        .members
         .iter()
-        .filter(is_plain)
-        .take(PARTITIONS_MAX);
-    let partitions: Vec<&str> = named.map(String::as_str).chain(["default"]).collect();
-    let members = survey.members.iter().map(|(member, _)| member);
-    let mut nodes: Vec<_> = members.map(|one| (one.id, admin.of(one, limit))).collect();
+        .filter_map(|(member, _)| of(member))
+        .collect();
     let asked = survey.asked.node_id;
     if nodes.iter().all(|(id, _)| *id != asked) {
-        nodes.push((asked, Ok(admin.clone())));
+        nodes.push((asked, admin.clone()));
     }
     let of_nodes = nodes
         .iter()
         .map(|(id, node)| of_node(node, *id, &partitions, until));
     let cluster = ["topology", "partitions", "join-tokens"].map(|what| async move {
-        Entry::ask(admin, None, (&format!("{what}.json"), what), until).await
+        Entry::ask(admin, None, &format!("{what}.json"), what, until).await
     });
     let (mut entries, of_nodes) = join(join_all(cluster), join_all(of_nodes)).await;
-    let answers = of_nodes.iter().map(|entries| entries[0].status.is_some());
-    let answers: Vec<bool> = answers.collect();
-    entries.extend(of_nodes.into_iter().flatten());
-    for ((id, node), answers) in nodes.iter().zip(answers) {
-        if let (Ok(node), true) = (node, answers) {
+    for ((id, node), answers) in nodes.iter().zip(of_nodes) {
+        if answers[0].status.is_some() {
             let until = Instant::now() + limit;
-            entries.push(Entry::ask(node, Some(*id), ("check.json", "check"), until).await);
+            entries.push(Entry::ask(node, Some(*id), "check.json", "check", until).await);
         }
+        entries.extend(answers);
     }
     entries
 }
 
 /// The status first: of a node that does not give it nothing else is asked.
-async fn of_node(
-    admin: &Result<Admin, Error>,
-    id: u64,
-    partitions: &[&str],
-    until: Instant,
-) -> Vec<Entry> {
-    let admin = match admin {
-        Ok(admin) => admin,
-        Err(error) => {
-            let file = format!("node-{id}/status.json");
-            let problem = Some(error.to_string());
-            return vec![Entry {
-                file,
-                node: Some(id),
-                problem,
-                ..Entry::default()
-            }];
-        }
-    };
-    let ask = async |file: &str, what: &str| Entry::ask(admin, Some(id), (file, what), until).await;
+async fn of_node(admin: &Admin, id: u64, partitions: &[&str], until: Instant) -> Vec<Entry> {
+    let ask = async |file: &str, what: &str| Entry::ask(admin, Some(id), file, what, until).await;
     let mut entries = vec![ask("status.json", "status").await];
     if entries[0].status.is_none() {
         return entries;
     }
-    for (file, what) in [
-        ("log.txt", "log"),
-        ("metrics.txt", "metrics"),
-        ("settings.toml", "settings"),
-        ("host.txt", "host"),
-    ] {
-        entries.push(ask(file, what).await);
-    }
+    entries.push(ask("log.txt", "log").await);
+    entries.push(ask("metrics.txt", "metrics").await);
+    entries.push(ask("settings.toml", "settings").await);
+    entries.push(ask("host.txt", "host").await);
     for partition in partitions {
         let file = format!("searches-{partition}.json");
-        let what = format!(
-            "placement/{}{EXTENSIONS}/searches?limit=1000",
-            encode(partition)
-        );
+        let what = format!("placement/{partition}{EXTENSIONS}/searches?limit=1000");
         entries.push(ask(&file, &what).await);
     }
     entries
@@ -295,25 +245,13 @@ async fn of_node(
 /// As text; JSON with a line for each value, so that a line says where something is.
 fn readable(file: &str, body: &[u8]) -> String {
     let is_json = file.ends_with(".json");
-    let value: Option<Value> = is_json.then(|| serde_json::from_slice(body).ok()).flatten();
-    match value {
-        Some(value) => format!("{value:#}\n"),
-        None => String::from_utf8_lossy(body).into_owned(),
+    match serde_json::from_slice::<Value>(body) {
+        Ok(value) if is_json => format!("{value:#}\n"),
+        _ => String::from_utf8_lossy(body).into_owned(),
     }
 }
 
-fn packed(root: &str, manifest: &Manifest, at: i64) -> anyhow::Result<Vec<u8>> {
-    let listed = serde_json::to_string_pretty(manifest)? + "\n";
-    if !secrets::find(&listed).is_empty() {
-        bail!("the names of files or nodes look like secrets; nothing was written");
-    }
-    let kept = manifest.files.iter().filter(|entry| entry.is_kept());
-    let kept = kept.map(|entry| (&*entry.file, &*entry.text));
-    let all = [("README.txt", README), ("manifest.json", &listed)];
-    tar(root, all.into_iter().chain(kept), at).context("cannot pack the bundle")
-}
-
-fn tar<'a>(
+fn packed<'a>(
     root: &str,
     files: impl Iterator<Item = (&'a str, &'a str)>,
     at: i64,
@@ -329,35 +267,26 @@ fn tar<'a>(
     tar.into_inner()?.finish()
 }
 
-/// Says what is in the bundle and what is not.
-fn report(target: &str, bytes: usize, files: &[Entry]) -> ExitCode {
-    let kept = files.iter().filter(|entry| entry.is_kept()).count();
-    println!("{target}: {kept} answers, {bytes} bytes");
+/// Says what is not in the bundle, and what else to look for. The exit code tells whether something was left out.
+fn report(files: &[Entry]) -> ExitCode {
     println!(
         "It holds names and addresses: of nodes, users, projects, resource providers, consumers and clients. Read \
          through it before you pass it on."
     );
-    for entry in files {
-        let Entry { file, problem, .. } = entry;
+    for Entry {
+        file,
+        problem,
+        left_out,
+        ..
+    } in files
+    {
         if let Some(problem) = problem {
             eprintln!("placementctl: {file} is missing: {}", word(&json!(problem)));
         }
-        for Suspect { line, kind } in &entry.left_out {
+        for Suspect { line, kind } in left_out {
             eprintln!("placementctl: {file} is left out: line {line} looks like it has {kind}");
         }
     }
     let is_whole = files.iter().all(|entry| entry.left_out.is_empty());
     ExitCode::from(u8::from(!is_whole))
-}
-
-fn sha256(bytes: &[u8]) -> String {
-    let hash = digest(&SHA256, bytes);
-    hash.as_ref()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
-}
-
-fn now() -> OffsetDateTime {
-    OffsetDateTime::now_utc()
 }

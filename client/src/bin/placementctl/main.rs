@@ -267,7 +267,8 @@ async fn ask(command: Command, timeout: Duration) -> anyhow::Result<ExitCode> {
         Action::Undrain(which) => drain::undrain(&admin, &which, timeout).await?,
         Action::Web(which) => web::serve(&client, which).await?,
         Action::Debug(DebugAction::Bundle(which)) => {
-            return bundle::make(&client, which, timeout).await;
+            let made = bundle::make(&client, which, timeout);
+            return files::unless_interrupted(made, "no bundle was written").await;
         }
         Action::Check => return check::run(&admin, timeout).await,
         Action::Tls(_) | Action::Completion { .. } | Action::Man { .. } | Action::Compare(_) => {}

@@ -14,85 +14,74 @@ pub(crate) struct Suspect {
     pub(crate) kind: &'static str,
 }
 
-/// One form of secrets.
-struct Form {
-    kind: &'static str,
-    /// One of them is in each line with such a secret, in lower case: most lines need no closer look.
-    hints: &'static [&'static str],
-    pattern: Regex,
-}
+/// A value behind its name, such as `db_password=…`, `X-Auth-Token: …` or `"apiKey":"…"`, with the quotes of texts in
+/// texts. Behind a colon prose goes on, unless name or value is quoted, or the value is the last word.
+const NAMED: &str = concat!(
+    "(?i)(?P<name>pass(?:word|wd|phrase)s?|(?:admin|user|db)_?pass|secrets?|tokens?",
+    "|(?:^|[^a-z0-9])(?:[a-z0-9]+[_.-])*keys?|(?:api|access|private|secret)keys?)",
+    r#"(?:(?:\\*["']?\s*=>?|\\*["']\s*:)\s*\[?\s*(?:\\*["']([^"'\\]*)|([^\s"'&,;)}\]]+))"#,
+    r#"|\s*:\s*\[?\s*\\*["']([^"'\\]*)"#,
+    r#"|\s*:\s*([^\s"',;)}\]\\]+)(?:\\+[rn]|["')}\]]|\s*$))"#,
+);
 
-/// The name of a value that is a secret, such as `db_password`, `X-Auth-Token` or `"apiKey"`; it ends with the quotes
-/// behind it, escaped ones included.
-const NAME: &str = r#"(?i)(?P<name>pass(?:word|wd|phrase)s?|(?:admin|user|db)_?pass|secrets?|tokens?|(?:^|[^a-z0-9])(?:[a-z0-9]+[_.-])*keys?|(?:api|access|private|secret)keys?)"#;
+/// Kinds of secrets, each with words of which one is in every such line, and its form. Most lines have no such word. A
+/// group that has no name is a value, which may be masked.
+const FORMS: [(&str, &str, &str); 11] = [
+    (
+        "the value of a password, secret, token or key",
+        "pass|secret|token|key",
+        NAMED,
+    ),
+    (
+        "a private key",
+        "private key",
+        "-----BEGIN [A-Z0-9 ]*PRIVATE KEY",
+    ),
+    ("a Fernet token", "gaaaa", "gAAAA[A-Za-z0-9_-]{20,}"),
+    (
+        "an AWS access key",
+        "akia|asia",
+        "(?:^|[^A-Z0-9])A[KS]IA[A-Z0-9]{16}(?:[^A-Z0-9]|$)",
+    ),
+    (
+        "a password in a URL",
+        "://",
+        r#"[A-Za-z]://[^/\s:@"'<>]*:([^/\s@"'<>]+)@"#,
+    ),
+    (
+        "an Authorization header",
+        "authorization",
+        r"(?i)authorization\W{1,8}[a-z]+\s+([^\s,]{4,})",
+    ),
+    (
+        "a bearer token",
+        "bearer",
+        r"(?i)bearer\s+[a-z0-9._~+/=-]{16,}",
+    ),
+    (
+        "a JSON web token",
+        "eyj",
+        r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}",
+    ),
+    (
+        "a join token",
+        "-",
+        "(?:^|[^A-Za-z0-9-])[1-9][0-9]*-[0-9a-f]{64}(?:[^A-Za-z0-9]|$)",
+    ),
+    ("a Slack token", "xox", "xox[abprs]-[A-Za-z0-9-]{16,}"),
+    ("a GitHub token", "gh", "gh[oprsu]_[A-Za-z0-9]{30,}"),
+];
 
-static FORMS: LazyLock<Vec<Form>> = LazyLock::new(|| {
-    let named = ["pass", "secret", "token", "key"].as_slice();
-    // Behind a colon prose goes on, unless name or value is quoted, or the value is the last word.
-    let assigned =
-        r#"\\*["']?\s*=>?\s*\[?\s*(?:\\*["'](?P<quoted>[^"'\\]*)|(?P<bare>[^\s"'&,;)}\]]+))"#;
-    let in_json = r#"\\*["']\s*:\s*\[?\s*(?:\\*["'](?P<quoted>[^"'\\]*)|(?P<bare>[^\s"',;)}\]]+))"#;
-    let quoted = r#"\s*:\s*\[?\s*\\*["'](?P<quoted>[^"'\\]*)"#;
-    let last = r#"\s*:\s*(?P<bare>[^\s"',;)}\]\\]+)(?:\\+[rn]|["')}\]]|\s*$)"#;
-    let form = |kind, hints, pattern: &str| Form {
-        kind,
-        hints,
-        pattern: Regex::new(pattern).expect("a constant, which a test reads"),
-    };
-    let named = [assigned, in_json, quoted, last].map(|value| {
-        let kind = "the value of a password, secret, token or key";
-        form(kind, named, &format!("{NAME}{value}"))
-    });
-    let others = [
-        form(
-            "a private key",
-            &["private key"],
-            "-----BEGIN [A-Z0-9 ]*PRIVATE KEY",
-        ),
-        form("a Fernet token", &["gaaaa"], "gAAAA[A-Za-z0-9_-]{20,}"),
-        form(
-            "an AWS access key",
-            &["akia", "asia"],
-            "(?:^|[^A-Z0-9])A[KS]IA[A-Z0-9]{16}(?:[^A-Z0-9]|$)",
-        ),
-        form(
-            "a password in a URL",
-            &["://"],
-            r#"[A-Za-z]://[^/\s:@"'<>]*:(?P<bare>[^/\s@"'<>]+)@"#,
-        ),
-        form(
-            "an Authorization header",
-            &["authorization"],
-            r"(?i)authorization\W{1,8}[a-z]+\s+(?P<bare>[^\s,]{4,})",
-        ),
-        form(
-            "a bearer token",
-            &["bearer"],
-            r"(?i)bearer\s+[a-z0-9._~+/=-]{16,}",
-        ),
-        form(
-            "a JSON web token",
-            &["eyj"],
-            r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}",
-        ),
-        form(
-            "a join token",
-            &["-"],
-            "(?:^|[^A-Za-z0-9-])[1-9][0-9]*-[0-9a-f]{64}(?:[^A-Za-z0-9]|$)",
-        ),
-        form(
-            "a token of a known service",
-            &["xox", "glpat-", "gh"],
-            "(?:xox[abprs]|glpat)-[A-Za-z0-9_-]{16,}|gh[oprsu]_[A-Za-z0-9]{30,}",
-        ),
-    ];
-    named.into_iter().chain(others).collect()
+static PATTERNS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
+    let patterns = FORMS.iter().map(|(.., form)| Regex::new(form));
+    patterns
+        .map(|pattern| pattern.expect("a constant, which a test reads"))
+        .collect()
 });
 
 /// The lines of a text that look like they have a secret, each with the first kind that was found.
 pub(crate) fn find(text: &str) -> Vec<Suspect> {
-    let lines = (1..).zip(text.lines());
-    let found = lines.filter_map(|(line, words)| {
+    let found = (1..).zip(text.lines()).filter_map(|(line, words)| {
         let kind = kind(words).or_else(|| {
             // As names stand in the URI of a request.
             let is_encoded = words.contains('%');
@@ -105,32 +94,32 @@ pub(crate) fn find(text: &str) -> Vec<Suspect> {
 
 fn kind(line: &str) -> Option<&'static str> {
     let lower = line.to_ascii_lowercase();
-    let mut likely =
-        (FORMS.iter()).filter(|form| form.hints.iter().any(|hint| lower.contains(hint)));
-    let found = likely.find(|form| {
-        form.pattern
-            .captures_iter(line)
-            .any(|found| !is_harmless(&found))
-    })?;
-    Some(found.kind)
+    let mut forms = FORMS.iter().zip(&*PATTERNS);
+    let found = forms.find(|((_, words, _), pattern)| {
+        words.split('|').any(|word| lower.contains(word))
+            && pattern
+                .captures_iter(line)
+                .any(|found| !is_harmless(&found))
+    });
+    found.map(|((kind, ..), _)| *kind)
 }
 
 /// Whether the value that was found is masked, or no secret could be it.
 fn is_harmless(found: &Captures<'_>) -> bool {
-    let Some(value) = found.name("quoted").or(found.name("bare")) else {
-        return false;
-    };
-    let value = value.as_str().trim().to_ascii_lowercase();
     let name = found
         .name("name")
         .map(|name| name.as_str().to_ascii_lowercase());
+    let mut groups = found.iter().skip(1 + usize::from(name.is_some())).flatten();
+    let Some(value) = groups.next() else {
+        return false;
+    };
+    let value = value.as_str().trim().to_ascii_lowercase();
     let may_be_number = name.is_none_or(|name| name.contains("pass"));
-    let is_number = value.chars().all(|c| c.is_ascii_digit() || c == '.');
-    let is_masked = ["(not", "<", "[redacted", "redacted", "hidden"];
+    let masks = ["(not", "<", "[redacted", "redacted", "hidden"];
     !value.contains(|c: char| c.is_alphanumeric() && c != 'x')
         || ["null", "none", "true", "false", "unset"].contains(&&*value)
-        || is_masked.iter().any(|mask| value.starts_with(mask))
-        || is_number && !may_be_number
+        || masks.iter().any(|mask| value.starts_with(mask))
+        || !may_be_number && value.chars().all(|c| c.is_ascii_digit() || c == '.')
 }
 
 #[cfg(test)]
@@ -185,7 +174,7 @@ mod tests {
             ("curl -H 'bearer abcdefgh.ijklmnop'", "a bearer token"),
             ("eyJhbGciOiJI.eyJzdWIiOiIx.abc", "a JSON web token"),
             (&join, "a join token"),
-            ("xoxb-1234567890-abcdefghijkl", "a token of a known service"),
+            ("xoxb-1234567890-abcdefghijkl", "a Slack token"),
         ] {
             let text = format!("all is well\n{line}\nand here too");
             assert_eq!(find(&text), [Suspect { line: 2, kind }], "{line}");

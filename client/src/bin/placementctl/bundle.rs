@@ -283,8 +283,11 @@ fn report(files: &[Entry]) -> ExitCode {
         if let Some(problem) = problem {
             eprintln!("placementctl: {file} is missing: {}", word(&json!(problem)));
         }
-        for Suspect { line, kind } in left_out {
-            eprintln!("placementctl: {file} is left out: line {line} looks like it has {kind}");
+        if let [Suspect { line, kind }, more @ ..] = &**left_out {
+            let more = more.len();
+            eprintln!(
+                "placementctl: {file} is left out: line {line} looks like it has {kind} ({more} more)"
+            );
         }
     }
     let is_whole = files.iter().all(|entry| entry.left_out.is_empty());

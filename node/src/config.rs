@@ -21,6 +21,7 @@ use crate::metrics::MetricsSection;
 pub use crate::partitions::PartitionSection;
 use crate::rpc::PeerSection;
 use crate::tls::{AdminTls, PeerTls, TlsSection, Wanted};
+use crate::traces::TraceSection;
 pub(crate) use document::sample;
 pub use load::ConfigError;
 use placement_api::audit::AuditSection;
@@ -68,6 +69,7 @@ settings! {
         backup_s3: BackupS3Section,
         raft: RaftSection,
         log: LogSection,
+        trace: TraceSection,
         audit: AuditSection,
     }
     lists {
@@ -206,6 +208,7 @@ impl Config {
         self.backup.check(&self.data_dir, &self.backup_s3)?;
         self.api_settings()?;
         self.secured()?;
+        self.trace.check()?;
         self.audit.check(&self.data_dir)?;
         self.validate_partitions()
     }

@@ -28,6 +28,7 @@ mod supervisor;
 mod tasks;
 mod tls;
 pub mod topology;
+mod traces;
 
 pub use cluster::{Addresses, StartError};
 pub use config::{Config, ConfigError};

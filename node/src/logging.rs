@@ -9,14 +9,17 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use opentelemetry_sdk::trace::SdkTracer;
 use parking_lot::Mutex;
-use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
+use tracing::Subscriber;
+use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::fmt::writer::MakeWriterExt;
 use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
 
-use crate::panics;
+use crate::{panics, traces};
 use placement_api::settings::settings;
 
 settings! {
@@ -64,11 +67,16 @@ pub struct Logging {
 }
 
 impl Logging {
-    /// Starts logging as configured. Panics are logged, and end the process unless they are a request's.
+    /// Starts logging as configured, and exports spans by `traces`. Panics are logged, and end the process unless they
+    /// are a request's.
     ///
     /// # Errors
     /// A text, if the level cannot be understood or logging was started before.
-    pub fn start(format: LogFormat, level: &str) -> Result<Self, String> {
+    pub(crate) fn start(
+        format: LogFormat,
+        level: &str,
+        traces: Option<SdkTracer>,
+    ) -> Result<Self, String> {
         let (queue, writer) = NonBlockingBuilder::default()
             .lossy(true)
             .buffered_lines_limit(QUEUE_MAX_LINES)
@@ -76,22 +84,17 @@ impl Logging {
             .finish(Gathering(BufWriter::new(io::stderr())));
         let _ = DROPPED.set(queue.error_counter());
         let (filter, handle) = reload::Layer::new(parse(level)?);
-        let lines = fmt::layer()
-            .with_writer(queue.and(|| Last(&LAST)))
-            .with_ansi(std::io::stderr().is_terminal());
-        let lines = match format {
-            LogFormat::Json => lines
-                .json()
-                .flatten_event(true)
-                .with_current_span(true)
-                .boxed(),
-            LogFormat::Human => lines.boxed(),
+        let registry = tracing_subscriber::registry();
+        let started = match traces {
+            // What the level leaves out is then left out for all, which costs least.
+            None => (registry.with(filter))
+                .with(lines(format, queue))
+                .try_init(),
+            Some(tracer) => (registry.with(lines(format, queue).with_filter(filter)))
+                .with(traces::layer(tracer))
+                .try_init(),
         };
-        tracing_subscriber::registry()
-            .with(filter)
-            .with(lines)
-            .try_init()
-            .map_err(|error| error.to_string())?;
+        started.map_err(|error| error.to_string())?;
         panics::end_the_process();
         Ok(Self {
             writer,
@@ -122,6 +125,23 @@ impl Logging {
         if flushing.is_ok() {
             let _ = finished.recv_timeout(FLUSH_MAX);
         }
+    }
+}
+
+fn lines<S>(format: LogFormat, queue: NonBlocking) -> Box<dyn Layer<S> + Send + Sync>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    let lines = fmt::layer()
+        .with_writer(queue.and(|| Last(&LAST)))
+        .with_ansi(io::stderr().is_terminal());
+    match format {
+        LogFormat::Json => lines
+            .json()
+            .flatten_event(true)
+            .with_current_span(true)
+            .boxed(),
+        LogFormat::Human => lines.boxed(),
     }
 }
 

@@ -14,6 +14,7 @@ use self::commands::Task;
 use self::given::Given;
 use crate::logging::{self, Logging};
 use crate::permissions::{self, check_data_dir};
+use crate::traces::Traces;
 use crate::{Config, Env, Node, descriptors, panics, supervisor};
 
 /// The threads of Raft and of the connections between nodes. What keeps one of them for a while leaves
@@ -57,12 +58,14 @@ pub fn main() -> ExitCode {
 
 fn run(given: &Given) -> anyhow::Result<()> {
     let (config, warnings) = given.load_with_warnings()?;
-    let logging =
-        Logging::start(config.log.format, &config.log.level).map_err(anyhow::Error::msg)?;
+    let traces = Traces::open(&config.trace)?;
+    let tracer = traces.as_ref().map(Traces::tracer);
+    let logging = Logging::start(config.log.format, &config.log.level, tracer);
+    let logging = logging.map_err(anyhow::Error::msg)?;
     for warning in warnings {
         tracing::warn!("{warning}");
     }
-    let done = serve(given, config, &logging);
+    let done = serve(given, config, &logging, traces);
     logging.finish();
     done
 }
@@ -78,7 +81,12 @@ fn runtime(name: &str, threads: Option<usize>) -> anyhow::Result<Runtime> {
 }
 
 /// Runs a node until the process is asked to stop.
-fn serve(given: &Given, config: Config, logging: &Logging) -> anyhow::Result<()> {
+fn serve(
+    given: &Given,
+    config: Config,
+    logging: &Logging,
+    traces: Option<Traces>,
+) -> anyhow::Result<()> {
     check_data_dir(&config.data_dir)?;
     descriptors::raise();
     panics::leave_no_core();
@@ -94,6 +102,8 @@ fn serve(given: &Given, config: Config, logging: &Logging) -> anyhow::Result<()>
         let mut hangup = signal(SignalKind::hangup()).context("cannot take SIGHUP")?;
         let mut reports = std::pin::pin!(logging::report_dropped());
         let node = Node::start(env, config).await?;
+        let number = node.status().node_id;
+        let sending = traces.map(|traces| traces.start(number, requests.handle()));
         supervisor::ready();
         {
             let mut notifies = std::pin::pin!(supervisor::report(&node));
@@ -113,8 +123,14 @@ fn serve(given: &Given, config: Config, logging: &Logging) -> anyhow::Result<()>
         }
         supervisor::stopping();
         tracing::info!("asked to stop; a second signal stops at once");
+        let stopped = async {
+            node.shutdown().await;
+            if let Some(sending) = sending {
+                sending.finish().await;
+            }
+        };
         tokio::select! {
-            () = node.shutdown() => {}
+            () = stopped => {}
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }

@@ -64,6 +64,8 @@ pub(crate) struct Line {
     pub(crate) request_id: Option<String>,
     /// The id that the caller's own request has.
     pub(crate) global_request_id: Option<String>,
+    /// Its trace, if it is traced.
+    pub(crate) trace_id: Option<String>,
     pub(crate) microversion: Option<&'static str>,
     pub(crate) user: Option<String>,
     pub(crate) project: Option<String>,
@@ -89,6 +91,7 @@ impl Line {
             uri: parts.uri.clone(),
             request_id: None,
             global_request_id: None,
+            trace_id: None,
             microversion: None,
             user: None,
             project: None,
@@ -125,6 +128,7 @@ impl Line {
                     project = id(&self.project),
                     request_id = self.request_id.as_deref(),
                     global_request_id = self.global_request_id.as_deref(),
+                    trace_id = self.trace_id.as_deref(),
                     "{what}"
                 )
             };

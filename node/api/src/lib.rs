@@ -14,4 +14,5 @@ pub mod keystone;
 pub mod net;
 pub mod outgoing;
 pub mod settings;
+pub mod trace;
 pub mod world;

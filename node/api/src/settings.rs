@@ -62,6 +62,8 @@ pub enum Kind {
     Text,
     /// A whole number.
     Integer,
+    /// A number that need not be whole.
+    Number,
     /// `true` or `false`.
     Flag,
     /// Texts separated by commas.
@@ -99,6 +101,7 @@ impl Setting {
         let kind = match &default {
             _ if is_secret => Kind::Secret,
             Some(toml::Value::Integer(_)) => Kind::Integer,
+            Some(toml::Value::Float(_)) => Kind::Number,
             Some(toml::Value::Boolean(_)) => Kind::Flag,
             Some(toml::Value::Array(_)) => Kind::List,
             _ => Kind::Text,
@@ -155,6 +158,11 @@ impl Setting {
                 .parse::<i64>()
                 .map(toml::Value::Integer)
                 .map_err(|_| format!("{text:?} is not a whole number")),
+            Kind::Number => text
+                .trim()
+                .parse::<f64>()
+                .map(toml::Value::Float)
+                .map_err(|_| format!("{text:?} is not a number")),
             Kind::Flag => match text.trim() {
                 "true" | "1" | "yes" | "on" => Ok(toml::Value::Boolean(true)),
                 "false" | "0" | "no" | "off" => Ok(toml::Value::Boolean(false)),

@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{OnceCell, oneshot};
 use tokio::time::Instant;
+use tracing::Span;
 
 use super::backlog::{Backlog, Permit};
 use super::error::Refused;
@@ -43,6 +44,7 @@ pub(crate) struct Proposal {
     /// Held until it is answered.
     pub(super) permit: Permit,
     pub(super) asker: Asker,
+    pub(super) span: Span,
 }
 
 /// Who waits for what becomes of a proposal.

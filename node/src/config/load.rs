@@ -89,7 +89,11 @@ impl Config {
         let connection_ms = config.raft.connection_ms();
         config.peer.silence_ms = config.peer.silence_ms.max(connection_ms);
         config.peer.connect_ms = config.peer.connect_ms.max(connection_ms);
-        if let Some(file) = &config.backup_s3.credentials_file {
+        let secrets = [
+            &config.backup_s3.credentials_file,
+            &config.trace.headers_file,
+        ];
+        for file in secrets.into_iter().flatten() {
             check_secret_file(file)?;
         }
         Ok((config, warnings))

@@ -87,6 +87,8 @@ catalog! {
         "Mistakes in the policy files in force; the log names them";
     LOG_LINES_DROPPED = "placement_log_lines_dropped" Counter None []
         "Log lines dropped because standard error was not read in time";
+    TRACE_SPANS_DROPPED = "placement_trace_spans_dropped" Counter None []
+        "Spans dropped because the collector of traces was away, too slow or refused them";
     AUDIT_RECORDS = "placement_audit_records" Counter None []
         "Audit records written";
     AUDIT_WRITTEN = "placement_audit_written" Counter BYTES []

@@ -225,6 +225,10 @@ impl Out<'_> {
             (&catalog::POLICY_REFUSED, u64::from(refused)),
             (&catalog::POLICY_MISTAKES, mistakes as u64),
             (&catalog::LOG_LINES_DROPPED, crate::logging::dropped_lines()),
+            (
+                &catalog::TRACE_SPANS_DROPPED,
+                crate::traces::dropped_spans(),
+            ),
             (&catalog::AUDIT_RECORDS, now(&audit.records)),
             (&catalog::AUDIT_WRITTEN, now(&audit.bytes)),
             (&catalog::AUDIT_RECORDS_LOST, now(&audit.lost)),

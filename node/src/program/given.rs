@@ -96,7 +96,7 @@ fn argument(setting: &Setting) -> Arg {
     };
     let value = match setting.kind {
         Kind::Text | Kind::Secret => "TEXT",
-        Kind::Integer => "N",
+        Kind::Integer | Kind::Number => "N",
         Kind::Flag => "true|false",
         Kind::List => "A,B,…",
     };

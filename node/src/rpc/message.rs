@@ -372,6 +372,20 @@ pub(crate) struct WriteCall {
     pub(crate) patience_ms: u32,
     /// In which partition, and how the request was routed there.
     pub(crate) destination: Destination,
+    /// The `traceparent` of the span that it is sent in. A call that has one goes with the names of its fields, so that
+    /// earlier versions ignore it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) trace: Option<String>,
+}
+
+impl WriteCall {
+    /// The body of the call.
+    pub(crate) fn encode(&self, records: RecordVersion) -> Vec<u8> {
+        match self.trace {
+            None => wire::encode(records, self),
+            Some(_) => wire::encode_named(self),
+        }
+    }
 }
 
 /// Why a write is not known to be committed, mostly with the reason as text. One that is committed has no answer: the
@@ -596,6 +610,7 @@ mod tests {
         }]);
         check(
             &[(250, 0), (250, 7), (250, 3 << 16)].map(|(patience_ms, partition)| WriteCall {
+                trace: (partition == 7).then(|| "00-a-b-01".to_owned()),
                 write_id: WriteId {
                     origin: 1,
                     boot: 2,

@@ -11,6 +11,8 @@ use placement_model::mutant;
 use placement_model::{Change, Cluster, LedgerEntry, Level, Outcome, Stamped};
 use rocksdb::WriteBatch;
 use tokio::time::Instant;
+use tracing::Span;
+use tracing::level_filters::LevelFilter;
 
 use super::behind::{Behind, Changed};
 use super::database::StateDatabase;
@@ -253,6 +255,10 @@ impl Core {
     ) -> Outcome {
         let started = Instant::now();
         let write_id = stamped.write_id.as_ref();
+        // Only where spans are kept, of requests or for the log.
+        let kept = write_id.filter(|_| LevelFilter::current() >= LevelFilter::DEBUG);
+        let request = kept.and_then(|id| self.views().outcomes.span_for(id));
+        let _request = request.map(Span::entered);
         let _span = tracing::debug_span!(
             "apply",
             index,

@@ -4,6 +4,7 @@
 use placement_model::Outcome;
 use placement_model::command::WriteId;
 use tokio::sync::oneshot;
+use tracing::Span;
 
 use super::waiters::{Stopped, Waiter, Waiters};
 use crate::types::LogId;
@@ -40,6 +41,11 @@ impl Outcomes {
     /// The waiter for this command, if there is one.
     pub(super) fn waits_for(&self, id: &WriteId) -> Option<oneshot::Sender<Committed>> {
         self.take(key(id))
+    }
+
+    /// The span in which this node waits for this command.
+    pub(super) fn span_for(&self, id: &WriteId) -> Option<Span> {
+        self.span_of(key(id))
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
+use tracing::Span;
 
 /// The state machine is closed: this node applies no further entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -17,8 +18,8 @@ pub(super) struct Waiters<K, T>(Arc<Mutex<Waiting<K, T>>>);
 
 #[derive(Debug)]
 struct Waiting<K, T> {
-    /// By what is waited for, and in the order in which they came.
-    senders: BTreeMap<(K, u64), oneshot::Sender<T>>,
+    /// By what is waited for, and in the order in which they came. With the span of each.
+    senders: BTreeMap<(K, u64), (oneshot::Sender<T>, Span)>,
     came: u64,
     /// No further entry is applied.
     is_closed: bool,
@@ -81,7 +82,7 @@ impl<K: Ord + Copy, T> Waiters<K, T> {
         let (sender, answer) = oneshot::channel();
         let key = (what, waiting.came);
         waiting.came += 1;
-        waiting.senders.insert(key, sender);
+        waiting.senders.insert(key, (sender, Span::current()));
         let among = Self(Arc::clone(&self.0));
         Ok(Some(Waiter { key, answer, among }))
     }
@@ -93,7 +94,14 @@ impl<K: Ord + Copy, T> Waiters<K, T> {
         while let Some((&key, _)) = senders.range((what, 0)..=(what, u64::MAX)).next() {
             last = senders.remove(&key);
         }
-        last
+        last.map(|(sender, _)| sender)
+    }
+
+    /// The span of the last of the waiters for this.
+    pub(super) fn span_of(&self, what: K) -> Option<Span> {
+        let senders = &self.0.lock().senders;
+        let mut waiters = senders.range((what, 0)..=(what, u64::MAX));
+        waiters.next_back().map(|(_, (_, span))| span.clone())
     }
 
     /// No waiter gets anything any more.
@@ -129,7 +137,7 @@ impl Waiters<u64, ()> {
             && first.key().0 <= index
         {
             // A waiter that gives up in this moment is gone.
-            let _ = first.remove().send(());
+            let _ = first.remove().0.send(());
         }
     }
 }

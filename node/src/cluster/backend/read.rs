@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use tokio::time::Instant;
+use tracing::{Instrument, Span};
 
 use crate::cluster::replica::Replica;
 use crate::cluster::slot::Slot;
@@ -57,7 +58,11 @@ impl Reads {
 
 impl ReadBackend for Reads {
     fn view(&self, consistency: Consistency) -> BoxFuture<'_, Result<View, Unavailable>> {
-        Box::pin(self.promise(consistency))
+        let span = match consistency {
+            Consistency::Local => Span::none(),
+            _ => tracing::debug_span!("read point"),
+        };
+        Box::pin(self.promise(consistency).instrument(span))
     }
 
     fn position(&self) -> Position {

@@ -587,6 +587,7 @@ mod tests {
             command: Blob(wire::encode(RecordVersion::NEWEST, &command).into()),
             patience_ms: 0,
             destination: Destination::DEFAULT,
+            trace: None,
         };
         let deadline = Instant::now() + DEADLINE;
         alone.running.propose(written, deadline).await.unwrap();

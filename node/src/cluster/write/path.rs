@@ -21,6 +21,7 @@ use crate::rpc::channel::{Channel, decode};
 use crate::rpc::message::{Lane, Method, WriteCall, WriteReply};
 use crate::rpc::raft::upload;
 use placement_api::backend::{Unavailable, Written};
+use placement_api::trace;
 
 /// How long to wait before the same leader is asked again.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -116,6 +117,7 @@ impl Running {
             command: Blob(record.into()),
             patience_ms: 0,
             destination,
+            trace: None,
         };
         let Committed { at, outcome } = self.send_write(call, deadline).await?;
         if outcome == Outcome::AnsweredBefore {
@@ -258,7 +260,8 @@ impl Running {
             let left = deadline.saturating_duration_since(Instant::now());
             let mut call = call.clone();
             call.patience_ms = u32::try_from(left.as_millis()).unwrap_or(u32::MAX);
-            let body = wire::encode(channel.records(), &call);
+            call.trace = trace::traceparent();
+            let body = call.encode(channel.records());
             let known = channel.call_unless(Method::Write, &body, left, expected.answer());
             match known.await? {
                 Either::Left(committed) => Ok(applied(committed)),

@@ -17,7 +17,7 @@ use placement_raft_store::{Applied, LoggedCommand, TypeConfig, runtime, wire};
 use tokio::sync::mpsc::error::SendError;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
-use tracing::Instrument;
+use tracing::{Instrument, Span};
 
 use crate::cluster::backlog::Permit;
 use crate::cluster::running::{Asker, Proposal, Running};
@@ -25,6 +25,7 @@ use crate::rpc::message::{WriteCall, WriteReply};
 use crate::rpc::server::Forwarder;
 use crate::tasks::Tasks;
 use placement_api::backend::uuid_of_request;
+use placement_api::trace;
 
 /// Longer records are read on another thread.
 const INLINE_BYTES: usize = 64 * 1024;
@@ -41,9 +42,11 @@ impl Running {
     /// Has a write of this node committed, unless its time is over before its turn.
     pub(crate) async fn propose(
         &self,
-        call: WriteCall,
+        mut call: WriteCall,
         deadline: Instant,
     ) -> Result<(), WriteReply> {
+        call.trace = trace::traceparent();
+        let span = span_of(&call);
         let permit = self.permit(&call)?;
         let read = match decode_here(&call) {
             Some(read) => read,
@@ -57,6 +60,7 @@ impl Running {
             deadline,
             permit,
             asker: Asker::Here(answer),
+            span,
         });
         proposed
             .await
@@ -71,6 +75,7 @@ impl Running {
         forwarder: Forwarder,
     ) -> Option<BoxFuture<'static, ()>> {
         let deadline = Instant::now() + Duration::from_millis(call.patience_ms.into());
+        let span = span_of(&call);
         let taken = self.must_be_forwarded(from, &call);
         let permit = match taken.and_then(|()| self.permit(&call)) {
             Ok(permit) => permit,
@@ -86,6 +91,7 @@ impl Running {
                 deadline,
                 permit,
                 asker: Asker::There(forwarder),
+                span,
             }),
             Err(refused) => forwarder.refuse(Ok(&refused)),
         };
@@ -148,6 +154,20 @@ impl Running {
             rejected.asker.answer(Err(stopping));
         }
     }
+}
+
+/// From when a write arrives at the leader until the leader has applied it. Apply knows it by the number that it has in
+/// the log; here both names stand together.
+fn span_of(call: &WriteCall) -> Span {
+    trace::span_in(trace::continued(call.trace.as_deref()), || {
+        tracing::debug_span!(
+            "propose",
+            request_id = %call.request_id,
+            origin = call.write_id.origin,
+            boot = call.write_id.boot,
+            sequence = call.write_id.sequence,
+        )
+    })
 }
 
 /// Reads a record, unless it is long.
@@ -227,14 +247,7 @@ impl Proposer {
         for mut proposal in batch {
             proposal.asker.proposed();
             let call = proposal.call;
-            // Apply knows a write by the number it has in the log; here both names stand together.
-            let span = tracing::debug_span!(
-                "propose",
-                request_id = %call.request_id,
-                origin = call.write_id.origin,
-                boot = call.write_id.boot,
-                sequence = call.write_id.sequence,
-            );
+            let commit = (proposal.span).in_scope(|| tracing::debug_span!("commit"));
             let stamped = Stamped {
                 at: self.stamper.stamp(now, applied),
                 write_id: Some(call.write_id),
@@ -244,7 +257,7 @@ impl Proposer {
                 request_id: uuid_of_request(&call.request_id).filter(|_| has_request_ids),
             };
             commands.push(LoggedCommand::new(stamped, call.command));
-            waiting.push((proposal.asker, span, proposal.permit));
+            waiting.push((proposal.asker, [commit, proposal.span], proposal.permit));
         }
         if commands.is_empty() {
             return;
@@ -262,7 +275,7 @@ impl Proposer {
         self.tasks.spawn(async move {
             // It ends early when replication stops, and is asked once for each that waits.
             let mut results = results.fuse();
-            for (asker, span, permit) in waiting {
+            for (asker, [commit, propose], permit) in waiting {
                 let proposed = async {
                     let proposed = match results.next().await {
                         Some(Ok(result)) => committed(result),
@@ -277,7 +290,8 @@ impl Proposer {
                         tracing::debug!(index, "applied");
                     })
                 }
-                .instrument(span)
+                .instrument(commit)
+                .instrument(propose)
                 .await;
                 asker.answer(proposed);
             }

@@ -33,6 +33,7 @@ use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use percent_encoding::percent_decode_str;
 use tracing::Instrument;
+use tracing::field::Empty;
 
 use super::accept::Accept;
 use super::admission::HeldBody;
@@ -44,7 +45,7 @@ use super::request_context::{RequestContext, Table};
 use super::route::{Needs, Operation, Route, Routes};
 use super::state::Server;
 use super::{as_of, auth, body, consistency, cors, headers, searches, session_cookie};
-use crate::access::Peer;
+use crate::access::{Peer, WORD_MAX_BYTES, bounded};
 use crate::audit::Listener;
 use crate::contain::contain;
 use crate::http::errors::{ApiError, Asked, Format, Varies, code, not_found};
@@ -52,6 +53,7 @@ use crate::http::wire::microversion::Microversion;
 use crate::http::wire::query::Query;
 use crate::http::wire::spelling;
 use crate::identity::Identity;
+use crate::trace;
 
 /// A request's response.
 pub struct Served {
@@ -83,13 +85,21 @@ pub(crate) async fn respond(
         (progress.listener, progress.identity) = (Listener::Admin, Some(*operator));
     }
     let mut line = progress.line();
-    let span = tracing::debug_span!(
-        "http",
-        request_id = progress.request_id,
-        global_request_id = progress.global_request_id,
-        method = %parts.method,
-        path = parts.uri.path(),
-    );
+    let context = trace::of_request(&parts.headers, &progress.request_id);
+    // What clients choose is bounded: a span waits in memory until it is exported.
+    let span = trace::span_in(context, || {
+        tracing::debug_span!(
+            "request",
+            otel.kind = "server",
+            otel.status_code = Empty,
+            request_id = progress.request_id,
+            global_request_id = progress.global_request_id,
+            http.request.method = &*bounded(parts.method.as_str(), WORD_MAX_BYTES),
+            http.route = Empty,
+            http.response.status_code = Empty,
+        )
+    });
+    line.trace_id = span.in_scope(trace::id);
     let response = async {
         // Boxed, as what serves a connection moves the future of a response several times.
         let handled = Box::pin(handle(&server, routes, body, &mut progress));
@@ -101,8 +111,13 @@ pub(crate) async fn respond(
             Err(error) => finish(&server, &mut progress, Err(error)),
         }
     }
-    .instrument(span)
+    .instrument(span.clone())
     .await;
+    span.record("http.route", progress.route);
+    span.record("http.response.status_code", response.status().as_u16());
+    if response.status().is_server_error() {
+        span.record("otel.status_code", "ERROR");
+    }
     let searched = progress.notes.lock().searched.take();
     if let Some(searched) = searched {
         let api = &server.api;
@@ -196,7 +211,9 @@ async fn handle(
         _of_address = (server.callers).admit_address(peer, progress.client.as_deref())?;
         let public = server.api.settings.public.path(&parts.headers);
         let asked = path.map_or_else(|| whole_path.clone(), |path| public + path);
-        let identity = auth::identify(&server.api, parts, &asked, peer).await?;
+        let identity = auth::identify(&server.api, parts, &asked, peer)
+            .instrument(tracing::debug_span!("authorize"))
+            .await?;
         let identity = progress.identity.insert(identity);
         _of_user = server.callers.admit_user(&identity.user_id)?;
     }

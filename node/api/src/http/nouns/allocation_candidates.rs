@@ -17,6 +17,7 @@ use placement_model::query::candidates::{Summaries, Watch};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
+use tracing::Instrument;
 
 use self::writer::AnswerWriter;
 use super::{explain, unknown_name};
@@ -63,16 +64,20 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     };
     let asked = job.asked.clone();
     let mut memory = admission.bytes();
-    if let Some(found) = job.run_briefly(&mut memory)? {
-        return answered(context, found, asked);
-    }
-    let turn = admission.searches.turn(job.patience.left()).await?;
-    let found = context.compute(move || {
-        // It searches on for a moment after its client is gone.
-        let _turn = turn;
-        job.run(&mut memory)
-    });
-    answered(context, found.await?, asked)
+    let found = async {
+        if let Some(found) = job.run_briefly(&mut memory)? {
+            return Ok(found);
+        }
+        let turn = admission.searches.turn(job.patience.left()).await?;
+        let found = context.compute(move || {
+            // It searches on for a moment after its client is gone.
+            let _turn = turn;
+            job.run(&mut memory)
+        });
+        found.await
+    };
+    let found = found.instrument(tracing::debug_span!("search")).await?;
+    answered(context, found, asked)
 }
 
 /// The answer; what was found is kept for anyone who asks why.

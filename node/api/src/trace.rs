@@ -1,0 +1,177 @@
+//! Which requests are traced, and how a trace goes on from node to node.
+//!
+//! That is decided before the first span of a request is made. The decision is OpenTelemetry's current context: only
+//! spans that are made where it is sampled are exported (`traces.rs` of the node), so other requests have none. The
+//! layer that exports makes each span the context of what happens in it.
+
+use std::sync::OnceLock;
+
+use http::HeaderMap;
+use opentelemetry::Context;
+use opentelemetry::trace::{SpanContext, SpanId, TraceContextExt, TraceFlags, TraceId, TraceState};
+use tracing::Span;
+
+use crate::backend::uuid_of_request;
+
+/// W3C Trace Context, 3.2.
+const TRACEPARENT: &str = "traceparent";
+
+/// The share of requests that are traced where callers do not decide it; not set: none.
+static RATIO: OnceLock<f64> = OnceLock::new();
+
+/// Has requests traced from now on, by a process that exports spans.
+pub fn begin(ratio: f64) {
+    // A second exporter would be of the same process.
+    let _ = RATIO.set(ratio);
+}
+
+/// Where the trace of a request begins or goes on; `None`: it is not traced. `request_id` decides where the caller does
+/// not.
+pub(crate) fn of_request(headers: &HeaderMap, request_id: &str) -> Option<Context> {
+    let ratio = *RATIO.get()?;
+    let mut given = headers.get_all(TRACEPARENT).iter();
+    let first = given.next();
+    // Several are none, as is a malformed one.
+    let parent = first.filter(|_| given.next().is_none());
+    let parent = parent.and_then(|parent| parse(parent.to_str().ok()?));
+    sampled(parent.unwrap_or_else(|| {
+        let traced = drawn(request_id) < ratio;
+        // Of no trace yet.
+        let flags = TraceFlags::default().with_sampled(traced);
+        SpanContext::new(
+            TraceId::INVALID,
+            SpanId::INVALID,
+            flags,
+            false,
+            TraceState::NONE,
+        )
+    }))
+}
+
+/// Where a trace goes on that another node, or another task, has given as a `traceparent`.
+pub fn continued(traceparent: Option<&str>) -> Option<Context> {
+    RATIO.get()?;
+    sampled(parse(traceparent?)?)
+}
+
+/// Makes a span in this context; `None`: in that of this thread.
+pub fn span_in(context: Option<Context>, make: impl FnOnce() -> Span) -> Span {
+    let _within = context.map(Context::attach);
+    make()
+}
+
+/// The current span, as a `traceparent`, if it is exported.
+pub fn traceparent() -> Option<String> {
+    of_here(|here| format!("00-{}-{}-01", here.trace_id(), here.span_id()))
+}
+
+/// The trace of the current span, if it is exported.
+pub(crate) fn id() -> Option<String> {
+    of_here(|here| here.trace_id().to_string())
+}
+
+fn of_here<T>(of: impl FnOnce(&SpanContext) -> T) -> Option<T> {
+    RATIO.get()?;
+    Context::map_current(|context| {
+        let span = context.span();
+        let here = span.span_context();
+        (here.is_sampled() && here.is_valid()).then(|| of(here))
+    })
+}
+
+fn sampled(parent: SpanContext) -> Option<Context> {
+    let context = || Context::new().with_remote_span_context(parent.clone());
+    parent.is_sampled().then(context)
+}
+
+/// A number from 0 to 1, without 1: a UUID is random.
+fn drawn(request_id: &str) -> f64 {
+    let low = uuid_of_request(request_id).map_or(0, |id| id.as_u128() as u32);
+    f64::from(low) / (f64::from(u32::MAX) + 1.0)
+}
+
+/// Reads a `traceparent`. The state of other vendors (`tracestate`) is left out.
+fn parse(text: &str) -> Option<SpanContext> {
+    let is_hex = |field: &&str| {
+        let mut digits = field.bytes();
+        digits.all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
+    };
+    let mut fields = text.splitn(5, '-');
+    let mut field = |length| {
+        fields
+            .next()
+            .filter(|field| field.len() == length && is_hex(field))
+    };
+    let (version, trace, span, flags) = (field(2)?, field(32)?, field(16)?, field(2)?);
+    // Later versions may have more fields.
+    if version == "ff" || version == "00" && fields.next().is_some() {
+        return None;
+    }
+    let flags = TraceFlags::new(u8::from_str_radix(flags, 16).ok()?);
+    let parent = SpanContext::new(
+        TraceId::from_hex(trace).ok()?,
+        SpanId::from_hex(span).ok()?,
+        flags & TraceFlags::SAMPLED,
+        true,
+        TraceState::NONE,
+    );
+    parent.is_valid().then_some(parent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+    const SPAN: &str = "00f067aa0ba902b7";
+
+    #[test]
+    fn well_formed_parent_is_read() {
+        for (version, flags, rest) in [
+            ("00", "01", ""),
+            ("00", "ff", ""),
+            ("01", "03", ""),
+            ("fe", "01", "-what-comes-later"),
+        ] {
+            let parent = parse(&format!("{version}-{TRACE}-{SPAN}-{flags}{rest}")).unwrap();
+            assert_eq!(parent.trace_id().to_string(), TRACE);
+            assert_eq!(parent.span_id().to_string(), SPAN);
+            assert!(parent.is_sampled() && parent.is_remote());
+        }
+        let not_sampled = parse(&format!("00-{TRACE}-{SPAN}-02")).unwrap();
+        assert!(!not_sampled.is_sampled());
+    }
+
+    #[test]
+    fn malformed_parent_is_none() {
+        let (zeros, upper) = ("0".repeat(32), TRACE.to_uppercase());
+        for text in [
+            String::new(),
+            "-".repeat(1 << 16),
+            format!("00-{TRACE}-{SPAN}"),
+            format!("00-{TRACE}-{SPAN}-"),
+            format!("00-{TRACE}-{SPAN}-1"),
+            format!("00-{TRACE}-{SPAN}-0g"),
+            format!("00-{TRACE}-{SPAN}-+1"),
+            format!("00-{TRACE}-{SPAN}-01-more"),
+            format!("ff-{TRACE}-{SPAN}-01"),
+            format!("0-{TRACE}-{SPAN}-01"),
+            format!("00-{zeros}-{SPAN}-01"),
+            format!("00-{TRACE}-{}-01", &zeros[..16]),
+            format!("00-{upper}-{SPAN}-01"),
+            format!("00-{}-{SPAN}-01", &TRACE[1..]),
+            format!("00-{TRACE}-+{}-01", &SPAN[1..]),
+            format!(" 00-{TRACE}-{SPAN}-01"),
+            format!("00-{TRACE}-{SPAN}-01 "),
+        ] {
+            assert_eq!(parse(&text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn draw_follows_the_request_id() {
+        assert_eq!(drawn("req-00000000-0000-4000-8000-000000000000"), 0.0);
+        assert_eq!(drawn("req-00000000-0000-4000-8000-000080000000"), 0.5);
+        assert!(drawn("req-ffffffff-ffff-4fff-bfff-ffffffffffff") < 1.0);
+    }
+}

@@ -1,0 +1,186 @@
+//! Traces: spans of requests, exported to a collector by OTLP over HTTP.
+//!
+//! A span that has ended is put into a queue, and a task sends what is there. If the collector is away, slow or refuses
+//! spans, they are dropped and counted, and requests are answered as before.
+
+mod collector;
+mod settings;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use opentelemetry::trace::{TraceContextExt, TracerProvider};
+use opentelemetry::{Context, KeyValue};
+use opentelemetry_proto::transform::common::tonic::ResourceAttributesWithSchema;
+use opentelemetry_proto::transform::trace::tonic::group_spans_by_resource_and_scope;
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::error::OTelSdkResult;
+use opentelemetry_sdk::trace::{
+    Sampler, SdkTracer, SdkTracerProvider, Span, SpanData, SpanProcessor,
+};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tracing::level_filters::LevelFilter;
+use tracing::subscriber::Interest;
+use tracing::{Metadata, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::DynFilterFn;
+use tracing_subscriber::registry::LookupSpan;
+
+use self::collector::Collector;
+pub(crate) use self::settings::TraceSection;
+use placement_api::trace;
+
+/// Spans that may wait to be sent. Some 5 MB.
+const QUEUE_MAX_SPANS: usize = 8192;
+/// Spans that are sent at once, at most.
+const BATCH_MAX_SPANS: usize = 1024;
+/// How long spans are gathered.
+const GATHER: Duration = Duration::from_millis(500);
+/// How long the end of the process waits until the last spans are sent.
+const FLUSH_MAX: Duration = Duration::from_secs(2);
+
+static DROPPED: AtomicU64 = AtomicU64::new(0);
+
+/// Spans that were dropped since this process started.
+pub(crate) fn dropped_spans() -> u64 {
+    DROPPED.load(Ordering::Relaxed)
+}
+
+/// Ended spans, on their way to the task that sends them.
+#[derive(Debug)]
+struct Queue(mpsc::Sender<SpanData>);
+
+impl SpanProcessor for Queue {
+    fn on_start(&self, _span: &mut Span, _context: &Context) {}
+
+    fn on_end(&self, span: SpanData) {
+        if self.0.try_send(span).is_err() {
+            DROPPED.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn force_flush(&self) -> OTelSdkResult {
+        Ok(())
+    }
+
+    fn shutdown_with_timeout(&self, _timeout: Duration) -> OTelSdkResult {
+        Ok(())
+    }
+}
+
+/// Makes spans of those of `tracing` that belong to a request that is traced ([`placement_api::trace`]). Events are not
+/// exported: their texts are for the log.
+pub(crate) fn layer<S>(tracer: SdkTracer) -> impl Layer<S>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    fn is_ours(metadata: &Metadata<'_>) -> bool {
+        metadata.is_span() && metadata.target().starts_with("placement_")
+    }
+    let traced = || Context::map_current(|here| here.span().span_context().is_sampled());
+    let filter = DynFilterFn::new(move |metadata, _| is_ours(metadata) && traced())
+        .with_callsite_filter(|metadata| match is_ours(metadata) {
+            true => Interest::sometimes(),
+            false => Interest::never(),
+        })
+        .with_max_level_hint(LevelFilter::DEBUG);
+    tracing_opentelemetry::layer()
+        .with_tracer(tracer)
+        .with_location(false)
+        .with_threads(false)
+        .with_target(false)
+        .with_tracked_inactivity(false)
+        .with_filter(filter)
+}
+
+/// What exports spans, once it is started.
+pub(crate) struct Traces {
+    tracer: SdkTracer,
+    spans: mpsc::Receiver<SpanData>,
+    ratio: f64,
+    collector: Collector,
+}
+
+impl Traces {
+    /// `None`: nothing is traced. Nothing is sent yet.
+    pub(crate) fn open(settings: &TraceSection) -> anyhow::Result<Option<Self>> {
+        let Some(collector) = Collector::open(settings)? else {
+            return Ok(None);
+        };
+        let (queue, spans) = mpsc::channel(QUEUE_MAX_SPANS);
+        let provider = SdkTracerProvider::builder()
+            .with_sampler(Sampler::AlwaysOn)
+            .with_resource(Resource::builder_empty().build())
+            .with_span_processor(Queue(queue))
+            .build();
+        Ok(Some(Self {
+            tracer: provider.tracer("placementd"),
+            spans,
+            ratio: settings.ratio,
+            collector,
+        }))
+    }
+
+    pub(crate) fn tracer(&self) -> SdkTracer {
+        self.tracer.clone()
+    }
+
+    /// Has requests traced, and sends their spans as those of this node.
+    pub(crate) fn start(self, node: u64, runtime: &Handle) -> Sending {
+        let resource = Resource::builder_empty().with_attributes([
+            KeyValue::new("service.name", "placementd"),
+            KeyValue::new("service.version", env!("CARGO_PKG_VERSION")),
+            KeyValue::new("service.instance.id", node.to_string()),
+        ]);
+        let resource = ResourceAttributesWithSchema::from(&resource.build());
+        trace::begin(self.ratio);
+        let stop = CancellationToken::new();
+        let task = runtime.spawn(send(self.spans, self.collector, resource, stop.clone()));
+        Sending { stop, task }
+    }
+}
+
+/// The task that sends spans.
+pub(crate) struct Sending {
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Sending {
+    /// Sends what is in the queue, if that can be done within two seconds.
+    pub(crate) async fn finish(self) {
+        self.stop.cancel();
+        if timeout(FLUSH_MAX, self.task).await.is_err() {
+            tracing::warn!("the last spans were not sent: the collector of traces is too slow");
+        }
+    }
+}
+
+async fn send(
+    mut spans: mpsc::Receiver<SpanData>,
+    mut collector: Collector,
+    resource: ResourceAttributesWithSchema,
+    stop: CancellationToken,
+) {
+    loop {
+        let is_last = timeout(GATHER, stop.cancelled()).await.is_ok();
+        loop {
+            let waiting = std::iter::from_fn(|| spans.try_recv().ok());
+            let batch: Vec<_> = waiting.take(BATCH_MAX_SPANS).collect();
+            if batch.is_empty() {
+                break;
+            }
+            let count = batch.len();
+            let spans = group_spans_by_resource_and_scope(batch, &resource);
+            let refused = collector.take(count as u64, spans).await;
+            DROPPED.fetch_add(refused, Ordering::Relaxed);
+        }
+        if is_last {
+            return;
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Where spans are sent: a collector that speaks OTLP over HTTP, with protobuf.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::uri::Scheme;
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Uri};
+use http_body_util::Full;
+use opentelemetry_proto::tonic::collector::trace::v1::{
+    ExportTraceServiceRequest, ExportTraceServiceResponse,
+};
+use opentelemetry_proto::tonic::trace::v1::ResourceSpans;
+use prost::Message;
+
+use super::TraceSection;
+use placement_api::net::TokioNet;
+use placement_api::outgoing::{self, Outgoing};
+
+/// How long it may take for a batch.
+const ANSWER_MAX: Duration = Duration::from_secs(5);
+/// The longest answer that is read.
+const ANSWER_MAX_BYTES: usize = 64 * 1024;
+
+/// A collector of traces.
+pub(super) struct Collector {
+    outgoing: Outgoing,
+    uri: Uri,
+    headers: HeaderMap,
+    /// Whether it took the last batch.
+    takes: bool,
+}
+
+impl Collector {
+    /// `None`: none is configured. Nothing is sent yet.
+    pub(super) fn open(settings: &TraceSection) -> anyhow::Result<Option<Self>> {
+        let Some(uri) = settings.uri() else {
+            return Ok(None);
+        };
+        let tls = (uri.scheme() == Some(&Scheme::HTTPS)).then(|| outgoing::tls(None));
+        let tls = tls.transpose().map_err(anyhow::Error::msg);
+        let tls = tls.context("trace.otlp_endpoint")?;
+        let headers = settings.headers_file.as_deref().map(read_headers);
+        Ok(Some(Self {
+            outgoing: Outgoing::new(Arc::new(TokioNet), tls, ANSWER_MAX, ANSWER_MAX_BYTES),
+            uri,
+            headers: headers.transpose()?.unwrap_or_default(),
+            takes: true,
+        }))
+    }
+
+    /// Sends so many spans, once. Returns how many of them it did not take.
+    pub(super) async fn take(&mut self, spans: u64, resource_spans: Vec<ResourceSpans>) -> u64 {
+        let reason = match self.post(resource_spans).await {
+            Ok(0) => None,
+            Ok(refused) => Some((refused, "it refused some of them".to_owned())),
+            Err(reason) => Some((spans, reason)),
+        };
+        // Said once: the metric counts on.
+        match &reason {
+            Some((_, reason)) if self.takes => {
+                tracing::warn!(
+                    reason,
+                    "spans are dropped: the collector of traces does not take them"
+                );
+            }
+            None if !self.takes => tracing::info!("the collector of traces takes spans again"),
+            _ => {}
+        }
+        self.takes = reason.is_none();
+        reason.map_or(0, |(refused, _)| refused.min(spans))
+    }
+
+    /// How many spans it refused of a batch that it took.
+    async fn post(&self, resource_spans: Vec<ResourceSpans>) -> Result<u64, String> {
+        let body = ExportTraceServiceRequest { resource_spans }.encode_to_vec();
+        let mut request = Request::post(&self.uri)
+            .header(CONTENT_TYPE, "application/x-protobuf")
+            .body(Full::<Bytes>::from(body))
+            .expect("the URL was parsed, and the header is a constant");
+        request.headers_mut().extend(self.headers.clone());
+        let answer = self.outgoing.request(request).await;
+        let (head, body) = answer.map_err(|error| error.to_string())?.into_parts();
+        if !head.status.is_success() {
+            return Err(format!("it answered {}", head.status));
+        }
+        // What cannot be read says nothing of a refusal.
+        let read = ExportTraceServiceResponse::decode(body).ok();
+        let partial = read.and_then(|answer| answer.partial_success);
+        let refused = partial.map_or(0, |partial| partial.rejected_spans);
+        Ok(u64::try_from(refused).unwrap_or_default())
+    }
+}
+
+/// Each line is `NAME: VALUE`.
+fn read_headers(file: &Path) -> anyhow::Result<HeaderMap> {
+    let name = file.display();
+    let text = fs::read_to_string(file).with_context(|| format!("trace.headers_file: {name}"))?;
+    let header = |line: &str| {
+        let (name, value) = line.split_once(':')?;
+        let name = HeaderName::from_bytes(name.trim().as_bytes()).ok()?;
+        Some((name, HeaderValue::from_str(value.trim()).ok()?))
+    };
+    let lines = (1..).zip(text.lines());
+    let lines = lines.filter(|(_, line)| !line.trim().is_empty());
+    lines
+        .map(|(number, line)| {
+            // Not the line itself, which is a secret.
+            let wrong = || format!("trace.headers_file: {name}, line {number}: not `NAME: VALUE`");
+            header(line).with_context(wrong)
+        })
+        .collect()
+}

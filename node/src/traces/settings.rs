@@ -1,0 +1,45 @@
+//! `[trace]`.
+
+use std::path::PathBuf;
+
+use http::Uri;
+
+use placement_api::settings::{Invalid, settings};
+
+settings! {
+    /// Traces: spans of requests, sent to a collector that speaks OTLP over HTTP.
+    TraceSection {
+        /// URL of the collector, e.g. `http://127.0.0.1:4318`; spans are posted to `/v1/traces` below it. The
+        /// authorities of an `https:` one are those that this machine trusts. Empty: nothing is traced.
+        otlp_endpoint: String = String::new(),
+        /// Share of the requests that are traced, from 0 to 1, where the caller's `traceparent` does not decide it.
+        ratio: f64 = 0.01,
+        /// File with headers for the collector, such as its token, each `NAME: VALUE` on a line of its own. It is read
+        /// when the node starts.
+        headers_file: Option<PathBuf> = None,
+    }
+}
+
+impl TraceSection {
+    /// # Errors
+    /// They cannot be used.
+    pub(crate) fn check(&self) -> Result<(), Invalid> {
+        if !self.otlp_endpoint.is_empty() && self.uri().is_none() {
+            let message = "must be of the form http://HOST:PORT or https://HOST:PORT";
+            return Err(Invalid::new("trace.otlp_endpoint", message));
+        }
+        match (0.0..=1.0).contains(&self.ratio) {
+            true => Ok(()),
+            false => Err(Invalid::new("trace.ratio", "must be from 0 to 1")),
+        }
+    }
+
+    /// Where spans are posted to.
+    pub(super) fn uri(&self) -> Option<Uri> {
+        let base = self.otlp_endpoint.trim_end_matches('/');
+        let uri: Uri = format!("{base}/v1/traces").parse().ok()?;
+        let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
+        let has_host = (uri.authority()).is_some_and(|host| !host.as_str().contains('@'));
+        (is_http && has_host && uri.query().is_none()).then_some(uri)
+    }
+}

@@ -184,3 +184,31 @@ async fn send(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use opentelemetry::trace::{Span, Tracer};
+
+    use super::*;
+
+    #[test]
+    fn spans_beyond_the_queue_are_dropped_and_counted() {
+        let settings = TraceSection {
+            otlp_endpoint: "http://127.0.0.1:4318".to_owned(),
+            ..TraceSection::default()
+        };
+        let traces = Traces::open(&settings).unwrap().unwrap();
+        let before = dropped_spans();
+        for _ in 0..QUEUE_MAX_SPANS + 3 {
+            traces.tracer().start("request").end();
+        }
+        assert_eq!(dropped_spans() - before, 3);
+        assert_eq!(traces.spans.len(), QUEUE_MAX_SPANS);
+    }
+
+    #[test]
+    fn nothing_is_traced_without_a_collector() {
+        let settings = TraceSection::default();
+        assert!(Traces::open(&settings).unwrap().is_none());
+    }
+}

@@ -55,6 +55,7 @@ mod support_bundle;
 mod syncs;
 mod tls;
 mod topology;
+mod traces;
 mod transfer;
 mod unread_log;
 mod upgrade;

@@ -327,6 +327,16 @@ mod tests {
             ),
             ("node_id = 1\n[reads]\ndefault = \"fast\"", "reads.default"),
             (
+                "node_id = 1\n[trace]\notlp_endpoint = \"collector:4318\"",
+                "trace.otlp_endpoint",
+            ),
+            (
+                "node_id = 1\n[trace]\notlp_endpoint = \"http://user:secret@collector\"",
+                "trace.otlp_endpoint",
+            ),
+            ("node_id = 1\n[trace]\nratio = 1.5", "trace.ratio"),
+            ("node_id = 1\n[trace]\nratio = nan", "trace.ratio"),
+            (
                 "node_id = 1\n[reads]\ndefault = \"edge;max=soon\"",
                 "reads.default",
             ),

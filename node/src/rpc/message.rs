@@ -625,6 +625,41 @@ mod tests {
         );
     }
 
+    #[test]
+    fn write_with_a_trace_is_read_by_an_earlier_version() {
+        #[derive(Deserialize)]
+        struct Earlier {
+            write_id: WriteId,
+            request_id: String,
+            command: Blob,
+            patience_ms: u32,
+            destination: Destination,
+        }
+        let call = WriteCall {
+            write_id: WriteId {
+                origin: 1,
+                boot: 2,
+                sequence: 3,
+                answered_below: 3,
+            },
+            request_id: "req-1".to_owned(),
+            command: Blob(Bytes::from_static(&[2, 0])),
+            patience_ms: 250,
+            destination: Destination::from(3 << 16),
+            trace: Some("00-a-b-01".to_owned()),
+        };
+        let read: Earlier = wire::decode(&call.encode(RecordVersion::FIRST)).unwrap();
+        let again = WriteCall {
+            write_id: read.write_id,
+            request_id: read.request_id,
+            command: read.command,
+            patience_ms: read.patience_ms,
+            destination: read.destination,
+            trace: call.trace.clone(),
+        };
+        assert_eq!(format!("{again:?}"), format!("{call:?}"));
+    }
+
     /// The first message of a connection may gain fields: no version is settled yet.
     #[test]
     fn hello_with_fields_of_a_later_version_is_read() {

@@ -115,3 +115,31 @@ fn read_headers(file: &Path) -> anyhow::Result<HeaderMap> {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> anyhow::Result<HeaderMap> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), text).unwrap();
+        read_headers(file.path())
+    }
+
+    #[test]
+    fn each_line_of_the_file_is_a_header() {
+        let found = read("Authorization: Bearer a:b\n\nX-Scope-OrgID:cloud\n").unwrap();
+        assert_eq!(found["authorization"], "Bearer a:b");
+        assert_eq!(found["x-scope-orgid"], "cloud");
+        assert_eq!(found.len(), 2);
+    }
+
+    #[test]
+    fn malformed_line_is_refused_and_not_shown() {
+        for text in ["a: b\nhidden", "a: b\nhid den: c", "a: b\nhidden: \u{1}"] {
+            let error = format!("{:#}", read(text).unwrap_err());
+            assert!(error.contains("line 2: not `NAME: VALUE`"), "{error}");
+            assert!(!error.contains("hid"), "{error}");
+        }
+    }
+}

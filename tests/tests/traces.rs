@@ -1,0 +1,411 @@
+//! Traces of real processes, as a collector gets them.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::{HeaderMap, Request, Response};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::common::v1::any_value::Value::StringValue;
+use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
+use opentelemetry_proto::tonic::trace::v1::Span;
+use parking_lot::Mutex;
+use placement_client::{ApiRequest, ApiResponse, Claim, Client, Inventory};
+use placement_tests::cluster::{Cluster, STEADY_LEADER};
+use placement_tests::host::{create, with_processors};
+use placement_tests::wait::until;
+use prost::Message;
+use tempfile::NamedTempFile;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use uuid::Uuid;
+
+/// What a client sends, and no span shows.
+const TOKEN: &str = "admin:tok3n-that-no-span-shows";
+const PASSWORD: &str = "passw0rd-that-no-span-shows";
+const COLLECTOR_TOKEN: &str = "Bearer c0llector-token-that-no-span-shows";
+/// The span of the caller.
+const CALLER: &str = "00f067aa0ba902b7";
+/// How long a node that stops waits for a collector.
+const FLUSH_MAX: Duration = Duration::from_secs(2);
+
+/// How a collector answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mood {
+    Takes,
+    /// 401
+    Refuses,
+    /// It reads, and never answers.
+    Hangs,
+}
+
+/// A collector, until it is dropped.
+struct Collector {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    task: JoinHandle<()>,
+}
+
+struct Shared {
+    mood: Mutex<Mood>,
+    /// The headers and the body of each request that it has taken.
+    taken: Mutex<Vec<(HeaderMap, Bytes)>>,
+}
+
+impl Drop for Collector {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Collector {
+    async fn start(mood: Mood) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let shared = Arc::new(Shared {
+            mood: Mutex::new(mood),
+            taken: Mutex::default(),
+        });
+        let answering = shared.clone();
+        let task = tokio::spawn(async move {
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                let answering = answering.clone();
+                let service = service_fn(move |request| answer(answering.clone(), request));
+                let served = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+                tokio::spawn(served);
+            }
+        });
+        Self {
+            address,
+            shared,
+            task,
+        }
+    }
+
+    fn config(&self, ratio: &str) -> String {
+        format!(
+            "[trace]\notlp_endpoint = \"http://{}/\"\nratio = {ratio}\n",
+            self.address
+        )
+    }
+
+    fn set(&self, mood: Mood) {
+        *self.shared.mood.lock() = mood;
+    }
+
+    /// The spans of a trace, by name, each with the number of its node.
+    fn spans_of(&self, trace: &str) -> BTreeMap<String, (String, Span)> {
+        let mut found = BTreeMap::new();
+        for (_, body) in self.shared.taken.lock().iter() {
+            let request = ExportTraceServiceRequest::decode(body.clone()).unwrap();
+            for of_node in request.resource_spans {
+                let resource = of_node.resource.unwrap();
+                let node = text_of(&resource.attributes, "service.instance.id").unwrap();
+                let spans = (of_node.scope_spans.into_iter()).flat_map(|scope| scope.spans);
+                for span in spans.filter(|span| hex(&span.trace_id) == trace) {
+                    let name = span.name.clone();
+                    let before = found.insert(name.clone(), (node.clone(), span));
+                    assert!(before.is_none(), "two spans {name} in {trace}");
+                }
+            }
+        }
+        found
+    }
+
+    /// The same, once all of these are there.
+    async fn until_spans(&self, trace: &str, names: &[&str]) -> BTreeMap<String, (String, Span)> {
+        until(&format!("the spans {names:?}"), async || {
+            let found = self.spans_of(trace);
+            names.iter().all(|name| found.contains_key(*name))
+        })
+        .await;
+        self.spans_of(trace)
+    }
+}
+
+async fn answer(
+    collector: Arc<Shared>,
+    request: Request<Incoming>,
+) -> Result<Response<Full<Bytes>>, hyper::Error> {
+    assert_eq!(request.uri().path(), "/v1/traces");
+    let (head, body) = request.into_parts();
+    let body = body.collect().await?.to_bytes();
+    let mood = *collector.mood.lock();
+    let status = match mood {
+        Mood::Takes => 200,
+        Mood::Refuses => 401,
+        Mood::Hangs => std::future::pending().await,
+    };
+    if mood == Mood::Takes {
+        collector.taken.lock().push((head.headers, body));
+    }
+    let answer = Response::builder().status(status).body(Full::default());
+    Ok(answer.unwrap())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The value of an attribute that is a text.
+fn text_of(attributes: &[KeyValue], key: &str) -> Option<String> {
+    let found = attributes.iter().find(|one| one.key == key)?;
+    match found.value.clone() {
+        Some(AnyValue {
+            value: Some(StringValue(text)),
+        }) => Some(text),
+        _ => None,
+    }
+}
+
+/// A new trace, and the header of a caller that has begun it.
+fn begun(flags: &str) -> (String, String) {
+    let trace = Uuid::new_v4().simple().to_string();
+    let header = format!("00-{trace}-{CALLER}-{flags}");
+    (trace, header)
+}
+
+async fn ask(client: &Client, request: ApiRequest, traceparent: &str) -> ApiResponse {
+    let request = request.header("traceparent", traceparent);
+    let answer = client.request_once(request).await.unwrap();
+    let text = String::from_utf8_lossy(&answer.body);
+    assert!(answer.status.is_success(), "{text}");
+    answer
+}
+
+fn claim(host: Uuid) -> ApiRequest {
+    let claim = Claim::by("project", "user").and(host, &[("VCPU", 1)]);
+    ApiRequest::put(&format!("/allocations/{}", Uuid::new_v4())).json(&claim)
+}
+
+fn traits() -> ApiRequest {
+    ApiRequest::get("/traits")
+}
+
+async fn dropped(cluster: &Cluster, id: u64) -> u64 {
+    let text = cluster.metrics(id).await;
+    let mut lines = text.lines();
+    let line = lines.find_map(|line| line.strip_prefix("placement_trace_spans_dropped_total "));
+    line.unwrap().parse().unwrap()
+}
+
+/// That these spans are there, each of this node and below that parent, and no others.
+fn assert_tree(found: &BTreeMap<String, (String, Span)>, expected: &[(&str, u64, &str)]) {
+    for (name, node, parent) in expected {
+        let (of_node, span) = &found[*name];
+        assert_eq!(*of_node, node.to_string(), "{name}");
+        assert!(span.start_time_unix_nano <= span.end_time_unix_nano);
+        if *parent == "caller" {
+            assert_eq!(hex(&span.parent_span_id), CALLER);
+            continue;
+        }
+        let (parent_node, parent) = &found[*parent];
+        assert_eq!(span.parent_span_id, parent.span_id, "{name}");
+        let within = parent.start_time_unix_nano..=parent.end_time_unix_nano;
+        assert!(within.contains(&span.start_time_unix_nano), "{name}");
+        // Another node ends when it has applied the write itself, which may be later.
+        let is_other = of_node != parent_node;
+        assert!(is_other || within.contains(&span.end_time_unix_nano));
+    }
+    let names: Vec<_> = found.keys().collect();
+    assert_eq!(found.len(), expected.len(), "{names:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn write_through_a_follower_is_one_trace_of_two_nodes_without_secrets() {
+    let collector = Collector::start(Mood::Takes).await;
+    let config = collector.config("0");
+    let config = format!("{config}[keystone]\npassword = \"{PASSWORD}\"\n{STEADY_LEADER}");
+    let mut cluster = Cluster::prepare(3, &config).unwrap();
+    let headers = NamedTempFile::new().unwrap();
+    std::fs::write(
+        headers.path(),
+        format!("Authorization: {COLLECTOR_TOKEN}\n"),
+    )
+    .unwrap();
+    let variable = "PLACEMENTD_TRACE_HEADERS_FILE".to_owned();
+    let file = headers.path().display().to_string();
+    (cluster.options_mut().environment).push((variable, file));
+    for id in cluster.ids() {
+        cluster.start_node(id).unwrap();
+    }
+    cluster.wait_healthy().await.unwrap();
+    let (leader, follower) = (
+        cluster.leader().await.unwrap(),
+        cluster.followers().await.unwrap()[0],
+    );
+    let client = cluster.client_of(follower).with_token(TOKEN);
+    let host = with_processors(&client).await;
+
+    let (trace, traceparent) = begun("01");
+    let own = format!("req-{}", Uuid::new_v4());
+    let asked = claim(host).header("x-openstack-request-id", &own);
+    let answer = ask(&client, asked, &traceparent).await;
+    let of_write = [
+        ("request", follower, "caller"),
+        ("authorize", follower, "request"),
+        ("submit", follower, "request"),
+        ("forward", follower, "submit"),
+        ("propose", leader, "forward"),
+        ("commit", leader, "propose"),
+        ("apply", follower, "submit"),
+    ];
+    let names = of_write.map(|(name, ..)| name);
+    let found = collector.until_spans(&trace, &names).await;
+    assert_tree(&found, &of_write);
+    let attributes = &found["request"].1.attributes;
+    let request_id = answer.header("x-openstack-request-id").map(str::to_owned);
+    for (key, text) in [
+        ("request_id", request_id),
+        ("global_request_id", Some(own)),
+        ("http.request.method", Some("PUT".to_owned())),
+        (
+            "http.route",
+            Some("/allocations/{consumer_uuid}".to_owned()),
+        ),
+    ] {
+        assert_eq!(text_of(attributes, key), text, "{key}");
+    }
+    cluster.until_logged(&[follower], &trace).await;
+
+    // Through the leader.
+    let (trace, traceparent) = begun("01");
+    ask(&cluster.client_of(leader), claim(host), &traceparent).await;
+    let names = ["request", "propose", "commit", "apply"];
+    let found = collector.until_spans(&trace, &names).await;
+    let of_write = [
+        ("request", leader, "caller"),
+        ("authorize", leader, "request"),
+        ("submit", leader, "request"),
+        ("propose", leader, "submit"),
+        ("commit", leader, "propose"),
+        ("apply", leader, "submit"),
+    ];
+    assert_tree(&found, &of_write);
+
+    let (trace, traceparent) = begun("01");
+    let search = ApiRequest::get("/allocation_candidates").query("resources", "VCPU:1");
+    ask(&client, search, &traceparent).await;
+    let names = ["request", "read point", "search"];
+    let found = collector.until_spans(&trace, &names).await;
+    let of_read = [
+        ("request", follower, "caller"),
+        ("authorize", follower, "request"),
+        ("read point", follower, "request"),
+        ("search", follower, "request"),
+    ];
+    assert_tree(&found, &of_read);
+
+    for (headers, body) in collector.shared.taken.lock().iter() {
+        assert_eq!(headers["authorization"], COLLECTOR_TOKEN);
+        assert_eq!(headers["content-type"], "application/x-protobuf");
+        let body = String::from_utf8_lossy(body);
+        for secret in [TOKEN, PASSWORD, COLLECTOR_TOKEN] {
+            let (_, secret) = secret.split_at(6);
+            assert!(!body.contains(secret), "{secret}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn callers_and_the_ratio_decide_what_is_traced() {
+    let collector = Collector::start(Mood::Takes).await;
+    let cluster = Cluster::start_with(1, &collector.config("1")).await;
+    let cluster = cluster.unwrap();
+    let client = cluster.client_of(1);
+    let (not_sampled, traceparent) = begun("00");
+    ask(&client, traits(), &traceparent).await;
+    // A new trace takes the place of a malformed one.
+    let (malformed, traceparent) = begun("01");
+    let state = "vendor=".to_owned() + &"x".repeat(10_000);
+    let asked = traits().header("tracestate", &state);
+    ask(&client, asked, &format!("{traceparent}-more")).await;
+    let (twice, traceparent) = begun("01");
+    let asked = traits().header("traceparent", &traceparent);
+    ask(&client, asked, &traceparent).await;
+    let (sampled, traceparent) = begun("01");
+    ask(&client, traits(), &traceparent).await;
+    collector.until_spans(&sampled, &["request"]).await;
+    for trace in [not_sampled, malformed, twice] {
+        assert!(collector.spans_of(&trace).is_empty(), "{trace}");
+        let log = cluster.log(1, usize::MAX);
+        assert!(!log.contains(&trace), "{log}");
+    }
+    // The caller's trace, and two new ones.
+    let log = cluster.log(1, usize::MAX);
+    let lines = log.lines().filter(|line| line.contains("/traits"));
+    let ids: Vec<_> = lines
+        .filter_map(|line| line.split_once("trace_id=\"")?.1.get(..32))
+        .collect();
+    assert_eq!(ids.len(), 3, "{log}");
+    for id in ids {
+        let root = &collector.until_spans(id, &["request"]).await["request"].1;
+        assert_eq!(root.parent_span_id.is_empty(), id != sampled);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_go_on_without_a_collector_and_spans_are_counted() {
+    let collector = Collector::start(Mood::Refuses).await;
+    let cluster = Cluster::start_with(1, &collector.config("1")).await;
+    let mut cluster = cluster.unwrap();
+    let client = cluster.client_of(1);
+    create(&client, "while it refuses").await;
+    until("dropped spans", async || dropped(&cluster, 1).await > 0).await;
+    cluster.until_logged(&[1], "401 Unauthorized").await;
+
+    collector.set(Mood::Takes);
+    let (trace, traceparent) = begun("01");
+    ask(&client, traits(), &traceparent).await;
+    collector.until_spans(&trace, &["request"]).await;
+    cluster.until_logged(&[1], "takes spans again").await;
+
+    collector.set(Mood::Hangs);
+    let before = dropped(&cluster, 1).await;
+    let begun = Instant::now();
+    let host = create(&client, "while it hangs").await;
+    let stocked = client.replace_inventories(host, 0, [("VCPU", Inventory::of(4))]);
+    stocked.await.unwrap();
+    assert!(begun.elapsed() < FLUSH_MAX);
+    until("spans that are late", async || {
+        dropped(&cluster, 1).await > before
+    })
+    .await;
+
+    drop(collector);
+    let before = dropped(&cluster, 1).await;
+    create(&client, "while it is away").await;
+    until("spans of no use", async || {
+        dropped(&cluster, 1).await > before
+    })
+    .await;
+    cluster.until_logged(&[1], "spans are dropped").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn node_that_stops_sends_its_last_spans_and_waits_for_no_collector() {
+    let collector = Collector::start(Mood::Takes).await;
+    let config = collector.config("0");
+    let mut cluster = Cluster::start_with(1, &config).await.unwrap();
+    let (trace, traceparent) = begun("01");
+    ask(&cluster.client_of(1), traits(), &traceparent).await;
+    cluster.stop_node(1).await.unwrap();
+    assert!(collector.spans_of(&trace).contains_key("request"));
+
+    collector.set(Mood::Hangs);
+    cluster.start_node(1).unwrap();
+    cluster.wait_ready(1).await.unwrap();
+    let (_, traceparent) = begun("01");
+    ask(&cluster.client_of(1), traits(), &traceparent).await;
+    cluster.stop_node(1).await.unwrap();
+    let log = cluster.log(1, 5);
+    assert!(log.contains("the last spans were not sent"), "{log}");
+}

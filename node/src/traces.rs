@@ -155,7 +155,7 @@ impl Sending {
     pub(crate) async fn finish(self) {
         self.stop.cancel();
         if timeout(FLUSH_MAX, self.task).await.is_err() {
-            tracing::warn!("the last spans were not sent: the collector of traces is too slow");
+            tracing::warn!("the last spans were not sent: the collector is too slow");
         }
     }
 }
@@ -174,10 +174,11 @@ async fn send(
             if batch.is_empty() {
                 break;
             }
-            let count = batch.len();
+            let count = batch.len() as u64;
             let spans = group_spans_by_resource_and_scope(batch, &resource);
-            let refused = collector.take(count as u64, spans).await;
-            DROPPED.fetch_add(refused, Ordering::Relaxed);
+            if !collector.take(spans).await {
+                DROPPED.fetch_add(count, Ordering::Relaxed);
+            }
         }
         if is_last {
             return;

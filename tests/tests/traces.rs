@@ -32,7 +32,7 @@ const TOKEN: &str = "admin:tok3n-that-no-span-shows";
 const PASSWORD: &str = "passw0rd-that-no-span-shows";
 const COLLECTOR_TOKEN: &str = "Bearer c0llector-token-that-no-span-shows";
 /// The span of the caller.
-const CALLER: &str = "00f067aa0ba902b7";
+const CALLER: &str = "00f067aa0e1902b7";
 /// How long a node that stops waits for a collector.
 const FLUSH_MAX: Duration = Duration::from_secs(2);
 

@@ -34,18 +34,9 @@ pub(crate) fn of_request(headers: &HeaderMap, request_id: &str) -> Option<Contex
     // Several are none, as is a malformed one.
     let parent = first.filter(|_| given.next().is_none());
     let parent = parent.and_then(|parent| parse(parent.to_str().ok()?));
-    sampled(parent.unwrap_or_else(|| {
-        let traced = drawn(request_id) < ratio;
-        // Of no trace yet.
-        let flags = TraceFlags::default().with_sampled(traced);
-        SpanContext::new(
-            TraceId::INVALID,
-            SpanId::INVALID,
-            flags,
-            false,
-            TraceState::NONE,
-        )
-    }))
+    // Without one it is of no trace yet.
+    let none = (TraceId::INVALID, SpanId::INVALID);
+    sampled(parent.unwrap_or_else(|| remote(none, u8::from(drawn(request_id) < ratio))))
 }
 
 /// Where a trace goes on that another node, or another task, has given as a `traceparent`.
@@ -107,15 +98,14 @@ fn parse(text: &str) -> Option<SpanContext> {
     if version == "ff" || version == "00" && fields.next().is_some() {
         return None;
     }
-    let flags = TraceFlags::new(u8::from_str_radix(flags, 16).ok()?);
-    let parent = SpanContext::new(
-        TraceId::from_hex(trace).ok()?,
-        SpanId::from_hex(span).ok()?,
-        flags & TraceFlags::SAMPLED,
-        true,
-        TraceState::NONE,
-    );
+    let ids = (TraceId::from_hex(trace).ok()?, SpanId::from_hex(span).ok()?);
+    let parent = remote(ids, u8::from_str_radix(flags, 16).ok()?);
     parent.is_valid().then_some(parent)
+}
+
+fn remote((trace, span): (TraceId, SpanId), flags: u8) -> SpanContext {
+    let flags = TraceFlags::new(flags) & TraceFlags::SAMPLED;
+    SpanContext::new(trace, span, flags, true, TraceState::NONE)
 }
 
 #[cfg(test)]
@@ -123,7 +113,7 @@ mod tests {
     use super::*;
 
     const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
-    const SPAN: &str = "00f067aa0ba902b7";
+    const SPAN: &str = "00f067aa0e1902b7";
 
     #[test]
     fn well_formed_parent_is_read() {

@@ -11,9 +11,7 @@ use http::header::CONTENT_TYPE;
 use http::uri::Scheme;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Uri};
 use http_body_util::Full;
-use opentelemetry_proto::tonic::collector::trace::v1::{
-    ExportTraceServiceRequest, ExportTraceServiceResponse,
-};
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::trace::v1::ResourceSpans;
 use prost::Message;
 
@@ -53,30 +51,25 @@ impl Collector {
         }))
     }
 
-    /// Sends so many spans, once. Returns how many of them it did not take.
-    pub(super) async fn take(&mut self, spans: u64, resource_spans: Vec<ResourceSpans>) -> u64 {
-        let reason = match self.post(resource_spans).await {
-            Ok(0) => None,
-            Ok(refused) => Some((refused, "it refused some of them".to_owned())),
-            Err(reason) => Some((spans, reason)),
-        };
-        // Said once: the metric counts on.
-        match &reason {
-            Some((_, reason)) if self.takes => {
+    /// Sends spans, once. Returns whether it took them.
+    pub(super) async fn take(&mut self, resource_spans: Vec<ResourceSpans>) -> bool {
+        let refused = self.post(resource_spans).await.err();
+        // Logged once: the metric counts on.
+        match &refused {
+            Some(reason) if self.takes => {
                 tracing::warn!(
                     reason,
-                    "spans are dropped: the collector of traces does not take them"
+                    "spans are dropped: the collector does not take them"
                 );
             }
-            None if !self.takes => tracing::info!("the collector of traces takes spans again"),
+            None if !self.takes => tracing::info!("the collector takes spans again"),
             _ => {}
         }
-        self.takes = reason.is_none();
-        reason.map_or(0, |(refused, _)| refused.min(spans))
+        self.takes = refused.is_none();
+        self.takes
     }
 
-    /// How many spans it refused of a batch that it took.
-    async fn post(&self, resource_spans: Vec<ResourceSpans>) -> Result<u64, String> {
+    async fn post(&self, resource_spans: Vec<ResourceSpans>) -> Result<(), String> {
         let body = ExportTraceServiceRequest { resource_spans }.encode_to_vec();
         let mut request = Request::post(&self.uri)
             .header(CONTENT_TYPE, "application/x-protobuf")
@@ -84,15 +77,9 @@ impl Collector {
             .expect("the URL was parsed, and the header is a constant");
         request.headers_mut().extend(self.headers.clone());
         let answer = self.outgoing.request(request).await;
-        let (head, body) = answer.map_err(|error| error.to_string())?.into_parts();
-        if !head.status.is_success() {
-            return Err(format!("it answered {}", head.status));
-        }
-        // What cannot be read says nothing of a refusal.
-        let read = ExportTraceServiceResponse::decode(body).ok();
-        let partial = read.and_then(|answer| answer.partial_success);
-        let refused = partial.map_or(0, |partial| partial.rejected_spans);
-        Ok(u64::try_from(refused).unwrap_or_default())
+        let status = answer.map_err(|error| error.to_string())?.status();
+        let refused = || format!("it answered {status}");
+        status.is_success().then_some(()).ok_or_else(refused)
     }
 }
 

@@ -31,7 +31,7 @@ pub(crate) fn of_request(headers: &HeaderMap, request_id: &str) -> Option<Contex
     let ratio = *RATIO.get()?;
     let mut given = headers.get_all(TRACEPARENT).iter();
     let first = given.next();
-    // Several are none, as is a malformed one.
+    // Several count as none, as does a malformed one.
     let parent = first.filter(|_| given.next().is_none());
     let parent = parent.and_then(|parent| parse(parent.to_str().ok()?));
     // Without one it is of no trace yet.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::uri::Scheme;
@@ -58,7 +58,7 @@ impl Collector {
         match &refused {
             Some(reason) if self.takes => {
                 tracing::warn!(
-                    reason,
+                    %reason,
                     "spans are dropped: the collector does not take them"
                 );
             }
@@ -69,17 +69,16 @@ impl Collector {
         self.takes
     }
 
-    async fn post(&self, resource_spans: Vec<ResourceSpans>) -> Result<(), String> {
+    async fn post(&self, resource_spans: Vec<ResourceSpans>) -> anyhow::Result<()> {
         let body = ExportTraceServiceRequest { resource_spans }.encode_to_vec();
         let mut request = Request::post(&self.uri)
             .header(CONTENT_TYPE, "application/x-protobuf")
             .body(Full::<Bytes>::from(body))
             .expect("the URL was parsed, and the header is a constant");
         request.headers_mut().extend(self.headers.clone());
-        let answer = self.outgoing.request(request).await;
-        let status = answer.map_err(|error| error.to_string())?.status();
-        let refused = || format!("it answered {status}");
-        status.is_success().then_some(()).ok_or_else(refused)
+        let status = self.outgoing.request(request).await?.status();
+        ensure!(status.is_success(), "it answered {status}");
+        Ok(())
     }
 }
 

@@ -103,7 +103,7 @@ mod tests {
     #[ignore = "runs in a process of its own"]
     #[expect(clippy::disallowed_methods, reason = "a thread that is no request's")]
     fn a_watcher_that_panics() {
-        let _logging = Logging::start(LogFormat::Human, "info").unwrap();
+        let _logging = Logging::start(LogFormat::Human, "info", None).unwrap();
         let watcher = std::thread::spawn(|| panic!("the watcher is gone"));
         let _ = watcher.join();
         println!("and life goes on");
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     #[ignore = "runs in a process of its own"]
     fn a_request_that_panics() {
-        let logging = Logging::start(LogFormat::Human, "info").unwrap();
+        let logging = Logging::start(LogFormat::Human, "info", None).unwrap();
         let request = contain(async {
             std::future::ready(()).await;
             panic!("this request is gone")

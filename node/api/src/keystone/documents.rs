@@ -9,21 +9,26 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::access_rules::AccessRules;
-use super::settings::KeystoneSection;
 use crate::identity::{CallingService, Identity};
+use crate::settings::Secret;
 
 /// Who a token stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Token {
+pub struct Token {
     /// Its roles have implied ones with them. Keystone says whether the project is the admin project only where
     /// `[resource] admin_project_name` names one.
-    pub(crate) identity: Identity,
+    pub identity: Identity,
     /// What alone it may be used for, if its application credential has access rules.
     pub(crate) access_rules: Option<AccessRules>,
     pub(crate) expires_at: SystemTime,
 }
 
 impl Token {
+    /// Whether it may be used for some requests only.
+    pub fn is_restricted(&self) -> bool {
+        self.access_rules.is_some()
+    }
+
     pub(super) fn has_expired(&self, now: SystemTime) -> bool {
         self.expires_at <= now
     }
@@ -169,32 +174,49 @@ impl Answer {
     }
 }
 
-/// The question for a token of one's own.
-pub(super) fn login(section: &KeystoneSection) -> Value {
-    if section.has_application_credential() {
-        // It belongs to one project.
-        return json!({"auth": {"identity": {
-            "methods": ["application_credential"],
-            "application_credential": {
-                "id": section.application_credential_id,
-                "secret": section.application_credential_secret.reveal(),
-            },
-        }}});
+/// What Keystone issues a token for.
+#[derive(Debug)]
+#[expect(missing_docs, reason = "the names are Keystone's own")]
+pub enum Credentials {
+    /// For a project. User and project have names that are unique in their domains.
+    Password {
+        user: String,
+        user_domain: String,
+        password: Secret,
+        project: String,
+        project_domain: String,
+    },
+    /// It belongs to one project.
+    Application { id: String, secret: Secret },
+}
+
+impl Credentials {
+    /// The question for a token.
+    pub(super) fn question(&self) -> Value {
+        match self {
+            Self::Application { id, secret } => json!({"auth": {"identity": {
+                "methods": ["application_credential"],
+                "application_credential": {"id": id, "secret": secret.reveal()},
+            }}}),
+            Self::Password {
+                user,
+                user_domain,
+                password,
+                project,
+                project_domain,
+            } => json!({"auth": {
+                "identity": {
+                    "methods": ["password"],
+                    "password": {"user": {
+                        "name": user,
+                        "domain": {"name": user_domain},
+                        "password": password.reveal(),
+                    }},
+                },
+                "scope": {"project": {"name": project, "domain": {"name": project_domain}}},
+            }}),
+        }
     }
-    json!({"auth": {
-        "identity": {
-            "methods": ["password"],
-            "password": {"user": {
-                "name": section.username,
-                "domain": {"name": section.user_domain_name},
-                "password": section.password.reveal(),
-            }},
-        },
-        "scope": {"project": {
-            "name": section.project_name,
-            "domain": {"name": section.project_domain_name},
-        }},
-    }})
 }
 
 #[cfg(test)]

@@ -20,13 +20,13 @@ use ring::digest::{SHA256, digest};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
-pub(crate) use self::documents::Token;
-pub(crate) use self::session::Away;
+pub use self::documents::{Credentials, Token};
+pub use self::session::Away;
 use self::session::Session;
 pub use self::settings::KeystoneSection;
 use crate::net::Net;
 use crate::outgoing::{self, Outgoing};
-use crate::settings::Invalid;
+use crate::settings::{Invalid, Secret};
 use crate::world::Clock;
 
 /// The longest answer about a token that is read: many roles, or a catalog of many regions.
@@ -116,8 +116,7 @@ impl Keystone {
         let Some(cache) = &self.known else {
             return Ok(self.ask(token, may_have_expired).await?.token);
         };
-        let hash = digest(&SHA256, token.as_bytes());
-        let hash: [u8; 32] = hash.as_ref().try_into().expect("SHA-256 has 32 bytes");
+        let hash = hash(token);
         let now = self.clock.monotonic();
         if (cache.get(&hash).await).is_some_and(|known| known.until <= now) {
             cache.invalidate(&hash).await;
@@ -130,6 +129,35 @@ impl Keystone {
             _ if may_have_expired => Ok(self.ask(token, true).await?.token),
             _ => Ok(None),
         }
+    }
+
+    /// Logs a user in; gives a token, whose [`Keystone::holder`] is the user. `None`: Keystone does not accept
+    /// the credentials.
+    ///
+    /// # Errors
+    /// Keystone cannot be asked.
+    pub async fn log_in(&self, user: &Credentials) -> Result<Option<Secret>, Away> {
+        Ok(self.session.token_for(user).await?.map(Secret::from))
+    }
+
+    /// The user whose token it is, as for a request of the API. `None`: it has ended.
+    ///
+    /// # Errors
+    /// Keystone cannot be asked, and it is not remembered.
+    pub async fn holder(&self, token: &Secret) -> Result<Option<Arc<Token>>, Away> {
+        self.whose(token.reveal(), false).await
+    }
+
+    /// Ends a token.
+    ///
+    /// # Errors
+    /// Keystone cannot be asked; this node alone has forgotten it.
+    pub async fn revoke(&self, token: &Secret) -> Result<(), Away> {
+        let revoked = self.session.revoke(token.reveal()).await;
+        if let Some(cache) = &self.known {
+            cache.invalidate(&hash(token.reveal())).await;
+        }
+        revoked
     }
 
     /// How Keystone is asked.
@@ -192,6 +220,11 @@ impl Keystone {
         let _place = self.place().await?;
         self.session.validate(token, may_have_expired).await
     }
+}
+
+fn hash(token: &str) -> [u8; 32] {
+    let hash = digest(&SHA256, token.as_bytes());
+    hash.as_ref().try_into().expect("SHA-256 has 32 bytes")
 }
 
 #[cfg(test)]

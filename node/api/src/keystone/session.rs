@@ -9,7 +9,7 @@ use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use tokio::sync::Mutex;
 
-use super::documents::{Answer, Token, login};
+use super::documents::{Answer, Credentials, Token};
 use super::settings::{KeystoneSection, base_url};
 use crate::outgoing::Outgoing;
 use crate::world::Clock;
@@ -28,7 +28,7 @@ const LOGIN_PAUSE: Duration = Duration::from_secs(1);
 /// Keystone gave no answer that could be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub(crate) struct Away(pub(crate) String);
+pub struct Away(pub(crate) String);
 
 /// This service's standing with Keystone.
 pub(super) struct Session {
@@ -133,8 +133,9 @@ impl Session {
         outcome
     }
 
-    async fn log_in(&self) -> Result<Own, Away> {
-        let login = Bytes::from(login(&self.section).to_string());
+    /// Asks for a token; gives Keystone's answer.
+    async fn issue(&self, whom: &Credentials) -> Result<Response<Bytes>, Away> {
+        let login = Bytes::from(whom.question().to_string());
         let question = |url: &str| {
             let question = Request::builder().method(Method::POST);
             let question = (question.uri(format!("{url}/auth/tokens")))
@@ -142,8 +143,50 @@ impl Session {
                 .header(ACCEPT, "application/json");
             question.body(Full::new(login.clone()))
         };
+        self.ask(&self.section.auth_urls(), question).await
+    }
+
+    /// A token for a user. `None`: Keystone does not accept the credentials.
+    pub(super) async fn token_for(&self, whom: &Credentials) -> Result<Option<String>, Away> {
+        let answer = self.issue(whom).await?;
+        match answer.status() {
+            StatusCode::CREATED => {
+                let token = answer.headers().get(SUBJECT_TOKEN);
+                let token = token.and_then(|token| token.to_str().ok());
+                let token = token.ok_or_else(|| Away("it sends no token".to_owned()))?;
+                Ok(Some(token.to_owned()))
+            }
+            StatusCode::BAD_REQUEST
+            | StatusCode::UNAUTHORIZED
+            | StatusCode::FORBIDDEN
+            | StatusCode::NOT_FOUND => Ok(None),
+            status => Err(Away(format!("it answers {status} when a user logs in"))),
+        }
+    }
+
+    /// Ends a token, by its own right.
+    pub(super) async fn revoke(&self, token: &str) -> Result<(), Away> {
+        let token = HeaderValue::from_str(token);
+        let mut token = token.map_err(|_| Away("no header can carry the token".to_owned()))?;
+        token.set_sensitive(true);
+        let question = |url: &str| {
+            let question = Request::builder().method(Method::DELETE);
+            let question = (question.uri(format!("{url}/auth/tokens")))
+                .header(AUTH_TOKEN, &token)
+                .header(SUBJECT_TOKEN, &token);
+            question.body(Full::default())
+        };
+        let answer = self.ask(&self.section.auth_urls(), question).await?;
+        match answer.status() {
+            // Otherwise it had ended before.
+            StatusCode::NO_CONTENT | StatusCode::UNAUTHORIZED | StatusCode::NOT_FOUND => Ok(()),
+            status => Err(Away(format!("it answers {status} when a token is revoked"))),
+        }
+    }
+
+    async fn log_in(&self) -> Result<Own, Away> {
         let auth_urls = self.section.auth_urls();
-        let answer = self.ask(&auth_urls, question).await?;
+        let answer = self.issue(&self.section.credentials()).await?;
         if answer.status() != StatusCode::CREATED {
             return Err(Away(format!(
                 "it answers {} when this service asks for a token as {}",

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::documents::Credentials;
 use crate::settings::{Invalid, Secret, settings};
 
 settings! {
@@ -121,6 +122,23 @@ impl KeystoneSection {
     /// Whether this service is an application credential to Keystone, and no user with a password.
     pub(super) fn has_application_credential(&self) -> bool {
         !self.application_credential_id.is_empty()
+    }
+
+    /// This service's own.
+    pub(super) fn credentials(&self) -> Credentials {
+        match self.has_application_credential() {
+            true => Credentials::Application {
+                id: self.application_credential_id.clone(),
+                secret: self.application_credential_secret.clone(),
+            },
+            false => Credentials::Password {
+                user: self.username.clone(),
+                user_domain: self.user_domain_name.clone(),
+                password: self.password.clone(),
+                project: self.project_name.clone(),
+                project_domain: self.project_domain_name.clone(),
+            },
+        }
     }
 
     /// Who this service is to Keystone, for the log.

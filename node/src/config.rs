@@ -22,6 +22,7 @@ pub use crate::partitions::PartitionSection;
 use crate::rpc::PeerSection;
 use crate::tls::{AdminTls, PeerTls, TlsSection, Wanted};
 use crate::traces::TraceSection;
+use crate::web::WebSection;
 pub(crate) use document::sample;
 pub use load::ConfigError;
 use placement_api::audit::AuditSection;
@@ -55,6 +56,7 @@ settings! {
         peer: PeerSection,
         admin: AdminSection,
         metrics: MetricsSection,
+        web: WebSection,
         tls: TlsSection,
         cluster: ClusterSection,
         callers: CallersSection,
@@ -176,6 +178,7 @@ impl Config {
                     Some((mode == ApiTls::Allow, files))
                 }
             },
+            web: self.web.certificates(self.auth.strategy, own, &self.tls)?,
         })
     }
 
@@ -214,18 +217,19 @@ impl Config {
     }
 
     /// What each listener listens on and advertises.
-    fn listeners(&self) -> [(&'static str, &str, &str); 4] {
+    fn listeners(&self) -> [(&'static str, &str, &str); 5] {
         [
             ("api", &self.api.listen, &self.api.advertise),
             ("peer", &self.peer.listen, &self.peer.advertise),
             ("admin", &self.admin.listen, &self.admin.advertise),
             ("metrics", &self.metrics.listen, ""),
+            ("web", &self.web.listen, ""),
         ]
     }
 
     fn validate_listeners(&self) -> Result<(), Invalid> {
         for (key, listen, advertise) in self.listeners() {
-            if listen.is_empty() && matches!(key, "admin" | "metrics") {
+            if listen.is_empty() && matches!(key, "admin" | "metrics" | "web") {
                 continue;
             }
             check_address(&format!("{key}.listen"), listen, true)?;
@@ -233,7 +237,7 @@ impl Config {
             let path = format!("{key}.advertise");
             if !advertise.is_empty() {
                 check_address(&path, advertise, false)?;
-            } else if is_wildcard && key != "metrics" {
+            } else if is_wildcard && !matches!(key, "metrics" | "web") {
                 let message = format!("is required, since no client can connect to {listen}");
                 return Err(Invalid::new(&path, message));
             }

@@ -29,6 +29,7 @@ mod tasks;
 mod tls;
 pub mod topology;
 mod traces;
+mod web;
 
 pub use cluster::{Addresses, StartError};
 pub use config::{Config, ConfigError};

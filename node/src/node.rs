@@ -35,7 +35,7 @@ use crate::rpc::peers::Peers;
 use crate::serve::Drain;
 use crate::tasks::Tasks;
 use crate::tls::{Certificates, Link, Secured};
-use placement_api::audit::Audit;
+use placement_api::audit::{Audit, Listener};
 use placement_api::backend::{ReadBackend, WriteBackend};
 use placement_api::http::{Api, ApiSettings, AuthStrategy, Policy, PolicyError};
 use placement_api::keystone::Keystone;
@@ -132,6 +132,7 @@ impl Node {
         let recording = Recording {
             audit: opened.audit.clone(),
             ids: env.ids.clone(),
+            listener: Listener::Admin,
         };
         let own = Arc::new(config.for_cluster());
         let bootstrap = Arc::new(Bootstrap {
@@ -183,7 +184,7 @@ impl Node {
             policies: policies.iter().map(|(_, policy)| policy.clone()).collect(),
             counted: partitions.counted(),
             audit: opened.audit.numbers(),
-            keystone: opened.keystone,
+            keystone: opened.keystone.clone(),
             certificates: opened.secured.certificates.clone(),
             site: own.node.site(),
         }));
@@ -192,6 +193,7 @@ impl Node {
             config: config.clone(),
             requests: requests.clone(),
             drain: drain.clone(),
+            keystone: opened.keystone,
             port: ApiPort::new(slot.clone(), partitions.clone(), &checks, metrics.clone()),
             admin: Admin {
                 bootstrap: bootstrap.clone(),

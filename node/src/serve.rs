@@ -3,7 +3,7 @@
 //! Each client is answered. A connection beyond the limits is taken as well, for one request: health checks are
 //! answered, so that an overloaded node is not taken for a dead one, and all else is turned away.
 
-mod connections;
+pub(crate) mod connections;
 pub(crate) mod local;
 mod paced;
 mod under_way;

@@ -59,6 +59,7 @@ mod traces;
 mod transfer;
 mod unread_log;
 mod upgrade;
+mod web_login;
 mod what_if;
 
 /// Those of packages whose binaries are named.

@@ -100,7 +100,7 @@ impl Web {
             "content-security-policy: default-src 'none'; style-src 'self';",
             "x-content-type-options: nosniff",
             "cache-control: no-store",
-            "referrer-policy: no-referrer",
+            "referrer-policy: same-origin",
         ] {
             assert!(answer.head.contains(header), "{path}: {}", answer.head);
         }

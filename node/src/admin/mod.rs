@@ -78,6 +78,7 @@ use crate::metrics::{self, Metrics};
 use crate::partitions::{PartitionSection, Partitions};
 pub(crate) use backup::backup_report;
 pub(crate) use network_listener::{NetworkListener, enter};
+pub(crate) use pages::{User, guard, page, response};
 use placement_api::backend::{ReadBackend, WriteBackend};
 use placement_api::http::{NOTHING_COMMITTED, Policy};
 pub(crate) use relay::Inner;

@@ -1,16 +1,17 @@
 //! Pages for a browser, below `/web`: `placement-web` over the routes of this listener, which are asked in this process
-//! for the operator who asks for the page. Only by GET, so that no page changes anything.
+//! for the operator, or the user, who asks for the page. Only by GET, so that no page changes anything.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures::future::BoxFuture;
-use placement_web::{Answer, Ask, HEADERS, respond};
+use placement_web::{Answer, Ask, HEADERS, Page, respond};
 use serde_json::json;
 use tokio::time::timeout;
 use tower::ServiceExt;
@@ -18,6 +19,7 @@ use tower::ServiceExt;
 use super::Admin;
 use crate::tls::Shown;
 use placement_api::access::Peer;
+use placement_api::keystone::Token;
 
 /// A question of a page may take so long: longer than a request waits for a leader by default.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -28,35 +30,60 @@ const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// The version of the REST API that pages know.
 const MICROVERSION: &str = "placement 1.39";
 
-/// The routes, asked by one operator.
+/// Among the extensions of a request that pages make, and of the response to a login: the user who has logged in at
+/// `[web] listen`.
+#[derive(Clone)]
+pub(crate) struct User {
+    /// As given at the login.
+    pub(crate) name: Arc<str>,
+    pub(crate) token: Arc<Token>,
+}
+
+/// The routes, asked by one operator or user.
 struct Routes {
     router: Router,
     shown: Option<Shown>,
     peer: Option<Peer>,
+    user: Option<User>,
 }
 
 /// Answers with the page at this path.
-pub(super) async fn page(State(admin): State<Admin>, request: Request) -> Response {
+pub(crate) async fn page(State(admin): State<Admin>, request: Request) -> Response {
+    let extensions = request.extensions();
     let routes = Routes {
         router: admin.router(),
-        shown: request.extensions().get().cloned(),
-        peer: request.extensions().get().copied(),
+        shown: extensions.get().cloned(),
+        peer: extensions.get().copied(),
+        user: extensions.get().cloned(),
     };
     let target = request.uri().path_and_query();
-    let page = respond(target.map_or("/web", |target| target.as_str()), &routes).await;
+    response(respond(target.map_or("/web", |target| target.as_str()), &routes).await)
+}
+
+/// The page with its headers.
+pub(crate) fn response(page: Page) -> Response {
     let status = StatusCode::from_u16(page.status).unwrap_or(StatusCode::BAD_GATEWAY);
     let mut response = (status, page.body).into_response();
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(page.content_type));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static(page.cache_control));
+    guard(headers);
+    response
+}
+
+/// Adds what browsers have to know of each answer.
+pub(crate) fn guard(headers: &mut HeaderMap) {
     for (name, value) in HEADERS {
         let name = HeaderName::from_static(name);
         headers.insert(name, HeaderValue::from_static(value));
     }
-    response
 }
 
 impl Ask for Routes {
+    fn user(&self) -> Option<&str> {
+        Some(&self.user.as_ref()?.name)
+    }
+
     fn get<'a>(&'a self, path: &'a str, is_local: bool) -> BoxFuture<'a, Answer> {
         let limit = match path.starts_with("/v1/nodes/") {
             true => RELAYED_DEADLINE,
@@ -90,6 +117,9 @@ impl Routes {
         }
         if let Some(peer) = self.peer {
             request.extensions_mut().insert(peer);
+        }
+        if let Some(user) = &self.user {
+            request.extensions_mut().insert(user.clone());
         }
         let Ok(response) = self.router.clone().oneshot(request).await;
         let status = response.status();

@@ -1,15 +1,18 @@
-//! The REST API for operators, who are authorized by their listener: it works without Keystone and for no one else. A
-//! request goes through the whole edge of its partition's API, policy and audit included.
+//! The REST API for operators, who are authorized by their listener: it works without Keystone and for no one else but
+//! the pages, which ask as the user who has logged in. A request goes through the whole edge of its partition's API,
+//! policy and audit included.
 
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use percent_encoding::percent_decode_str;
 use placement_model::types::PartitionName;
 
+use super::pages::User;
 use super::trail::operator;
 use super::{Admin, Answer, Failed, failed};
 use crate::cluster::Refused;
 use crate::partitions::FOR_OPERATORS;
+use placement_api::audit::Listener;
 use placement_api::backend::Consistency;
 use placement_api::http::Identity;
 
@@ -20,9 +23,16 @@ pub(super) async fn ask(State(admin): State<Admin>, request: Request) -> Answer 
     let name = below.split('/').next().unwrap_or_default();
     let name = existing(&admin, name).await?;
     let peer = request.extensions().get().copied();
-    let operator = Identity::operator(operator(&request).as_deref());
+    let (listener, caller) = match request.extensions().get() {
+        Some(User { token, .. }) => (Listener::Web, token.identity.clone()),
+        None => {
+            let operator = operator(&request);
+            (Listener::Admin, Identity::operator(operator.as_deref()))
+        }
+    };
     let api = admin.partitions.for_operators(&name);
-    Ok(api.respond_to_operator(request, peer, operator).await)
+    let answer = api.respond_to_authorized(request, peer, listener, caller);
+    Ok(answer.await)
 }
 
 /// The partition of this name, if it exists: the API of each that was asked for is kept.

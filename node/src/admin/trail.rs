@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use tokio::time::Instant;
 
 use super::failed;
+use super::pages::User;
 use crate::cluster::internal_actions::{ActionLog, InternalAction};
 use crate::tls::Shown;
 use placement_api::access::Recorded;
@@ -24,6 +25,7 @@ const BACKUP: &str = "/v1/backup";
 pub(crate) struct Recording {
     pub(crate) audit: Audit,
     pub(crate) ids: Arc<dyn UuidSource>,
+    pub(crate) listener: Listener,
 }
 
 impl Recording {
@@ -32,7 +34,7 @@ impl Recording {
         Record {
             time: self.audit.now(),
             node: self.audit.node(),
-            listener: Listener::Admin,
+            listener: self.listener,
             request_id: format!("req-{}", self.ids.uuid().as_hyphenated()),
             global_request_id: None,
             caller: user.map(|name| Caller {
@@ -110,10 +112,15 @@ impl Drop for Waiting {
     }
 }
 
-/// Who asks, by the certificate or in the words of another node; `None`: someone on this machine.
+/// Who asks, by the certificate or in the words of another node, or who has logged in; `None`: someone on this
+/// machine.
 pub(super) fn operator(request: &Request) -> Option<String> {
-    match request.extensions().get() {
-        None => request.extensions().get().and_then(Shown::owner),
+    let extensions = request.extensions();
+    if let Some(User { token, .. }) = extensions.get() {
+        return Some(token.identity.user_id.clone());
+    }
+    match extensions.get() {
+        None => extensions.get().and_then(Shown::owner),
         Some(Relayed { by, operator }) => Some(match operator {
             // What another node reports comes last, so that it cannot pass for another name.
             Some(operator) => format!("node {by} for {operator}"),
@@ -151,7 +158,8 @@ pub(crate) async fn recorded(
     }
     let status = response.status();
     let outcome = match status {
-        status if status.is_success() => Outcome::Committed,
+        // A browser that was logged in or out is sent on.
+        status if status.is_success() || status.is_redirection() => Outcome::Committed,
         // What a leader was asked for may have come about.
         StatusCode::SERVICE_UNAVAILABLE | StatusCode::INTERNAL_SERVER_ERROR => Outcome::Unknown,
         _ => Outcome::Refused,
@@ -161,6 +169,9 @@ pub(crate) async fn recorded(
         return response;
     };
     (record.outcome, record.status) = (outcome, Some(status.as_u16()));
+    if let Some(User { token, .. }) = response.extensions().get() {
+        record.caller = Some(Caller::from(&token.identity));
+    }
     if let Some(Detail(detail)) = response.extensions().get() {
         record.asked = record.asked.detailed(detail);
     }

@@ -20,6 +20,7 @@ pub(super) struct Listeners {
     pub(super) socket: Option<Box<dyn Listener>>,
     pub(super) admin: Option<Box<dyn Listener>>,
     pub(super) metrics: Option<Box<dyn Listener>>,
+    pub(super) web: Option<Box<dyn Listener>>,
     pub(super) addresses: Addresses,
 }
 
@@ -37,6 +38,10 @@ impl Listeners {
         let (admin, admin_address) =
             listen_if_set(env, requests, "operators", &config.admin.listen).await?;
         let (metrics, _) = listen_if_set(env, requests, "monitors", &config.metrics.listen).await?;
+        let (web, web_address) = listen_if_set(env, requests, "pages", &config.web.listen).await?;
+        if web.is_some() {
+            tracing::info!(pages = web_address, "listening");
+        }
         let mut partitions = Vec::new();
         for section in &config.partitions {
             let bound = listen_if_set(env, requests, "a partition", &section.listen).await?;
@@ -52,6 +57,7 @@ impl Listeners {
             socket,
             admin,
             metrics,
+            web,
             addresses: Addresses {
                 api: advertised(&config.api.advertise, api_address),
                 peer: advertised(&config.peer.advertise, peer_address),

@@ -19,7 +19,10 @@ use crate::rpc;
 use crate::serve::{Drain, HttpServer};
 use crate::tasks::Tasks;
 use crate::tls::{Gate, Gates};
+use crate::web;
 use placement_api::access;
+use placement_api::audit;
+use placement_api::keystone::Keystone;
 use placement_api::net::Listener;
 
 /// How long a client may take to send the head of a request, from the end of the answer before: idle connections are
@@ -29,6 +32,8 @@ const HEADER: Duration = Duration::from_secs(30);
 const ADMIN_HEADER: Duration = Duration::from_secs(10);
 /// Connections of operators and monitors at once.
 const ADMIN_CONNECTIONS: usize = 256;
+/// Connections of browsers at once, a quarter of them from one address.
+const WEB_CONNECTIONS: usize = 128;
 
 /// Serves clients, other nodes, operators and monitors.
 pub(super) struct Servers {
@@ -36,6 +41,7 @@ pub(super) struct Servers {
     /// The tasks of the node, on the runtime that serves HTTP.
     pub(super) requests: Tasks,
     pub(super) drain: Drain,
+    pub(super) keystone: Option<Arc<Keystone>>,
     pub(super) port: ApiPort,
     pub(super) admin: Admin,
     pub(super) recording: Recording,
@@ -70,6 +76,9 @@ impl Servers {
         }
         if let Some(listener) = listeners.metrics {
             self.serve_operators(listener, Gate::Plain, health.clone(), &health);
+        }
+        if let (Some(listener), Some(keystone)) = (listeners.web, self.keystone.clone()) {
+            self.serve_pages(listener, gates.web, keystone);
         }
     }
 
@@ -120,11 +129,41 @@ impl Servers {
         router: Router,
         health: &Router,
     ) {
+        let server = self.server(gate, router, health.clone(), self.recording.clone());
+        let serve = server.serve(listener, self.requests.clone());
+        self.requests.spawn_vital("serving operators", serve);
+    }
+
+    fn serve_pages(&self, listener: Box<dyn Listener>, gate: Gate, keystone: Arc<Keystone>) {
+        let recording = Recording {
+            listener: audit::Listener::Web,
+            ..self.recording.clone()
+        };
+        let is_tls = matches!(gate, Gate::Tls { .. });
+        let router = web::router(self.admin.clone(), keystone, is_tls);
         let server = HttpServer {
+            purpose: "pages",
+            connections_max: WEB_CONNECTIONS,
+            connections_per_address_max: WEB_CONNECTIONS / 4,
+            ..self.server(gate, router, Router::new(), recording)
+        };
+        let serve = server.serve(listener, self.requests.clone());
+        self.requests.spawn_vital("serving pages", serve);
+    }
+
+    /// One for operators and monitors.
+    fn server(
+        &self,
+        gate: Gate,
+        router: Router,
+        beyond: Router,
+        recording: Recording,
+    ) -> HttpServer<Router> {
+        HttpServer {
             answers: router
-                .layer(from_fn_with_state(self.recording.clone(), recorded))
+                .layer(from_fn_with_state(recording, recorded))
                 .layer(from_fn(access::logged)),
-            beyond: (health.clone())
+            beyond: beyond
                 .fallback(|| async { StatusCode::SERVICE_UNAVAILABLE })
                 .layer(from_fn(access::logged)),
             purpose: "operators",
@@ -137,8 +176,6 @@ impl Servers {
             open: Gauge::default(),
             // Operators and monitors see a node stop until it has stopped.
             drain: Drain::default(),
-        };
-        let serve = server.serve(listener, self.requests.clone());
-        self.requests.spawn_vital("serving operators", serve);
+        }
     }
 }

@@ -33,7 +33,7 @@ use crate::serve::{Drain, HttpServer};
 use crate::tasks::Tasks;
 use crate::tls::Gate;
 use placement_api::access::Peer;
-use placement_api::audit::Audit;
+use placement_api::audit::{Audit, Listener};
 use placement_api::backend::{PlacementIndex, Position, View};
 use placement_api::http::{Api, ApiSettings, Identity, Policy, Service, openapi};
 use placement_api::settings::is_loopback;
@@ -180,7 +180,8 @@ fn router(env: &Env, backup: &Backup, listen: &str, url: &str) -> anyhow::Result
         let found = apis.iter().find(|(prefix, _)| prefix.below(path).is_some());
         let api = found.map_or(&root, |(_, api)| api);
         let operator = Identity::operator(None);
-        api.respond_to_operator(request, Some(peer), operator).await
+        api.respond_to_authorized(request, Some(peer), Listener::Admin, operator)
+            .await
     };
     let admits = NetworkListener::new(false, &[listen]);
     Ok(openapi("")

@@ -11,7 +11,7 @@ use placement_api::access;
 
 /// The connections of one listener.
 #[derive(Clone)]
-pub(super) struct Connections {
+pub(crate) struct Connections {
     max: usize,
     /// What is left for all listeners together.
     shared: Arc<Semaphore>,
@@ -26,14 +26,14 @@ struct Open {
 }
 
 /// The permit of a connection that is served, until it is dropped.
-pub(super) struct Permit {
+pub(crate) struct Permit {
     connections: Connections,
     address: IpAddr,
     _shared: OwnedSemaphorePermit,
 }
 
 impl Connections {
-    pub(super) fn new(max: usize, per_address_max: usize, shared: Arc<Semaphore>) -> Self {
+    pub(crate) fn new(max: usize, per_address_max: usize, shared: Arc<Semaphore>) -> Self {
         Self {
             max,
             shared,
@@ -43,7 +43,7 @@ impl Connections {
     }
 
     /// A permit for a connection from there, unless there are too many.
-    pub(super) fn permit(&self, peer: SocketAddr) -> Option<Permit> {
+    pub(crate) fn permit(&self, peer: SocketAddr) -> Option<Permit> {
         let address = access::network(peer.ip());
         let mut open = self.open.lock();
         let here = open.by_address.get(&address).copied().unwrap_or(0);

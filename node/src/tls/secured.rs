@@ -15,6 +15,7 @@ pub(crate) struct Wanted {
     pub(crate) admin: Option<CertificateFiles>,
     /// With whether plain connections are accepted too.
     pub(crate) api: Option<(bool, CertificateFiles)>,
+    pub(crate) web: Option<CertificateFiles>,
 }
 
 /// How the connections of each listener are secured.
@@ -22,6 +23,7 @@ pub(crate) struct Gates {
     pub(crate) api: Gate,
     pub(crate) peer: Gate,
     pub(crate) admin: Gate,
+    pub(crate) web: Gate,
 }
 
 /// What the configuration has of TLS, with the certificates that its files hold.
@@ -51,6 +53,7 @@ impl Secured {
             api: Gate::Plain,
             peer: Gate::Plain,
             admin: Gate::Plain,
+            web: Gate::Plain,
         };
         let mut link = Link::new(net.clone(), None);
         let mut opened = Vec::new();
@@ -80,6 +83,12 @@ impl Secured {
             gates.api = Gate::Tls {
                 certificates: open("api", files, Clients::May, &["h2", "http/1.1"], None)?,
                 plain_too,
+            };
+        }
+        if let Some(files) = wanted.web {
+            gates.web = Gate::Tls {
+                certificates: open("web", files, Clients::May, &["http/1.1"], None)?,
+                plain_too: false,
             };
         }
         Ok(Self {

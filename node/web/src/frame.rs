@@ -2,9 +2,10 @@
 
 use maud::{DOCTYPE, Markup, html};
 
+use crate::STYLE_PATH;
 use crate::parts::Room;
 use crate::target::Partition;
-use crate::words::quoted;
+use crate::words::{cut, quoted};
 
 /// The microversion in which pages ask.
 const VERSION: &str = "-H 'OpenStack-API-Version: placement 1.39'";
@@ -29,36 +30,54 @@ pub(crate) struct View {
     pub(crate) commands: Vec<String>,
 }
 
-/// A whole page. `asked` are the paths that it is made of.
-pub(crate) fn framed(
-    view: &View,
-    partition: &Partition,
-    asked: &[String],
-    is_local: bool,
-) -> String {
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                title { (view.title) " – placementd" }
-                link rel="stylesheet" href="/web/style.css";
-            }
-            body {
-                a class="skip" href="#content" { "Skip to the content" }
-                header { (navigation(partition)) }
-                main id="content" {
-                    h1 { (view.title) }
-                    @if is_local { p { "This is what the node has, which may be old." } }
-                    (view.body)
+/// What a page is framed by.
+#[derive(Default)]
+pub(crate) struct Frame<'a> {
+    /// Whose pages are linked to; `None`: no pages are, as one has to log in.
+    pub(crate) partition: Option<&'a Partition>,
+    /// The paths that the page is made of.
+    pub(crate) asked: &'a [String],
+    pub(crate) is_local: bool,
+    /// Who has logged in.
+    pub(crate) user: Option<&'a str>,
+}
+
+impl Frame<'_> {
+    /// The whole page.
+    pub(crate) fn around(&self, view: &View) -> String {
+        let page = html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    meta name="color-scheme" content="light dark";
+                    title { (view.title) " – placementd" }
+                    link rel="stylesheet" href=(STYLE_PATH);
                 }
-                footer { (same_question(view, asked, is_local)) }
+                body {
+                    a class="skip" href="#content" { "Skip to the content" }
+                    header {
+                        @if let Some(partition) = self.partition { (navigation(partition)) }
+                        @if let Some(user) = self.user { (log_out(user)) }
+                    }
+                    main id="content" {
+                        h1 { (view.title) }
+                        @if self.is_local { p { "This is what the node has, which may be old." } }
+                        (view.body)
+                    }
+                    footer { (same_question(view, self.asked, self.is_local)) }
+                }
             }
-        }
-    };
-    page.into_string()
+        };
+        page.into_string()
+    }
+}
+
+fn log_out(user: &str) -> Markup {
+    html! {
+        form method="post" action="/logout" { button { "Log out " (cut(user)) } }
+    }
 }
 
 fn navigation(partition: &Partition) -> Markup {

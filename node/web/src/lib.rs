@@ -2,15 +2,17 @@
 
 mod ask;
 mod frame;
+mod login;
 mod pages;
 mod parts;
 mod target;
 mod words;
 
 pub use ask::{Answer, Ask};
+pub use login::login;
 
 use ask::{Failure, Questions};
-use frame::{View, framed};
+use frame::{Frame, View};
 use maud::html;
 use target::{Partition, Target};
 
@@ -29,7 +31,8 @@ pub const HEADERS: [(&str, &str); 5] = [
          frame-ancestors 'none'; base-uri 'none'",
     ),
     ("x-content-type-options", "nosniff"),
-    ("referrer-policy", "no-referrer"),
+    // With `no-referrer` the forms of browsers have no Origin.
+    ("referrer-policy", "same-origin"),
     ("cross-origin-opener-policy", "same-origin"),
     ("cross-origin-resource-policy", "same-origin"),
 ];
@@ -58,15 +61,21 @@ impl Page {
     }
 }
 
+/// What is at a path (with its query, as it came) if it is the same for everyone: the style sheet.
+pub fn asset(target: &str) -> Option<Page> {
+    let is_style = target.split('?').next() == Some(STYLE_PATH);
+    is_style.then(|| Page {
+        status: 200,
+        content_type: "text/css; charset=utf-8",
+        cache_control: "max-age=300",
+        body: include_str!("style.css").to_owned(),
+    })
+}
+
 /// What is at a path (with its query, as it came) below `/web`.
 pub async fn respond(target: &str, api: &dyn Ask) -> Page {
-    if target.split('?').next() == Some(STYLE_PATH) {
-        return Page {
-            status: 200,
-            content_type: "text/css; charset=utf-8",
-            cache_control: "max-age=300",
-            body: include_str!("style.css").to_owned(),
-        };
+    if let Some(asset) = asset(target) {
+        return asset;
     }
     let read = Target::parse(target).filter(|_| target.len() <= TARGET_BYTES_MAX);
     let is_local = read.as_ref().is_some_and(Target::is_local);
@@ -83,10 +92,13 @@ pub async fn respond(target: &str, api: &dyn Ask) -> Page {
         Ok(view) => (200, view),
         Err(failure) => (failure.status, failed(&failure, target, is_local)),
     };
-    Page::html(
-        status,
-        framed(&view, &partition, &questions.asked, is_local),
-    )
+    let frame = Frame {
+        partition: Some(&partition),
+        asked: &questions.asked,
+        is_local,
+        user: api.user(),
+    };
+    Page::html(status, frame.around(&view))
 }
 
 /// The partition of a page; no name is as long as what is cut.

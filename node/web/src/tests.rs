@@ -392,3 +392,31 @@ fn pages_ask_for_content_alone() {
         }
     }
 }
+
+#[test]
+fn the_form_of_the_login_has_labels_and_shows_names_as_text() {
+    let page = login(403, MARKUP, Some(MARKUP));
+    assert_eq!((page.status, page.cache_control), (403, "no-store"));
+    let body = page.body;
+    assert!(
+        !body.contains("<script") && !body.contains("<img"),
+        "{body}"
+    );
+    assert_eq!(body.matches("<input").count(), 7);
+    for part in body.split("<input").skip(1) {
+        assert!(part.contains("</label>"), "{part}");
+    }
+    let forms = body.matches("<form method=\"post\" action=\"/login\">");
+    assert_eq!(forms.count(), 2);
+    assert!(body.contains("action=\"/logout\"") && body.contains("role=\"alert\""));
+    assert!(
+        !body.contains("<nav"),
+        "no page is linked to but the first: {body}"
+    );
+    let new = login(200, "", None).body;
+    assert!(!new.contains("/logout") && !new.contains("role=\"alert\""));
+    // Pages have the button where a user has logged in.
+    let operators = api(|_: &str| Answer::default());
+    let shown = block_on(respond("/web/nothing", &operators)).body;
+    assert!(!shown.contains("method=\"post\""), "{shown}");
+}

@@ -24,6 +24,8 @@ pub enum Listener {
     Api,
     /// The operators' socket or listener.
     Admin,
+    /// The pages of `[web] listen`.
+    Web,
 }
 
 /// What became of a request.

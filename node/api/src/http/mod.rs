@@ -31,7 +31,7 @@ pub use openapi::PATH as OPENAPI;
 pub use openapi::document as description;
 pub use openapi::guarded;
 pub use openapi::router as openapi;
-pub use routes::default_rules;
+pub use routes::{WEB, default_rules};
 pub use service::Service;
 
 pub use crate::identity::{CallingService, Identity};

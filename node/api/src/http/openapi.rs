@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::edge::route::{Needs, Operation, Route};
 use super::errors::code;
-use super::routes::ROUTES;
+use super::routes::{ROUTES, WEB};
 use super::wire::microversion::Microversion;
 use super::wire::schema::DOCUMENT;
 
@@ -210,7 +210,7 @@ pub struct Guarded {
     pub summary: &'static str,
 }
 
-/// Every operation that a policy rule guards.
+/// Every operation that a policy rule guards, that of the pages last.
 pub fn guarded() -> Vec<Guarded> {
     let guarded = described().flat_map(|route| {
         route.operations.iter().filter_map(|operation| {
@@ -223,7 +223,13 @@ pub fn guarded() -> Vec<Guarded> {
             })
         })
     });
-    let mut guarded: Vec<Guarded> = guarded.collect();
+    let pages = Guarded {
+        rule: WEB,
+        method: "POST",
+        path: "/login",
+        summary: "Log in to the pages of [web] listen, and see them",
+    };
+    let mut guarded: Vec<Guarded> = guarded.chain([pages]).collect();
     // Some versions have an operation of their own.
     guarded.dedup_by_key(|one| (one.rule, one.method, one.path));
     guarded

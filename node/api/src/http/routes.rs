@@ -143,14 +143,14 @@ routes! {
     }
 }
 
-/// The default policy, with the rule of each operation.
+/// The rule of the pages of `[web] listen`.
+pub const WEB: &str = "placementd:web";
+
+/// The default policy, with the rule of each operation and that of the pages.
 fn defaults() -> Defaults {
     let operations = ROUTES.iter().flat_map(|route| route.operations);
-    Defaults(
-        operations
-            .filter_map(|operation| operation.policy)
-            .collect(),
-    )
+    let rules = operations.filter_map(|operation| operation.policy);
+    Defaults(rules.chain([WEB]).collect())
 }
 
 impl Policy {

@@ -15,6 +15,7 @@ use super::edge::state::{Api, Server};
 use super::errors::{ApiError, Misdirected};
 use super::routes::ROUTES;
 use crate::access::{Peer, Recorded};
+use crate::audit::Listener;
 use crate::identity::Identity;
 
 /// Every route there is.
@@ -72,16 +73,18 @@ impl Service {
         service::respond(self.0.clone(), &SPLIT, request, peer, None)
     }
 
-    /// Answers an operator, whom the caller has authorized: no token is asked for, and no limit of callers holds.
-    pub async fn respond_to_operator(
+    /// Answers an operator, or a user of the pages, whom that listener has authorized: no token is asked for, and no
+    /// limit of callers holds.
+    pub async fn respond_to_authorized(
         &self,
         request: Request<Body>,
         peer: Option<Peer>,
-        operator: Identity,
+        listener: Listener,
+        caller: Identity,
     ) -> Response<Body> {
         // Boxed, as every request would carry the room for it.
-        let operator = Some(Box::new(operator));
-        let served = service::respond(self.0.clone(), &SPLIT, request, peer, operator);
+        let authorized = Some(Box::new((listener, caller)));
+        let served = service::respond(self.0.clone(), &SPLIT, request, peer, authorized);
         let mut response = served.await.response;
         response.extensions_mut().insert(Recorded);
         response

@@ -13,7 +13,7 @@ use futures::stream::BoxStream;
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use placement_api::access::Peer;
-use placement_api::audit::Audit;
+use placement_api::audit::{Audit, Listener};
 use placement_api::http::{Api, ApiSettings, Identity, Policy, Service};
 use placement_api::world::{Clock, Offload, RealWorld};
 use serde_json::{Value, json};
@@ -318,7 +318,7 @@ impl Ask {
         match self.operator {
             Some(operator) => {
                 (self.app)
-                    .respond_to_operator(request, Some(peer), operator)
+                    .respond_to_authorized(request, Some(peer), Listener::Admin, operator)
                     .await
             }
             None => self.app.respond(request, Some(peer)).await.response,

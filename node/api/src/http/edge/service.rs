@@ -17,7 +17,7 @@
 //! | 11 | the body, which is read now | 408, 413 |
 //! | 12 | of writes: room on the disks, and for an audit record | 503, 507 |
 //!
-//! An operator, whom another listener has authorized, skips the first three.
+//! A caller whom another listener has authorized, such as an operator, skips the first three.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -71,18 +71,20 @@ pub struct ErrorCode(pub &'static str);
 const USUAL_HEADERS: usize = 16;
 const API_VERSION: HeaderName = HeaderName::from_static("openstack-api-version");
 
-/// Answers one request by one of these routes; it came over a connection from there, or from an operator.
+/// Answers one request by one of these routes; it came over a connection from there, or from a caller whom another
+/// listener has authorized.
 pub(crate) async fn respond(
     server: Arc<Server>,
     routes: &'static Routes,
     request: Request<Body>,
     peer: Option<Peer>,
-    operator: Option<Box<Identity>>,
+    authorized: Option<Box<(Listener, Identity)>>,
 ) -> Served {
     let (parts, body) = request.into_parts();
     let mut progress = Progress::new(&server.api, &parts, peer, &body);
-    if let Some(operator) = operator {
-        (progress.listener, progress.identity) = (Listener::Admin, Some(*operator));
+    if let Some(authorized) = authorized {
+        let (listener, caller) = *authorized;
+        (progress.listener, progress.identity) = (listener, Some(caller));
     }
     let mut line = progress.line();
     let context = trace::of_request(&parts.headers, &progress.request_id);

@@ -1,0 +1,70 @@
+//! The form with which a user logs in.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use axum::body::{Body, to_bytes};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, StatusCode};
+use tokio::time::timeout;
+
+use super::refusal::Refusal;
+use placement_api::keystone::Credentials;
+use placement_api::settings::Secret;
+
+/// Longest form.
+const BODY_BYTES_MAX: usize = 8 * 1024;
+/// How long a browser may take to send it.
+const BODY_WITHIN: Duration = Duration::from_secs(10);
+const KIND: &str = "application/x-www-form-urlencoded";
+
+/// Reads it: what the user is called, and the credentials.
+pub(super) async fn read(
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<(String, Credentials), Refusal> {
+    let kind = headers
+        .get(CONTENT_TYPE)
+        .and_then(|kind| kind.to_str().ok());
+    let kind = kind.and_then(|kind| kind.split(';').next());
+    if !kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case(KIND)) {
+        let wrong = format!("A login is a form, of the type {KIND}.");
+        return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, wrong));
+    }
+    let Ok(body) = timeout(BODY_WITHIN, to_bytes(body, BODY_BYTES_MAX)).await else {
+        let wrong = "The form did not arrive in time. Try again.";
+        return Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, wrong));
+    };
+    let body = body.map_err(|_| {
+        let wrong =
+            format!("The form did not arrive whole, or has more than {BODY_BYTES_MAX} bytes.");
+        Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, wrong)
+    })?;
+    let fields: BTreeMap<_, _> = form_urlencoded::parse(&body).collect();
+    let text = |name: &str| fields.get(name).map_or("", Cow::as_ref).to_owned();
+    let (user, credential) = (text("user"), text("credential"));
+    match (user.is_empty(), credential.is_empty()) {
+        (false, true) => {
+            let credentials = Credentials::Password {
+                user: user.clone(),
+                user_domain: text("user_domain"),
+                password: Secret::from(text("password")),
+                project: text("project"),
+                project_domain: text("project_domain"),
+            };
+            Ok((user, credentials))
+        }
+        (true, false) => {
+            let credentials = Credentials::Application {
+                id: credential.clone(),
+                secret: Secret::from(text("secret")),
+            };
+            Ok((credential, credentials))
+        }
+        _ => {
+            let wrong = "Fill in one of the two forms.";
+            Err(Refusal::new(StatusCode::BAD_REQUEST, wrong))
+        }
+    }
+}

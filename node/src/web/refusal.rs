@@ -1,0 +1,56 @@
+//! Why a user is not logged in, or not shown a page.
+
+use axum::http::header::{CONNECTION, RETRY_AFTER};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::Response;
+
+use crate::admin::{User, response};
+use placement_api::keystone::Away;
+
+/// An answer in place of a page. It is the form for the next attempt.
+pub(super) struct Refusal {
+    pub(super) status: StatusCode,
+    pub(super) wrong: String,
+    /// Who it is, if Keystone has said so.
+    pub(super) user: Option<User>,
+}
+
+impl Refusal {
+    /// A status, and a sentence for the user.
+    pub(super) fn new(status: StatusCode, wrong: impl Into<String>) -> Self {
+        Self {
+            status,
+            wrong: wrong.into(),
+            user: None,
+        }
+    }
+
+    /// The answer, to someone who has logged in under this name, if so.
+    pub(super) fn page(self, name: Option<&str>) -> Response {
+        let page = placement_web::login(self.status.as_u16(), &self.wrong, name);
+        let mut response = response(page);
+        let headers = response.headers_mut();
+        // A form may not have been read to its end.
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        if [
+            StatusCode::TOO_MANY_REQUESTS,
+            StatusCode::SERVICE_UNAVAILABLE,
+        ]
+        .contains(&self.status)
+        {
+            headers.insert(RETRY_AFTER, HeaderValue::from_static("5"));
+        }
+        if let Some(user) = self.user {
+            response.extensions_mut().insert(user);
+        }
+        response
+    }
+}
+
+impl From<Away> for Refusal {
+    fn from(away: Away) -> Self {
+        tracing::warn!(reason = %away, "Keystone cannot be asked about a user of the pages");
+        let wrong = "Keystone cannot be asked now. Try again; operators have `placementctl web`.";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, wrong)
+    }
+}

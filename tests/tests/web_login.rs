@@ -1,0 +1,761 @@
+//! `[web] listen`: who gets in, as far as what, and how a session ends.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
+use std::future::pending;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
+use placement_client::{Admin, ApiRequest, Client};
+use placement_tests::binaries;
+use placement_tests::cluster::Cluster;
+use placement_tests::host;
+use placement_tests::wait::{until, until_ok};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+const MARKUP: &str = "eve<script>alert(1)</script>\"'&";
+/// Users and their roles. Of each, the password is `password of NAME`, an application credential `credential of NAME`,
+/// and its secret `secret of NAME`; the one of `ruled` has access rules.
+const USERS: [(&str, &str); 6] = [
+    ("placement", "service"),
+    ("alice", "admin"),
+    ("rita", "placement_reader"),
+    ("ruled", "admin"),
+    ("bob", "member"),
+    (MARKUP, "placement_reader"),
+];
+
+/// A stand-in for Keystone.
+#[derive(Default)]
+struct Identities {
+    /// The user of each token.
+    tokens: Mutex<BTreeMap<String, String>>,
+    given: AtomicUsize,
+    revoked: Mutex<BTreeSet<String>>,
+    hangs: AtomicBool,
+}
+
+struct Keystone {
+    identities: Arc<Identities>,
+    address: SocketAddr,
+    serving: JoinHandle<()>,
+}
+
+impl Drop for Keystone {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+impl Identities {
+    fn issue(&self, auth: &Value) -> Option<String> {
+        let identity = &auth["auth"]["identity"];
+        let (by, secret, kind) = match identity["methods"][0].as_str()? {
+            "password" => {
+                let user = &identity["password"]["user"];
+                let scope = &auth["auth"]["scope"]["project"];
+                let is_default = |of: &Value| of["domain"]["name"] == "Default";
+                (scope["name"] == "service" && is_default(scope) && is_default(user))
+                    .then_some(())?;
+                (&user["name"], &user["password"], "")
+            }
+            _ => {
+                let used = &identity["application_credential"];
+                (&used["id"], &used["secret"], "credential of ")
+            }
+        };
+        let user = by.as_str()?.strip_prefix(kind)?.to_owned();
+        let expected = match kind {
+            "" => format!("password of {user}"),
+            _ => format!("secret of {user}"),
+        };
+        USERS.iter().find(|(name, _)| *name == user)?;
+        (*secret == expected).then_some(())?;
+        let number = self.given.fetch_add(1, Ordering::Relaxed);
+        let token = format!("token-{number}{}", kind.replace(' ', "-"));
+        self.tokens.lock().insert(token.clone(), user);
+        Some(token)
+    }
+
+    fn shown(&self, token: &str) -> Option<Value> {
+        let user = self.tokens.lock().get(token)?.clone();
+        let (_, role) = USERS.iter().find(|(name, _)| *name == user)?;
+        let mut shown = json!({
+            "user": {"id": format!("id-of-{user:.5}"), "domain": {"id": "default"}},
+            "project": {"id": "service", "domain": {"id": "default"}},
+            "roles": [{"name": role}], "expires_at": "2037-01-01T00:00:00Z",
+        });
+        if user == "ruled" {
+            shown["application_credential"] = json!({"access_rules": []});
+        }
+        Some(json!({ "token": shown }))
+    }
+
+    async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+        if self.hangs.load(Ordering::Relaxed) {
+            pending::<()>().await;
+        }
+        let header = |name: &str| -> String {
+            let value = request
+                .headers()
+                .get(name)
+                .map(|value| value.to_str().unwrap());
+            value.unwrap_or_default().to_owned()
+        };
+        let subject = header("x-subject-token");
+        let answer = Response::builder();
+        let empty = |status: u16| Response::builder().status(status).body(Full::default());
+        match *request.method() {
+            Method::POST => {
+                let body = request.into_body().collect().await.unwrap().to_bytes();
+                match self.issue(&serde_json::from_slice(&body).unwrap()) {
+                    Some(token) => {
+                        let shown = self.shown(&token).unwrap().to_string();
+                        let answer = answer.status(201).header("x-subject-token", token);
+                        answer.body(Full::from(shown))
+                    }
+                    None => empty(401),
+                }
+            }
+            Method::DELETE => {
+                assert_eq!(
+                    header("x-auth-token"),
+                    subject,
+                    "a user may end a token of its own"
+                );
+                self.tokens.lock().remove(&subject);
+                self.revoked.lock().insert(subject);
+                empty(204)
+            }
+            _ => match self.shown(&subject) {
+                Some(shown) => answer.body(Full::from(shown.to_string())),
+                None => empty(404),
+            },
+        }
+        .unwrap()
+    }
+
+    /// The tokens of a user that count.
+    fn tokens_of(&self, user: &str) -> Vec<String> {
+        let tokens = self.tokens.lock();
+        let own = tokens.iter().filter(|(_, own)| *own == user);
+        own.map(|(token, _)| token.clone()).collect()
+    }
+}
+
+impl Keystone {
+    async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let identities = Arc::new(Identities::default());
+        let own = identities.clone();
+        let serving = tokio::spawn(async move {
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                let own = own.clone();
+                let service = service_fn(move |request| {
+                    let own = own.clone();
+                    async move { Ok::<_, Infallible>(own.answer(request).await) }
+                });
+                let served = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+                tokio::spawn(async move { drop(served.await) });
+            }
+        });
+        Self {
+            identities,
+            address,
+            serving,
+        }
+    }
+
+    /// The configuration of nodes that ask it.
+    fn config(&self, cache_s: u32, more: &str) -> String {
+        format!(
+            "[auth]\nstrategy = \"keystone\"\n[keystone]\nauth_url = \"http://{}\"\nusername = \"placement\"\n\
+             password = \"password of placement\"\ntoken_cache_time_s = {cache_s}\n[audit]\nto = \"stderr\"\n{more}",
+            self.address
+        )
+    }
+}
+
+/// A browser without a window.
+struct Browser {
+    host: String,
+    /// What it sends.
+    cookie: String,
+}
+
+#[derive(Debug)]
+struct Answer {
+    status: u16,
+    headers: HeaderMap,
+    body: String,
+}
+
+impl Answer {
+    fn header(&self, name: &str) -> &str {
+        self.headers
+            .get(name)
+            .map_or("", |value| value.to_str().unwrap())
+    }
+}
+
+impl Browser {
+    fn new(cluster: &Cluster) -> Self {
+        let host = web_of(cluster);
+        let cookie = String::new();
+        Self { host, cookie }
+    }
+
+    /// A request with these headers besides `Host`.
+    fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+        let mut request = format!(
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n",
+            self.host
+        );
+        for (name, value) in headers {
+            request += &format!("{name}: {value}\r\n");
+        }
+        if method == "POST" {
+            request += &format!("Content-Length: {}\r\n", body.len());
+        }
+        let mut stream = TcpStream::connect(&self.host).unwrap();
+        stream
+            .write_all(format!("{request}\r\n{body}").as_bytes())
+            .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let mut lines = head.lines();
+        let status = lines.next().unwrap().split(' ').nth(1).unwrap();
+        let pairs = lines.map(|line| line.split_once(": ").unwrap());
+        let pairs = pairs.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
+        Answer {
+            status: status.parse().unwrap(),
+            headers: pairs
+                .collect::<Vec<(http::HeaderName, _)>>()
+                .into_iter()
+                .collect(),
+            body: body.to_owned(),
+        }
+    }
+
+    fn get(&self, path: &str) -> Answer {
+        self.send("GET", path, &[("Cookie", &self.cookie)], "")
+    }
+
+    /// Sends a form as a page of the site does.
+    fn post(&self, path: &str, body: &str) -> Answer {
+        let origin = format!("http://{}", self.host);
+        let headers = [
+            ("Origin", &*origin),
+            ("Sec-Fetch-Site", "same-origin"),
+            ("Content-Type", FORM),
+            ("Cookie", &*self.cookie),
+        ];
+        self.send("POST", path, &headers, body)
+    }
+
+    fn log_in(&mut self, form: &str) -> Answer {
+        let answer = self.post("/login", form);
+        if let Some((cookie, _)) = answer.header("set-cookie").split_once(';') {
+            cookie.clone_into(&mut self.cookie);
+        }
+        answer
+    }
+
+    /// Whether it is shown pages.
+    fn is_in(&self) -> bool {
+        let answer = self.get("/web/topology");
+        assert!(
+            answer.status == 200 || (answer.status, answer.header("location")) == (303, "/login"),
+            "{answer:?}"
+        );
+        answer.status == 200
+    }
+}
+
+const FORM: &str = "application/x-www-form-urlencoded";
+
+fn encoded(text: &str) -> String {
+    text.bytes().map(|byte| format!("%{byte:02x}")).collect()
+}
+
+fn form_of(user: &str, password: &str) -> String {
+    format!(
+        "user={}&user_domain=Default&password={}&project=service&project_domain=Default",
+        encoded(user),
+        encoded(password)
+    )
+}
+
+fn form(user: &str) -> String {
+    form_of(user, &format!("password of {user}"))
+}
+
+/// A port of node 1 that it does not use.
+fn web_of(cluster: &Cluster) -> String {
+    format!("127.0.0.1:{}", cluster.place(1).base_port + 4)
+}
+
+/// A cluster whose first node has the pages.
+async fn start(nodes: u64, config: &str, flags: &[&str]) -> Cluster {
+    let mut cluster = Cluster::prepare(nodes, config).unwrap();
+    let listen = ["--web-listen".to_owned(), web_of(&cluster)];
+    let flags = flags.iter().map(|flag| (*flag).to_owned());
+    let flags: Vec<String> = flags.collect();
+    cluster.options_mut().flags = listen.into_iter().chain(flags.clone()).collect();
+    cluster.start_node(1).unwrap();
+    cluster.options_mut().flags = flags;
+    for id in 2..=nodes {
+        cluster.start_node(id).unwrap();
+    }
+    cluster.wait_healthy().await.unwrap();
+    cluster
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn users_see_pages_as_far_as_the_policy_allows() {
+    let keystone = Keystone::start().await;
+    let policy = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(policy.path(), "\"placementd:searches\": \"role:admin\"\n").unwrap();
+    let flags = ["--policy-file", policy.path().to_str().unwrap()];
+    let cluster = start(
+        3,
+        &keystone.config(300, "[log]\nlevel = \"debug\"\n"),
+        &flags,
+    )
+    .await;
+
+    let mut alice = Browser::new(&cluster);
+    let form_page = alice.get("/login");
+    assert_eq!(form_page.status, 200);
+    for text in [
+        "name=\"password\" type=\"password\"",
+        "name=\"secret\"",
+        "method=\"post\" action=\"/login\"",
+    ] {
+        assert!(form_page.body.contains(text), "{text}");
+    }
+    assert!(!form_page.body.contains("Log out") && !alice.is_in());
+    assert_eq!(alice.get("/").header("location"), "/web/");
+    assert_eq!(
+        alice.get("/web/style.css").header("content-type"),
+        "text/css; charset=utf-8"
+    );
+
+    let entered = alice.log_in(&form("alice"));
+    assert_eq!(
+        (entered.status, entered.header("location")),
+        (303, "/web/"),
+        "{entered:?}"
+    );
+    let (name, flags) = entered.header("set-cookie").split_once(';').unwrap();
+    assert!(
+        name.starts_with("__Host-placementd=") && name.len() > 64 + 18,
+        "{name}"
+    );
+    assert_eq!(flags, " Path=/; Secure; HttpOnly; SameSite=Strict");
+    let overview = alice.get("/web/");
+    for text in ["Healthy: 3 of 3", "Log out alice", "action=\"/logout\""] {
+        assert!(overview.body.contains(text), "{text}: {}", overview.body);
+    }
+    for answer in [&overview, &form_page, &entered, &alice.get("/nothing")] {
+        assert!(
+            answer
+                .header("content-security-policy")
+                .contains("frame-ancestors 'none'")
+        );
+        // With `no-referrer` a browser's form would have the Origin `null`.
+        assert_eq!(answer.header("referrer-policy"), "same-origin");
+    }
+    let of = |path: &str| format!("/web/placement/default/{path}");
+    assert_eq!(alice.get(&of("providers")).status, 200);
+    assert_eq!(alice.get(&of("searches")).status, 200, "asked of each node");
+
+    let mut by_credential = Browser::new(&cluster);
+    by_credential.log_in("credential=credential+of+rita&secret=secret+of+rita");
+    assert!(by_credential.is_in());
+    let mut rita = Browser::new(&cluster);
+    rita.log_in(&form("rita"));
+    assert_eq!(rita.get(&of("capacity")).status, 200);
+    for (path, rule) in [
+        ("providers", "placement:resource_providers:list"),
+        ("searches", "placementd:searches"),
+    ] {
+        let refused = rita.get(&of(path));
+        assert_eq!(refused.status, 403, "{path}");
+        assert!(refused.body.contains(rule), "{}", refused.body);
+    }
+    let mut eve = Browser::new(&cluster);
+    eve.log_in(&form(MARKUP));
+    for path in ["/web/", "/login"] {
+        let page = eve.get(path).body;
+        assert!(page.contains("Log out eve&lt;script&gt;"), "{page}");
+        assert!(!page.contains("<script"), "{page}");
+    }
+
+    let mut other = Browser::new(&cluster);
+    for (form, reason) in [
+        (form("bob"), "its rule placementd:web"),
+        (
+            "credential=credential+of+ruled&secret=secret+of+ruled".to_owned(),
+            "access rules",
+        ),
+    ] {
+        let refused = other.log_in(&form);
+        assert_eq!(refused.status, 403, "{form}");
+        assert!(refused.body.contains(reason), "{}", refused.body);
+    }
+    let wrong = [
+        form_of("alice", "secret of alice"),
+        form_of("nobody", "secret of alice"),
+    ];
+    let [password, user] = wrong.map(|form| other.log_in(&form));
+    assert_eq!((password.status, &password.body), (403, &user.body));
+    assert_eq!(other.cookie, "");
+    for user in ["bob", "ruled"] {
+        assert_eq!(
+            keystone.identities.tokens_of(user),
+            [""; 0],
+            "it is of no use"
+        );
+    }
+
+    let record = until_ok("a record", async || {
+        let log = cluster.log(1, usize::MAX);
+        let records = log
+            .lines()
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let mut logins = records.filter(|one| one["uri"] == "/login" && one["user"] == "id-of-bob");
+        logins.next().ok_or(log.clone())
+    });
+    let record = record.await;
+    assert_eq!(
+        (&record["listener"], &record["outcome"]),
+        (&json!("web"), &json!("refused"))
+    );
+    let tokens: Vec<String> = keystone.identities.tokens.lock().keys().cloned().collect();
+    let secrets = ["alice", "rita", "bob"].map(|user| format!("password of {user}"));
+    let cookies = [&alice, &rita, &eve].map(|browser| browser.cookie[18..].to_owned());
+    for id in cluster.ids() {
+        let log = cluster.log(id, usize::MAX);
+        for secret in tokens.iter().chain(&secrets).chain(&cookies) {
+            assert!(!log.contains(secret), "node {id} logs {secret}");
+            assert!(!log.contains(&encoded(secret)), "node {id} logs {secret}");
+        }
+        assert!(!log.contains("secret+of"), "node {id} logs a form");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_ends_by_logout_by_another_login_and_with_its_token() {
+    let keystone = Keystone::start().await;
+    let cluster = start(1, &keystone.config(1, ""), &[]).await;
+    let tokens = || keystone.identities.tokens_of("alice");
+
+    let mut browser = Browser::new(&cluster);
+    // No id that was there before is used.
+    browser.cookie = format!("__Host-placementd={}", "a".repeat(96));
+    let planted = browser.cookie.clone();
+    browser.log_in(&form("alice"));
+    assert_ne!(browser.cookie, planted);
+    let first = browser.cookie.clone();
+    browser.log_in(&form("alice"));
+    assert!(browser.is_in());
+    for ended in [
+        &planted,
+        &first,
+        &browser.cookie.replace('=', "=0"),
+        &browser.cookie[..80].to_owned(),
+    ] {
+        let with = Browser {
+            cookie: ended.clone(),
+            ..Browser::new(&cluster)
+        };
+        assert!(!with.is_in(), "{ended}");
+    }
+    assert_eq!(tokens().len(), 1, "that of the first session is revoked");
+
+    let origin = ("Origin", "http://evil.example");
+    let refused = browser.send(
+        "POST",
+        "/logout",
+        &[("Cookie", &browser.cookie), origin],
+        "",
+    );
+    assert_eq!(refused.status, 403);
+    assert!(browser.is_in());
+    let out = browser.post("/logout", "");
+    assert_eq!((out.status, out.header("location")), (303, "/login"));
+    assert!(
+        out.header("set-cookie")
+            .contains("__Host-placementd=; Path=/; Secure"),
+        "{out:?}"
+    );
+    assert!(out.header("set-cookie").ends_with("; Max-Age=0"), "{out:?}");
+    assert!(!browser.is_in());
+    assert_eq!(tokens(), [""; 0]);
+    assert_eq!(
+        browser.post("/logout", "").status,
+        303,
+        "twice does no harm"
+    );
+
+    browser.log_in(&form("alice"));
+    assert!(browser.is_in());
+    // As Keystone does when a role is taken from the user.
+    keystone
+        .identities
+        .tokens
+        .lock()
+        .retain(|_, user| user != "alice");
+    until("the end of a session whose token was revoked", async || {
+        !browser.is_in()
+    })
+    .await;
+    assert!(!browser.is_in());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn other_sites_methods_and_paths_get_nothing_and_change_nothing() {
+    let keystone = Keystone::start().await;
+    let cluster = start(1, &keystone.config(300, ""), &[]).await;
+    let socket = cluster.data_dir(1).join("admin.sock");
+    let admin = Admin::new(Client::new([format!("unix:{}", socket.display())]).unwrap());
+    host::with_processors(&admin.placement("default")).await;
+    let mut browser = Browser::new(&cluster);
+    browser.log_in(&form("alice"));
+    assert!(browser.is_in());
+    cluster.until_level(2).await;
+    let before = admin.status().await.unwrap();
+
+    let own = format!("http://{}", browser.host);
+    let (cookie, own, kind) = (
+        ("Cookie", &*browser.cookie),
+        ("Origin", &*own),
+        ("Content-Type", FORM),
+    );
+    let evil = ("Origin", "http://evil.example");
+    let led = |site| ("Sec-Fetch-Site", site);
+    let alice = form("alice");
+    let long = format!("{alice}&more={}", "x".repeat(8192));
+    let (alice, long) = (&*alice, &*long);
+    for (method, path, headers, body, expected) in [
+        ("GET", "/web/", &[cookie, led("none")][..], "", 200),
+        ("HEAD", "/web/", &[cookie], "", 200),
+        ("GET", "/web/", &[cookie, led("cross-site")], "", 303),
+        ("GET", "/web/", &[cookie, led("same-site")], "", 303),
+        ("POST", "/login", &[own, kind], alice, 303),
+        (
+            "POST",
+            "/login",
+            &[own, kind, led("same-origin")],
+            alice,
+            303,
+        ),
+        ("POST", "/login", &[kind], alice, 403),
+        ("POST", "/login", &[evil, kind], alice, 403),
+        ("POST", "/login", &[("Origin", "null"), kind], alice, 403),
+        ("POST", "/login", &[own, own, kind], alice, 403),
+        (
+            "POST",
+            "/login",
+            &[own, kind, led("cross-site")],
+            alice,
+            403,
+        ),
+        ("POST", "/login", &[own, kind, led("same-site")], alice, 403),
+        ("POST", "/logout", &[cookie], "", 403),
+        ("POST", "/login", &[own, kind], long, 413),
+        ("POST", "/login", &[own], alice, 415),
+        (
+            "POST",
+            "/login",
+            &[own, ("Content-Type", "application/json")],
+            "{}",
+            415,
+        ),
+        ("POST", "/login", &[own, kind], "", 400),
+        ("POST", "/login", &[own, kind], "user=a&credential=b", 400),
+        (
+            "POST",
+            "/login",
+            &[own, kind],
+            "user=%ff%00&password=%ff",
+            403,
+        ),
+        ("GET", "/logout", &[cookie], "", 405),
+        ("POST", "/web/", &[cookie, own], "", 405),
+        (
+            "DELETE",
+            "/web/placement/default/providers",
+            &[cookie],
+            "",
+            405,
+        ),
+        ("PUT", "/login", &[cookie, own, kind], alice, 405),
+        ("GET", "/v1/status", &[cookie], "", 404),
+        ("GET", "/v1/backup", &[cookie], "", 404),
+        ("POST", "/v1/drain", &[cookie, own], "", 404),
+        ("GET", "/web/../v1/backup", &[cookie], "", 404),
+        ("GET", "/web/%2e%2e/v1/backup", &[cookie], "", 404),
+        ("GET", "/web/nothing", &[cookie], "", 404),
+        ("GET", "/resource_providers", &[cookie], "", 404),
+        ("GET", "/metrics", &[cookie], "", 404),
+        ("GET", "/openapi.json", &[cookie], "", 404),
+    ] {
+        let answer = browser.send(method, path, headers, body);
+        assert_eq!(
+            answer.status, expected,
+            "{method} {path} {headers:?} {answer:?}"
+        );
+        assert!(!answer.body.contains("cluster_id"), "{method} {path}");
+        let begins = answer.headers.contains_key("set-cookie");
+        assert_eq!(
+            begins,
+            path == "/login" && expected == 303,
+            "{method} {path}"
+        );
+    }
+    assert!(browser.is_in(), "no other site has ended it");
+
+    let paths = [
+        "/",
+        "/login",
+        "/logout",
+        "/web/",
+        "/v1/leader",
+        "/v1/placement/default/traits/CUSTOM_X",
+        "//",
+        "/web/%",
+    ];
+    for method in [
+        "GET", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "POST", "XYZ",
+    ] {
+        for path in paths
+            .iter()
+            .filter(|path| (method, **path) != ("POST", "/logout"))
+        {
+            for headers in [&[cookie, own, kind][..], &[evil, cookie], &[]] {
+                let answer = browser.send(method, path, headers, "user=%00&password=x");
+                assert!(answer.status < 500, "{method} {path} {answer:?}");
+            }
+        }
+    }
+    let after = admin.status().await.unwrap();
+    assert_eq!(
+        (before.last_log, before.digest),
+        (after.last_log, after.digest)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_keystone_is_away_logins_are_bounded_and_sessions_go_on() {
+    let keystone = Keystone::start().await;
+    let cluster = start(1, &keystone.config(300, ""), &[]).await;
+    let mut browser = Browser::new(&cluster);
+    browser.log_in(&form("alice"));
+    assert!(browser.is_in());
+
+    keystone.identities.hangs.store(true, Ordering::Relaxed);
+    let host = browser.host.clone();
+    let attempts = [(); 6].map(|()| {
+        let browser = Browser {
+            host: host.clone(),
+            cookie: String::new(),
+        };
+        std::thread::spawn(move || browser.post("/login", &form("alice")).status)
+    });
+    let mut statuses = attempts.map(|attempt| attempt.join().unwrap());
+    statuses.sort_unstable();
+    assert_eq!(statuses, [429, 429, 503, 503, 503, 503]);
+    assert!(browser.is_in(), "the token is remembered");
+
+    keystone.serving.abort();
+    until("that no one listens", async || {
+        TcpStream::connect(keystone.address).is_err()
+    })
+    .await;
+    let refused = Browser::new(&cluster).post("/login", &form("alice"));
+    assert_eq!((refused.status, refused.header("retry-after")), (503, "5"));
+    assert!(browser.is_in());
+    // Here it ends, though no one can be asked to revoke its token.
+    assert_eq!(browser.post("/logout", "").status, 303);
+    assert!(!browser.is_in());
+    cluster.until_logged(&[1], "lives on until its end").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn beyond_loopback_the_pages_are_served_over_tls_only() {
+    let keystone = Keystone::start().await;
+    let check = |listen: &str, more: &[&str]| {
+        let mut command = Command::new(binaries::placementd().unwrap());
+        command.args(["check-config", "--node-id", "1", "--web-listen", listen]);
+        let checked = command.args(more).output().unwrap();
+        (
+            checked.status.success(),
+            String::from_utf8(checked.stderr).unwrap(),
+        )
+    };
+    let (fits, reason) = check("0.0.0.0:8790", &[]);
+    assert!(
+        !fits && reason.contains("auth.strategy = \"keystone\""),
+        "{reason}"
+    );
+    let mut cluster = Cluster::prepare(1, &keystone.config(300, "")).unwrap();
+    let config = cluster.options().config.clone().unwrap();
+    let config = ["--config", config.to_str().unwrap()];
+    let (fits, reason) = check("0.0.0.0:8790", &config);
+    assert!(
+        !fits && reason.contains("in clear: set api.tls_cert_file"),
+        "{reason}"
+    );
+    assert!(check("127.0.0.1:8790", &config).0);
+
+    let authority = cluster.authority().unwrap();
+    let port = web_of(&cluster).split_once(':').unwrap().1.to_owned();
+    let file = |name: &str| authority.directory().join(name).display().to_string();
+    let (certificate, key) = (file("node-1.pem"), file("node-1-key.pem"));
+    let own = [
+        "--api-tls-cert-file",
+        &certificate,
+        "--api-tls-key-file",
+        &key,
+    ];
+    let listen = format!("0.0.0.0:{port}");
+    let flags = ["--web-listen", &listen].into_iter().chain(own);
+    cluster.options_mut().flags = flags.map(str::to_owned).collect();
+    cluster.start_node(1).unwrap();
+    cluster.wait_healthy().await.unwrap();
+    let client =
+        Client::trusting([format!("https://localhost:{port}")], authority.trust(None)).unwrap();
+    let shown = client
+        .request_once(ApiRequest::get("/login"))
+        .await
+        .unwrap();
+    assert_eq!(shown.status, StatusCode::OK);
+    let browser = Browser::new(&cluster);
+    let plain = browser.get("/login");
+    assert_eq!(plain.status, 400);
+    assert!(plain.body.contains("HTTPS only"), "{plain:?}");
+    // A form of a plain page is another site's.
+    let own = ApiRequest::post("/login").header("origin", &format!("http://localhost:{port}"));
+    assert_eq!(
+        client.request_once(own).await.unwrap().status,
+        StatusCode::FORBIDDEN
+    );
+}

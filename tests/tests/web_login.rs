@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use std::future::pending;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -21,6 +22,7 @@ use placement_client::{Admin, ApiRequest, Client};
 use placement_tests::binaries;
 use placement_tests::cluster::Cluster;
 use placement_tests::host;
+use placement_tests::keystone::{self, Who};
 use placement_tests::wait::{until, until_ok};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -422,7 +424,7 @@ async fn users_see_pages_as_far_as_the_policy_allows() {
     }
     let wrong = [
         form_of("alice", "secret of alice"),
-        form_of("nobody", "secret of alice"),
+        form_of("unknown", "secret of alice"),
     ];
     let [password, user] = wrong.map(|form| other.log_in(&form));
     assert_eq!((password.status, &password.body), (403, &user.body));
@@ -697,6 +699,59 @@ async fn while_keystone_is_away_logins_are_bounded_and_sessions_go_on() {
     assert_eq!(browser.post("/logout", "").status, 303);
     assert!(!browser.is_in());
     cluster.until_logged(&[1], "lives on until its end").await;
+}
+
+/// What the stand-in answers is what Keystone does.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn users_log_in_and_out_by_a_real_keystone() {
+    let who = |user| Who {
+        user,
+        password: "a long password",
+        project: Some("service"),
+    };
+    let installed_in = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let keystone = keystone::Keystone::start(installed_in).await.unwrap();
+    let people = [
+        ("placement", "service"),
+        ("alice", "admin"),
+        ("bob", "member"),
+    ];
+    let people = people.map(|(user, role)| (who(user), role));
+    keystone.people("service", &people).await.unwrap();
+    let config = format!(
+        "[auth]\nstrategy = \"keystone\"\n[keystone]\nauth_url = \"{}\"\nusername = \"placement\"\n\
+         password = \"a long password\"\ntoken_cache_time_s = 0\n",
+        keystone.url()
+    );
+    let cluster = start(1, &config, &[]).await;
+    let mut browser = Browser::new(&cluster);
+    let form = |user| form_of(user, "a long password");
+    // Keystone is slow on a busy machine.
+    until("a login", async || {
+        browser.log_in(&form("alice")).status == 303
+    })
+    .await;
+    until("a page", async || {
+        browser.get("/web/topology").status == 200
+    })
+    .await;
+    let of_alice = browser.cookie.clone();
+    for (form, reason) in [
+        (form("bob"), "its rule placementd:web"),
+        (form_of("alice", "another"), "does not accept"),
+        (form("unknown"), "does not accept"),
+    ] {
+        let is_refused = async || {
+            let answer = browser.post("/login", &form);
+            answer.status == 403 && answer.body.contains(reason)
+        };
+        until(reason, is_refused).await;
+    }
+    assert_eq!(browser.cookie, of_alice, "a failed login ends no session");
+    assert_eq!(browser.post("/logout", "").status, 303);
+    assert!(!browser.is_in());
+    let log = cluster.log(1, usize::MAX);
+    assert!(!log.contains("lives on until its end"), "{log}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

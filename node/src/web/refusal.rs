@@ -11,7 +11,7 @@ use placement_api::keystone::Away;
 pub(super) struct Refusal {
     pub(super) status: StatusCode,
     pub(super) wrong: String,
-    /// Who it is, if Keystone has said so.
+    /// Who it is, where Keystone knows it.
     pub(super) user: Option<User>,
 }
 

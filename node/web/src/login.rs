@@ -38,7 +38,7 @@ pub fn login(status: u16, wrong: &str, user: Option<&str>) -> Page {
         title: "Log in".to_owned(),
         body: html! {
             @if !wrong.is_empty() { p class="verdict" role="alert" { (wrong) } }
-            p { "Keystone authenticates you, and its policy rule decides. After a link from another site, "
+            p { "Log in as you do for OpenStack: Keystone authenticates you. After a link from another site, "
                 a href="/web/" { "go on to the pages" } " if you have logged in already." }
             h2 { "With a password" }
             (form(&BY_PASSWORD))

@@ -227,6 +227,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::keystone::KeystoneSection;
 
     fn answer(token: &Value) -> Answer {
         Answer::read(json!({ "token": token }).to_string().as_bytes()).unwrap()
@@ -392,10 +393,11 @@ mod tests {
         let application =
             section("application_credential_id = 'id'\napplication_credential_secret = 'hidden'\n");
         for section in [&password, &application] {
-            assert!(!format!("{section:?} {}", section.who()).contains("hidden"));
+            let shown = format!("{section:?} {} {:?}", section.who(), section.credentials());
+            assert!(!shown.contains("hidden"), "{shown}");
         }
         assert_eq!(
-            login(&password),
+            password.credentials().question(),
             json!({"auth": {
                 "identity": {"methods": ["password"], "password": {"user": {
                     "name": "placement", "domain": {"name": "Default"}, "password": "hidden"}}},
@@ -403,7 +405,7 @@ mod tests {
             }})
         );
         assert_eq!(
-            login(&application),
+            application.credentials().question(),
             json!({"auth": {"identity": {
                 "methods": ["application_credential"],
                 "application_credential": {"id": "id", "secret": "hidden"},

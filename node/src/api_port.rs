@@ -254,6 +254,7 @@ impl Answers for ApiPort {
         let begun = Instant::now();
         let method = request.method().clone();
         let http = &self.shared.metrics.http;
+        let _in_flight = http.begin();
         let routed = match &self.only {
             Some(only) => Ok(only.clone()),
             None => match self.shared.look(&request) {

@@ -16,10 +16,8 @@ pub(crate) use self::settings::own_policies;
 use crate::cluster::StartError;
 use crate::cluster::backend::partition::PartitionBackend;
 use crate::cluster::backend::write::Writes;
-use placement_api::backend::{ReadBackend, WriteBackend};
-use placement_api::http::{
-    Api, Callers, Policy, PolicyError, PolicySettings, PublicAddress, Searches, Service,
-};
+use placement_api::backend::ReadBackend;
+use placement_api::http::{Api, Policy, PolicyError, PolicySettings, PublicAddress, Service};
 
 /// A policy that is read and read again.
 pub(crate) type NamedPolicy = (String, Arc<Policy>);
@@ -34,22 +32,8 @@ pub(crate) struct Partitions {
     policies: Vec<NamedPolicy>,
     /// The first API of each other partition that was asked for. All routes to a partition count together.
     first: Mutex<BTreeMap<PartitionName, Service>>,
-    counted: Arc<Mutex<Vec<Counted>>>,
-}
-
-/// What a partition counts by itself.
-pub(crate) struct Counted {
-    pub(crate) callers: Arc<Callers>,
-    pub(crate) searches: Arc<Searches>,
-}
-
-impl Counted {
-    fn of(service: &Service) -> Self {
-        Self {
-            callers: service.callers(),
-            searches: service.searches(),
-        }
-    }
+    /// One of each partition that was asked for: each counts by itself.
+    counted: Arc<Mutex<Vec<Service>>>,
 }
 
 impl Partitions {
@@ -68,7 +52,7 @@ impl Partitions {
         }
         let default = Service::new(api);
         Ok(Self {
-            counted: Arc::new(Mutex::new(vec![Counted::of(&default)])),
+            counted: Arc::new(Mutex::new(vec![default.clone()])),
             default,
             read,
             write,
@@ -89,7 +73,7 @@ impl Partitions {
     }
 
     /// What is counted of each partition that was asked for.
-    pub(crate) fn counted(&self) -> Arc<Mutex<Vec<Counted>>> {
+    pub(crate) fn counted(&self) -> Arc<Mutex<Vec<Service>>> {
         self.counted.clone()
     }
 
@@ -154,7 +138,7 @@ impl Partitions {
             return first.reached_by(api);
         }
         let service = self.default.for_partition(api);
-        self.counted.lock().push(Counted::of(&service));
+        self.counted.lock().push(service.clone());
         first.insert(name.clone(), service.clone());
         service
     }

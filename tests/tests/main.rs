@@ -10,6 +10,7 @@ mod bad_input;
 mod balancer;
 mod blazar;
 mod callers;
+mod capacity_gauges;
 mod changes;
 mod clocks;
 mod consistency;

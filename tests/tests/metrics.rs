@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use placement_client::{ApiRequest, Client};
 use placement_tests::cluster::{Cluster, STEADY_LEADER};
-use placement_tests::host::create;
+use placement_tests::host::{claim, create, with_processors};
 use placement_tests::skip::skipped;
 use placement_tests::wait::until_ok;
 use serde_json::json;
@@ -39,9 +39,10 @@ const PARTITIONED: &str = "[raft]\nround_trip_ms = 400\n[[partitions]]\nname = \
 async fn busy_leader(cluster: &Cluster) -> u64 {
     let leader = cluster.leader().await.unwrap();
     let client = cluster.client_of(leader);
-    create(&client, "host").await;
+    let host = with_processors(&client).await;
+    claim(&client, host).await.unwrap();
     // While there is one partition, each path is its own.
-    let empty = "/allocation_candidates?resources=VCPU:1";
+    let empty = "/allocation_candidates?resources=PCPU:1";
     for path in ["/resource_providers/cows", "/cows", empty] {
         client.request(ApiRequest::get(path)).await.unwrap();
     }
@@ -118,6 +119,7 @@ async fn a_leader_shows_the_metrics_of_the_page_and_no_others() {
     for sample in [
         "placement_raft_leads 1\n",
         "placement_partition_providers{partition=\"default\"} 1\n",
+        "placement_inventory_used{partition=\"default\",resource_class=\"VCPU\"} 1.0\n",
         "placement_rocksdb_wal_bytes{db=\"log\"}",
         "# TYPE placement_disk_used_bytes gauge\n",
         // The routes are those that served a request; other paths count as `none`.

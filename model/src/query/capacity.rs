@@ -80,7 +80,8 @@ impl CapacitySums {
         }
     }
 
-    fn add(&mut self, other: &Self) {
+    /// Counts what other providers have in.
+    pub fn add(&mut self, other: &Self) {
         self.providers += other.providers;
         self.total += other.total;
         self.reserved += other.reserved;

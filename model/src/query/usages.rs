@@ -33,6 +33,15 @@ impl State {
         })
     }
 
+    /// How many consumers hold something, per consumer type (`None`: no type, shown as `unknown`).
+    pub fn consumers_by_type(&self) -> BTreeMap<Option<&ConsumerTypeName>, u64> {
+        let mut consumers = BTreeMap::new();
+        for (consumer_type, sum) in self.consumers.sums().of_projects().flatten() {
+            *consumers.entry(consumer_type.as_ref()).or_default() += sum.consumers;
+        }
+        consumers
+    }
+
     /// What a project takes, or within it one user, per consumer type (`None`: no type, shown as
     /// `unknown`). Types that take nothing are left out.
     pub fn usages(

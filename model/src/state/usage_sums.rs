@@ -53,6 +53,10 @@ impl UsageSums {
         }
     }
 
+    pub(crate) fn of_projects(&self) -> impl Iterator<Item = &Sums> {
+        self.projects.values().map(|project| &project.sums)
+    }
+
     /// Counts what a consumer holds in, and makes its row share its texts with those of its project
     /// that were counted in before: there are millions of consumers, and few texts.
     pub(crate) fn add(&mut self, row: &mut ConsumerRow) {

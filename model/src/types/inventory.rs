@@ -72,6 +72,11 @@ impl Capacity {
     /// Nothing at all.
     pub const ZERO: Self = Self(0.0);
 
+    /// The units, as near as a float comes.
+    pub fn as_f64(self) -> f64 {
+        self.0
+    }
+
     /// The units, if they fit.
     pub fn small(self) -> Option<i64> {
         // 2^63: `i64::MAX` has no float.

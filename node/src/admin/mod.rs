@@ -30,6 +30,7 @@
 //! | `status`, `check`, `drain`, `compact`, `log`, `settings`, `metrics`, `host` and `placement` below `/v1/nodes/{id}/` | the same of another node, through this one |
 //! | `GET /web/…` | pages of all this for a browser, see `placement-web` |
 //! | `GET /metrics`, `/livez`, `/readyz` | for monitoring |
+//! | `GET /metrics/providers`, `?partition=NAME` | the inventories of each provider, as openstack-exporter names them |
 //!
 //! With `?force=true` votes are given and taken although `[cluster] survive` is against it.
 //!
@@ -63,7 +64,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, any, delete, get, post, put};
 use axum::{Json, Router};
-use placement_model::types::PathPrefix;
+use placement_model::types::{PartitionName, PathPrefix};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -136,11 +137,18 @@ struct Forced {
     force: bool,
 }
 
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OfPartition {
+    partition: Option<String>,
+}
+
 impl Admin {
-    /// `/metrics`.
+    /// `/metrics`, and what is below it.
     pub(crate) fn numbers(self) -> Router {
         Router::new()
             .route("/metrics", get(metrics))
+            .route("/metrics/providers", get(of_providers))
             .with_state(self)
     }
 
@@ -226,7 +234,7 @@ fn no_such_route() -> Failed {
     let routes: Vec<&str> = routes.map(|(route, _)| route).collect();
     let detail = format!(
         "there is no such route here; there are {}, /v1/nodes/{{id}}/ with status, check, drain, compact, log, settings, \
-         metrics, host or placement, GET /web/, GET /metrics, GET /livez, GET /readyz",
+         metrics, host or placement, GET /web/, GET /metrics, GET /metrics/providers, GET /livez, GET /readyz",
         routes.join(", ")
     );
     failed(StatusCode::NOT_FOUND, detail)
@@ -299,8 +307,15 @@ fn read_or_default<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failed> {
 async fn metrics(State(admin): State<Admin>) -> Response {
     let space = DiskSpace::of(admin.bootstrap.config.data_dir.clone()).await;
     let ready = admin.checks.not_ready().await.is_ok();
-    let numbers = admin.metrics.encode(space, ready);
+    let numbers = admin.metrics.encode(space, ready).await;
     ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], numbers).into_response()
+}
+
+async fn of_providers(State(admin): State<Admin>, Query(of): Query<OfPartition>) -> Answer {
+    let name = of.partition.as_deref().unwrap_or(PartitionName::DEFAULT);
+    let (_, view) = placement::existing(&admin, name).await?;
+    let form = [(header::CONTENT_TYPE, metrics::CONTENT_TYPE)];
+    Ok((form, metrics::of_providers(view.state)).into_response())
 }
 
 async fn status(State(admin): State<Admin>) -> Response {

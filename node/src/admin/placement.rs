@@ -13,7 +13,7 @@ use super::{Admin, Answer, Failed, failed};
 use crate::cluster::Refused;
 use crate::partitions::FOR_OPERATORS;
 use placement_api::audit::Listener;
-use placement_api::backend::Consistency;
+use placement_api::backend::{Consistency, View};
 use placement_api::http::Identity;
 
 /// Asks the API of a partition, which the path names.
@@ -21,7 +21,7 @@ pub(super) async fn ask(State(admin): State<Admin>, request: Request) -> Answer 
     let path = percent_decode_str(request.uri().path()).decode_utf8_lossy();
     let below = path.strip_prefix(FOR_OPERATORS).unwrap_or_default();
     let name = below.split('/').next().unwrap_or_default();
-    let name = existing(&admin, name).await?;
+    let (name, _) = existing(&admin, name).await?;
     let peer = request.extensions().get().copied();
     let (listener, caller) = match request.extensions().get() {
         Some(User { token, .. }) => (Listener::Web, token.identity.clone()),
@@ -35,8 +35,8 @@ pub(super) async fn ask(State(admin): State<Admin>, request: Request) -> Answer 
     Ok(answer.await)
 }
 
-/// The partition of this name, if it exists: the API of each that was asked for is kept.
-async fn existing(admin: &Admin, name: &str) -> Result<PartitionName, Failed> {
+/// The partition of this name, if it exists: the API of each that was asked for is kept. And what is in it.
+pub(super) async fn existing(admin: &Admin, name: &str) -> Result<(PartitionName, View), Failed> {
     let none = || {
         let detail = format!("there is no partition {name}: `placementctl partitions` lists them");
         failed(StatusCode::NOT_FOUND, detail)
@@ -45,8 +45,8 @@ async fn existing(admin: &Admin, name: &str) -> Result<PartitionName, Failed> {
     // This node may be behind the one that made it.
     for consistency in [Consistency::Local, Consistency::Linearizable] {
         let view = admin.read.view(consistency).await;
-        if view.map_err(Refused::from)?.within(&name).is_ok() {
-            return Ok(name);
+        if let Ok(view) = view.map_err(Refused::from)?.within(&name) {
+            return Ok((name, view));
         }
     }
     Err(none())

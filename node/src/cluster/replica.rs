@@ -297,6 +297,16 @@ impl Replica {
         self.membership().membership().voter_ids().collect()
     }
 
+    /// The other members that this node tries to reach all the time: the voters, and as the leader all.
+    pub(crate) fn tried(&self) -> BTreeSet<u64> {
+        let mut tried: BTreeSet<_> = match self.leader_id() {
+            Some(leader) if leader == self.me => self.members().into_keys().collect(),
+            _ => self.voters(),
+        };
+        tried.remove(&self.me);
+        tried
+    }
+
     /// Whether a node is a member, a learner included.
     pub(crate) fn is_member(&self, id: u64) -> bool {
         self.membership().membership().get_node(&id).is_some()

@@ -55,6 +55,8 @@ catalog! {
         "Time to answer requests of the REST API; route is none if no route matches";
     HTTP_CONNECTIONS = "placement_http_connections" Gauge None []
         "Open connections of the REST API";
+    HTTP_IN_FLIGHT = "placement_http_in_flight" Gauge None []
+        "Requests of the REST API that are being answered";
     UNAVAILABLE = "placement_unavailable" Counter None ["code"]
         "Requests answered 503, by the code of the error";
     WRITE_REFUSALS = "placement_write_refusals" Counter None ["code"]
@@ -77,6 +79,8 @@ catalog! {
         "Searches for allocation candidates: found, empty, or ended as they took too long or too much";
     SEARCHES_EMPTY = "placement_searches_empty" Counter None ["reason"]
         "Searches for allocation candidates that found none, by the first cause; unexplained where there was no time to find it";
+    SEARCHES_WAITING = "placement_searches_waiting" Gauge None []
+        "Searches for allocation candidates that wait for their turn";
     KEYSTONE_REQUESTS = "placement_keystone_requests" Counter None ["result"]
         "Tokens that Keystone was asked about: valid, unknown, or failed where it gave no answer";
     KEYSTONE_WAITING = "placement_keystone_waiting" Gauge None []
@@ -109,6 +113,8 @@ catalog! {
         "Always 1; the labels have this node's site and name";
     PEER_ROUND_TRIP = "placement_peer_round_trip" Gauge SECONDS ["peer"]
         "Round trip to another node, a smoothed mean; each node measures voters, the leader all nodes";
+    PEER_UP = "placement_peer_up" Gauge None ["peer"]
+        "1 if this node could reach another one when it last tried, 0 if not; each node tries voters, the leader all nodes";
     ROUND_TRIP_TOO_LONG = "placement_round_trip_too_long" Gauge None []
         "1 while the round trip to a voter is too long for the election times; set [raft] round_trip_ms";
     CLOCK_AHEAD = "placement_clock_ahead" Gauge SECONDS []
@@ -125,12 +131,14 @@ catalog! {
         "1 if this node was removed from its cluster";
     FEATURE_LEVEL = "placement_feature_level" Gauge None []
         "The feature level of the cluster, as applied by this node";
+    FEATURE_LEVEL_AGREED = "placement_feature_level_agreed" Gauge None []
+        "The highest feature level to which this node agrees";
     RAFT_TERM = "placement_raft_term" Gauge None []
         "The term";
     RAFT_LEADS = "placement_raft_leads" Gauge None []
         "1 if this node leads";
-    RAFT_LEADER = "placement_raft_leader" Gauge None []
-        "The number of the leader, 0 if none is known";
+    RAFT_LEADER = "placement_raft_leader" Gauge None ["peer"]
+        "1 for the member that leads, as far as this node knows, 0 for each other";
     REPLACEMENTS = "placement_replacements" Counter None []
         "Members that this node, as the leader, has replaced: by a join token or the autopilot";
     GIVEN_UP_STREAMS = "placement_raft_given_up_streams" Counter None []
@@ -213,6 +221,20 @@ catalog! {
         "Resource classes";
     PARTITION_TRAITS = "placement_partition_traits" Gauge None ["partition"]
         "Traits";
+    INVENTORY_UNITS = "placement_inventory_units" Gauge None ["partition", "resource_class"]
+        "Units that exist, of all inventories together; of each partition the 64 oldest classes with inventories are shown, and the others together as other";
+    INVENTORY_RESERVED = "placement_inventory_reserved" Gauge None ["partition", "resource_class"]
+        "Units that are kept back";
+    INVENTORY_CAPACITY = "placement_inventory_capacity" Gauge None ["partition", "resource_class"]
+        "Units that may be allocated, overcommit included";
+    INVENTORY_USED = "placement_inventory_used" Gauge None ["partition", "resource_class"]
+        "Allocated units";
+    INVENTORY_FREE = "placement_inventory_free" Gauge None ["partition", "resource_class"]
+        "Units that may still be allocated; a provider that is over its capacity takes nothing from others";
+    INVENTORY_LARGEST_FREE = "placement_inventory_largest_free" Gauge None ["partition", "resource_class"]
+        "The most units that one provider can give to one request";
+    CONSUMERS = "placement_consumers" Gauge None ["partition", "type"]
+        "Consumers with allocations, by consumer type; the 64 types with most of them, and the others together as other";
     PROCESS_RESIDENT_MEMORY = "process_resident_memory" Gauge BYTES []
         "Resident memory of the process";
     PROCESS_OPEN_FDS = "process_open_fds" Gauge None []

@@ -2,15 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Error;
-use std::iter::once;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use openraft::ServerState;
 use parking_lot::Mutex;
+use placement_model::query::capacity::CapacitySums;
 use placement_model::state::Sizes;
-use placement_model::types::PartitionName;
 use placement_raft_store::{DatabaseNumbers, LogId, Site, StoreMetrics};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{
@@ -22,6 +21,7 @@ use prometheus_client::metrics::exemplar::Exemplar;
 use prometheus_client::registry::Registry;
 
 use super::catalog::{self, Metric};
+use super::holdings::{self, Holdings, LastCount};
 use super::http::HttpMetrics;
 use super::{exposition, process};
 use crate::cluster::leadership::round_trips;
@@ -29,10 +29,9 @@ use crate::cluster::replica::{Replica, index};
 use crate::cluster::slot::Slot;
 use crate::cluster::{ReadMetrics, Running};
 use crate::disk_space::DiskSpace;
-use crate::partitions::Counted;
 use crate::tls::Certificates;
 use placement_api::audit::Numbers;
-use placement_api::http::Policy;
+use placement_api::http::{Policy, Service};
 use placement_api::keystone::Keystone;
 
 /// What the numbers of one node are read from.
@@ -42,7 +41,7 @@ pub(crate) struct Sources {
     /// Those in force, of all partitions.
     pub(crate) policies: Vec<Arc<Policy>>,
     /// Of each partition that was asked for.
-    pub(crate) counted: Arc<Mutex<Vec<Counted>>>,
+    pub(crate) counted: Arc<Mutex<Vec<Service>>>,
     pub(crate) audit: Arc<Numbers>,
     pub(crate) keystone: Option<Arc<Keystone>>,
     pub(crate) certificates: Vec<(&'static str, Arc<Certificates>)>,
@@ -53,6 +52,7 @@ pub(crate) struct Sources {
 pub(crate) struct Metrics {
     sources: Sources,
     pub(crate) http: HttpMetrics,
+    last_count: LastCount,
 }
 
 impl Metrics {
@@ -60,17 +60,23 @@ impl Metrics {
         Self {
             sources,
             http: HttpMetrics::new(),
+            last_count: LastCount::default(),
         }
     }
 
     /// The numbers now, with the room of the data directory and whether this node is ready as it was just found.
-    pub(crate) fn encode(self: &Arc<Self>, space: DiskSpace, ready: bool) -> String {
+    pub(crate) async fn encode(self: &Arc<Self>, space: DiskSpace, ready: bool) -> String {
+        let holdings = match self.sources.slot.get() {
+            Some(running) => self.last_count.get(&running.replica.views).await,
+            None => Arc::default(),
+        };
         let mut registry = Registry::default();
         let metrics = self.clone();
         registry.register_collector(Box::new(Scrape {
             metrics,
             space,
             ready,
+            holdings,
         }));
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &registry)
@@ -85,6 +91,7 @@ pub(super) struct Scrape {
     /// Room of the data directory now.
     pub(super) space: DiskSpace,
     pub(super) ready: bool,
+    pub(super) holdings: Arc<[Holdings]>,
 }
 
 impl std::fmt::Debug for Scrape {
@@ -106,7 +113,7 @@ impl Sources {
     /// What all partitions have counted together, by the label.
     fn sum<I: IntoIterator<Item = (&'static str, u64)>>(
         &self,
-        of: impl Fn(&Counted) -> I,
+        of: impl Fn(&Service) -> I,
     ) -> BTreeMap<&'static str, u64> {
         let mut sums = BTreeMap::new();
         for (label, count) in self.counted.lock().iter().flat_map(of) {
@@ -125,6 +132,7 @@ impl Collector for Scrape {
         out.put(&catalog::MEMBER, u64::from(running.is_some()))?;
         if let Some(running) = running.as_deref() {
             out.of_member(running)?;
+            out.holdings(&self.holdings)?;
         }
         for (metric, value) in process::read() {
             if let Some(value) = value {
@@ -185,7 +193,7 @@ impl Out<'_> {
 
     /// What each node has, in a cluster or not.
     fn of_process(&mut self, metrics: &Metrics, space: DiskSpace) -> Result<(), Error> {
-        let Metrics { sources, http } = metrics;
+        let Metrics { sources, http, .. } = metrics;
         self.put_each(&catalog::BUILD_INFO, [(env!("CARGO_PKG_VERSION"), 1u64)])?;
         self.begin(&catalog::SITE)?
             .encode_family(&[
@@ -196,6 +204,7 @@ impl Out<'_> {
             .encode_gauge(&1u64)?;
         self.put_counted(&catalog::HTTP_REQUEST_DURATION, &http.requests)?;
         self.put_counted(&catalog::HTTP_CONNECTIONS, &http.connections)?;
+        self.put_counted(&catalog::HTTP_IN_FLIGHT, &http.in_flight)?;
         self.put_counted(&catalog::UNAVAILABLE, &http.unavailable)?;
         self.put_counted(&catalog::WRITE_REFUSALS, &http.conflicts)?;
         self.put_each(&catalog::PARTITION_REQUESTS, http.by_partition())?;
@@ -207,12 +216,16 @@ impl Out<'_> {
         self.put(&catalog::READ_ROUNDS_FAILED, now(&reads.failures))?;
         self.put(&catalog::READ_ROUNDS_DURATION, seconds)?;
         self.put(&catalog::READS_LINEARIZED, now(&reads.reads))?;
-        let refused = sources.sum(|of| of.callers.refused());
+        let refused = sources.sum(|of| of.callers().refused());
         self.put_each(&catalog::HTTP_CALLERS_REFUSED, refused)?;
-        let results = sources.sum(|of| of.searches.results());
+        let results = sources.sum(|of| of.searches().results());
         self.put_each(&catalog::SEARCHES, results)?;
-        let empty = sources.sum(|of| of.searches.empty());
+        let empty = sources.sum(|of| of.searches().empty());
         self.put_each(&catalog::SEARCHES_EMPTY, empty)?;
+        let counted = sources.counted.lock();
+        let waiting: usize = counted.iter().map(Service::searches_waiting).sum();
+        drop(counted);
+        self.put(&catalog::SEARCHES_WAITING, waiting as u64)?;
         let results = Keystone::results(sources.keystone.as_deref());
         self.put_each(&catalog::KEYSTONE_REQUESTS, results)?;
         let waiting = sources.keystone.as_ref().map_or(0, |it| it.waiting());
@@ -256,6 +269,10 @@ impl Out<'_> {
         let ways = peers.round_trips.all().into_iter();
         let means = ways.map(|(peer, way)| (peer, way.mean.as_secs_f64()));
         self.put_each(&catalog::PEER_ROUND_TRIP, means)?;
+        let lost = peers.lost().borrow().clone();
+        let tried = replica.tried().into_iter();
+        let up = tried.map(|peer| (peer, u64::from(!lost.contains(&peer))));
+        self.put_each(&catalog::PEER_UP, up)?;
         let too_long = round_trips::too_long(replica, &peers.round_trips);
         self.put(&catalog::ROUND_TRIP_TOO_LONG, u64::from(too_long.is_some()))?;
         if let Some(ahead) = running.clock_ahead() {
@@ -268,6 +285,8 @@ impl Out<'_> {
         let plain = bytes.map(|(peer, (plain, _))| (peer, plain));
         self.put_each(&catalog::PEER_SENT_PLAIN, plain)?;
         self.put(&catalog::PEER_FRAMES_DAMAGED, peers.damage.frames())?;
+        let level = u64::from(peers.level().0);
+        self.put(&catalog::FEATURE_LEVEL_AGREED, level)?;
         self.put(&catalog::REMOVED, u64::from(replica.is_removed()))?;
         self.raft(replica)?;
         self.store(&running.store_metrics)?;
@@ -297,7 +316,6 @@ impl Out<'_> {
             (&catalog::FEATURE_LEVEL, u64::from(replica.level().0)),
             (&catalog::RAFT_TERM, raft.current_term),
             (&catalog::RAFT_LEADS, u64::from(leads)),
-            (&catalog::RAFT_LEADER, known(replica.leader_id())),
             (&catalog::RAFT_VOTERS, replica.voters().len() as u64),
             (&catalog::RAFT_LAST_LOG_INDEX, last),
             (&catalog::RAFT_COMMITTED_INDEX, known(committed)),
@@ -311,6 +329,10 @@ impl Out<'_> {
             (&catalog::GIVEN_UP_STREAMS, now(&replica.given_up_streams)),
             (&catalog::RAFT_LEADER_CHANGES, now(&replica.leader_changes)),
         ])?;
+        let leader = replica.leader_id();
+        let members = replica.members().into_keys();
+        let leads = members.map(|peer| (peer, u64::from(leader == Some(peer))));
+        self.put_each(&catalog::RAFT_LEADER, leads)?;
         if let Some(staleness) = replica.freshness.staleness() {
             self.put(&catalog::STALENESS, staleness.as_secs_f64())?;
         }
@@ -355,10 +377,7 @@ impl Out<'_> {
 
     fn model(&mut self, replica: &Replica) -> Result<(), Error> {
         let cluster = &replica.views.current().cluster;
-        let others = cluster
-            .partitions()
-            .map(|(_, row, state)| (row.name.as_str(), state));
-        let all = once((PartitionName::DEFAULT, cluster.default_partition())).chain(others);
+        let all = holdings::partitions(cluster);
         let sizes: Vec<_> = all.map(|(name, state)| (name, state.sizes())).collect();
         type Size = fn(&Sizes) -> usize;
         let columns: [(&Metric, Size); 5] = [
@@ -373,6 +392,55 @@ impl Out<'_> {
         for (metric, of) in columns {
             let series = sizes.iter().map(|(name, sizes)| (*name, of(sizes) as u64));
             self.put_each(metric, series)?;
+        }
+        Ok(())
+    }
+
+    fn holdings(&mut self, partitions: &[Holdings]) -> Result<(), Error> {
+        type Value = fn(&CapacitySums) -> f64;
+        let columns: [(&Metric, Value); 6] = [
+            (&catalog::INVENTORY_UNITS, |of| of.total as f64),
+            (&catalog::INVENTORY_RESERVED, |of| of.reserved as f64),
+            (&catalog::INVENTORY_CAPACITY, |of| of.capacity.as_f64()),
+            (&catalog::INVENTORY_USED, |of| of.used as f64),
+            (&catalog::INVENTORY_FREE, |of| of.free as f64),
+            (&catalog::INVENTORY_LARGEST_FREE, |of| {
+                of.largest_free as f64
+            }),
+        ];
+        for (metric, value) in columns {
+            let of = |sums: &CapacitySums| value(sums);
+            self.put_by_partition(metric, partitions, |of_one| &of_one.classes, of)?;
+        }
+        let of = |count: &u64| *count as f64;
+        self.put_by_partition(
+            &catalog::CONSUMERS,
+            partitions,
+            |of_one| &of_one.consumers,
+            of,
+        )
+    }
+
+    /// One series for each partition and value of the metric's other label.
+    fn put_by_partition<T>(
+        &mut self,
+        metric: &Metric,
+        partitions: &[Holdings],
+        rows: fn(&Holdings) -> &Vec<(String, T)>,
+        value: impl Fn(&T) -> f64,
+    ) -> Result<(), Error> {
+        let [partition, label] = metric.labels else {
+            panic!("{metric:?} has not two labels in the catalog");
+        };
+        let mut encoder = self.begin(metric)?;
+        for of_one in partitions {
+            for (name, row) in rows(of_one) {
+                let labels = [
+                    (*partition, of_one.partition.as_str()),
+                    (*label, name.as_str()),
+                ];
+                encoder.encode_family(&labels)?.encode_gauge(&value(row))?;
+            }
         }
         Ok(())
     }

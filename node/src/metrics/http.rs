@@ -41,11 +41,21 @@ fn by_code(codes: &[&'static str]) -> ByCode {
     family
 }
 
+/// A request that is being answered.
+pub(crate) struct InFlight(Gauge);
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
 /// HTTP requests.
 pub(crate) struct HttpMetrics {
     pub(super) requests: Family<HttpLabels, Histogram, fn() -> Histogram>,
     /// Open connections of the REST API.
     pub(crate) connections: Gauge,
+    pub(super) in_flight: Gauge,
     pub(super) unavailable: ByCode,
     pub(super) conflicts: ByCode,
     by_partition: Mutex<BTreeMap<String, Counter>>,
@@ -58,10 +68,17 @@ impl HttpMetrics {
                 Histogram::new(exponential_buckets(0.000_1, 2.5, 14))
             }),
             connections: Gauge::default(),
+            in_flight: Gauge::default(),
             unavailable: by_code(&UNAVAILABLE),
             conflicts: by_code(&CONFLICTS),
             by_partition: Mutex::default(),
         }
+    }
+
+    /// One more request is being answered, until what this returns is dropped.
+    pub(crate) fn begin(&self) -> InFlight {
+        self.in_flight.inc();
+        InFlight(self.in_flight.clone())
     }
 
     /// One request was answered, by this route if one was found.

@@ -1,5 +1,7 @@
 //! What Linux says of this process, under the names that all exporters use.
 
+use std::sync::OnceLock;
+
 use super::catalog::{self, Metric};
 
 /// So many ticks a second has proc(5) on each architecture that we build for.
@@ -9,9 +11,7 @@ const TICKS_PER_S: f64 = 100.0;
 pub(super) fn read() -> [(&'static Metric, Option<f64>); 5] {
     let stat = std::fs::read_to_string("/proc/self/stat").ok();
     let times = stat.and_then(|stat| times(&stat));
-    let boot = std::fs::read_to_string("/proc/stat").ok();
-    let boot = boot.and_then(|stat| number(&stat, "btime "));
-    let start = times.and_then(|(_, after_boot)| Some(boot? + after_boot));
+    let start = times.and_then(|(_, after_boot)| Some((*BOOT.get_or_init(boot))? + after_boot));
     let status = std::fs::read_to_string("/proc/self/status").ok();
     let descriptors = std::fs::read_dir("/proc/self/fd").ok();
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
@@ -31,6 +31,14 @@ pub(super) fn read() -> [(&'static Metric, Option<f64>); 5] {
         (&catalog::PROCESS_CPU, times.map(|(busy, _)| busy)),
         (&catalog::PROCESS_START, start),
     ]
+}
+
+/// When the machine started, since 1970 in seconds. The kernel derives it from the wall clock at each read: what is read
+/// once does not move with it. And the file is long on large machines.
+static BOOT: OnceLock<Option<f64>> = OnceLock::new();
+
+fn boot() -> Option<f64> {
+    number(&std::fs::read_to_string("/proc/stat").ok()?, "btime ")
 }
 
 /// The first word behind this one, as in `VmRSS:     1234 kB` of proc_pid_status(5).

@@ -64,6 +64,11 @@ impl Service {
         self.0.searches.clone()
     }
 
+    /// How many searches for candidates wait for their turn.
+    pub fn searches_waiting(&self) -> usize {
+        self.0.admission.searches.waiting()
+    }
+
     /// Answers one request, which came over a connection from `peer`.
     pub fn respond(
         &self,

@@ -103,6 +103,8 @@ pub(crate) struct Queue {
     running: Arc<Semaphore>,
     /// What runs and what waits.
     places: Arc<Semaphore>,
+    /// How many may wait.
+    waiting_max: usize,
     /// What it is called, in the plural.
     kind: &'static str,
 }
@@ -112,8 +114,15 @@ impl Queue {
         Self {
             running: Arc::new(Semaphore::new(running)),
             places: Arc::new(Semaphore::new(running + waiting)),
+            waiting_max: waiting,
             kind,
         }
+    }
+
+    /// How many wait for their turn.
+    pub(crate) fn waiting(&self) -> usize {
+        let taken = self.waiting_max + self.running.available_permits();
+        taken.saturating_sub(self.places.available_permits())
     }
 
     /// Waits for a turn, so long at most.

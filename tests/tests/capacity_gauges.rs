@@ -1,0 +1,182 @@
+//! What `/metrics` says of inventories and consumers is what the REST API says.
+
+use std::collections::BTreeMap;
+
+use placement_client::{ApiRequest, Claim, Client, Inventory};
+use placement_tests::cluster::Cluster;
+use placement_tests::host::{self, create};
+use placement_tests::wait::until_ok;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+/// So many classes are shown by themselves.
+const SHOWN: usize = 64;
+
+/// Values by name and labels.
+type Samples = BTreeMap<String, f64>;
+
+async fn scrape(cluster: &Cluster, path: &str, prefix: &str) -> Samples {
+    let client = Client::new([cluster.place(1).admin()]).unwrap();
+    let answer = client.call(ApiRequest::get(path)).await.unwrap();
+    let text = String::from_utf8(answer.body.to_vec()).unwrap();
+    let samples = text.lines().filter(|line| line.starts_with(prefix));
+    let parsed = samples.map(|line| {
+        let (name, value) = line.rsplit_once(' ').unwrap();
+        (name.to_owned(), value.parse().unwrap())
+    });
+    parsed.collect()
+}
+
+async fn get(client: &Client, path: &str) -> Value {
+    client.fetch(ApiRequest::get(path)).await.unwrap()
+}
+
+/// By provider and class: the inventory, and what is used of it.
+async fn inventories(client: &Client) -> BTreeMap<(String, String), (Value, f64)> {
+    let mut all = BTreeMap::new();
+    let providers = get(client, "/resource_providers").await;
+    for provider in providers["resource_providers"].as_array().unwrap() {
+        let path = format!("/resource_providers/{}", provider["uuid"].as_str().unwrap());
+        let found = get(client, &format!("{path}/inventories")).await;
+        let used = get(client, &format!("{path}/usages")).await;
+        for (class, inventory) in found["inventories"].as_object().unwrap() {
+            let used = used["usages"][class].as_f64().unwrap();
+            let name = provider["name"].as_str().unwrap().to_owned();
+            all.insert((name, class.clone()), (inventory.clone(), used));
+        }
+    }
+    all
+}
+
+/// What the gauges are to be; `classes` in the order in which they were made, behind the standard ones.
+fn sums(of: &BTreeMap<(String, String), (Value, f64)>, classes: &[String]) -> Samples {
+    let mut sums = Samples::new();
+    let own = |class: &String| classes.iter().position(|one| one == class);
+    // Two standard classes are in use.
+    let is_shown = |class: &String| own(class).is_none_or(|at| at + 2 < SHOWN);
+    for ((_, class), (inventory, used)) in of {
+        let shown = if is_shown(class) { class } else { "other" };
+        let number = |key: &str| inventory[key].as_f64().unwrap();
+        let capacity = (number("total") - number("reserved")) * number("allocation_ratio");
+        let free = (capacity.trunc() - used).max(0.0);
+        for (name, value) in [
+            ("units", number("total")),
+            ("reserved", number("reserved")),
+            ("capacity", capacity.trunc()),
+            ("used", *used),
+            ("free", free),
+        ] {
+            let key = key(name, shown);
+            *sums.entry(key).or_insert(0.0) += value;
+        }
+        let largest = sums.entry(key("largest_free", shown)).or_insert(0.0);
+        *largest = largest.max(free.min(number("max_unit")));
+    }
+    sums
+}
+
+fn key(name: &str, class: &str) -> String {
+    format!("placement_inventory_{name}{{partition=\"default\",resource_class=\"{class}\"}}")
+}
+
+/// Hosts with much and little room, one of them over its capacity, and one with more classes than are shown.
+async fn fill(client: &Client) -> Vec<String> {
+    for (name, total, ratio, reserved) in [
+        ("a", 64, 1.5, 3),
+        ("b \"quoted\\", 8, 16.0, 0),
+        ("over", 100, 1.0, 0),
+    ] {
+        let host = create(client, name).await;
+        let of = |total| Inventory::of(total).ratio(ratio).reserved(reserved);
+        let offer = [("VCPU", of(total)), ("MEMORY_MB", of(1_000 * total))];
+        client.replace_inventories(host, 0, offer).await.unwrap();
+        for _ in 0..3 {
+            host::claim(client, host).await.unwrap();
+        }
+        if name == "over" {
+            let generation = client.provider(host).await.unwrap().generation;
+            let less = [("VCPU", Inventory::of(2)), ("MEMORY_MB", of(1))];
+            client
+                .replace_inventories(host, generation, less)
+                .await
+                .unwrap();
+        }
+    }
+    let classes: Vec<String> = (0..70).rev().map(|n| format!("CUSTOM_{n:02}")).collect();
+    for class in &classes {
+        client.ensure_resource_class(class).await.unwrap();
+    }
+    let host = create(client, "many").await;
+    let offer = classes.iter().enumerate();
+    let offer = offer.map(|(nth, class)| (class.as_str(), Inventory::of(10 + nth as u64)));
+    client.replace_inventories(host, 0, offer).await.unwrap();
+    let claim = Claim::by("project", "user").and(host, &[("CUSTOM_00", 2)]);
+    client
+        .put_allocations(Uuid::new_v4(), &claim)
+        .await
+        .unwrap();
+    classes
+}
+
+#[tokio::test]
+async fn gauges_of_inventories_equal_sums_over_the_api() {
+    let cluster = Cluster::start(1).await.unwrap();
+    let client = cluster.client();
+    let classes = fill(&client).await;
+    let untyped = ApiRequest::put(&format!("/allocations/{}", Uuid::new_v4()));
+    let provider = create(&client, "old").await;
+    let offer = [("VCPU", Inventory::of(4))];
+    client
+        .replace_inventories(provider, 0, offer)
+        .await
+        .unwrap();
+    let untyped = untyped.json(&json!({
+        "allocations": {provider.to_string(): {"resources": {"VCPU": 1}}},
+        "project_id": "project", "user_id": "user", "consumer_generation": null,
+    }));
+    let untyped = client.call(untyped.header("openstack-api-version", "placement 1.28"));
+    assert!(untyped.await.unwrap().status.is_success());
+
+    let all = inventories(&client).await;
+    let expected = sums(&all, &classes);
+    assert_eq!(expected.len(), 6 * (SHOWN + 1));
+    // They are counted again once they are some seconds old.
+    until_ok("the sums", async || {
+        let found = scrape(&cluster, "/metrics", "placement_inventory_").await;
+        (found == expected).then_some(()).ok_or(found)
+    })
+    .await;
+    let consumers = scrape(&cluster, "/metrics", "placement_consumers").await;
+    let of = |kind: &str| {
+        consumers[&format!("placement_consumers{{partition=\"default\",type=\"{kind}\"}}")]
+    };
+    assert_eq!(
+        (consumers.len(), of("INSTANCE"), of("unknown")),
+        (2, 10.0, 1.0)
+    );
+
+    let mut expected = Samples::new();
+    for ((host, class), (inventory, used)) in &all {
+        let host = host.replace('\\', r"\\").replace('"', r#"\""#);
+        let labels = format!("{{hostname=\"{host}\",resourcetype=\"{class}\"}}");
+        for name in ["total", "reserved", "allocation_ratio"] {
+            let value = inventory[name].as_f64().unwrap();
+            expected.insert(
+                format!("openstack_placement_resource_{name}{labels}"),
+                value,
+            );
+        }
+        expected.insert(format!("openstack_placement_resource_usage{labels}"), *used);
+    }
+    let shown = scrape(&cluster, "/metrics/providers", "openstack_").await;
+    assert_eq!(shown, expected);
+    for (path, status) in [
+        ("/metrics/providers?partition=default", 200),
+        ("/metrics/providers?partition=nowhere", 404),
+        ("/metrics/providers?host=a", 400),
+    ] {
+        let admin = Client::new([cluster.place(1).admin()]).unwrap();
+        let answer = admin.request_once(ApiRequest::get(path)).await.unwrap();
+        assert_eq!(answer.status, status, "{path}");
+    }
+}

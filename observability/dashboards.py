@@ -29,6 +29,13 @@ def each(metric: str, legend: str = "{{instance}}") -> list:
     return [(f"{metric}{{{JOB}}}", legend)]
 
 
+BY_CLASS = "{{partition}} {{resource_class}}"
+
+
+def of_class(metric: str) -> str:
+    return f"max by (partition, resource_class) (placement_inventory_{metric}{{{JOB}}})"
+
+
 # Rows of panels: title, unit, expressions with their legends. A title that ends in "!" is one number.
 FLEET = [
     ("Is it well?", [
@@ -41,29 +48,69 @@ FLEET = [
         ("Drained", "bool", each("placement_drained")),
         ("Version", "none", [(f"count by (version) (placement_build_info{{{JOB}}})", "{{version}}")]),
     ]),
-    ("Raft", [
-        ("Entries applied", "ops", [(rate("placement_log_entries_applied_total", "instance"), "{{instance}}")]),
-        ("Entries that a node lacks", "none", each("placement_raft_follower_lag", "node {{node}}")),
-        ("Changes of the leader in an hour", "none", [(f"increase(placement_raft_leader_changes_total{{{JOB}}}[1h])", "{{instance}}")]),
-        ("Round trips", "s", each("placement_peer_round_trip_seconds", "{{instance}} to {{peer}}")),
-    ]),
-    ("Disks", [
-        ("Log syncs, 99 %", "s", [(quantile(0.99, "placement_log_sync_duration_seconds", "instance"), "{{instance}}")]),
-        ("Current call to the disk", "s", each("placement_disk_wait_seconds")),
-        ("Free", "bytes", each("placement_disk_free_bytes")),
-        ("Used by the data directory", "bytes", each("placement_disk_used_bytes")),
+    ("What ends", [
+        ("Free on the disk", "bytes", each("placement_disk_free_bytes")),
         ("Time since the last backup", "s", [(f"time() - (placement_backup_last_timestamp_seconds{{{JOB}}} > 0)", "{{instance}}")]),
         ("Certificates end in", "s", [(f"placement_certificate_end_timestamp_seconds{{{JOB}}} - time()", "{{instance}} {{listener}}")]),
+        ("File descriptors", "percentunit", [(f"process_open_fds{{{JOB}}} / process_max_fds{{{JOB}}}", "{{instance}}")]),
     ]),
     ("Processes", [
         ("Processors in use", "none", [(rate("process_cpu_seconds_total", "instance"), "{{instance}}")]),
         ("Memory", "bytes", each("process_resident_memory_bytes")),
-        ("File descriptors", "none", each("process_open_fds")),
         ("Running for", "s", [(f"time() - process_start_time_seconds{{{JOB}}}", "{{instance}}")]),
     ]),
     ("What they hold", [
         ("Providers", "none", [(f"max by (partition) (placement_partition_providers{{{JOB}}})", "{{partition}}")]),
         ("Consumers", "none", [(f"max by (partition) (placement_partition_consumers{{{JOB}}})", "{{partition}}")]),
+    ]),
+]
+RAFT_AND_DISKS = [
+    ("The group", [
+        ("Leader", "none", [(f"max by (peer) (placement_raft_leader{{{JOB}}})", "node {{peer}}")]),
+        ("Changes of the leader in an hour", "none", [(f"increase(placement_raft_leader_changes_total{{{JOB}}}[1h])", "{{instance}}")]),
+        ("Reached", "bool", each("placement_peer_up", "{{instance}} to {{peer}}")),
+        ("Round trips", "s", each("placement_peer_round_trip_seconds", "{{instance}} to {{peer}}")),
+        ("Sent to other nodes", "Bps", [(rate("placement_peer_sent_bytes_total", "instance, peer"), "{{instance}} to {{peer}}")]),
+        ("Clock ahead of the majority", "s", each("placement_clock_ahead_seconds")),
+    ]),
+    ("The log", [
+        ("Entries applied", "ops", [(rate("placement_log_entries_applied_total", "instance"), "{{instance}}")]),
+        ("Entries that a node lacks", "none", each("placement_raft_follower_lag", "node {{node}}")),
+        ("Age of the state", "s", each("placement_staleness_seconds")),
+        ("Entries kept", "none", [(f"placement_raft_last_log_index{{{JOB}}} - placement_raft_purged_index{{{JOB}}}", "{{instance}}")]),
+        ("Time to sync, 99 %", "s", [(quantile(0.99, "placement_log_sync_duration_seconds", "instance"), "{{instance}}")]),
+        ("Time to apply, 99 %", "s", [(quantile(0.99, "placement_apply_duration_seconds", "instance"), "{{instance}}")]),
+    ]),
+    ("Disks", [
+        ("Current call to the disk", "s", each("placement_disk_wait_seconds")),
+        ("Used by the data directory", "bytes", each("placement_disk_used_bytes")),
+        ("Sorted files", "bytes", each("placement_rocksdb_sst_bytes", "{{instance}} {{db}}")),
+        ("Bytes to be compacted", "bytes", each("placement_rocksdb_pending_compaction_bytes", "{{instance}} {{db}}")),
+        ("Failed flushes, compactions and snapshots", "none", [
+            (f"placement_rocksdb_background_errors_total{{{JOB}}}", "{{instance}} {{db}}"),
+            (f"placement_raft_snapshots_failed_total{{{JOB}}}", "{{instance}} snapshots"),
+        ]),
+        ("Entries that the kept log lacks", "none", [(f"placement_raft_applied_index{{{JOB}}} - (placement_backup_log_index{{{JOB}}} > 0)", "{{instance}}")]),
+    ]),
+]
+CAPACITY = [
+    ("Which classes end", [
+        ("Allocated", "percentunit", [(f'{of_class("used")} / ({of_class("capacity")} > 0)', BY_CLASS)]),
+        ("Days left at the last week's rate", "d", [(f'clamp_max({of_class("free")} / clamp_min(-86400 * deriv(({of_class("free")})[7d:1h]), 1e-9), 3650)', BY_CLASS)]),
+        ("Free", "none", [(of_class("free"), BY_CLASS)]),
+        ("The most that one provider has free", "none", [(of_class("largest_free"), BY_CLASS)]),
+    ]),
+    ("Units", [
+        ("Exist", "none", [(of_class("units"), BY_CLASS)]),
+        ("Reserved", "none", [(of_class("reserved"), BY_CLASS)]),
+        ("Capacity, overcommit included", "none", [(of_class("capacity"), BY_CLASS)]),
+        ("Used", "none", [(of_class("used"), BY_CLASS)]),
+    ]),
+    ("Who asks", [
+        ("Consumers by type", "none", [(f"max by (partition, type) (placement_consumers{{{JOB}}})", "{{partition}} {{type}}")]),
+        ("Providers", "none", [(f"max by (partition) (placement_partition_providers{{{JOB}}})", "{{partition}}")]),
+        ("Searches by result", "reqps", [(rate("placement_searches_total", "result"), "{{result}}")]),
+        ("Empty searches by reason", "reqps", [(rate("placement_searches_empty_total", "reason"), "{{reason}}")]),
     ]),
 ]
 API = [
@@ -73,6 +120,7 @@ API = [
         ("Requests by node", "reqps", [(rate(f"{REQUESTS}_count", "instance"), "{{instance}}")]),
         ("Requests by partition", "reqps", [(rate("placement_partition_requests_total", "partition"), "{{partition}}")]),
         ("Open connections", "none", each("placement_http_connections")),
+        ("Requests in flight", "none", each("placement_http_in_flight")),
     ]),
     ("Time to answer", [
         ("All requests", "s", quantiles(REQUESTS)),
@@ -88,6 +136,7 @@ API = [
     ("Searches for hosts", [
         ("Searches by result", "reqps", [(rate("placement_searches_total", "result"), "{{result}}")]),
         ("Empty searches by reason", "reqps", [(rate("placement_searches_empty_total", "reason"), "{{reason}}")]),
+        ("Searches that wait", "none", each("placement_searches_waiting")),
     ]),
     ("Reads and Keystone", [
         ("Linearizable reads", "reqps", [(rate("placement_reads_linearized_total", "instance"), "{{instance}}")]),
@@ -134,9 +183,13 @@ def panels(rows: list) -> list:
     return made
 
 
+def file_name(name: str) -> str:
+    return name.lower().replace(" ", "-")
+
+
 def dashboard(name: str, rows: list) -> dict:
     return {
-        "uid": f"placementd-{name.lower()}",
+        "uid": f"placementd-{file_name(name)}",
         "title": f"placementd: {name}",
         "tags": ["placementd"],
         "schemaVersion": 39,
@@ -155,9 +208,9 @@ def dashboard(name: str, rows: list) -> dict:
 def main() -> None:
     to = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).parent / "dashboards"
     to.mkdir(parents=True, exist_ok=True)
-    for name, rows in [("Fleet", FLEET), ("API", API)]:
+    for name, rows in [("Fleet", FLEET), ("API", API), ("Raft and disks", RAFT_AND_DISKS), ("Capacity", CAPACITY)]:
         text = json.dumps(dashboard(name, rows), indent=1, ensure_ascii=False)
-        (to / f"{name.lower()}.json").write_text(text + "\n")
+        (to / f"{file_name(name)}.json").write_text(text + "\n")
 
 
 if __name__ == "__main__":

@@ -284,6 +284,8 @@ fn the_package_is_installed_in_a_bare_debian_and_its_node_serves() {
         "alerts.yaml",
         "dashboards/fleet.json",
         "dashboards/api.json",
+        "dashboards/raft-and-disks.json",
+        "dashboards/capacity.json",
     ] {
         let file = format!("/usr/share/placementd/{file}");
         assert_eq!(root.owner_and_mode(&file), "root:root 644");
@@ -432,8 +434,8 @@ fn compose_and_the_chart_start_three_nodes_that_know_each_other() {
     assert_eq!(monitoring("chart"), (0, vec![]));
     let alerts = read(&repository().join("observability/alerts.yaml"));
     let alerts = alerts.matches("- alert: ").count();
-    let boards = ["api.json", "fleet.json"].map(str::to_owned).to_vec();
-    assert_eq!(monitoring("replaced"), (alerts, boards));
+    let boards = ["api", "capacity", "fleet", "raft-and-disks"].map(|name| format!("{name}.json"));
+    assert_eq!(monitoring("replaced"), (alerts, boards.to_vec()));
 
     let ports = |of: &str| {
         let mut all = rendered[of].as_array().unwrap().iter();

@@ -11,11 +11,13 @@ pub mod osc;
 pub mod power;
 pub mod process_cost;
 pub mod program;
+pub mod prometheus;
 pub mod python;
 pub mod reference;
 pub mod s3;
 pub mod shim;
 pub mod skip;
+pub mod small_disk;
 pub mod torture;
 pub mod wait;
 

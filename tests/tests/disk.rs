@@ -3,8 +3,6 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 use http::StatusCode;
@@ -12,6 +10,7 @@ use placement_client::{Claim, Client, Error};
 use placement_tests::cluster::Cluster;
 use placement_tests::host::{self, claim};
 use placement_tests::skip::skipped;
+use placement_tests::small_disk::SmallDisk;
 use placement_tests::wait::{until, until_ok};
 use uuid::Uuid;
 
@@ -19,37 +18,6 @@ use uuid::Uuid;
 const LOOKED_AFTER: Duration = Duration::from_secs(6);
 /// More writes than the small disks have room for.
 const WRITES_MAX: usize = 2_000;
-
-/// A small file system in memory; unmounted when dropped.
-struct SmallDisk(PathBuf);
-
-impl SmallDisk {
-    /// `None` without the right to mount.
-    fn mount(at: &Path) -> Option<Self> {
-        fs::create_dir_all(at).unwrap();
-        let mounted = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", "size=48m,mode=0700", "tmpfs"])
-            .arg(at)
-            .output()
-            .is_ok_and(|output| output.status.success());
-        mounted.then(|| Self(at.to_owned()))
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("--lazy").arg(&self.0).output();
-    }
-}
-
-fn fill(disk: &Path) {
-    let path = disk.join("ballast");
-    let mut file = fs::File::create(path).unwrap();
-    for size in [1 << 20, 4096, 1] {
-        let block = vec![7; size];
-        while file.write_all(&block).is_ok() {}
-    }
-}
 
 /// Many consumers in one entry of the log: what is left of the log's file is soon used up.
 async fn write_much(client: &Client, host: Uuid) {
@@ -78,7 +46,7 @@ async fn on_small_disks(config: &str) -> Option<(Cluster, Vec<SmallDisk>, Client
     let mut cluster = Cluster::prepare(3, config).unwrap();
     let mut disks = Vec::new();
     for id in cluster.ids() {
-        disks.push(SmallDisk::mount(&cluster.data_dir(id))?);
+        disks.push(SmallDisk::mount(&cluster.data_dir(id), 48)?);
         cluster.start_node(id).unwrap();
     }
     cluster.wait_healthy().await.unwrap();
@@ -137,7 +105,7 @@ async fn nearly_full_disks_refuse_claims_and_allow_deletions_until_there_is_room
 #[tokio::test]
 async fn full_disks_on_all_nodes_lose_nothing_and_recover_once_there_is_room() {
     let config = "[cluster]\nwait_ms = 2000\n[disk]\nmin_free_bytes = 0\n";
-    let Some((mut cluster, _disks, client, host)) = on_small_disks(config).await else {
+    let Some((mut cluster, disks, client, host)) = on_small_disks(config).await else {
         skipped("full disks under a cluster", "no small disk can be mounted");
         return;
     };
@@ -146,9 +114,7 @@ async fn full_disks_on_all_nodes_lose_nothing_and_recover_once_there_is_room() {
         acknowledged.insert(until_ok("a claim", async || claim(&client, host).await).await);
     }
 
-    for id in cluster.ids() {
-        fill(&cluster.data_dir(id));
-    }
+    disks.iter().for_each(SmallDisk::fill);
     // Their logs' files may have some room left; it ends soon.
     let hasty = cluster.client().with_patience(Duration::from_secs(1));
     let before = acknowledged.len();

@@ -1,5 +1,5 @@
 //! What each partition holds, by resource class and by consumer type. Counting goes over all inventories: it is done on
-//! another thread, and while the state changes once in a while.
+//! another thread, and not for each scrape.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -85,7 +85,7 @@ struct Count {
 }
 
 impl LastCount {
-    /// Of the state now, or of one that was it lately.
+    /// Of the state now, or of one of the last seconds.
     pub(super) async fn get(&self, views: &Views) -> Arc<[Holdings]> {
         let mut last = self.0.lock().await;
         let (applied, at) = (views.current(), Instant::now());

@@ -1,0 +1,222 @@
+//! A real Prometheus that watches real clusters, with rules in a hurry.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use placement_client::{ApiRequest, Client};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::cluster::Cluster;
+use crate::ports::Ports;
+use crate::program::Program;
+use crate::wait::until_ok;
+
+/// How often it scrapes. A node without a leader takes a second to say that it is not ready.
+const SCRAPE: &str = "2s";
+/// How often it evaluates rules.
+const EVERY: &str = "1s";
+
+/// The nodes of a cluster.
+pub struct Job {
+    name: String,
+    targets: Vec<String>,
+    /// Where the certificates are, if they have to be shown.
+    tls: Option<PathBuf>,
+}
+
+impl Job {
+    /// All nodes of a cluster, running or not.
+    pub fn of(name: &str, cluster: &Cluster) -> Self {
+        let targets = cluster
+            .ids()
+            .into_iter()
+            .map(|id| cluster.place(id).admin());
+        let authority = cluster.options().authority.as_ref();
+        Self {
+            tls: authority.map(|authority| authority.directory().to_owned()),
+            ..Self::at(name, targets.collect())
+        }
+    }
+
+    /// What is at these addresses, without TLS.
+    pub fn at(name: &str, targets: Vec<String>) -> Self {
+        Self {
+            name: name.to_owned(),
+            targets,
+            tls: None,
+        }
+    }
+
+    fn config(&self) -> Value {
+        let mut config = json!({
+            "job_name": self.name,
+            "static_configs": [{"targets": self.targets}],
+        });
+        if let Some(tls) = &self.tls {
+            config["scheme"] = json!("https");
+            config["tls_config"] = json!({
+                "ca_file": tls.join("ca.pem"),
+                "cert_file": tls.join("admin-test.pem"),
+                "key_file": tls.join("admin-test-key.pem"),
+            });
+        }
+        config
+    }
+}
+
+/// Rules or expressions whose durations are shorter: `seconds` for a number of minutes. Steps of subqueries become a
+/// second.
+pub fn hastened(text: &str, seconds: impl Fn(f64) -> f64) -> String {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut hastened = String::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let end = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
+        let (word, after) = rest.split_at(end);
+        let unit = |suffix, minutes: f64| {
+            let number: f64 = word.strip_suffix(suffix)?.parse().ok()?;
+            Some(number * minutes)
+        };
+        let units = [('s', 1.0 / 60.0), ('m', 1.0), ('h', 60.0), ('d', 1_440.0)];
+        match units
+            .into_iter()
+            .find_map(|(suffix, minutes)| unit(suffix, minutes))
+        {
+            Some(_) if hastened.ends_with(':') => hastened.push_str(EVERY),
+            Some(minutes) => hastened.push_str(&format!("{}s", seconds(minutes))),
+            None => hastened.push_str(word),
+        }
+        let next = after.chars().next().map_or(0, char::len_utf8);
+        hastened.push_str(&after[..next]);
+        rest = &after[next..];
+    }
+    hastened
+}
+
+/// Gone when dropped.
+pub struct Prometheus {
+    _process: Program,
+    client: Client,
+    directory: TempDir,
+    _port: Ports,
+}
+
+impl Prometheus {
+    /// One that watches these by these rules; `None` if this machine has none.
+    ///
+    /// # Panics
+    /// If its files cannot be written.
+    pub fn watch(jobs: &[Job], rules: &str) -> Option<Self> {
+        let directory = tempfile::tempdir().unwrap();
+        let jobs: Vec<_> = jobs.iter().map(Job::config).collect();
+        let config = json!({
+            "global": {"scrape_interval": SCRAPE, "scrape_timeout": SCRAPE, "evaluation_interval": EVERY},
+            "rule_files": ["alerts.yaml"],
+            "scrape_configs": jobs,
+        });
+        fs::write(directory.path().join("alerts.yaml"), rules).unwrap();
+        // JSON is YAML.
+        fs::write(directory.path().join("config.yaml"), config.to_string()).unwrap();
+        let port = Ports::claim(1);
+        let address = format!("127.0.0.1:{}", port.first());
+        let log = fs::File::create(directory.path().join("log")).unwrap();
+        let process = Command::new("prometheus")
+            .current_dir(directory.path())
+            .args(["--config.file=config.yaml", "--storage.tsdb.path=data"])
+            .arg(format!("--web.listen-address={address}"))
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .ok()?;
+        Some(Self {
+            _process: Program(process),
+            client: Client::new([format!("http://{address}")]).unwrap(),
+            directory,
+            _port: port,
+        })
+    }
+
+    /// What it answers.
+    ///
+    /// # Errors
+    /// Why it does not.
+    pub async fn get(&self, request: ApiRequest) -> Result<Value, String> {
+        let log = || fs::read_to_string(self.directory.path().join("log"));
+        let answer = self.client.request_once(request).await;
+        let answer = answer.map_err(|error| format!("{error}: {:?}", log()))?;
+        let value: Value = serde_json::from_slice(&answer.body)
+            .map_err(|error| format!("{error}: {:?}", answer.body))?;
+        match value["status"] == "success" {
+            true => Ok(value["data"].clone()),
+            false => Err(value.to_string()),
+        }
+    }
+
+    /// How many series an expression gives.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub async fn series(&self, expression: &str) -> Result<usize, String> {
+        let request = ApiRequest::get("/api/v1/query").query("query", expression);
+        let found = self.get(request).await?;
+        Ok(found["result"].as_array().map_or(1, Vec::len))
+    }
+
+    /// The alerts of a job that fire, with what is in their labels.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub async fn firing(&self, job: &str) -> Result<BTreeSet<String>, String> {
+        let found = self.get(ApiRequest::get("/api/v1/alerts")).await?;
+        let alerts = found["alerts"].as_array().cloned().unwrap_or_default();
+        let firing = alerts.iter().filter(|alert| alert["state"] == "firing");
+        let of_job = firing.filter(|alert| alert["labels"]["job"] == job);
+        let names = of_job.map(|alert| alert["labels"]["alertname"].as_str());
+        Ok(names.map(|name| name.unwrap().to_owned()).collect())
+    }
+
+    /// Waits until all of these fire for a job.
+    ///
+    /// # Panics
+    /// If they do not in time.
+    pub async fn until_firing(&self, job: &str, alerts: &[&str]) {
+        until_ok(&format!("{alerts:?} of {job} to fire"), async || {
+            let firing = self.firing(job).await?;
+            let fire = alerts.iter().all(|name| firing.contains(*name));
+            fire.then_some(()).ok_or(format!("{firing:?}"))
+        })
+        .await;
+    }
+
+    /// Waits until these no longer fire for a job.
+    ///
+    /// # Panics
+    /// If one goes on for too long.
+    pub async fn until_ended(&self, job: &str, alerts: &[&str]) {
+        until_ok(&format!("{alerts:?} of {job} to end"), async || {
+            let firing = self.firing(job).await?;
+            let fires = alerts.iter().any(|name| firing.contains(*name));
+            (!fires).then_some(()).ok_or(format!("{firing:?}"))
+        })
+        .await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::hastened;
+
+    #[test]
+    fn durations_are_shorter_and_nothing_else_changes() {
+        let rules = "for: 30s\nexpr: a{b=\"10m\"}[5m] offset 2d + (c)[7d:1h] > 14 * 86400 or d2 < 1e9 # 100 ms\n";
+        assert_eq!(
+            hastened(rules, |minutes| minutes.clamp(4.0, 25.0)),
+            "for: 4s\nexpr: a{b=\"10s\"}[5s] offset 25s + (c)[25s:1s] > 14 * 86400 or d2 < 1e9 # 100 ms\n"
+        );
+    }
+}

@@ -1,0 +1,160 @@
+//! Each alert of `observability/` fires by its cause, and ends with it: real clusters, watched by a real Prometheus
+//! whose rules are in a hurry.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+#[path = "alerts/disks.rs"]
+mod disks;
+#[path = "alerts/edge.rs"]
+mod edge;
+#[path = "alerts/keystone.rs"]
+mod keystone;
+#[path = "alerts/members.rs"]
+mod members;
+#[path = "alerts/rolling.rs"]
+mod rolling;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use placement_tests::prometheus::{Job, Prometheus, hastened};
+use placement_tests::skip::skipped;
+
+const MISSING: &str = "there is no prometheus; Debian has it in the package prometheus";
+
+/// Alerts that no test makes fire by its cause: `alerts_test.yaml` alone does.
+const ELSEWHERE: [(&str, &str); 2] = [
+    (
+        "PlacementVersionsDiffer",
+        "there is one version of the binary",
+    ),
+    (
+        "PlacementInternalErrors",
+        "a request that fails with 500 is a bug, and none is known",
+    ),
+];
+
+/// Numbers that take too long to reach, and what is enough here.
+const THRESHOLDS: [(&str, &str); 4] = [
+    (
+        "placement_backup_copy_failures_total[15s]) > 2",
+        "placement_backup_copy_failures_total[15s]) > 0",
+    ),
+    (
+        "placement_raft_follower_lag > 10000",
+        "placement_raft_follower_lag > 100",
+    ),
+    (
+        "placement_backup_log_index > 1000 and",
+        "placement_backup_log_index > 50 and",
+    ),
+    (
+        "copied_timestamp_seconds > 600",
+        "copied_timestamp_seconds > 8",
+    ),
+];
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../observability")
+}
+
+fn alerts() -> String {
+    fs::read_to_string(folder().join("alerts.yaml")).unwrap()
+}
+
+/// A minute is a second: 6 at least, so that a window has samples, and 25 at most.
+fn in_a_hurry(minutes: f64) -> f64 {
+    minutes.clamp(6.0, 25.0)
+}
+
+/// A cluster to which something happens.
+struct Story<'a> {
+    prometheus: &'a Prometheus,
+    job: &'static str,
+    /// The alerts of all stories that have fired and ended.
+    done: &'a Mutex<BTreeSet<String>>,
+}
+
+impl Story<'_> {
+    async fn fires(&self, alerts: &[&str]) {
+        self.prometheus.until_firing(self.job, alerts).await;
+    }
+
+    /// After [`Story::fires`], and once the cause is gone.
+    async fn ended(&self, alerts: &[&str]) {
+        self.prometheus.until_ended(self.job, alerts).await;
+        let alerts = alerts.iter().map(ToString::to_string);
+        self.done.lock().extend(alerts);
+    }
+}
+
+/// Until `done` is, this goes on, again and again.
+async fn during<T>(mut again: impl AsyncFnMut(), done: impl Future<Output = T>) -> T {
+    let forever = async {
+        loop {
+            again().await;
+        }
+    };
+    tokio::select! {
+        () = forever => unreachable!("it never ends"),
+        done = done => done,
+    }
+}
+
+async fn pause(milliseconds: u64) {
+    tokio::time::sleep(Duration::from_millis(milliseconds)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_alert_fires_by_its_cause_and_ends_with_it() {
+    let mut rules = hastened(&alerts(), in_a_hurry);
+    for (kept, quick) in THRESHOLDS {
+        assert!(rules.contains(kept), "{kept}");
+        rules = rules.replace(kept, quick);
+    }
+    let Some(disks) = disks::Stage::set().await else {
+        return skipped(
+            "alerts by their cause",
+            "no small disk can be mounted, or there is no C compiler",
+        );
+    };
+    let (members, edge, keystone) =
+        tokio::join!(members::set(), edge::Stage::set(), keystone::Stage::set());
+    let jobs = [
+        Job::of(members::JOB, &members),
+        disks.job(),
+        edge.job(),
+        keystone.job(),
+    ];
+    let Some(prometheus) = Prometheus::watch(&jobs, &rules) else {
+        return skipped("alerts by their cause", MISSING);
+    };
+    let done = Mutex::new(BTreeSet::new());
+    let story = |job| Story {
+        prometheus: &prometheus,
+        job,
+        done: &done,
+    };
+    tokio::join!(
+        members::play(story(members::JOB), members),
+        disks.play(story(disks::JOB)),
+        edge.play(story(edge::JOB)),
+        keystone.play(story(keystone::JOB)),
+    );
+    let text = alerts();
+    let all = text.split("- alert: ").skip(1);
+    let all: BTreeSet<_> = all
+        .map(|of| of.lines().next().unwrap().to_owned())
+        .collect();
+    let mut done = done.into_inner();
+    for (alert, why) in ELSEWHERE {
+        assert!(
+            done.insert(alert.to_owned()),
+            "{alert} fired, although {why}"
+        );
+    }
+    assert_eq!(done, all);
+}

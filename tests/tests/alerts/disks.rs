@@ -1,0 +1,214 @@
+//! Disks that fill up, are slow, hang and fail; clocks, links, and a node that holds the feature level down.
+
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use placement_tests::cluster::Cluster;
+use placement_tests::host;
+use placement_tests::prometheus::Job;
+use placement_tests::shim;
+use placement_tests::small_disk::SmallDisk;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+
+use super::{Story, during, pause};
+
+pub(super) const JOB: &str = "placementd-disks";
+
+/// Stands between a process, its disk and its clock: while a file is there, syncs take 800 ms, do not come back,
+/// fail in a flush, or find no room in a compaction, or it is a minute later.
+const SHIM: &str = r#"
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+static int is(const char *what) {
+    char gate[4096];
+    snprintf(gate, sizeof gate, "%s-%s", getenv("PLACEMENT_TEST_GATE"), what);
+    return access(gate, F_OK) == 0;
+}
+static int by(const char *thread) {
+    char name[16];
+    pthread_getname_np(pthread_self(), name, sizeof name);
+    return strcmp(name, thread) == 0;
+}
+static int sync_by(const char *name, int fd) {
+    if (is("slow")) usleep(800000);
+    while (is("hangs")) usleep(10000);
+    // RocksDB's threads: the one flushes, the other one compacts.
+    if (is("fails") && by("rocksdb:high")) { errno = EIO; return -1; }
+    if (is("full") && by("rocksdb:low")) { errno = ENOSPC; return -1; }
+    int (*real)(int) = (int (*)(int))dlsym(RTLD_NEXT, name);
+    return real(fd);
+}
+int fdatasync(int fd) { return sync_by("fdatasync", fd); }
+int fsync(int fd) { return sync_by("fsync", fd); }
+int clock_gettime(clockid_t clock, struct timespec *time) {
+    static int (*real)(clockid_t, struct timespec *);
+    if (!real) real = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
+    int result = real(clock, time);
+    if (clock == CLOCK_REALTIME && is("ahead")) time->tv_sec += 60;
+    return result;
+}
+"#;
+
+/// Less than this is nearly full.
+const NEARLY_FULL_MB: u32 = 900;
+const ROOMY_MB: u32 = 2_000;
+
+pub(super) struct Stage {
+    cluster: Cluster,
+    disks: Vec<SmallDisk>,
+}
+
+impl Stage {
+    /// `None` where no disk can be mounted, or nothing compiled.
+    pub(super) async fn set() -> Option<Self> {
+        let config = "[raft]\nround_trip_ms = 200\n[disk]\nhung_after_ms = 60000\n";
+        let mut cluster = Cluster::prepare_far(3, config).unwrap();
+        let shim = shim::compile(cluster.directory(), SHIM)?;
+        // Beyond what the times of elections are made for.
+        cluster.stretch(|_, _| Duration::from_millis(300));
+        let mut disks = Vec::new();
+        for id in cluster.ids() {
+            disks.push(SmallDisk::mount(&cluster.data_dir(id), NEARLY_FULL_MB)?);
+            let gate = cluster.directory().join(format!("node-{id}"));
+            let gate = gate.display().to_string();
+            let options = cluster.options_mut();
+            options.environment = vec![
+                ("LD_PRELOAD".to_owned(), shim.display().to_string()),
+                ("PLACEMENT_TEST_GATE".to_owned(), gate),
+            ];
+            if id == 3 {
+                options.flags = vec!["--cluster-level-max".to_owned(), "1".to_owned()];
+            }
+            cluster.start_node(id).unwrap();
+        }
+        cluster.options_mut().flags.clear();
+        cluster.wait_healthy().await.unwrap();
+        Some(Self { cluster, disks })
+    }
+
+    pub(super) fn job(&self) -> Job {
+        Job::of(JOB, &self.cluster)
+    }
+
+    fn gate(&self, id: u64, what: &str) -> PathBuf {
+        self.cluster.directory().join(format!("node-{id}-{what}"))
+    }
+
+    fn open(&self, id: u64, what: &str) {
+        fs::write(self.gate(id, what), "").unwrap();
+    }
+
+    fn close(&self, id: u64, what: &str) {
+        fs::remove_file(self.gate(id, what)).unwrap();
+    }
+
+    pub(super) async fn play(mut self, story: Story<'_>) {
+        let client = self.cluster.client();
+        let provider = host::with_processors(&client).await;
+        // A claim may meet the end of a leader.
+        let claims = async || {
+            let _ = host::claim(&client, provider).await;
+            pause(20).await;
+        };
+        during(claims, async {
+            self.beginnings(&story).await;
+            self.slow(&story).await;
+            self.full(&story).await;
+            self.failed(&story).await;
+        })
+        .await;
+    }
+
+    /// What is wrong from the start.
+    async fn beginnings(&mut self, story: &Story<'_>) {
+        let wrong = [
+            "PlacementRoundTripTooLong",
+            "PlacementDiskNearlyFull",
+            "PlacementFramesDamaged",
+            "PlacementClockAhead",
+            "PlacementLevelHeldDown",
+        ];
+        self.open(1, "ahead");
+        let peer = self.cluster.place(1).peer();
+        // A length, and what has no such checksum.
+        let mut damaged = [0x55; 64];
+        damaged[..4].copy_from_slice(&60_u32.to_be_bytes());
+        let garbage = async || {
+            let mut stream = TcpStream::connect(&peer).await.unwrap();
+            // The other side ends it at once.
+            let _ = stream.write_all(&damaged).await;
+            pause(1_000).await;
+        };
+        during(garbage, story.fires(&wrong)).await;
+        self.cluster.stretch(|_, _| Duration::ZERO);
+        self.disks.iter().for_each(|disk| disk.resize(ROOMY_MB));
+        self.close(1, "ahead");
+        self.cluster.stop_node(3).await.unwrap();
+        self.cluster.start_node(3).unwrap();
+        self.cluster.wait_ready(3).await.unwrap();
+        story.ended(&wrong).await;
+    }
+
+    async fn slow(&mut self, story: &Story<'_>) {
+        self.open(3, "hangs");
+        story.fires(&["PlacementDiskHangs"]).await;
+        self.close(3, "hangs");
+        story.ended(&["PlacementDiskHangs"]).await;
+
+        let slow = ["PlacementSlowSync", "PlacementSlowWrites"];
+        for id in self.cluster.ids() {
+            self.open(id, "slow");
+        }
+        story.fires(&slow).await;
+        for id in self.cluster.ids() {
+            self.close(id, "slow");
+        }
+        story.ended(&slow).await;
+    }
+
+    async fn full(&mut self, story: &Story<'_>) {
+        let disk = &self.disks[0];
+        let mut ballast = fs::File::create(disk.ballast()).unwrap();
+        let megabyte = vec![7; 1 << 20];
+        let fills = async || {
+            ballast.write_all(&megabyte).unwrap();
+            pause(500).await;
+        };
+        during(fills, story.fires(&["PlacementDiskFills"])).await;
+        fs::remove_file(disk.ballast()).unwrap();
+        story.ended(&["PlacementDiskFills"]).await;
+
+        self.open(3, "full");
+        let admin = self.cluster.admin_of(3);
+        let compact = async || {
+            let _ = admin.compact().await;
+            pause(500).await;
+        };
+        during(compact, story.fires(&["PlacementDatabaseErrors"])).await;
+        self.close(3, "full");
+        story.ended(&["PlacementDatabaseErrors"]).await;
+    }
+
+    async fn failed(&mut self, story: &Story<'_>) {
+        let failed = ["PlacementStorageFailed", "PlacementSnapshotsFail"];
+        self.open(2, "fails");
+        let admin = self.cluster.admin_of(2);
+        // It fails.
+        let compact = async || drop(admin.compact().await);
+        during(compact, story.fires(&failed)).await;
+        self.close(2, "fails");
+        self.cluster.kill_9(2);
+        self.cluster.start_node(2).unwrap();
+        story.ended(&failed).await;
+    }
+}

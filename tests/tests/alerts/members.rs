@@ -1,0 +1,87 @@
+//! Nodes that die, are drained and come back; certificates; leaders.
+
+use std::time::Duration;
+
+use placement_tests::cluster::{Cluster, STEADY_LEADER};
+use placement_tests::host;
+
+use super::{Story, during, pause};
+
+pub(super) const JOB: &str = "placementd-members";
+
+const CERTIFICATES: [&str; 2] = ["PlacementCertificateEnds", "PlacementCertificateEndsSoon"];
+/// Three nodes with certificates for a day.
+pub(super) async fn set() -> Cluster {
+    let config = format!("{STEADY_LEADER}[cluster]\nwait_ms = 1000\n");
+    Cluster::start_secured(3, &config).await.unwrap()
+}
+
+pub(super) async fn play(story: Story<'_>, mut cluster: Cluster) {
+    certificates(&story, &cluster).await;
+    leaders(&story, &mut cluster).await;
+    losses(&story, &mut cluster).await;
+}
+
+async fn certificates(story: &Story<'_>, cluster: &Cluster) {
+    story.fires(&CERTIFICATES).await;
+    let authority = cluster.options().authority.clone().unwrap();
+    for id in cluster.ids() {
+        authority.renew_node(id, 90).unwrap();
+    }
+    cluster.admin_of(2).drain().await.unwrap();
+    story.ended(&CERTIFICATES).await;
+    story.fires(&["PlacementNodeDrained"]).await;
+    cluster.admin_of(2).undrain().await.unwrap();
+    story.ended(&["PlacementNodeDrained"]).await;
+}
+
+async fn leaders(story: &Story<'_>, cluster: &mut Cluster) {
+    let hand_over = async || {
+        // It may be between two leaders.
+        let _ = cluster.admin_of(1).transfer_leader(None).await;
+        pause(300).await;
+    };
+    during(hand_over, story.fires(&["PlacementLeaderChanges"])).await;
+    let restart = async || {
+        cluster.kill_9(3);
+        cluster.start_node(3).unwrap();
+        cluster.wait_ready(3).await.unwrap();
+        // Each start is scraped.
+        pause(2_500).await;
+    };
+    during(restart, story.fires(&["PlacementNodeRestarts"])).await;
+    story
+        .ended(&["PlacementLeaderChanges", "PlacementNodeRestarts"])
+        .await;
+}
+
+async fn losses(story: &Story<'_>, cluster: &mut Cluster) {
+    let leader = cluster.leader().await.unwrap();
+    let followers = cluster.followers().await.unwrap();
+    let client = cluster.client_of(leader);
+    let provider = host::with_processors(&client).await;
+    cluster.kill_9(followers[0]);
+    for _ in 0..150 {
+        host::claim(&client, provider).await.unwrap();
+    }
+    let one = [
+        "PlacementNodeDown",
+        "PlacementCanLoseNone",
+        "PlacementFollowerLags",
+    ];
+    story.fires(&one).await;
+    cluster.kill_9(followers[1]);
+    let majority = [
+        "PlacementQuorumLost",
+        "PlacementNodeNotReady",
+        "PlacementUnavailable",
+    ];
+    let hasty = client.with_patience(Duration::ZERO);
+    let asks = async || drop(host::claim(&hasty, provider).await);
+    during(asks, story.fires(&majority)).await;
+    for id in followers {
+        cluster.start_node(id).unwrap();
+    }
+    story.ended(&one).await;
+    story.ended(&majority).await;
+}

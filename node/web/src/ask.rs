@@ -82,7 +82,11 @@ fn success(answer: Answer) -> Result<Value, Failure> {
     let details: Vec<&str> = errors.filter_map(|one| one["detail"].as_str()).collect();
     let message = match details.as_slice() {
         [] => format!("The API has answered with status {status}, and no reason."),
-        details => details.join(" ").trim().to_owned(),
+        // In one line.
+        details => {
+            let all = details.join(" ");
+            all.split_whitespace().collect::<Vec<_>>().join(" ")
+        }
     };
     // A page cannot pass anything on, such as a redirection.
     let status = if status < 400 { 502 } else { status };

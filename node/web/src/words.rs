@@ -1,5 +1,6 @@
 //! JSON for people.
 
+use placement_words::inert;
 use serde_json::{Map, Value};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -63,10 +64,11 @@ fn more(count: usize) -> String {
     }
 }
 
+/// The beginning of a text, with nothing in it that a browser acts on.
 pub(crate) fn cut(text: &str) -> String {
     match text.char_indices().nth(TEXT_MAX) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", inert(&text[..end])),
+        None => inert(text),
     }
 }
 
@@ -147,6 +149,7 @@ mod tests {
             some(&many),
             "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 8 more"
         );
+        assert_eq!(word(&json!("a\u{202e}b")), "a\\u{202e}b");
         assert_eq!(word(&json!({"VCPU": 2, "X": null})), "VCPU=2 X=–");
         assert_eq!(bytes(&json!(5 << 20)), "5.0 MiB");
         assert_eq!(date(&json!(1_795_532_432)), "2026-11-24T15:00:32Z");

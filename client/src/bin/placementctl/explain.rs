@@ -5,6 +5,7 @@ use std::iter::once;
 use anyhow::bail;
 use clap::Args;
 use placement_client::{ApiRequest, MICROVERSION_DEFAULT};
+use placement_words::Words;
 use serde_json::{Value, json};
 
 use crate::content::{Content, EXTENSIONS, query};
@@ -62,7 +63,7 @@ fn looked_up(searches: &[Value]) -> String {
     let mut explanations = searches.iter().map(|search| &search["explanation"]);
     let first = explanations.find(|explanation| explanation.is_object());
     let mut text = match searches.iter().filter(is_answered).count() {
-        0 => first.map_or("no candidates".to_owned(), cause) + "\n",
+        0 => first.map_or("no candidates".to_owned(), |one| WORDS.cause(one)) + "\n",
         answered => format!(
             "Placement did answer: {answered} of {all} searches had candidates. If the request failed, the reason \
              lies elsewhere: Nova's filters, or a claim that came too late (409)\n"
@@ -84,12 +85,22 @@ fn looked_up(searches: &[Value]) -> String {
     text
 }
 
+/// In the words that pages use, too.
+const WORDS: Words = Words(word);
+
 /// An explanation for people. The first line names the cause.
 pub(crate) fn explained(answer: &Value) -> String {
-    let mut text = cause(answer) + "\n";
+    let line = |name: String| name + "\n";
+    let unknown = list(&answer["unknown"])
+        .iter()
+        .map(|name| line(WORDS.unknown(name)));
+    let unused = list(&answer["unused"])
+        .iter()
+        .map(|name| line(WORDS.unused(name)));
+    let mut text = line(WORDS.cause(answer));
     for (title, part) in [
-        ("", list(&answer["unknown"]).iter().map(unknown).collect()),
-        ("", list(&answer["unused"]).iter().map(unused).collect()),
+        ("", unknown.collect()),
+        ("", unused.collect()),
         ("", funnel(answer)),
         ("what would fit:\n", indented(&relaxations(answer))),
         ("what nearly fits:\n", indented(&nearest(answer))),
@@ -110,107 +121,12 @@ fn indented(text: &str) -> String {
     text.lines().map(line).collect()
 }
 
-/// The cause in one line: a name that no provider has, what would help if it were not asked for, or else the condition
-/// that no tree meets of those that meet all before it.
-pub(crate) fn cause(answer: &Value) -> String {
-    let verdict = answer["verdict"].as_str();
-    let names = list(&answer["unknown"]).iter().map(unknown);
-    let name = names
-        .chain(list(&answer["unused"]).iter().map(unused))
-        .next();
-    let mut steps = list(&answer["funnel"]).iter();
-    let relaxation = list(&answer["relaxations"]).first();
-    let what = match (verdict, name, steps.find(|step| step["left"] == 0)) {
-        (Some("some"), ..) => phrase("{with_candidates} of {trees*tree} with candidates", answer),
-        (_, Some(name), _) => format!("no candidates: {}", name.trim_end()),
-        (Some("undecided"), ..) => {
-            phrase("undecided: no candidates on {trees*tree} so far", answer)
-        }
-        _ if let Some(one) = relaxation => {
-            format!("no candidates; there are some {}", less(one))
-        }
-        (.., Some(step)) => {
-            let reached = phrase("; {gone} of ", step) + &phrase("{trees*tree}", answer);
-            format!(
-                "no candidates: no tree has {}{reached} met all before it",
-                condition(step)
-            )
-        }
-        _ => phrase("no candidates on {trees*tree}", answer),
-    };
-    match answer["undecided"].as_u64() {
-        None | Some(0) => what,
-        _ => what + &phrase(" ({undecided*tree} not searched to the end)", answer),
-    }
-}
-
-/// A name that does not exist.
-fn unknown(name: &Value) -> String {
-    let what = absent(name);
-    match list(&name["nearest"]) {
-        [] => format!("there is no {what}\n"),
-        nearest => format!("there is no {what}; similar: {}\n", some(nearest)),
-    }
-}
-
-/// A name that exists, and no provider has.
-fn unused(name: &Value) -> String {
-    format!("no provider has the {}\n", absent(name))
-}
-
-fn absent(name: &Value) -> String {
-    let what = match (name.get("class"), name.get("trait")) {
-        (Some(_), _) => "resource class {class}",
-        (_, Some(_)) => "trait {trait}",
-        _ => "aggregate {aggregate}",
-    };
-    phrase(what, name)
-}
-
-/// One condition of a query, as what a tree has that meets it.
-fn condition(atom: &Value) -> String {
-    let what = match atom["atom"].as_str().unwrap_or_default() {
-        "root_required" => format!("a root with {}", named(atom)),
-        "member_of" | "required" => named(atom),
-        "forbidden" => format!("a provider without the forbidden {}", named(atom)),
-        "inventory" => phrase("an inventory of {class}", atom),
-        "in_tree" => phrase("the provider {provider}", atom),
-        "unit" => phrase(
-            "units for {class}:{asked} (min_unit, max_unit, step_size)",
-            atom,
-        ),
-        "room" => phrase("room for {class}:{asked}", atom),
-        "together" if atom["group"] != "" => return word(&atom["group"]),
-        "together" => "a place for all groups and resources together".to_owned(),
-        other => word(&json!(other)),
-    };
-    let group = match atom["group"].as_str() {
-        None | Some("") => "",
-        _ => " for group {group}",
-    };
-    let free = match (atom.get("most_free"), atom.get("free")) {
-        (Some(_), _) => " ({most_free} free at most)",
-        (_, Some(_)) => " ({free} free)",
-        _ => "",
-    };
-    what + &phrase(group, atom) + &phrase(free, atom)
-}
-
-/// The traits or aggregates of a condition.
-fn named(atom: &Value) -> String {
-    let any = |of: &[Value]| of.iter().map(word).collect::<Vec<_>>().join(" or ");
-    match list(&atom["traits"]) {
-        [] => format!("aggregate {}", any(list(&atom["aggregates"]))),
-        traits => format!("trait {}", any(traits)),
-    }
-}
-
 /// How many trees each condition leaves.
 fn funnel(answer: &Value) -> String {
     let start = json!({"what": "all trees", "left": answer["trees"]});
     let steps = list(&answer["funnel"]).iter().map(|step| {
         let mut step = step.clone();
-        step["what"] = json!(condition(&step));
+        step["what"] = json!(WORDS.condition(&step));
         step["examples"] = json!(some(list(&step["examples"])));
         step
     });
@@ -221,31 +137,18 @@ fn funnel(answer: &Value) -> String {
 
 /// What would have candidates if less were asked.
 fn relaxations(answer: &Value) -> String {
-    let line = |one: &Value| less(one) + &phrase("\n  {query}\n", one);
+    let line = |one: &Value| WORDS.less(one) + &phrase("\n  {query}\n", one);
     list(&answer["relaxations"]).iter().map(line).collect()
-}
-
-/// What a query does without, and on how many trees it has candidates then.
-fn less(relaxation: &Value) -> String {
-    let less = |atom: &Value| match (atom.get("enough"), atom["atom"].as_str()) {
-        (Some(_), Some("unit")) => phrase(
-            "with {class}:{enough} in place of {asked} (min_unit, max_unit, step_size)",
-            atom,
-        ),
-        (Some(_), _) => phrase("with {class}:{enough} in place of {asked}", atom),
-        (_, Some("forbidden")) => format!("with {} allowed", named(atom)),
-        _ => format!("without asking for {}", condition(atom)),
-    };
-    let all: Vec<_> = list(&relaxation["less"]).iter().map(less).collect();
-    let example = phrase(", such as {name}", &relaxation["example"]);
-    all.join(" and ") + &phrase(": {trees*tree}", relaxation) + &example
 }
 
 /// The trees that nearly fit, and who holds what they lack.
 fn nearest(answer: &Value) -> String {
     let mut text = String::new();
     for one in list(&answer["nearest"]) {
-        let lacks: Vec<_> = list(&one["lacks"]).iter().map(condition).collect();
+        let lacks: Vec<_> = list(&one["lacks"])
+            .iter()
+            .map(|atom| WORDS.condition(atom))
+            .collect();
         text += &phrase("{name} lacks ", &one["root"]);
         text += &(lacks.join(" and ") + "\n");
         let holder =
@@ -316,7 +219,7 @@ state 1.42 of node 2
             for (key, value) in changes.as_object().unwrap() {
                 answer[key] = value.clone();
             }
-            cause(&answer)
+            WORDS.cause(&answer)
         };
         let unknown = json!({"unknown": [{"class": "CUSTOM_GUP", "nearest": ["CUSTOM_GPU"]}]});
         assert_eq!(
@@ -347,7 +250,7 @@ state 1.42 of node 2
             of(json!({"trees": 0, "funnel": [], "relaxations": []})),
             "no candidates on 0 trees"
         );
-        assert_eq!(cause(&Value::Null), "no candidates on - trees");
+        assert_eq!(WORDS.cause(&Value::Null), "no candidates on - trees");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::io::{self, ErrorKind, Write};
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
+use placement_words::inert;
 use serde::Serialize;
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
@@ -187,16 +188,7 @@ fn plain(value: &Value) -> String {
 
 /// A value of an answer as one word of a line: a terminal acts on no character of it. A dash if there is no value.
 pub(crate) fn word(value: &Value) -> String {
-    let mut text = String::new();
-    for c in plain(value).chars() {
-        // What controls a terminal, and what turns the direction of writing.
-        match c {
-            '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => text.extend(c.escape_unicode()),
-            c if c.is_control() => text.extend(c.escape_default()),
-            c => text.push(c),
-        }
-    }
-    Some(text)
+    Some(inert(&plain(value)))
         .filter(|text| !text.is_empty())
         .unwrap_or("-".to_owned())
 }

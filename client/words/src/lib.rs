@@ -1,0 +1,192 @@
+//! The answer of `GET /placementd/v1/explain` in the words of people, as `placementctl explain` and the pages of a node
+//! show it.
+
+use serde_json::Value;
+
+/// So many names of one list are written.
+const NAMES_MAX: usize = 10;
+
+/// Writes explanations, and each value in them by this function: it leaves nothing in a value that a terminal or a page
+/// would act on, and has a sign for what is missing.
+pub struct Words(pub fn(&Value) -> String);
+
+impl Words {
+    /// The cause in one line: a name that no provider has, what would help if it were not asked for, or else the condition
+    /// that no tree meets of those that meet all before it.
+    pub fn cause(&self, answer: &Value) -> String {
+        let verdict = answer["verdict"].as_str();
+        let names = list(&answer["unknown"])
+            .iter()
+            .map(|name| self.unknown(name));
+        let unused = list(&answer["unused"]).iter().map(|name| self.unused(name));
+        let name = names.chain(unused).next();
+        let mut steps = list(&answer["funnel"]).iter();
+        let relaxation = list(&answer["relaxations"]).first();
+        let trees = self.count(&answer["trees"], "tree");
+        let what = match (verdict, name, steps.find(|step| step["left"] == 0)) {
+            (Some("some"), ..) => {
+                format!(
+                    "{} of {trees} with candidates",
+                    self.word(&answer["with_candidates"])
+                )
+            }
+            (_, Some(name), _) => format!("no candidates: {name}"),
+            (Some("undecided"), ..) => format!("undecided: no candidates on {trees} so far"),
+            _ if let Some(one) = relaxation => {
+                format!("no candidates; there are some {}", self.less(one))
+            }
+            (.., Some(step)) => format!(
+                "no candidates: no tree has {}; {} of {trees} met all before it",
+                self.condition(step),
+                self.word(&step["gone"])
+            ),
+            _ => format!("no candidates on {trees}"),
+        };
+        match answer["undecided"].as_u64() {
+            None | Some(0) => what,
+            _ => {
+                let undecided = self.count(&answer["undecided"], "tree");
+                format!("{what} ({undecided} not searched to the end)")
+            }
+        }
+    }
+
+    /// A name that does not exist.
+    pub fn unknown(&self, name: &Value) -> String {
+        let what = self.absent(name);
+        match list(&name["nearest"]) {
+            [] => format!("there is no {what}"),
+            nearest => format!("there is no {what}; similar: {}", self.names(nearest, ", ")),
+        }
+    }
+
+    /// A name that exists, and no provider has.
+    pub fn unused(&self, name: &Value) -> String {
+        format!("no provider has the {}", self.absent(name))
+    }
+
+    fn absent(&self, name: &Value) -> String {
+        let what = match (name.get("class"), name.get("trait")) {
+            (Some(_), _) => ("resource class", "class"),
+            (_, Some(_)) => ("trait", "trait"),
+            _ => ("aggregate", "aggregate"),
+        };
+        format!("{} {}", what.0, self.word(&name[what.1]))
+    }
+
+    /// One condition of a query, as what a tree has that meets it.
+    pub fn condition(&self, atom: &Value) -> String {
+        let (class, asked) = (self.word(&atom["class"]), self.word(&atom["asked"]));
+        let what = match atom["atom"].as_str().unwrap_or_default() {
+            "root_required" => format!("a root with {}", self.named(atom)),
+            "member_of" | "required" => self.named(atom),
+            "forbidden" => format!("a provider without the forbidden {}", self.named(atom)),
+            "inventory" => format!("an inventory of {class}"),
+            "in_tree" => format!("the provider {}", self.word(&atom["provider"])),
+            "unit" => format!("units for {class}:{asked} (min_unit, max_unit, step_size)"),
+            "room" => format!("room for {class}:{asked}"),
+            "together" if atom["group"] != "" => return self.word(&atom["group"]),
+            "together" => "a place for all groups and resources together".to_owned(),
+            _ => self.word(&atom["atom"]),
+        };
+        let group = match atom["group"].as_str() {
+            None | Some("") => String::new(),
+            _ => format!(" for group {}", self.word(&atom["group"])),
+        };
+        let free = match (atom.get("most_free"), atom.get("free")) {
+            (Some(most), _) => format!(" ({} free at most)", self.word(most)),
+            (_, Some(free)) => format!(" ({} free)", self.word(free)),
+            _ => String::new(),
+        };
+        what + &group + &free
+    }
+
+    /// The traits or aggregates of a condition.
+    fn named(&self, atom: &Value) -> String {
+        match list(&atom["traits"]) {
+            [] => format!(
+                "aggregate {}",
+                self.names(list(&atom["aggregates"]), " or ")
+            ),
+            traits => format!("trait {}", self.names(traits, " or ")),
+        }
+    }
+
+    /// What a query does without, and on how many trees it has candidates then.
+    pub fn less(&self, relaxation: &Value) -> String {
+        let less = |atom: &Value| {
+            let [class, asked, enough] =
+                ["class", "asked", "enough"].map(|key| self.word(&atom[key]));
+            let unit = " (min_unit, max_unit, step_size)";
+            match (atom.get("enough"), atom["atom"].as_str()) {
+                (Some(_), Some("unit")) => {
+                    format!("with {class}:{enough} in place of {asked}{unit}")
+                }
+                (Some(_), _) => format!("with {class}:{enough} in place of {asked}"),
+                (_, Some("forbidden")) => format!("with {} allowed", self.named(atom)),
+                _ => format!("without asking for {}", self.condition(atom)),
+            }
+        };
+        let all: Vec<_> = list(&relaxation["less"])
+            .iter()
+            .take(NAMES_MAX)
+            .map(less)
+            .collect();
+        let trees = self.count(&relaxation["trees"], "tree");
+        let example = match &relaxation["example"]["name"] {
+            Value::Null => String::new(),
+            name => format!(", such as {}", self.word(name)),
+        };
+        format!("{}: {trees}{example}", all.join(" and "))
+    }
+
+    fn word(&self, value: &Value) -> String {
+        (self.0)(value)
+    }
+
+    fn count(&self, number: &Value, noun: &str) -> String {
+        let plural = if *number == 1 { "" } else { "s" };
+        format!("{} {noun}{plural}", self.word(number))
+    }
+
+    fn names(&self, all: &[Value], between: &str) -> String {
+        let first: Vec<_> = all.iter().take(NAMES_MAX).map(self.0).collect();
+        match all.len().saturating_sub(NAMES_MAX) {
+            0 => first.join(between),
+            more => format!("{} and {more} more", first.join(between)),
+        }
+    }
+}
+
+/// A text on which neither a terminal nor a browser acts: what controls the one, and what turns the direction of writing in
+/// both, is written as its number.
+pub fn inert(text: &str) -> String {
+    let mut inert = String::new();
+    for c in text.chars() {
+        match c {
+            '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+                inert.extend(c.escape_unicode());
+            }
+            c if c.is_control() => inert.extend(c.escape_default()),
+            c => inert.push(c),
+        }
+    }
+    inert
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_turns_the_direction_of_writing() {
+        assert_eq!(
+            inert("a\u{202e}b\u{2066}\n\u{1b}[2J計"),
+            "a\\u{202e}b\\u{2066}\\n\\u{1b}[2J計"
+        );
+    }
+}

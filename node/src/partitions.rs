@@ -16,7 +16,7 @@ pub(crate) use self::settings::own_policies;
 use crate::cluster::StartError;
 use crate::cluster::backend::partition::PartitionBackend;
 use crate::cluster::backend::write::Writes;
-use placement_api::backend::ReadBackend;
+use placement_api::backend::{ReadBackend, WriteBackend};
 use placement_api::http::{Api, Policy, PolicyError, PolicySettings, PublicAddress, Service};
 
 /// A policy that is read and read again.

@@ -154,11 +154,14 @@ impl Admin {
 
     /// All routes but the health checks and `/metrics`.
     pub(crate) fn router(self) -> Router {
+        let routes = self.routes();
+        routes.clone().merge(pages::router(routes))
+    }
+
+    /// What pages ask.
+    pub(crate) fn routes(self) -> Router {
         router_of(of_one_node().into_iter().chain(of_the_cluster()))
             .route("/v1/nodes/{id}/{*what}", any(relay::relay))
-            .route("/web", get(pages::page))
-            .route("/web/", get(pages::page))
-            .route("/web/{*page}", get(pages::page))
             .fallback(|| async { no_such_route() })
             .with_state(self)
     }

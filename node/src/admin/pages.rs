@@ -10,13 +10,13 @@ use axum::extract::{Request, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use axum::routing::get;
 use futures::future::BoxFuture;
 use placement_web::{Answer, Ask, HEADERS, Page, respond};
 use serde_json::json;
 use tokio::time::timeout;
 use tower::ServiceExt;
 
-use super::Admin;
 use crate::tls::Shown;
 use placement_api::access::Peer;
 use placement_api::keystone::Token;
@@ -47,11 +47,20 @@ struct Routes {
     user: Option<User>,
 }
 
+/// The pages, which ask these routes.
+pub(super) fn router(routes: Router) -> Router {
+    Router::new()
+        .route("/web", get(page))
+        .route("/web/", get(page))
+        .route("/web/{*page}", get(page))
+        .with_state(routes)
+}
+
 /// Answers with the page at this path.
-pub(crate) async fn page(State(admin): State<Admin>, request: Request) -> Response {
+pub(crate) async fn page(State(router): State<Router>, request: Request) -> Response {
     let extensions = request.extensions();
     let routes = Routes {
-        router: admin.router(),
+        router,
         shown: extensions.get().cloned(),
         peer: extensions.get().copied(),
         user: extensions.get().cloned(),

@@ -49,7 +49,7 @@ const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// What the routes need.
 struct Site {
-    admin: Admin,
+    routes: Router,
     keystone: Arc<Keystone>,
     policy: Arc<Policy>,
     sessions: Sessions,
@@ -73,7 +73,7 @@ pub(crate) fn router(admin: Admin, keystone: Arc<Keystone>, is_tls: bool) -> Rou
         pages: Semaphore::new(PAGES_MAX),
         keystone,
         is_tls,
-        admin,
+        routes: admin.routes(),
     };
     Router::new()
         .route("/", get(|| async { to("/web/") }))
@@ -134,7 +134,7 @@ async fn page(State(site): State<Arc<Site>>, mut request: Request) -> Response {
                 return busy.page(Some(&session.name));
             };
             request.extensions_mut().insert(user.clone());
-            let mut page = admin::page(State(site.admin.clone()), request).await;
+            let mut page = admin::page(State(site.routes.clone()), request).await;
             page.extensions_mut().insert(user);
             page
         }

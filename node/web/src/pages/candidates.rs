@@ -10,16 +10,18 @@ use super::explanation::explained;
 use super::lists::provider;
 use crate::ask::{Failure, Questions};
 use crate::frame::View;
-use crate::parts::{Field, Room, form, row, table};
-use crate::target::{whole_query, with_query};
+use crate::parts::{Field, ROWS_MAX, Room, form, row, table};
+use crate::target::{Target, whole_query, with_query};
 use crate::words::{command, list, pairs, text, word};
 
 /// So many candidates are asked for, unless the query has a limit.
 const LIMIT: &str = "limit=100";
 /// So many providers of a candidate are shown.
 const PARTS_MAX: usize = 8;
+/// The providers of so many trees are named; others have their UUIDs.
+const TREES_MAX: usize = 100;
 /// The fields of the form, by their parameters of the API, with labels and examples.
-const FIELDS: [(&str, &str, &str); 4] = [
+pub(super) const FIELDS: [(&str, &str, &str); 4] = [
     ("resources", "Resources", "VCPU:8,MEMORY_MB:32768"),
     ("required", "Traits", "HW_CPU_X86_AVX2,!CUSTOM_OLD"),
     ("member_of", "Aggregates", ""),
@@ -31,10 +33,7 @@ pub(super) async fn show(questions: &mut Questions<'_>, of: &Content<'_>) -> Res
     let given = target.parameter("query");
     let asked = match given.is_empty() {
         false => whole_query(given),
-        true => {
-            let fields = FIELDS.map(|(name, ..)| (name, target.parameter(name)));
-            (with_query("", &fields).trim_start_matches('?')).to_owned()
-        }
+        true => asked(target),
     };
     let fields =
         FIELDS.map(|(name, label, example)| (name, label, example, target.parameter(name)));
@@ -55,6 +54,12 @@ pub(super) async fn show(questions: &mut Questions<'_>, of: &Content<'_>) -> Res
         body: html! { (form) (result) },
         commands,
     })
+}
+
+/// The query of the fields; empty if none has a value.
+pub(super) fn asked(target: &Target) -> String {
+    let fields = FIELDS.map(|(name, ..)| (name, target.parameter(name)));
+    with_query("", &fields).trim_start_matches('?').to_owned()
 }
 
 fn commands(of: &Content<'_>, asked: &str) -> Vec<String> {
@@ -90,10 +95,11 @@ async fn result(
         let explanation = questions.get(of.partition.api(&path, &[])).await?;
         return Ok(explained(of, &explanation));
     }
-    let providers = of.partition.api("/resource_providers", &[]);
-    let providers = questions.get(providers).await?;
-    let names = list(&providers["resource_providers"]).iter();
-    let names: BTreeMap<&str, &Value> = names
+    let trees = trees(questions, of, &answer).await;
+    let named = trees
+        .iter()
+        .flat_map(|tree| list(&tree["resource_providers"]));
+    let names: BTreeMap<&str, &Value> = named
         .map(|one| (text(&one["uuid"]), &one["name"]))
         .collect();
     let rows = all.iter().map(|one| candidate(of, one, &answer, &names));
@@ -108,6 +114,29 @@ async fn result(
     })
 }
 
+/// The trees of the candidates that are shown, with the names of their providers.
+async fn trees(questions: &mut Questions<'_>, of: &Content<'_>, answer: &Value) -> Vec<Value> {
+    let shown = list(&answer["allocation_requests"]).iter().take(ROWS_MAX);
+    let providers = shown.flat_map(|one| pairs(&one["allocations"]).take(PARTS_MAX));
+    let roots: BTreeSet<String> = providers
+        .map(|(provider, _)| root(answer, provider))
+        .collect();
+    let of_tree = |root: &String| {
+        of.partition
+            .api("/resource_providers", &[("in_tree", root)])
+    };
+    let paths = roots.iter().take(TREES_MAX).map(of_tree);
+    let trees = questions.all(paths.collect()).await;
+    trees.into_iter().filter_map(Result::ok).collect()
+}
+
+/// The root of a provider of a candidate.
+fn root(answer: &Value, provider: &str) -> String {
+    let summary = &answer["provider_summaries"][provider];
+    let root = summary["root_provider_uuid"].as_str();
+    root.unwrap_or(provider).to_owned()
+}
+
 /// A row: the roots of its providers, and what it takes from which provider.
 fn candidate(
     of: &Content<'_>,
@@ -119,13 +148,11 @@ fn candidate(
         let uuid = Value::from(uuid);
         provider(of, &uuid, names.get(text(&uuid)).unwrap_or(&&uuid))
     };
-    let root = |provider: &str| {
-        let summary = &answer["provider_summaries"][provider];
-        let root = summary["root_provider_uuid"].as_str();
-        root.unwrap_or(provider).to_owned()
-    };
     let parts: Vec<_> = pairs(&one["allocations"]).take(PARTS_MAX).collect();
-    let roots: BTreeSet<String> = parts.iter().map(|(provider, _)| root(provider)).collect();
+    let roots: BTreeSet<String> = parts
+        .iter()
+        .map(|(provider, _)| root(answer, provider))
+        .collect();
     row(&[
         html! { @for root in &roots { (name(root)) " " } },
         html! { @for (uuid, held) in &parts { (name(uuid)) ": " (word(&held["resources"])) br; } },

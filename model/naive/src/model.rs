@@ -1227,6 +1227,16 @@ impl Naive {
                     sums.free += free;
                     let largest = free.min(u64::from(row.inventory.max_unit));
                     sums.largest_free = sums.largest_free.max(largest);
+                    if by == CapacityBy::Class {
+                        let range = if free == 0 {
+                            0
+                        } else {
+                            free.ilog2() as usize + 1
+                        };
+                        let ranges = sums.free_ranges.len().max(range + 1);
+                        sums.free_ranges.resize(ranges, 0);
+                        sums.free_ranges[range] += 1;
+                    }
                 }
             }
         }

@@ -48,7 +48,7 @@ pub struct ClassCapacity {
 }
 
 /// Sums over inventories, in units of the class.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct CapacitySums {
     /// How many providers have an inventory.
     pub providers: u64,
@@ -64,6 +64,10 @@ pub struct CapacitySums {
     pub free: u64,
     /// The most that one of the providers can give to one request.
     pub largest_free: u64,
+    /// How many of the providers have how much left: first none, then 1, then 2 or 3, then 4 to 7, and so on. Ends with
+    /// the last range in which there is one; empty with other than [`CapacityBy::Class`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub free_ranges: Vec<u64>,
 }
 
 impl CapacitySums {
@@ -77,7 +81,16 @@ impl CapacitySums {
             used: stock.used,
             free: inventory.free(stock.used),
             largest_free: offer(stock),
+            free_ranges: Vec::new(),
         }
+    }
+
+    fn count_free(&mut self, free: u64) {
+        let range = (u64::BITS - free.leading_zeros()) as usize;
+        if self.free_ranges.len() <= range {
+            self.free_ranges.resize(range + 1, 0);
+        }
+        self.free_ranges[range] += 1;
     }
 
     /// Counts what other providers have in.
@@ -89,6 +102,11 @@ impl CapacitySums {
         self.used = self.used.saturating_add(other.used);
         self.free = self.free.saturating_add(other.free);
         self.largest_free = self.largest_free.max(other.largest_free);
+        let longest = self.free_ranges.len().max(other.free_ranges.len());
+        self.free_ranges.resize(longest, 0);
+        for (own, more) in self.free_ranges.iter_mut().zip(&other.free_ranges) {
+            *own += more;
+        }
     }
 }
 
@@ -124,7 +142,11 @@ impl State {
                 let stocks = node.inventories.iter();
                 for stock in stocks.filter(|stock| only.is_none_or(|id| id == Some(stock.class))) {
                     let of_class = sums.entry(stock.class).or_default();
-                    of_class.add(&CapacitySums::of(stock));
+                    let own = CapacitySums::of(stock);
+                    of_class.add(&own);
+                    if by == CapacityBy::Class {
+                        of_class.count_free(own.free);
+                    }
                 }
             }
         }

@@ -49,7 +49,11 @@ fn sums(report: &[ClassCapacity]) -> Vec<(String, String, CapacitySums)> {
     let row = |row: &ClassCapacity| {
         let aggregate = row.aggregate.as_ref().map(ToString::to_string);
         let facet = aggregate.or_else(|| row.trait_name.as_ref().map(ToString::to_string));
-        (row.class.to_string(), facet.unwrap_or_default(), row.sums)
+        (
+            row.class.to_string(),
+            facet.unwrap_or_default(),
+            row.sums.clone(),
+        )
     };
     report.iter().map(row).collect()
 }
@@ -80,8 +84,10 @@ fn capacity_of(totals: &[u32]) -> CapacitySums {
 fn capacity_of_a_class_counts_overcommit_and_what_one_request_can_get() {
     let mut cloud = numa_cloud();
     claimed(&mut cloud, "vm1", &[("numa1", &[("VCPU", 3)])]);
-    let memory = capacity_of(&[100, 100]);
+    let mut memory = capacity_of(&[100, 100]);
+    memory.free_ranges = vec![0, 0, 0, 0, 0, 0, 0, 2];
     let mut vcpus = capacity_of(&[8, 4]);
+    vcpus.free_ranges = vec![0, 0, 0, 2];
     // Seven times 1.5 is ten.
     vcpus.capacity = stock(14).capacity();
     (vcpus.reserved, vcpus.used, vcpus.free, vcpus.largest_free) = (1, 3, 11, 6);

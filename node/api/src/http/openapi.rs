@@ -46,7 +46,9 @@ pub fn document() -> Value {
     let versions = versions.chain(["placement latest".to_owned()]);
     document["info"]["version"] = json!(Microversion::MAX.text());
     let query = document["paths"]["/allocation_candidates"]["get"]["parameters"].clone();
-    document["paths"]["/placementd/v1/explain"]["get"]["parameters"] = query;
+    for own in ["/placementd/v1/explain", "/placementd/v1/what-if"] {
+        document["paths"][own]["get"]["parameters"] = query.clone();
+    }
     let parameters = &mut document["components"]["parameters"];
     parameters["Microversion"]["schema"]["enum"] = versions.collect();
     let schemas = &mut document["components"]["schemas"];

@@ -139,6 +139,7 @@ routes! {
         "GET" Accept "searches" searches::list;
     }
     "/placementd/v1/what-if" {
+        "GET" Accept "what_if" what_if::fit;
         "POST" Content "what_if" what_if::ask;
     }
 }

@@ -43,15 +43,16 @@ async fn capacity_is_summed_by_class_aggregate_and_trait() {
     let cloud = numa_cloud().await;
     let disk = json!({
         "class": "DISK_GB", "providers": 1, "total": 100, "reserved": 0, "capacity": 100, "used": 0,
-        "free": 100, "largest_free": 100,
+        "free": 100, "largest_free": 100, "free_ranges": [0, 0, 0, 0, 0, 0, 0, 1],
     });
     let vcpus = json!({
         "class": "VCPU", "providers": 2, "total": 16, "reserved": 2, "capacity": 20, "used": 3, "free": 17,
-        "largest_free": 4,
+        "largest_free": 4, "free_ranges": [0, 0, 0, 1, 1],
     });
     let with = |row: &Value, facet: &str, name: &str| {
         let mut row = row.clone();
         row[facet] = json!(name);
+        row.as_object_mut().unwrap().remove("free_ranges");
         row
     };
     for (query, by, rows) in [

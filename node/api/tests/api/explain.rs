@@ -246,6 +246,28 @@ async fn what_if_answers_writes_as_the_cluster_does_and_changes_nothing() {
 }
 
 #[tokio::test]
+async fn a_query_fits_as_often_as_it_can_be_claimed_now() {
+    let cloud = hosts().await;
+    let path = "/placementd/v1/what-if?resources=VCPU:4";
+    let before = cloud.memory.position().index;
+    assert_eq!(
+        cloud.read(path).await,
+        json!({"count": 6, "exact": true, "complete": true})
+    );
+    assert_eq!(cloud.memory.position().index, before, "nothing was written");
+    let none = cloud.read(&format!("{path}&required=CUSTOM_GPU")).await;
+    assert_eq!(none["count"], 0);
+    for (wrong, says) in [
+        ("", "resources"),
+        ("resources=VCPU:1&cows=1", "cows"),
+        ("resources=CUSTOM_NO:1", "No such resource class CUSTOM_NO"),
+    ] {
+        let path = format!("/placementd/v1/what-if?{wrong}");
+        cloud.get(&path).refused(400, says).await;
+    }
+}
+
+#[tokio::test]
 async fn what_if_takes_only_writes_of_the_api() {
     let cloud = hosts().await;
     let long = json!({"changes": [{"method": "PUT", "path": "/traits/CUSTOM_X", "body": "x".repeat(1 << 20)}]});

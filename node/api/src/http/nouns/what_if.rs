@@ -1,4 +1,4 @@
-//! `POST /placementd/v1/what-if`: writes on a copy of the state, and questions to what becomes of it.
+//! `/placementd/v1/what-if`: writes on a copy of the state, and questions to what becomes of it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,6 +7,7 @@ use axum::body::Body;
 use http::{Method, Request, Response};
 use http_body_util::BodyExt;
 use percent_encoding::percent_decode_str;
+use placement_model::query::candidates::CandidateRequest;
 use placement_model::query::capacity::{CapacityBy, CapacityReport};
 use placement_model::query::what_if::Fit;
 use serde::{Deserialize, Serialize};
@@ -35,6 +36,8 @@ const QUESTIONS_MAX: usize = 4;
 const CLAIMS_MAX: u64 = 10_000;
 /// How long it may wait for its turn, and how long a question for claims may take.
 const DEADLINE: Duration = Duration::from_secs(10);
+/// The same of a `GET`, which people wait for.
+const FIT_DEADLINE: Duration = Duration::from_secs(1);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -138,11 +141,40 @@ pub(crate) async fn ask(context: &RequestContext) -> Result<Answer, ApiError> {
     Ok(Answer::chunks(vec![answer.await?]))
 }
 
+/// `GET /placementd/v1/what-if`, with the query of `/allocation_candidates`: how often it can be claimed now.
+pub(crate) async fn fit(context: &RequestContext) -> Result<Answer, ApiError> {
+    let request = explain::parse(context, context.query()?, explain::version(context))?;
+    let turn = context.server.admission.what_ifs.turn(FIT_DEADLINE).await?;
+    let now = Becomes {
+        view: context.view().await?,
+        patience: context.patience(Duration::ZERO, FIT_DEADLINE),
+    };
+    let fit = context.compute_idly(move || {
+        let _turn = turn;
+        now.fit(&request, CLAIMS_MAX, FIT_DEADLINE)
+    });
+    Ok(Answer::json(&fit.await?))
+}
+
 /// What the state becomes.
 struct Becomes {
     view: View,
     /// Renewed for each question.
     patience: Patience,
+}
+
+impl Becomes {
+    fn fit(
+        &self,
+        request: &CandidateRequest,
+        at_most: u64,
+        limit: Duration,
+    ) -> Result<Fit, ApiError> {
+        let patience = self.patience.renewed(limit);
+        let watch = Box::new(|_steps| patience.look());
+        let fit = self.view.state.fit(request, at_most, watch);
+        fit.map_err(|error| unknown_name(&error, ""))
+    }
 }
 
 /// Answers a question.
@@ -161,13 +193,7 @@ impl Question {
             }
             Self::Fit { query, at_most } => {
                 let request = parse(query)?;
-                Box::new(move |Becomes { view, patience }| {
-                    let patience = patience.renewed(DEADLINE);
-                    let watch = Box::new(|_steps| patience.look());
-                    let fit = view.state.fit(&request, at_most, watch);
-                    fit.map(Found::Fit)
-                        .map_err(|error| unknown_name(&error, ""))
-                })
+                Box::new(move |now| now.fit(&request, at_most, DEADLINE).map(Found::Fit))
             }
             Self::Explain { query } => {
                 let request = parse(query)?;

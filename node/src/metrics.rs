@@ -5,6 +5,7 @@ mod collector;
 mod exposition;
 mod holdings;
 mod http;
+mod last_hour;
 mod process;
 mod providers;
 

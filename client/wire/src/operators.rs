@@ -123,6 +123,12 @@ pub struct NodeStatus {
     pub disk_used_bytes: Option<u64>,
     /// Bytes that are free on its disk.
     pub disk_free_bytes: Option<u64>,
+    /// Requests that it has answered in each minute of the last hour, the oldest first, and how many of these with 503.
+    #[serde(default)]
+    pub requests: Vec<(u64, u64)>,
+    /// By listener: when its certificate or the authority of that ends, in seconds since 1970.
+    #[serde(default)]
+    pub certificate_ends: BTreeMap<String, u64>,
     /// All partitions but the default one, by name.
     pub partitions: Vec<String>,
     /// The membership it knows.

@@ -40,6 +40,10 @@ pub(super) async fn full_status(admin: &Admin) -> NodeStatus {
         backup_problem: running.and_then(|running| running.kept.problem()),
         disk_used_bytes: Some(space.used_bytes),
         disk_free_bytes: space.free_bytes,
+        requests: admin.metrics.http.by_minute(),
+        certificate_ends: (admin.metrics.certificate_ends())
+            .map(|(listener, end)| (listener.to_owned(), end))
+            .collect(),
         ..node_status(bootstrap)
     }
 }

@@ -64,6 +64,15 @@ impl Metrics {
         }
     }
 
+    /// When the certificate of a listener or its authority ends, in seconds since 1970.
+    pub(crate) fn certificate_ends(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let shown = self.sources.certificates.iter();
+        shown.filter_map(|(listener, shown)| {
+            let end = shown.end()?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+            Some((*listener, end.as_secs()))
+        })
+    }
+
     /// The numbers now, with the room of the data directory and whether this node is ready as it was just found.
     pub(crate) async fn encode(self: &Arc<Self>, space: DiskSpace, ready: bool) -> String {
         let holdings = match self.sources.slot.get() {
@@ -251,11 +260,7 @@ impl Out<'_> {
             ),
         ])?;
         self.put_counted(&catalog::AUDIT_SYNC_DURATION, &audit.sync)?;
-        let ends = (sources.certificates.iter()).filter_map(|(listener, shown)| {
-            let end = shown.end()?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
-            Some((*listener, end.as_secs()))
-        });
-        self.put_each(&catalog::CERTIFICATE_END, ends)?;
+        self.put_each(&catalog::CERTIFICATE_END, metrics.certificate_ends())?;
         self.put(&catalog::DISK_USED, space.used_bytes)?;
         match space.free_bytes {
             Some(free) => self.put(&catalog::DISK_FREE, free),

@@ -11,6 +11,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 
+use super::last_hour::LastHour;
 use placement_api::http::{CONFLICTS, ErrorCode, UNAVAILABLE};
 
 /// The route of a request that ended before a route was found.
@@ -59,6 +60,7 @@ pub(crate) struct HttpMetrics {
     pub(super) unavailable: ByCode,
     pub(super) conflicts: ByCode,
     by_partition: Mutex<BTreeMap<String, Counter>>,
+    last_hour: LastHour,
 }
 
 impl HttpMetrics {
@@ -72,6 +74,7 @@ impl HttpMetrics {
             unavailable: by_code(&UNAVAILABLE),
             conflicts: by_code(&CONFLICTS),
             by_partition: Mutex::default(),
+            last_hour: LastHour::new(),
         }
     }
 
@@ -100,6 +103,8 @@ impl HttpMetrics {
         self.requests
             .get_or_create(&labels)
             .observe(took.as_secs_f64());
+        self.last_hour
+            .count(response.status() == StatusCode::SERVICE_UNAVAILABLE);
         let by_code = match response.status() {
             StatusCode::SERVICE_UNAVAILABLE => &self.unavailable,
             StatusCode::CONFLICT => &self.conflicts,
@@ -108,6 +113,11 @@ impl HttpMetrics {
         if let Some(&ErrorCode(code)) = response.extensions().get() {
             by_code.get_or_create(&CodeLabel { code }).inc();
         }
+    }
+
+    /// Requests that were answered in each minute of the last hour, the oldest first, and how many of these with 503.
+    pub(crate) fn by_minute(&self) -> Vec<(u64, u64)> {
+        self.last_hour.by_minute()
     }
 
     /// The counter of a partition's requests.

@@ -136,12 +136,19 @@ async fn a_browser_sees_the_cloud_and_changes_nothing() {
 
     let of = |path: &str| format!("/web/placement/default/{path}");
     for (path, texts) in [
-        ("/web/".to_owned(), &["Healthy: 1 of 1", "default"][..]),
+        (
+            "/web/".to_owned(),
+            &["Healthy: 1 of 1", "default", "Requests of the last hour"][..],
+        ),
         (
             "/web/topology".to_owned(),
             &["The loss of any voter stops writes."],
         ),
-        (of("capacity"), &["VCPU", "<meter"]),
+        (of("capacity"), &["VCPU", "<meter", "<svg"]),
+        (
+            of("capacity?resources=VCPU:1"),
+            &["claims can be made now."],
+        ),
         (
             of("capacity?local=true"),
             &["VCPU", "This is what the node has"],
@@ -170,7 +177,7 @@ async fn a_browser_sees_the_cloud_and_changes_nothing() {
         (
             of("candidates?resources=VCPU:1&required=HW_CPU_X86_VMX"),
             &[
-                "No candidates on",
+                "No candidates: no provider has the trait",
                 "No provider has the trait HW_CPU_X86_VMX",
             ],
         ),

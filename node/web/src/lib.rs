@@ -1,6 +1,7 @@
 //! Web pages over the operators' API: each is a set of questions (GET) and a template over the answers. See `DESIGN.md`.
 
 mod ask;
+mod charts;
 mod frame;
 mod login;
 mod pages;

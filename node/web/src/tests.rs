@@ -41,7 +41,7 @@ fn page(target: &str, body: impl Fn(&str) -> Value + Sync) -> Page {
 fn targets(name: &str) -> Vec<String> {
     let name = target::encoded(name);
     let content = [
-        "capacity?class={}&by={}",
+        "capacity?class={}&by={}&resources={}&required={}",
         "providers?prefix=&resources={}&required={}",
         "providers/{}?from=0",
         "consumers?provider={}&project={}&user={}&type={}&class={}&marker={}",
@@ -63,6 +63,8 @@ fn targets(name: &str) -> Vec<String> {
 
 /// What the API answers about a cloud in which everything is called like that; each list has so many elements.
 fn cloud(path: &str, name: &str, count: usize) -> Value {
+    // One tree of many is small.
+    let count = if path.contains("in_tree=") { 1 } else { count };
     let many = |one: Value| vec![one; count];
     let provider = json!({"uuid": UUID, "name": name});
     let path = path.split('?').next().unwrap_or_default();
@@ -71,7 +73,8 @@ fn cloud(path: &str, name: &str, count: usize) -> Value {
         "status" => {
             json!({"node_id": 1, "cluster_id": name, "role": "leader", "leader": 1, "level": 2, "ready": true,
             "last_log": 50, "applied": 47, "version": name, "backup_problem": name, "last_backup": 1_795_532_432,
-            "disk_used_bytes": 5 << 20, "members": many(json!({"id": 1, "name": name, "role": "voter", "region": name,
+            "disk_used_bytes": 5 << 20, "certificate_ends": {name: 1_795_532_432},
+            "requests": vec![json!([u64::MAX, 2]); 60], "members": many(json!({"id": 1, "name": name, "role": "voter", "region": name,
             "zone": name}))})
         }
         "partitions" => json!(many(
@@ -87,8 +90,9 @@ fn cloud(path: &str, name: &str, count: usize) -> Value {
         }
         "capacity" => {
             json!({"by": "trait", "capacity": many(json!({"class": name, "trait": name, "used": 7,
-            "capacity": 5, "free": 1, "largest_free": 1, "providers": 2}))})
+            "capacity": 5, "free": 1, "largest_free": 1, "providers": 2, "free_ranges": [3, 0, 1]}))})
         }
+        "what-if" => json!({"count": 7, "exact": true, "complete": true}),
         "resource_providers" => {
             json!({"resource_providers": many(json!({"uuid": UUID, "name": name, "generation": 1,
             "parent_provider_uuid": name}))})
@@ -160,6 +164,9 @@ fn pages_show_what_the_api_answers() {
                 "2026-11-24T15:00:32Z",
                 "5.0 MiB",
                 "<td>3</td>",
+                // Sixty minutes with two each.
+                "<td>120</td>",
+                "<svg class=\"bars\"",
                 "placementctl status",
                 "curl --unix-socket DATA_DIR/admin.sock http://localhost/v1/status",
             ][..],
@@ -175,7 +182,17 @@ fn pages_show_what_the_api_answers() {
         ),
         (
             "/web/placement/default/capacity",
-            &["over capacity", "cmp: 7 of 5", "high=\"4.5\""],
+            &[
+                "over capacity",
+                "cmp: 7 of 5",
+                "high=\"4.5\"",
+                "Left: none: 3; 2 to 3: 1.",
+                "<svg class=\"bars\"",
+            ],
+        ),
+        (
+            "/web/placement/default/capacity?resources=cmp:2",
+            &["7 claims can be made now.", "candidates?resources=cmp:2\""],
         ),
         (
             "/web/placement/default/providers?prefix=c",
@@ -233,8 +250,8 @@ fn empty_answer_of_a_search_is_explained() {
     };
     let page = page("/web/placement/default/candidates?resources=VCPU:4", body);
     for text in [
-        "No candidates on 3 trees.",
-        "There is no trait VCPU; similar: VCPU",
+        "No candidates: there is no trait VCPU; similar: VCPU.",
+        "No provider has the resource class VCPU.",
         "room for VCPU:4 for group VCPU (2 free at most)",
         "with VCPU:2 in place of 4",
         "held by",

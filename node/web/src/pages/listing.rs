@@ -35,16 +35,35 @@ impl Listing {
         questions: &mut Questions<'_>,
         of: &Content<'_>,
     ) -> Result<View, Failure> {
-        let given = |name| (name, of.target.parameter(name));
-        let filters: Vec<_> = self.filters.iter().map(|filter| given(filter.0)).collect();
-        let mut asked = filters.clone();
+        let answer = self.ask(questions, of).await?;
+        Ok(self.view(of, &answer))
+    }
+
+    /// What the API answers.
+    pub(super) async fn ask(
+        &self,
+        questions: &mut Questions<'_>,
+        of: &Content<'_>,
+    ) -> Result<Value, Failure> {
+        let mut asked = self.given(of);
         asked.retain(|(name, _)| *name != PREFIX);
-        asked.extend(
-            self.next
-                .into_iter()
-                .flat_map(|(name, _)| [LIMIT, given(name)]),
-        );
-        let answer = questions.get(of.partition.api(self.api.0, &asked)).await?;
+        if let Some((name, _)) = self.next {
+            asked.extend([LIMIT, (name, of.target.parameter(name))]);
+        }
+        questions.get(of.partition.api(self.api.0, &asked)).await
+    }
+
+    /// The values of the filters.
+    fn given<'a>(&self, of: &Content<'a>) -> Vec<(&'static str, &'a str)> {
+        let names = self.filters.iter().map(|filter| filter.0);
+        names
+            .map(|name| (name, of.target.parameter(name)))
+            .collect()
+    }
+
+    /// The page with this answer.
+    pub(super) fn view(&self, of: &Content<'_>, answer: &Value) -> View {
+        let filters = self.given(of);
         let fields = self.filters.iter().map(|(name, label, example, _)| {
             let value = of.target.parameter(name);
             (*name, *label, *example, value)
@@ -56,14 +75,14 @@ impl Listing {
         };
         let options = self.filters.iter().zip(&filters);
         let options: Vec<_> = options.map(|(filter, given)| (filter.3, given.1)).collect();
-        Ok(View {
+        View {
             title: self.title.to_owned(),
             body: html! {
                 (form(&of.partition.page(self.page, &[]), &fields))
-                (self.rows(of, &answer, href))
+                (self.rows(of, answer, href))
             },
             commands: vec![of.command(self.command, &options)],
-        })
+        }
     }
 
     /// The rows, and the way to the others.

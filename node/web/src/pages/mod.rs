@@ -1,6 +1,7 @@
 //! The pages.
 
 mod candidates;
+mod capacity;
 mod consumer;
 mod explanation;
 mod listing;
@@ -30,7 +31,7 @@ pub(crate) async fn show(
     };
     let of = Content { partition, target };
     match content {
-        [] | ["capacity"] => lists::CAPACITY.show(questions, &of).await,
+        [] | ["capacity"] => capacity::show(questions, &of).await,
         ["providers"] => lists::PROVIDERS.show(questions, &of).await,
         ["providers", uuid] => provider::show(questions, &of, uuid).await,
         ["consumers"] => lists::CONSUMERS.show(questions, &of).await,

@@ -4,10 +4,11 @@ use maud::{Markup, html};
 use serde_json::{Value, json};
 
 use crate::ask::{Failure, Questions};
+use crate::charts::bars;
 use crate::frame::View;
-use crate::parts::{Room, cells, facts, link, row, table};
+use crate::parts::{Room, cell, cells, facts, link, row, table};
 use crate::target::Partition;
-use crate::words::{bytes, date, list, site, text, word};
+use crate::words::{bytes, cut, date, list, pairs, site, text, word};
 
 /// What a member reports as a problem.
 const PROBLEMS: [&str; 6] = [
@@ -41,6 +42,8 @@ pub(super) async fn show(questions: &mut Questions<'_>) -> Result<View, Failure>
     let mut room = Room::default();
     let warnings = room.take(members.iter().flat_map(warnings));
     let rows = room.take(members.iter().map(|one| row(&cells(one, REPORTED))));
+    let requests = room.take(members.iter().filter_map(requests));
+    let certificates = room.take(members.iter().flat_map(certificates));
     let partitions = room.take(list(&partitions).iter().map(partition));
     Ok(View {
         title: "Overview".to_owned(),
@@ -52,6 +55,8 @@ pub(super) async fn show(questions: &mut Questions<'_>) -> Result<View, Failure>
             }
             (facts(&asked, "cluster_id leader term level"))
             (table("Members", MEMBERS, &rows))
+            (table("Requests of the last hour", "Member | Answered | With 503 | By minute", &requests))
+            @if !certificates.is_empty() { (table("Certificates", "Listener | Member | End", &certificates)) }
             (table("Partitions", "Partition | Providers | Consumers | Region | Requests", &partitions))
         },
         commands: ["placementctl status", "placementctl partitions"]
@@ -103,6 +108,35 @@ fn warnings(one: &Value) -> Vec<Markup> {
     problems
         .map(|problem| html! { li { (word(&one["name"])) ": " (word(problem)) } })
         .collect()
+}
+
+/// What a member has answered in an hour.
+fn requests(one: &Value) -> Option<Markup> {
+    let minutes = list(&one["requests"]).iter().take(60);
+    let of = |at: usize| minutes.clone().map(move |minute| minute[at].as_u64());
+    let [all, failed] = [0, 1].map(|at| of(at).map(Option::unwrap_or_default).collect::<Vec<_>>());
+    let sum = |counts: &[u64]| {
+        json!(
+            counts
+                .iter()
+                .fold(0, |sum: u64, one| sum.saturating_add(*one))
+        )
+    };
+    let label = format!("Requests by minute, {} at most", all.iter().max()?);
+    let cells = [&one["name"], &sum(&all), &sum(&failed)].map(cell);
+    Some(row(&[&cells[..], &[bars(&label, &all, &failed)]].concat()))
+}
+
+fn certificates(one: &Value) -> Vec<Markup> {
+    let ends = pairs(&one["certificate_ends"]);
+    let cells = ends.map(|(listener, end)| {
+        [
+            html! { (cut(listener)) },
+            cell(&one["name"]),
+            html! { (date(end)) },
+        ]
+    });
+    cells.map(|cells| row(&cells)).collect()
 }
 
 fn partition(one: &Value) -> Markup {

@@ -1,0 +1,69 @@
+//! Charts as SVG: drawn by attributes and classes, as pages have no inline style.
+
+use maud::{Markup, html};
+use serde_json::Value;
+
+use crate::words::list;
+
+/// So many bars are drawn.
+const BARS_MAX: usize = 65;
+/// A chart has room for so many, so that bars of charts are alike.
+const BARS_MIN: usize = 24;
+/// Width of a bar with its gap, and height of a chart, in units of the view box.
+const STEP: usize = 10;
+const HEIGHT: u128 = 60;
+
+/// The numbers of a list; what is none is 0.
+pub(crate) fn numbers(value: &Value) -> Vec<u64> {
+    let numbers = list(value).iter().take(BARS_MAX);
+    numbers
+        .map(|one| one.as_u64().unwrap_or_default())
+        .collect()
+}
+
+/// A bar for each number; those of the second list are drawn over them. `label` says what they are; the numbers are to stand
+/// next to the chart.
+pub(crate) fn bars(label: &str, all: &[u64], over: &[u64]) -> Markup {
+    let most = all.iter().max().map_or(1, |most| (*most).max(1));
+    let path = |numbers: &[u64]| {
+        let bars = numbers.iter().take(BARS_MAX).enumerate();
+        let bars = bars.filter(|(_, number)| **number > 0);
+        let bar = |(at, number): (usize, &u64)| {
+            // What is not 0 can be seen.
+            let height = (u128::from(*number.min(&most)) * HEIGHT).div_ceil(most.into());
+            format!("M{} {HEIGHT}v-{height}h8v{height}z", at * STEP + 1)
+        };
+        bars.map(bar).collect::<String>()
+    };
+    let size = format!(
+        "0 0 {} {HEIGHT}",
+        all.len().clamp(BARS_MIN, BARS_MAX) * STEP
+    );
+    html! {
+        svg class="bars" role="img" aria-label=(label) viewBox=(size) preserveAspectRatio="none" {
+            path class="all" d=(path(all)) {}
+            @if over.iter().any(|number| *number > 0) { path class="over" d=(path(over)) {} }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_have_the_height_of_their_numbers() {
+        let chart = bars("a \"b\"", &[0, 1, 120], &[0, 0, 60]).into_string();
+        assert!(chart.contains("aria-label=\"a &quot;b&quot;\""), "{chart}");
+        assert!(
+            chart.contains("class=\"all\" d=\"M11 60v-1h8v1zM21 60v-60h8v60z\""),
+            "{chart}"
+        );
+        assert!(
+            chart.contains("class=\"over\" d=\"M21 60v-30h8v30z\""),
+            "{chart}"
+        );
+        let hostile = bars("", &[u64::MAX; 1000], &[u64::MAX; 1000]).into_string();
+        assert!(hostile.len() < 5000, "{}", hostile.len());
+    }
+}

@@ -1,0 +1,300 @@
+"""Drives Chromium over the pages of a cluster, whose leaders are killed and come back in the meantime."""
+
+import argparse
+import collections
+import http.client
+import importlib.resources
+import os
+import re
+import shutil
+import sys
+import time
+import urllib.parse
+
+from playwright.sync_api import sync_playwright
+
+from cloud import Cloud, uuid
+from cluster import Cluster, Killer
+
+PAGE_BYTES_MAX = 150_000
+PHONE = {'width': 375, 'height': 800}
+DESKTOP = {'width': 1100, 'height': 700}
+OF = '/web/placement/default'
+# What no link leads to.
+ASKED = [
+    f'{OF}/capacity?by=trait', f'{OF}/capacity?resources=VCPU:4,MEMORY_MB:4096', f'{OF}/capacity?local=true',
+    f'{OF}/candidates?resources=VCPU:4', f'{OF}/candidates?resources=VCPU:100000',
+    f'{OF}/candidates?resources=PCPU:1,VCPU:1&required=HW_CPU_X86_AVX2', f'{OF}/providers?prefix=cmp-',
+    f'{OF}/history?kind=allocation', f'{OF}/providers/{uuid("a", 0)}', f'{OF}/providers/{uuid("b", 10)}',
+    f'{OF}/consumers/{uuid("c", 0)}']
+EXPLANATION = f'{OF}/candidates?resources=VCPU:100000&required=HW_CPU_X86_AVX2'
+SCREENSHOTS = {'overview': '/web/', 'capacity': f'{OF}/capacity?resources=VCPU:4,MEMORY_MB:4096',
+               'tree': f'{OF}/providers/{uuid("a", 10)}', 'explanation': EXPLANATION}
+# By what is on them, a page of each kind is looked at closely; further ones of a kind are alike.
+UUID = re.compile(r'[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}')
+TABS_MAX = 60
+OUTAGE_S_MAX = 30
+
+
+def parse():
+    parser = argparse.ArgumentParser(
+        prog='scripts/browser',
+        description='Drives Chromium over the pages of placementctl web: console, origins, sizes, axe-core, without '
+                    'script, on a phone, by keyboard, and while leaders are killed. Prints how long each page takes '
+                    'to its first byte.')
+    parser.add_argument('--full', action='store_true',
+                        help='5,000 hosts, more pages of each kind, leaders killed for two minutes')
+    parser.add_argument('--hosts', type=int, help='so many hosts (default: 200; with --full 5,000)')
+    parser.add_argument('--screenshots', metavar='DIR',
+                        help='writes pictures of four pages: light, dark and of a phone')
+    parser.add_argument('--release', action='store_true', help='a release build, which scripts/browser makes')
+    return parser.parse_args()
+
+
+def main():
+    options = parse()
+    extent = {'hosts': 200, 'of_a_kind': 1, 'samples': 5, 'killing_s': 15}
+    if options.full:
+        extent = {'hosts': 5000, 'of_a_kind': 3, 'samples': 20, 'killing_s': 120}
+    extent['hosts'] = options.hosts or extent['hosts']
+    with Cluster() as cluster, sync_playwright() as playwright:
+        begun = time.monotonic()
+        Cloud([node['api'] for node in cluster.nodes], extent['hosts']).fill()
+        print(f'{extent["hosts"]} hosts in {time.monotonic() - begun:.0f} s', flush=True)
+        # Root, as in a container, has no sandbox to be in.
+        sandbox = os.getuid() != 0
+        program = shutil.which('chromium')
+        with playwright.chromium.launch(executable_path=program, chromium_sandbox=sandbox) as chromium:
+            browser = Browser(chromium, cluster.address)
+            look(browser, cluster, extent, options.screenshots)
+    for finding in browser.findings:
+        print(f'FAILED: {finding}')
+    print(f'{len(browser.seen)} pages, {time.monotonic() - begun:.0f} s')
+    sys.exit(1 if browser.findings else 0)
+
+
+def look(browser, cluster, extent, screenshots):
+    browser.check_that_findings_are_found()
+    paths = crawl(browser, extent['of_a_kind'])
+    look_closely(browser, paths)
+    by_keyboard(browser)
+    if screenshots:
+        take_pictures(browser, screenshots)
+    first_bytes(browser, paths, extent['samples'])
+    while_leaders_are_killed(browser, cluster, paths, extent['killing_s'])
+
+
+class Browser:
+    """Chromium with the cookie of `placementctl web`, and what it has found."""
+
+    def __init__(self, chromium, address):
+        self.origin = address.partition('/?')[0]
+        self.findings = []
+        self.seen = {}
+        self._errors = []
+        self._chromium = chromium
+        first = chromium.new_context(viewport=DESKTOP)
+        first.new_page().goto(address)
+        self._state = first.storage_state()
+        self.cookie = '; '.join(f'{one["name"]}={one["value"]}' for one in first.cookies())
+        first.close()
+        self.page = self._watched(True)
+        self.silent = self._watched(False)
+
+    def _watched(self, has_script):
+        context = self._chromium.new_context(storage_state=self._state, java_script_enabled=has_script,
+                                             viewport=DESKTOP)
+        # Chromium writes what the policy of a page forbids to the console, too.
+        context.on('console', lambda message: message.type == 'error' and self._errors.append(message.text))
+        context.on('weberror', lambda error: self._errors.append(str(error.error)))
+        context.on('request', lambda request: request.url.startswith(f'{self.origin}/')
+                   or self._errors.append(f'a request to {request.url}'))
+        page = context.new_page()
+        page.set_default_timeout(60_000)
+        return page
+
+    def found(self, path, what):
+        finding = f'{path}: {what}'
+        if finding not in self.findings:
+            self.findings.append(finding)
+            print(f'found: {finding}', flush=True)
+
+    def visit(self, path, page=None):
+        """Shows a page; gives its status and what it weighs."""
+        page = page or self.page
+        self._errors.clear()
+        response = page.goto(self.origin + path)
+        body = response.body()
+        # The status is looked at by whoever asked.
+        errors = [one for one in self._errors if not one.startswith('Failed to load resource')]
+        for error in errors:
+            self.found(path, error)
+        if len(body) > PAGE_BYTES_MAX:
+            self.found(path, f'{len(body)} bytes')
+        self.seen[path] = len(body)
+        return response.status
+
+    def check_that_findings_are_found(self):
+        """A browser that sees nothing would find nothing."""
+        self.visit('/web/')
+        self._errors.clear()
+        self.page.evaluate('document.body.setAttribute("style", "color: red")')
+        self.page.evaluate('new Image().src = "http://placement.invalid/"')
+        self.page.wait_for_timeout(500)
+        errors = '\n'.join(self._errors)
+        if 'style' not in errors or 'placement.invalid' not in errors:
+            self.found('/web/', f'what the policy forbids is not seen: {errors}')
+
+
+def kind_of(path):
+    """Pages of one kind have the same parts of an address."""
+    target = urllib.parse.urlsplit(path)
+    parameters = urllib.parse.parse_qsl(target.query, keep_blank_values=True)
+    return UUID.sub('{}', target.path) + ''.join(sorted(f' {name}' for name, _ in parameters))
+
+
+def crawl(browser, of_a_kind):
+    """Follows links; the pages, so many of each kind."""
+    left = collections.deque(['/web/', *ASKED, EXPLANATION])
+    asked = set(left)
+    kinds = collections.Counter()
+    paths = []
+    while left:
+        path = left.popleft()
+        if path not in ASKED and kinds[kind_of(path)] >= of_a_kind:
+            continue
+        kinds[kind_of(path)] += 1
+        paths.append(path)
+        status = browser.visit(path)
+        if status != 200:
+            browser.found(path, f'status {status}')
+        links = browser.page.eval_on_selector_all('a[href]', 'all => all.map(one => one.getAttribute("href"))')
+        for link in links:
+            if link.startswith('/') and link not in asked:
+                asked.add(link)
+                left.append(link)
+    largest = max(browser.seen.values())
+    print(f'{len(paths)} pages of {len(kinds)} kinds are looked at; the largest has {largest} bytes', flush=True)
+    return paths
+
+
+# What turns the direction of writing, and would turn the names that follow.
+TURNS = re.compile('[\u202a-\u202e\u2066-\u2069]')
+
+
+def look_closely(browser, paths):
+    axe = (importlib.resources.files('axe_playwright_python') / 'axe.min.js').read_text()
+    for path in [*paths, '/web/nothing']:
+        for colors, size in [('light', DESKTOP), ('dark', PHONE)]:
+            browser.page.set_viewport_size(size)
+            browser.page.emulate_media(color_scheme=colors)
+            browser.visit(path)
+            if size == PHONE:
+                wide = browser.page.evaluate('document.scrollingElement.scrollWidth - innerWidth')
+                if wide > 0:
+                    browser.found(path, f'on a phone it is {wide} pixels too wide')
+            browser.page.evaluate(axe)
+            judged = browser.page.evaluate('axe.run({resultTypes: ["violations"]})')
+            for violation in judged['violations']:
+                if violation['impact'] in ('serious', 'critical'):
+                    where = violation['nodes'][0]['html'][:200]
+                    browser.found(path, f'{colors}: {violation["id"]}: {violation["help"]}: {where}')
+        browser.page.set_viewport_size(DESKTOP)
+        browser.page.emulate_media(color_scheme='light')
+        if TURNS.search(browser.page.content()):
+            browser.found(path, 'a name turns the direction of writing')
+        # Numbers go on.
+        for _ in range(3):
+            browser.visit(path)
+            browser.visit(path, browser.silent)
+            texts = [re.sub(r'[\d.]+', '0', page.inner_text('body')) for page in (browser.page, browser.silent)]
+            if texts[0] == texts[1] and texts[0]:
+                break
+        else:
+            browser.found(path, 'without script it has another text')
+
+
+def by_keyboard(browser):
+    """From the first page to an explanation, by keys alone."""
+    page = browser.page
+    browser.visit('/web/')
+    focused = 'document.activeElement.textContent + "|" + (document.activeElement.name || "")'
+
+    def tab_to(wanted):
+        for _ in range(TABS_MAX):
+            page.keyboard.press('Tab')
+            if page.evaluate(focused) == wanted:
+                outline = page.evaluate('getComputedStyle(document.activeElement).outlineStyle')
+                if outline == 'none':
+                    browser.found(page.url, f'{wanted} has the focus, and it cannot be seen')
+                return
+        browser.found(page.url, f'no key leads to {wanted}')
+
+    tab_to('Candidates|')
+    with page.expect_navigation():
+        page.keyboard.press('Enter')
+    tab_to('|resources')
+    page.keyboard.type('VCPU:100000')
+    with page.expect_navigation():
+        page.keyboard.press('Enter')
+    if 'No candidates' not in page.inner_text('.verdict'):
+        browser.found(page.url, 'no explanation')
+
+
+def take_pictures(browser, directory):
+    os.makedirs(directory, exist_ok=True)
+    for name, path in SCREENSHOTS.items():
+        for look, colors, size in [('light', 'light', DESKTOP), ('dark', 'dark', DESKTOP), ('phone', 'light', PHONE)]:
+            browser.page.set_viewport_size(size)
+            browser.page.emulate_media(color_scheme=colors)
+            browser.visit(path)
+            browser.page.screenshot(path=os.path.join(directory, f'{name}-{look}.png'))
+
+
+def first_bytes(browser, paths, samples):
+    """Prints how long a client waits for the first byte of each kind of page."""
+    address = urllib.parse.urlsplit(browser.origin).netloc
+    connection = http.client.HTTPConnection(address, timeout=60)
+    print('| page | kB | first byte, median | p95 |\n|---|---:|---:|---:|')
+    for kind, path in {kind_of(path): path for path in reversed(paths)}.items():
+        times = []
+        for _ in range(samples):
+            begun = time.perf_counter()
+            connection.request('GET', path, headers={'Cookie': browser.cookie})
+            answer = connection.getresponse()
+            times.append(time.perf_counter() - begun)
+            size = len(answer.read())
+        times.sort()
+        median, late = times[len(times) // 2], times[min(len(times) - 1, round(len(times) * 0.95))]
+        print(f'| `{kind}` | {size / 1000:.1f} | {median * 1000:.1f} ms | {late * 1000:.1f} ms |', flush=True)
+    connection.close()
+
+
+def while_leaders_are_killed(browser, cluster, paths, seconds):
+    """Each page may be missing as long as there is no leader, and says so."""
+    killer = Killer(cluster)
+    killer.start()
+    begun = time.monotonic()
+    missing = visits = 0
+    # Each page once at least.
+    while visits < len(paths) or killer.killed < 2 or time.monotonic() - begun < seconds:
+        path = paths[visits % len(paths)]
+        visits += 1
+        asked = time.monotonic()
+        while (status := browser.visit(path)) != 200:
+            missing += 1
+            if status not in (502, 503, 504) or time.monotonic() - asked > OUTAGE_S_MAX:
+                text = browser.page.inner_text('body')[:500]
+                browser.found(path, f'status {status} while leaders are killed: {text}')
+                break
+            browser.page.wait_for_timeout(200)
+        if killer.error:
+            break
+    killer.end()
+    if killer.error:
+        browser.found('the cluster', killer.error)
+    print(f'{visits} pages while {killer.killed} leaders were killed; {missing} were missing at first')
+
+
+if __name__ == '__main__':
+    main()

@@ -125,7 +125,7 @@ class Browser:
         self._errors.clear()
         response = page.goto(self.origin + path)
         body = response.body()
-        # The status is looked at by whoever asked.
+        # The caller looks at the status.
         errors = [one for one in self._errors if not one.startswith('Failed to load resource')]
         for error in errors:
             self.found(path, error)

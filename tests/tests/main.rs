@@ -13,6 +13,7 @@ mod callers;
 mod capacity_gauges;
 mod changes;
 mod clocks;
+mod commands;
 mod consistency;
 mod deploy;
 mod disk;

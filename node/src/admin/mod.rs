@@ -2,22 +2,22 @@
 //!
 //! | request | does |
 //! |---|---|
-//! | `GET /v1/status` | this node's [`NodeStatus`](placement_wire::NodeStatus) |
+//! | `GET /v1/status` | this node's `NodeStatus` |
 //! | `POST /v1/init` with `{"members": {"ID": "host:port"}}`, or nothing | forms a cluster of these nodes, or of this one alone |
 //! | `POST /v1/members/{id}/promote` | makes a learner that has caught up a voter |
 //! | `POST /v1/members/{id}/demote` | makes a voter a learner |
 //! | `DELETE /v1/members/{id}` | takes a node out |
-//! | `GET /v1/topology` | which losses are survived, and what reads and writes cost where: a [`Topology`](placement_wire::Topology) |
+//! | `GET /v1/topology` | which losses are survived, and what reads and writes cost where: a `Topology` |
 //! | `POST /v1/join-tokens` with `{"ttl_s": 3600, "replaces": id or null, "though_reachable": false}`, or nothing | makes a token with which one node joins, and shows it |
 //! | `GET /v1/join-tokens` | what became of the tokens |
 //! | `DELETE /v1/join-tokens/{id}` | takes a token back |
 //! | `POST /v1/leader` with `{"to": id or null}` | hands leadership over; gives `{"leader": id}` |
 //! | `POST /v1/drain` | has `/readyz` say 503 on this node and hands its leadership over; gives `{"leader": id or null}` |
 //! | `DELETE /v1/drain` | takes that back |
-//! | `GET /v1/check` | recounts this node's state; gives a [`CheckReport`](placement_wire::CheckReport) |
+//! | `GET /v1/check` | recounts this node's state; gives a `CheckReport` |
 //! | `POST /v1/compact` | writes this node's state down and drops the log entries it covers; not a backup |
 //! | `GET /v1/backup` | the state of the cluster, as a file from which a new cluster can begin |
-//! | `GET /v1/partitions` | the partitions of the cluster: a list of [`Partition`](placement_wire::Partition)s |
+//! | `GET /v1/partitions` | the partitions of the cluster: a list of `Partition`s |
 //! | `POST /v1/partitions` with `{"name": "...", "hosts": ["..."], "prefixes": ["/..."]}` | makes a partition, whose requests are those for these hosts or below these paths |
 //! | `PUT /v1/partitions/{name}` with `{"hosts": [...], "prefixes": [...]}` | gives it these routes in place of those that it has |
 //! | `DELETE /v1/partitions/{name}`, with `?force=true` also one in which there are allocations | deletes it with all that is in it |
@@ -35,7 +35,8 @@
 //! With `?force=true` votes are given and taken although `[cluster] survive` is against it.
 //!
 //! Any node answers; what only the leader can do is passed on to it. Errors have the form of the
-//! REST API's: `{"errors": [{"status", "title", "detail"}]}`, and a `"code"` where nothing was committed.
+//! REST API's: `{"errors": [{"status", "title", "detail"}]}`, and a `"code"` where nothing was committed. Types are those of
+//! `placement-wire`.
 
 mod backup;
 mod check;
@@ -407,4 +408,43 @@ async fn compact(State(admin): State<Admin>) -> Answer {
     let compacted = admin.running()?.compact().await;
     compacted.map_err(|refused| failed(StatusCode::SERVICE_UNAVAILABLE, refused))?;
     done()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/admin-routes.md");
+
+    /// What stands at the top of this file.
+    fn page() -> String {
+        let lines = include_str!("mod.rs").lines();
+        let lines = lines.map_while(|line| line.strip_prefix("//!"));
+        let lines = lines.map(|line| line.strip_prefix(' ').unwrap_or(line));
+        let text: Vec<&str> = lines.collect();
+        format!(
+            "# Routes of the admin listener\n\n\
+             Generated: `PLACEMENT_WRITE_DOCS=1 cargo test --workspace --lib admin::tests` writes this page.\n\n{}\n",
+            text.join("\n")
+        )
+    }
+
+    #[test]
+    fn the_page_in_docs_names_each_route() {
+        let page = page();
+        if std::env::var_os("PLACEMENT_WRITE_DOCS").is_some() {
+            std::fs::write(KEPT, &page).unwrap();
+        }
+        let kept = std::fs::read_to_string(KEPT).unwrap_or_default();
+        assert!(
+            kept == page,
+            "docs/admin-routes.md is not what node/src/admin/mod.rs says; write it with \
+             PLACEMENT_WRITE_DOCS=1 cargo test --workspace --lib admin::tests"
+        );
+        let routes = of_one_node().into_iter().chain(of_the_cluster());
+        let named = routes.map(|(route, _)| route);
+        for route in named.filter(|route| !route.starts_with("ANY ")) {
+            assert!(page.contains(&format!("| `{route}`")), "{route}");
+        }
+    }
 }

@@ -21,79 +21,131 @@ pub const CONFLICTS: [&str; 6] = [
 ];
 
 macro_rules! codes {
-    ($(#[$about:meta])* $all:ident: $($(#[$doc:meta])* $seen:vis $name:ident = $code:literal;)*) => {
+    ($(#[$about:meta])* $all:ident, $page:ident: $($(#[doc = $doc:literal])* $seen:vis $name:ident = $code:literal;)*) => {
         $(
-            $(#[$doc])*
+            $(#[doc = $doc])*
             $seen const $name: &str = $code;
         )*
 
         $(#[$about])*
         pub(crate) const $all: &[&str] = &[$($name),*];
+
+        /// Each code with its doc: statuses, a colon, the meaning.
+        #[cfg(test)]
+        const $page: &[(&str, &str)] = &[$(($code, concat!($($doc, "\n"),*))),*];
     };
 }
 
 codes! {
     /// Those of the reference, given from microversion 1.23 on.
-    REFERENCE:
-    /// An error without a code of its own.
+    REFERENCE, REFERENCE_PAGE:
+    /// any: an error without a code of its own.
     pub(crate) UNDEFINED = "placement.undefined_code";
-    /// An inventory that was to be removed is in use.
+    /// 409: an inventory that was to be removed is in use.
     pub(crate) INVENTORY_IN_USE = "placement.inventory.inuse";
-    /// Another client was faster: read again, then try again.
+    /// 409: another client was faster: read again, then try again.
     pub(crate) CONCURRENT_UPDATE = "placement.concurrent_update";
-    /// The name or UUID is taken.
+    /// 409: the name or UUID of a provider is taken.
     pub(crate) DUPLICATE_NAME = "placement.duplicate_name";
-    /// The provider has allocations.
+    /// 409: the provider has allocations.
     pub(crate) PROVIDER_IN_USE = "placement.resource_provider.inuse";
-    /// The provider has children.
+    /// 409: the provider has children.
     pub(crate) PROVIDER_HAS_CHILDREN = "placement.resource_provider.cannot_delete_parent";
-    /// No such provider.
+    /// 400: a reshape names a provider that does not exist.
     pub(crate) PROVIDER_NOT_FOUND = "placement.resource_provider.not_found";
-    /// A query parameter that may come once came twice.
+    /// 400: a query parameter that may come once came twice.
     pub(crate) DUPLICATE_KEY = "placement.query.duplicate_key";
-    /// A query parameter has a wrong value.
+    /// 400: a query parameter has a wrong value.
     pub(crate) BAD_VALUE = "placement.query.bad_value";
-    /// A query parameter is missing.
+    /// 400: a query parameter is missing.
     pub(crate) MISSING_VALUE = "placement.query.missing_value";
 }
 
 codes! {
     /// Those that only this service has, given at every microversion: no older client can trip over them.
-    OWN:
-    /// 503: nothing was committed, so trying again is safe.
-    pub NOTHING_COMMITTED = "placement.unavailable.nothing_committed";
-    /// 503: the write may or may not be committed.
-    pub(crate) OUTCOME_UNKNOWN = "placement.unavailable.outcome_unknown";
-    /// 503: the node asked cannot serve.
-    pub(crate) NOT_READY = "placement.unavailable.not_ready";
-    /// 503: the cluster does not have the partition that the request is for.
-    pub(crate) NO_PARTITION = "placement.partition.not_found";
-    /// 421, 503: the request is no partition's, or may have become another's.
-    pub(crate) MISDIRECTED = "placement.partition.misdirected";
-    /// 507: the disks are nearly full; what takes away is still carried out.
-    pub(crate) NO_SPACE = "placement.unavailable.no_space";
-    /// 412: the index token is of another history.
-    pub(crate) FOREIGN_INDEX = "placement.consistency.foreign_index";
-    /// 410: the changes after that token are not kept any more.
-    pub(crate) EVENTS_GONE = "placement.events.gone";
-    /// 410: the state of that moment cannot be made any more.
-    pub(crate) AS_OF_GONE = "placement.as_of.gone";
-    /// 400: a consistency header cannot be understood.
+    OWN, OWN_PAGE:
+    /// 400: an invalid consistency header.
     pub(crate) BAD_CONSISTENCY = "placement.consistency.bad_value";
-    /// 403: the state is that of a backup.
-    pub(crate) READ_ONLY = "placement.read_only";
-    /// 413: the body is too long.
-    pub(crate) BODY_TOO_LARGE = "placement.body_too_large";
-    /// 408: the body came too slowly.
-    pub(crate) BODY_TOO_SLOW = "placement.body_too_slow";
-    /// 503: this node has too much to do.
-    pub(crate) BUSY = "placement.unavailable.busy";
-    /// 429: this caller asks too much.
-    pub(crate) TOO_MANY_REQUESTS = "placement.too_many_requests";
-    /// 503: whose the token is cannot be found out now.
-    pub(crate) CANNOT_AUTHENTICATE = "placement.unavailable.identity";
-    /// 400, 414: the request carries more than the operator allows.
-    pub(crate) LIMIT_EXCEEDED = "placement.limit_exceeded";
-    /// 400: a candidate search took too long or too much.
+    /// 400: the answer exceeds 128 MiB, or the search 10 s: ask for less.
     pub(crate) SEARCH_ENDED = "placement.candidates.search_ended";
+    /// 400, 413, 414: more of something than a request may have, which the message names; 413: more than 4 MiB in the log.
+    pub(crate) LIMIT_EXCEEDED = "placement.limit_exceeded";
+    /// 403: a write to a [backup](operations.md#look-at-a-backup), which is only read.
+    pub(crate) READ_ONLY = "placement.read_only";
+    /// 408: the body was not there within 60 s, or was slower than 1 KiB/s.
+    pub(crate) BODY_TOO_SLOW = "placement.body_too_slow";
+    /// 410: this node does not keep what was changed since that moment; `oldest` and `oldest_at` say since when it does.
+    pub(crate) EVENTS_GONE = "placement.events.gone";
+    /// 410: the same of the state of an earlier moment.
+    pub(crate) AS_OF_GONE = "placement.as_of.gone";
+    /// 412: a token of another cluster's history.
+    pub(crate) FOREIGN_INDEX = "placement.consistency.foreign_index";
+    /// 413: the body is longer than 16 MiB.
+    pub(crate) BODY_TOO_LARGE = "placement.body_too_large";
+    /// 421, 503: host (421) or path (503) belong to [no partition](regions.md#routes), or its routes changed during the
+    /// request. Nothing was committed.
+    pub(crate) MISDIRECTED = "placement.partition.misdirected";
+    /// 429: this user or address exceeds the named limit of `[callers]`; no effect; retry after `Retry-After`.
+    pub(crate) TOO_MANY_REQUESTS = "placement.too_many_requests";
+    /// 503: the [partition](regions.md#many-clouds) does not exist; no effect.
+    pub(crate) NO_PARTITION = "placement.partition.not_found";
+    /// 503: this node or the leader is overloaded; no effect; retry after `Retry-After`.
+    pub(crate) BUSY = "placement.unavailable.busy";
+    /// 503: Keystone does not answer (cached tokens still work); no effect; retry after `Retry-After`.
+    pub(crate) CANNOT_AUTHENTICATE = "placement.unavailable.identity";
+    /// 503: no effect; retry after `Retry-After`.
+    pub NOTHING_COMMITTED = "placement.unavailable.nothing_committed";
+    /// 503: `GET /` on a node that is not ready: ask another one.
+    pub(crate) NOT_READY = "placement.unavailable.not_ready";
+    /// 503: the write may be committed: read before retrying. keystoneauth [does not](deploy/README.md#nova-cyborg).
+    pub(crate) OUTCOME_UNKNOWN = "placement.unavailable.outcome_unknown";
+    /// 507: a majority's disks are nearly full (`[disk] min_free_bytes`); no effect; deletions still work.
+    pub(crate) NO_SPACE = "placement.unavailable.no_space";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/errors.md");
+
+    fn table(codes: &[(&str, &str)]) -> String {
+        let mut table = "\n| status | code | meaning |\n|---|---|---|\n".to_owned();
+        for (code, doc) in codes {
+            let doc: Vec<&str> = doc.lines().map(str::trim).collect();
+            let doc = doc.join(" ");
+            let (status, meaning) = doc.split_once(": ").expect("a doc begins with statuses");
+            table += &format!(
+                "| {status} | `{code}` | {} |\n",
+                meaning.trim_end_matches('.')
+            );
+        }
+        table
+    }
+
+    fn page() -> String {
+        format!(
+            "# Error codes\n\n\
+             The REST API has them in `errors[0].code`; [how errors look](api.md#errors).\n\n\
+             Generated: `PLACEMENT_WRITE_DOCS=1 cargo test --workspace --lib errors::code` writes this page.\n\n\
+             ## Of this service alone\n\nAt every microversion.\n{}\n\
+             ## Of the reference\n\nFrom microversion 1.23 on, as in upstream.\n{}",
+            table(OWN_PAGE),
+            table(REFERENCE_PAGE)
+        )
+    }
+
+    #[test]
+    fn the_page_in_docs_has_each_code() {
+        let page = page();
+        if std::env::var_os("PLACEMENT_WRITE_DOCS").is_some() {
+            std::fs::write(KEPT, &page).unwrap();
+        }
+        let kept = std::fs::read_to_string(KEPT).unwrap_or_default();
+        assert!(
+            kept == page,
+            "docs/errors.md is not what node/api/src/http/errors/code.rs says; write it with \
+             PLACEMENT_WRITE_DOCS=1 cargo test --workspace --lib errors::code"
+        );
+    }
 }

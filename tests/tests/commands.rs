@@ -1,0 +1,64 @@
+//! `docs/commands.md`: what `-h` prints of each command of both programs.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::process::Command;
+
+use placement_tests::binaries;
+
+const KEPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/commands.md");
+
+fn help(program: &Path, names: &[&str]) -> String {
+    // Neither the defaults that a user has set nor a terminal's width.
+    let mut command = Command::new(program);
+    command.args(names).arg("-h").env_clear();
+    String::from_utf8(command.output().unwrap().stdout).unwrap()
+}
+
+/// Adds a chapter for a command and those below it. What was printed before is left out, and so are settings.
+fn add(page: &mut String, seen: &mut HashSet<String>, program: &Path, names: &[&str]) {
+    let help = help(program, names);
+    let is_setting = |part: &str| part.starts_with("Node:") || part.starts_with('[');
+    let parts = help.trim().split("\n\n").filter(|part| !is_setting(part));
+    let new: Vec<&str> = parts
+        .filter(|part| seen.insert((*part).to_owned()))
+        .collect();
+    let name = program.file_name().unwrap().to_str().unwrap();
+    let level = if names.is_empty() { "##" } else { "###" };
+    let title = [&[name], names].concat().join(" ");
+    *page += &format!("\n{level} {title}\n\n```text\n{}\n```\n", new.join("\n\n"));
+    let (_, commands) = help.split_once("\nCommands:\n").unwrap_or_default();
+    let commands = commands.lines().take_while(|line| !line.is_empty());
+    let commands = commands.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    for command in commands.filter(|name| !name.is_empty() && *name != "help") {
+        add(page, seen, program, &[names, &[command]].concat());
+    }
+}
+
+fn page() -> String {
+    let mut page = "# Commands\n\n\
+        What `-h` prints; `--help` prints more of some. Options of several commands are shown with the first one, and \
+        [settings](configuration.md), which most commands of `placementd` take, not at all. How to use them: \
+        [operations.md](operations.md), [placementctl.md](placementctl.md).\n\n\
+        Generated: `PLACEMENT_WRITE_DOCS=1 cargo test --workspace --test black_box -- commands::` writes this page.\n"
+        .to_owned();
+    let mut seen = HashSet::new();
+    for program in [binaries::placementctl(), binaries::placementd()] {
+        add(&mut page, &mut seen, &program.unwrap(), &[]);
+    }
+    page
+}
+
+#[test]
+fn the_page_in_docs_has_each_command() {
+    let page = page();
+    if std::env::var_os("PLACEMENT_WRITE_DOCS").is_some() {
+        std::fs::write(KEPT, &page).unwrap();
+    }
+    let kept = std::fs::read_to_string(KEPT).unwrap_or_default();
+    assert!(
+        kept == page,
+        "docs/commands.md is not what the programs print; write it with \
+         PLACEMENT_WRITE_DOCS=1 cargo test --workspace --test black_box -- commands::"
+    );
+}

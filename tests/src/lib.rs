@@ -19,6 +19,7 @@ pub mod shim;
 pub mod skip;
 pub mod small_disk;
 pub mod torture;
+pub mod tutorial;
 pub mod wait;
 
 pub use placement_local::{

@@ -59,6 +59,7 @@ mod tls;
 mod topology;
 mod traces;
 mod transfer;
+mod tutorial;
 mod unread_log;
 mod upgrade;
 mod web_login;

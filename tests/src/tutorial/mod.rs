@@ -1,0 +1,103 @@
+//! `docs/tutorial.md` as a script: the commands of its `console` blocks run in one shell, and what they print is compared
+//! with what stands below them.
+
+mod page;
+mod recording;
+mod shape;
+mod shell;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+
+use self::page::Page;
+use self::recording::Recording;
+use self::shell::Shell;
+use crate::ports::Ports;
+
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/tutorial.md");
+/// Where the ports of node N begin on the page, and in which block they are claimed.
+const PORTS: [(&str, u16); 2] = [("127.0.0.1:878", 0), ("127.0.0.1:879", 1)];
+
+/// Runs the page in a shell with a directory of its own. Gives the time until the first candidate.
+///
+/// With `PLACEMENT_WRITE_DOCS` the page has the new output then, and the recording is made again.
+///
+/// # Errors
+/// A command prints something else than on the page, or does not end.
+pub fn run(shell: Command) -> anyhow::Result<Duration> {
+    let ports = Ports::claim(2);
+    let text = fs::read_to_string(PAGE)?;
+    let mut page = Page::read(&text);
+    ensure!(page.text() == text, "{PAGE} is not read as it stands");
+    let mut shell = Shell::start(shell)?;
+    let (mut recording, mut first, mut differences) = (Recording::default(), None, Vec::new());
+    let mut took = Duration::ZERO;
+    for step in page.steps() {
+        let ran = shell.run(&real(&step.command, &ports))?;
+        let output = shown(&ran.output, &ports);
+        took += ran.took;
+        if first.is_none() && step.command.starts_with("placementctl candidates") {
+            first = Some(took);
+        }
+        if step.is_recorded {
+            recording.add(&step.command, &output, ran.took);
+        }
+        if shape::of(&output) != shape::of(&step.output) {
+            differences.push(format!(
+                "$ {}\n--- on the page\n{}--- now\n{output}",
+                step.command, step.output
+            ));
+            step.output = output;
+        }
+    }
+    if std::env::var_os("PLACEMENT_WRITE_DOCS").is_some() {
+        fs::write(PAGE, page.text())?;
+        recording.write(Path::new(PAGE).with_file_name("first-minute").as_path())?;
+    } else {
+        ensure!(
+            differences.is_empty(),
+            "the tutorial prints something else; `PLACEMENT_WRITE_DOCS=1 cargo test --workspace --test black_box -- tutorial::` \
+             writes it down:\n{}",
+            differences.join("\n")
+        );
+    }
+    first.context("the tutorial asks for no candidates")
+}
+
+/// The commands in the recording, and those that the page has for it.
+///
+/// # Errors
+/// A file cannot be read.
+pub fn recorded() -> anyhow::Result<(Vec<String>, Vec<String>)> {
+    let cast = fs::read_to_string(Path::new(PAGE).with_file_name("first-minute.cast"))?;
+    let mut page = Page::read(&fs::read_to_string(PAGE)?);
+    let steps = page.steps().filter(|step| step.is_recorded);
+    let steps = steps.map(|step| step.command.clone()).collect();
+    Ok((recording::commands(&cast)?, steps))
+}
+
+fn real(text: &str, ports: &Ports) -> String {
+    replaced(text, ports, |on_page, here| (on_page, here))
+}
+
+fn shown(text: &str, ports: &Ports) -> String {
+    replaced(text, ports, |on_page, here| (here, on_page))
+}
+
+fn replaced(
+    text: &str,
+    ports: &Ports,
+    order: impl for<'a> Fn(&'a str, &'a str) -> (&'a str, &'a str),
+) -> String {
+    PORTS
+        .iter()
+        .fold(text.to_owned(), |text, (on_page, block)| {
+            let here = format!("127.0.0.1:{}", ports.first() / 10 + block);
+            let (from, to) = order(on_page, &here);
+            text.replace(from, to)
+        })
+}

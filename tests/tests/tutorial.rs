@@ -1,0 +1,21 @@
+//! `docs/tutorial.md` does what it shows; `tests/packages.rs` runs it where the package is installed.
+
+use std::process::Command;
+
+use placement_tests::{binaries, tutorial};
+
+#[test]
+fn each_command_of_the_tutorial_prints_what_stands_below_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let programs = binaries::placementd().unwrap();
+    let programs = programs.parent().unwrap().to_str().unwrap().to_owned();
+    let path = std::env::var("PATH").unwrap();
+    let mut shell = Command::new("bash");
+    shell
+        .current_dir(directory.path())
+        .env("PATH", format!("{programs}:{path}"));
+    tutorial::run(shell).unwrap();
+    let (recorded, page) = tutorial::recorded().unwrap();
+    assert_eq!(recorded, page, "the recording is of other commands");
+    assert!(page.len() > 5, "{page:?}");
+}

@@ -198,16 +198,17 @@ python_environment() {
     printf '%s\n' "$venv"
 }
 
-# cargo_tool CRATE VERSION WHY: compiles a program of cargo's registry once, and prints the folder it is in.
+# cargo_tool CRATE VERSION WHY [FLAG...]: compiles a program of cargo's registry once, and prints the folder it is in.
 cargo_tool() {
     local crate=$1 version=$2 why=$3 root
+    shift 3
     root=$placementd_cache/$crate-$version
     if [ ! -x "$root/bin/$crate" ]; then
         say "$why: compiling $crate $version"
         mkdir -p "$placementd_cache"
         # Not in the repository, whose flags are its own; without optimisation, as it runs for a second.
         (cd "$placementd_cache" && CARGO_TARGET_DIR=$root/target with_heartbeat "cargo install $crate" \
-            cargo install --quiet --locked --debug --root "$root" "$crate@$version" >&2) ||
+            cargo install --quiet --locked --debug --root "$root" "$@" "$crate@$version" >&2) ||
             fail "cargo could not install $crate; the reason stands above"
         rm -rf "$root/target"
     fi

@@ -475,6 +475,8 @@ fn invalid_arguments_are_refused_before_anything_is_built() {
         ("install /usr", "does not know \"/usr\""),
         ("package --to", "--to needs a directory"),
         ("package --release", "does not know \"--release\""),
+        ("book --from a", "does not know \"--from a\""),
+        ("book --to /usr", "/usr is there and is no book"),
         ("install --prefix /dev/null", "/dev/null/bin cannot be made"),
         ("install --prefix a --from none", "none holds no program"),
     ] {
@@ -483,7 +485,7 @@ fn invalid_arguments_are_refused_before_anything_is_built() {
         let ran = Machine::new().run_script(script, &arguments);
         ran.fails_with(words);
     }
-    for script in ["test", "install", "package"] {
+    for script in ["test", "install", "package", "book"] {
         let ran = Machine::new().run_script(script, &["--help"]);
         assert!(ran.succeeds().contains("usage:"), "{ran:?}");
     }

@@ -19,6 +19,7 @@ use placement_tests::ports::Ports;
 use placement_tests::private;
 use placement_tests::python::{self, environment};
 use placement_tests::skip::skipped;
+use placement_tests::tutorial;
 use rustix::process::{Signal, geteuid};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -75,11 +76,11 @@ fn debian() -> Option<PathBuf> {
             skipped("a bare Debian", why);
             return None;
         }
-        let tar = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bookworm.tar");
+        let tar = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bookworm-with-curl.tar");
         if !tar.exists() {
             let draft = tar.with_extension("new.tar");
             let mut bootstrap = Command::new("mmdebstrap");
-            let needed = "--include=adduser,libstdc++6";
+            let needed = "--include=adduser,curl,libstdc++6";
             bootstrap.args(["--variant=apt", needed, "bookworm"]);
             printed(bootstrap.arg(&draft));
             fs::rename(draft, &tar).unwrap();
@@ -323,6 +324,21 @@ fn the_package_is_installed_in_a_bare_debian_and_its_node_serves() {
     printed(&mut root.command("root", &["dpkg", "--purge", "placementd"]));
     assert!(!root.file(config).exists() && !root.file("usr/bin/placementd").exists());
     assert!(root.file(data).join("identity").exists());
+}
+
+#[test]
+fn the_tutorial_works_where_nothing_but_the_package_is() {
+    let Some(tar) = debian() else { return };
+    let root = Root::unpack(&tar);
+    fs::copy(made(".deb"), root.file("placementd.deb")).unwrap();
+    printed(&mut root.command("root", &["dpkg", "--install", "/placementd.deb"]));
+    let home = ["env", "--chdir=/root", "bash"];
+    let first = tutorial::run(root.command("root", &home)).unwrap();
+    eprintln!("the first candidate after {first:?}");
+    for page in ["index.html", "docs/tutorial.html", "docs/runbook.html"] {
+        let page = format!("/usr/share/doc/placementd/html/{page}");
+        assert_eq!(root.owner_and_mode(&page), "root:root 644");
+    }
 }
 
 #[test]

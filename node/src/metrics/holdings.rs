@@ -37,12 +37,15 @@ impl Holdings {
         all.sort_by_key(|row| state.resource_class_id(&row.class));
         let others = all.split_off(SHOWN_MAX.min(all.len()));
         let mut classes: Vec<_> = (all.iter())
-            .map(|row| (row.class.to_string(), row.sums))
+            .map(|row| (row.class.to_string(), row.sums.clone()))
             .collect();
-        let sum = others.iter().map(|row| row.sums).reduce(|mut sum, row| {
-            sum.add(&row);
-            sum
-        });
+        let sum = others
+            .into_iter()
+            .map(|row| row.sums)
+            .reduce(|mut sum, row| {
+                sum.add(&row);
+                sum
+            });
         classes.extend(sum.map(|sum| (OTHER.to_owned(), sum)));
 
         let mut all: Vec<_> = state.consumers_by_type().into_iter().collect();

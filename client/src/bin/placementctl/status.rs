@@ -301,6 +301,8 @@ mod tests {
             routing_problem: None,
             disk_used_bytes: Some(5 << 20),
             disk_free_bytes: Some(3 << 30),
+            requests: Vec::new(),
+            certificate_ends: BTreeMap::new(),
             members: vec![member(1), member(2), member(3)],
             round_trips: Vec::new(),
             round_trip_problem: None,

@@ -8,12 +8,12 @@ use uuid::Uuid;
 
 use crate::level::Level;
 use crate::state::change::{InventoryRow, NameRow, Replaced};
-pub use crate::types::WriteId;
 use crate::types::{
     AggregateUuid, ConsumerTypeName, ConsumerUuid, Generation, Given, Inventory, PartitionId,
     PartitionName, ProjectId, ProviderName, ProviderUuid, ResourceClassName, Routes, Timestamp,
     TraitName, UserId,
 };
+pub use crate::types::{Filled, WriteId};
 
 /// A command with everything uncertain settled, as it stands in the Raft log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -461,15 +461,6 @@ impl FillPartition {
                 .saturating_add(self.consumers.len() as u64),
         }
     }
-}
-
-/// How many rows a partition has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-pub struct Filled {
-    /// Resource providers.
-    pub providers: u64,
-    /// Consumers.
-    pub consumers: u64,
 }
 
 /// A new provider with all that belongs to it.

@@ -3,10 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::command::Filled;
 use crate::types::{
-    ConsumerUuid, Generation, Given, PartitionId, PartitionName, ProviderName, ProviderUuid,
-    ResourceClassName, Route, Timestamp, TraitName,
+    ConsumerUuid, Filled, Generation, Given, PartitionId, PartitionName, ProviderName,
+    ProviderUuid, ResourceClassName, Route, Timestamp, TraitName,
 };
 
 /// The answer to one [`crate::Stamped`] command.

@@ -17,5 +17,5 @@ pub use inventory::{Capacity, Inventory};
 pub use names::{
     ConsumerTypeName, InvalidName, ProviderName, ResourceClassName, TraitName, is_upper_byte,
 };
-pub use partition::{Destination, PartitionId, PartitionName};
+pub use partition::{Destination, Filled, PartitionId, PartitionName};
 pub use route::{HostName, PathPrefix, RESERVED_SEGMENTS, Route, RoutePrefix, Routes};

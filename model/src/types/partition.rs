@@ -103,6 +103,15 @@ impl Default for PartitionName {
     }
 }
 
+/// How many rows a partition has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct Filled {
+    /// Resource providers.
+    pub providers: u64,
+    /// Consumers.
+    pub consumers: u64,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -115,6 +115,7 @@ impl Stage {
     pub(super) async fn play(mut self, story: Story<'_>) {
         let client = self.cluster.client();
         let provider = host::with_processors(&client).await;
+        let megabyte = vec![7; 1 << 20];
         // A claim may meet the end of a leader.
         let claims = async || {
             let _ = host::claim(&client, provider).await;
@@ -122,9 +123,21 @@ impl Stage {
         };
         during(claims, async {
             self.beginnings(&story).await;
-            self.slow(&story).await;
-            self.full(&story).await;
+            let ballast = self.disks[0].ballast();
+            let mut file = fs::File::create(&ballast).unwrap();
+            let fills = async || {
+                file.write_all(&megabyte).unwrap();
+                pause(500).await;
+            };
+            during(fills, async {
+                self.slow(&story).await;
+                self.compactions(&story).await;
+                story.fires(&["PlacementDiskFills"]).await;
+            })
+            .await;
+            fs::remove_file(ballast).unwrap();
             self.failed(&story).await;
+            story.ended(&["PlacementDiskFills"]).await;
         })
         .await;
     }
@@ -159,7 +172,7 @@ impl Stage {
         story.ended(&wrong).await;
     }
 
-    async fn slow(&mut self, story: &Story<'_>) {
+    async fn slow(&self, story: &Story<'_>) {
         self.open(3, "hangs");
         story.fires(&["PlacementDiskHangs"]).await;
         self.close(3, "hangs");
@@ -176,18 +189,7 @@ impl Stage {
         story.ended(&slow).await;
     }
 
-    async fn full(&mut self, story: &Story<'_>) {
-        let disk = &self.disks[0];
-        let mut ballast = fs::File::create(disk.ballast()).unwrap();
-        let megabyte = vec![7; 1 << 20];
-        let fills = async || {
-            ballast.write_all(&megabyte).unwrap();
-            pause(500).await;
-        };
-        during(fills, story.fires(&["PlacementDiskFills"])).await;
-        fs::remove_file(disk.ballast()).unwrap();
-        story.ended(&["PlacementDiskFills"]).await;
-
+    async fn compactions(&self, story: &Story<'_>) {
         self.open(3, "full");
         let admin = self.cluster.admin_of(3);
         let compact = async || {

@@ -253,20 +253,22 @@ fn a_row_that_cannot_come_in_is_named_and_nothing_comes_in() {
             unfit(3, Unfit::Dangling),
         ),
         (
-            of(&|it| drop(it.traits.insert("CUSTOM_NONE".parse().unwrap()))),
-            unfit(3, Unfit::Dangling),
-        ),
-        (
             of(&|it| {
-                drop(
-                    it.inventories
-                        .insert("CUSTOM_NONE".parse().unwrap(), row(1)),
-                )
+                it.traits.insert("CUSTOM_NONE".parse().unwrap());
             }),
             unfit(3, Unfit::Dangling),
         ),
         (
-            of(&|it| drop(it.inventories.insert("VCPU".parse().unwrap(), row(0)))),
+            of(&|it| {
+                it.inventories
+                    .insert("CUSTOM_NONE".parse().unwrap(), row(1));
+            }),
+            unfit(3, Unfit::Dangling),
+        ),
+        (
+            of(&|it| {
+                it.inventories.insert("VCPU".parse().unwrap(), row(0));
+            }),
             unfit(3, Unfit::OutOfRange),
         ),
         (

@@ -14,9 +14,10 @@ CONSUMERS_OF_A_REQUEST = 50
 AGGREGATES = 10
 TRAITS = ['HW_CPU_X86_AVX', 'HW_CPU_X86_AVX2', 'HW_CPU_X86_VMX', 'STORAGE_DISK_SSD', 'COMPUTE_NODE']
 DEVICE = 'CUSTOM_PCI_10DE_1EB8'
-# Names that are dangerous, long, or written from right to left.
+# Names that are dangerous, long, or written from right to left; not on the pages of which pictures are taken.
 NAMES = ['<script>alert(1)</script>', '"><img src=//evil.example/x onerror=alert(1)>', "cmp-'&amp;\"<b>", '計算' * 90,
          'x' * 200, 'cmp-\u202emoc.elpmaxe', '../../backup?a=b#c']
+NAMED = dict(zip((6, 7, 8, 9, 11, 12, 13), NAMES))
 
 
 class Cloud:
@@ -46,7 +47,7 @@ class Cloud:
 
     def _host(self, nth):
         root = uuid('a', nth)
-        name = NAMES[nth] if nth < len(NAMES) else f'cmp-{nth:05}'
+        name = NAMED.get(nth, f'cmp-{nth:05}')
         own = {'VCPU': stock(32 + nth % 3 * 32, 4.0), 'MEMORY_MB': stock(262144, 1.0), 'DISK_GB': stock(4000, 1.0)}
         self._provider(root, None, name, own, TRAITS[:1 + nth % len(TRAITS)], [uuid('e', nth % AGGREGATES)])
         # Each tenth host has a NUMA node with two devices.

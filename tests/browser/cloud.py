@@ -17,7 +17,7 @@ DEVICE = 'CUSTOM_PCI_10DE_1EB8'
 # Names that are dangerous, long, or written from right to left; not on the pages of which pictures are taken.
 NAMES = ['<script>alert(1)</script>', '"><img src=//evil.example/x onerror=alert(1)>', "cmp-'&amp;\"<b>", '計算' * 90,
          'x' * 200, 'cmp-\u202emoc.elpmaxe', '../../backup?a=b#c']
-NAMED = dict(zip((6, 7, 8, 9, 11, 12, 13), NAMES))
+NAMED = dict(enumerate(NAMES, 101))
 
 
 class Cloud:

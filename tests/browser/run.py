@@ -25,7 +25,7 @@ ASKED = [
     f'{OF}/capacity?by=trait', f'{OF}/capacity?resources=VCPU:4,MEMORY_MB:4096', f'{OF}/capacity?local=true',
     f'{OF}/candidates?resources=VCPU:4', f'{OF}/candidates?resources=VCPU:100000',
     f'{OF}/candidates?resources=PCPU:1,VCPU:1&required=HW_CPU_X86_AVX2', f'{OF}/providers?prefix=cmp-',
-    f'{OF}/history?kind=allocation', f'{OF}/providers/{uuid("a", 6)}', f'{OF}/providers/{uuid("b", 10)}',
+    f'{OF}/history?kind=allocation', f'{OF}/providers/{uuid("a", 101)}', f'{OF}/providers/{uuid("b", 10)}',
     f'{OF}/consumers/{uuid("c", 0)}']
 EXPLANATION = f'{OF}/candidates?resources=VCPU:100000&required=HW_CPU_X86_AVX2'
 SCREENSHOTS = {'overview': '/web/', 'capacity': f'{OF}/capacity?resources=VCPU:4,MEMORY_MB:4096',
@@ -44,7 +44,7 @@ def parse():
                     'to its first byte.')
     parser.add_argument('--full', action='store_true',
                         help='5,000 hosts, more pages of each kind, leaders killed for two minutes')
-    parser.add_argument('--hosts', type=int, help='so many hosts (default: 200; with --full 5,000)')
+    parser.add_argument('--hosts', type=int, help='so many hosts, 110 at least (default: 200; with --full 5,000)')
     parser.add_argument('--screenshots', metavar='DIR',
                         help='writes pictures of four pages: light, dark and of a phone')
     parser.add_argument('--release', action='store_true', help='a release build, which scripts/browser makes')

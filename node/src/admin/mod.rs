@@ -21,7 +21,7 @@
 //! | `POST /v1/partitions` with `{"name": "...", "hosts": ["..."], "prefixes": ["/..."]}` | makes a partition, whose requests are those for these hosts or below these paths |
 //! | `PUT /v1/partitions/{name}` with `{"hosts": [...], "prefixes": [...]}` | gives it these routes in place of those that it has |
 //! | `DELETE /v1/partitions/{name}`, with `?force=true` also one in which there are allocations | deletes it with all that is in it |
-//! | `PUT /v1/partitions/{name}/content` with a backup | fills it, if it is empty and has no routes, with the default partition of the backup: gives an [`ImportReport`](placement_wire::ImportReport) |
+//! | `PUT /v1/partitions/{name}/content` with a backup | fills it, if it is empty and has no routes, with the default partition of the backup: gives an `ImportReport`, with the digest of what is in it |
 //! | any method, `/v1/placement/{partition}/{path}` | what that partition's API answers at `/{path}`, to an operator: without a token |
 //! | `GET /v1/log` | the last lines of this node's log, up to 512 KiB, as text |
 //! | `GET /v1/settings` | the settings with which it has started, without secrets, as TOML |

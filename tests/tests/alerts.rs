@@ -17,7 +17,7 @@ mod rolling;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use placement_tests::prometheus::{Job, Prometheus, hastened};
@@ -65,9 +65,9 @@ fn alerts() -> String {
     fs::read_to_string(folder().join("alerts.yaml")).unwrap()
 }
 
-/// A minute is a second: 6 at least, so that a window has samples, and 25 at most.
+/// A minute is a second: 8 at least, so that a window has samples although a scrape fails, and 25 at most.
 fn in_a_hurry(minutes: f64) -> f64 {
-    minutes.clamp(6.0, 25.0)
+    minutes.clamp(8.0, 25.0)
 }
 
 /// A cluster to which something happens.
@@ -80,12 +80,16 @@ struct Story<'a> {
 
 impl Story<'_> {
     async fn fires(&self, alerts: &[&str]) {
+        let begun = Instant::now();
         self.prometheus.until_firing(self.job, alerts).await;
+        eprintln!("{alerts:?} fired after {:.1?}", begun.elapsed());
     }
 
     /// After [`Story::fires`], and once the cause is gone.
     async fn ended(&self, alerts: &[&str]) {
+        let begun = Instant::now();
         self.prometheus.until_ended(self.job, alerts).await;
+        eprintln!("{alerts:?} ended after {:.1?}", begun.elapsed());
         let alerts = alerts.iter().map(ToString::to_string);
         self.done.lock().extend(alerts);
     }

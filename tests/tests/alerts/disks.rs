@@ -17,7 +17,7 @@ use super::{Story, during, pause};
 
 pub(super) const JOB: &str = "placementd-disks";
 
-/// Stands between a process, its disk and its clock: while a file is there, syncs take 800 ms, do not come back,
+/// Stands between a process, its disk and its clock: while a file is there, syncs take 1.5 s, do not come back,
 /// fail in a flush, or find no room in a compaction, or it is a minute later.
 const SHIM: &str = r#"
 #define _GNU_SOURCE
@@ -40,7 +40,7 @@ static int by(const char *thread) {
     return strcmp(name, thread) == 0;
 }
 static int sync_by(const char *name, int fd) {
-    if (is("slow")) usleep(800000);
+    if (is("slow")) usleep(1500000);
     while (is("hangs")) usleep(10000);
     // RocksDB's threads: the one flushes, the other one compacts.
     if (is("fails") && by("rocksdb:high")) { errno = EIO; return -1; }

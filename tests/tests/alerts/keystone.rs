@@ -94,10 +94,13 @@ impl Stage {
     pub(super) async fn play(self, story: Story<'_>) {
         let client = Client::new([self.place.api()]).unwrap();
         let client = client.with_patience(Duration::ZERO);
+        // Twice as many as there are places for, while none is answered within 5 s.
         let asks = async || {
-            // Each token is another one: none is remembered.
-            tokio::spawn(ask(client.clone(), Uuid::new_v4()));
-            pause(50).await;
+            for _ in 0..15 {
+                // Each token is another one: none is remembered.
+                tokio::spawn(ask(client.clone(), Uuid::new_v4()));
+            }
+            pause(500).await;
         };
         for (mood, alert) in [
             (Mood::Fails, "PlacementKeystoneAway"),

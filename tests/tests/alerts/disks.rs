@@ -12,6 +12,7 @@ use placement_tests::shim;
 use placement_tests::small_disk::SmallDisk;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
+use uuid::Uuid;
 
 use super::{Story, during, pause};
 
@@ -66,6 +67,7 @@ const ROOMY_MB: u32 = 2_000;
 pub(super) struct Stage {
     cluster: Cluster,
     disks: Vec<SmallDisk>,
+    provider: Uuid,
 }
 
 impl Stage {
@@ -74,8 +76,6 @@ impl Stage {
         let config = "[raft]\nround_trip_ms = 200\n[disk]\nhung_after_ms = 60000\n";
         let mut cluster = Cluster::prepare_far(3, config).unwrap();
         let shim = shim::compile(cluster.directory(), SHIM)?;
-        // Beyond what the times of elections are made for.
-        cluster.stretch(|_, _| Duration::from_millis(300));
         let mut disks = Vec::new();
         for id in cluster.ids() {
             disks.push(SmallDisk::mount(&cluster.data_dir(id), NEARLY_FULL_MB)?);
@@ -93,7 +93,14 @@ impl Stage {
         }
         cluster.options_mut().flags.clear();
         cluster.wait_healthy().await.unwrap();
-        Some(Self { cluster, disks })
+        let provider = host::with_processors(&cluster.client()).await;
+        // Beyond what the times of elections are made for.
+        cluster.stretch(|_, _| Duration::from_millis(300));
+        Some(Self {
+            cluster,
+            disks,
+            provider,
+        })
     }
 
     pub(super) fn job(&self) -> Job {
@@ -114,7 +121,7 @@ impl Stage {
 
     pub(super) async fn play(mut self, story: Story<'_>) {
         let client = self.cluster.client();
-        let provider = host::with_processors(&client).await;
+        let provider = self.provider;
         let megabyte = vec![7; 1 << 20];
         // A claim may meet the end of a leader.
         let claims = async || {

@@ -562,12 +562,13 @@ impl Cluster {
         }
     }
 
-    /// Waits until each node has applied this feature level.
+    /// Waits until each node has applied this feature level, or a later one.
     pub async fn until_level(&self, level: u32) {
         until_ok("the level on all nodes", async || {
             let statuses = self.statuses().await;
             let levels: Vec<_> = statuses.iter().filter_map(|status| status.level).collect();
-            let are_all = levels == vec![level; self.places.len()];
+            let is_there = |reached: &u32| *reached >= level;
+            let are_all = levels.len() == self.places.len() && levels.iter().all(is_there);
             are_all.then_some(()).ok_or(levels)
         })
         .await;

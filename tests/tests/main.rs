@@ -74,9 +74,10 @@ fn every_file_of_tests_is_run() {
         let (manifest, main) = (read("Cargo.toml"), read("tests/main.rs"));
         for file in std::fs::read_dir(format!("{folder}/{package}/tests")).unwrap() {
             let file = file.unwrap().file_name().into_string().unwrap();
-            let module = format!("\nmod {};\n", file.trim_end_matches(".rs"));
+            let stem = file.trim_end_matches(".rs");
+            let module = format!("\nmod {stem};\n");
             let is_run = main.contains(&module)
-                || manifest.contains(&format!("path = \"tests/{file}\"\n"))
+                || manifest.contains(&format!("path = \"tests/{stem}.rs\"\n"))
                 || file == "fixtures";
             assert!(is_run, "{package}/tests/{file} is in no binary");
         }

@@ -121,7 +121,7 @@ fn the_tools_of_oslo_policy_have_their_counterparts() {
     let (_, redundant, stderr) = placementd(&["policy", "list-redundant", "--policy-file", &file]);
     assert_eq!(stderr, "");
     assert_eq!(redundant.lines().count(), sample.matches("#\"").count());
-    assert_eq!(redundant.lines().count(), 46);
+    assert_eq!(redundant.lines().count(), 47);
 }
 
 /// One node with a policy, and a user who has no role.

@@ -6,6 +6,7 @@ use std::iter::once;
 use placement_model::Cluster;
 use placement_model::state::audit::{self, Audit};
 use placement_wire::{CheckReport, Finding};
+use tokio::sync::OwnedMutexGuard;
 
 use crate::cluster::replica::Replica;
 use placement_api::world::{Offload, compute};
@@ -13,12 +14,18 @@ use placement_api::world::{Offload, compute};
 /// How many of the latest digests are reported, besides that of the state that was looked at.
 const DIGESTS: usize = 64;
 
-/// Looks at the current state, on none of the threads that serve. `None` if that panicked.
-pub(super) async fn report(replica: &Replica, offload: &dyn Offload) -> Option<CheckReport> {
+/// Looks at the current state, on none of the threads that serve. `None` if that panicked. `turn` is held until that
+/// has ended, which may be after the client is gone.
+pub(super) async fn report(
+    replica: &Replica,
+    offload: &dyn Offload,
+    turn: OwnedMutexGuard<()>,
+) -> Option<CheckReport> {
     let applied = replica.views.current();
     let checkpoints = replica.views.checkpoints().clone();
     let node_id = replica.me;
     let work = move || {
+        let _turn = turn;
         let (wrong, noticed) = look_over(&applied.cluster);
         let states = applied.cluster.states();
         let sizes: Vec<_> = states.map(|(_, state)| state.sizes()).collect();

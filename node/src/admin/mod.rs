@@ -391,11 +391,11 @@ async fn undrain(State(admin): State<Admin>) -> StatusCode {
 
 async fn check(State(admin): State<Admin>) -> Answer {
     let running = admin.running()?;
-    let Ok(_one) = admin.checking.try_lock() else {
+    let Ok(turn) = admin.checking.clone().try_lock_owned() else {
         let detail = "this node is being checked already";
         return Err(failed(StatusCode::CONFLICT, detail));
     };
-    match check::report(&running.replica, &*admin.bootstrap.env.offload).await {
+    match check::report(&running.replica, &*admin.bootstrap.env.offload, turn).await {
         Some(report) => Ok(Json(report).into_response()),
         None => {
             let detail = "the check has panicked, which is a bug; the log of this node says where";

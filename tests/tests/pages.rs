@@ -147,7 +147,7 @@ async fn a_browser_sees_the_cloud_and_changes_nothing() {
         (of("capacity"), &["VCPU", "<meter", "<svg"]),
         (
             of("capacity?resources=VCPU:1"),
-            &["claims can be made now."],
+            &["claims can be made now"],
         ),
         (
             of("capacity?local=true"),

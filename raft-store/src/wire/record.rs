@@ -29,7 +29,7 @@ impl RecordVersion {
     /// The version that the nodes of a cluster of this level write: all of them read it.
     pub const fn of(level: Level) -> Self {
         match level {
-            Level(0..=2) => Self::FIRST,
+            Level(0..=3) => Self::FIRST,
             Level(_) => Self::NEWEST,
         }
     }

@@ -10,11 +10,13 @@ use placement_model::command::{
     RoutePartition, SyncStandards,
 };
 use placement_model::outcome::{Outcome, Refusal, Reply, Unfit};
-use placement_model::state::change::{InventoryRow, NameRow};
+use placement_model::state::change::{
+    Amount, Change, ConsumerRow, InventoryRow, NameRow, ProviderId, ResourceClassId,
+};
 use placement_model::types::{
     Generation, Inventory, PartitionId, ProviderUuid, Route, Routes, Timestamp, TraitName,
 };
-use placement_model::{Cluster, LedgerEntry, Stamped, State, apply};
+use placement_model::{Cluster, LedgerEntry, Level, Stamped, State, apply};
 use placement_naive::cases::cases;
 use placement_naive::generate::{self, STANDARD_CLASSES, STANDARD_TRAITS};
 use placement_naive::{Naive, NaiveCluster, named, stamped};
@@ -377,4 +379,35 @@ fn a_row_that_is_too_long_for_a_command_is_named() {
     };
     assert_eq!(wrong.row, format!("resource provider {}", uuid(1)));
     assert!(pair.north().pieces(500, 50_000).all(|piece| piece.is_ok()));
+}
+
+/// A backup may be what anyone has made of one.
+#[test]
+fn rows_that_no_cluster_has_written_are_damage() {
+    let level = |to| Change::PutLevel(Level(to));
+    let holds = |units| {
+        let amount = |provider| Amount {
+            provider: ProviderId(provider),
+            class: ResourceClassId(0),
+            units,
+        };
+        let row = ConsumerRow {
+            generation: Generation(1),
+            project: "project".into(),
+            user: "user".into(),
+            consumer_type: None,
+            allocations: [0, 1].map(amount).into_iter().collect(),
+            updated_at: Timestamp(0),
+        };
+        Change::PutConsumer("consumer".to_owned().into(), row)
+    };
+    for rows in [
+        vec![level(3), level(1)],
+        vec![holds(u64::MAX)],
+        vec![holds(1 << 32)],
+    ] {
+        let rows = rows.into_iter().map(|row| (PartitionId::DEFAULT, row));
+        let damage = Cluster::load(rows).err().unwrap();
+        assert_eq!(damage.rows, 1);
+    }
 }

@@ -145,10 +145,7 @@ async fn a_browser_sees_the_cloud_and_changes_nothing() {
             &["The loss of any voter stops writes."],
         ),
         (of("capacity"), &["VCPU", "<meter", "<svg"]),
-        (
-            of("capacity?resources=VCPU:1"),
-            &["claims can be made now"],
-        ),
+        (of("capacity?resources=VCPU:1"), &["claims can be made now"]),
         (
             of("capacity?local=true"),
             &["VCPU", "This is what the node has"],

@@ -14,9 +14,9 @@ use super::tree::{Node, Stock, Tree, TreeNumber};
 use super::usage_sums::UsageSums;
 use crate::types::{AggregateUuid, ConsumerUuid};
 
-/// Rows that refer to others that are not there.
+/// Rows that refer to others that are not there, or hold what no row can.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{rows} rows refer to others that are not there")]
+#[error("{rows} rows refer to others that are not there, or are out of range")]
 pub struct Dangling {
     /// How many.
     pub rows: usize,
@@ -33,7 +33,12 @@ pub(crate) struct Loading {
     consumers: Vec<(ConsumerUuid, Arc<ConsumerRow>)>,
     /// Counts each consumer as it comes, since its row then shares its texts with those before.
     sums: UsageSums,
+    /// Rows that no apply has written, which are left out.
+    out_of_range: usize,
 }
+
+/// Sums of so many units have room in 64 bits, however many consumers there are.
+const UNITS_MAX: u64 = u32::MAX as u64;
 
 /// A provider, as far as its rows have come.
 #[derive(Default)]
@@ -61,6 +66,19 @@ impl Loading {
     /// Takes a row in, with its digest. Of several with one key the last counts.
     pub(crate) fn take(&mut self, row: Change, digest: Digest) {
         let old = match row {
+            Change::PutConsumer(_, row)
+                if row
+                    .allocations
+                    .iter()
+                    .any(|amount| amount.units > UNITS_MAX) =>
+            {
+                self.out_of_range += 1;
+                return;
+            }
+            Change::PutLevel(level) if self.state.level > Some(level) => {
+                self.out_of_range += 1;
+                return;
+            }
             Change::PutProvider(id, row) => {
                 let old = self.draft(id).row.replace(row);
                 old.map(|old| Change::PutProvider(id, old))
@@ -102,7 +120,7 @@ impl Loading {
         let (order, rootless) = self.preorder();
         let dangling = rootless + self.check_belongings();
         let (holders, without) = self.count_held();
-        let rows = dangling + without;
+        let rows = dangling + without + self.out_of_range;
         if rows > 0 {
             return Err(Dangling { rows });
         }

@@ -23,8 +23,10 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
 use super::partitions::no_partition;
+use super::upload::Turn;
 use super::{Admin, Answer, Failed, detailed, failed, upload};
 use crate::cluster::Refused;
+use crate::partitions::PartitionSection;
 
 /// About as much goes into the log at once, so that others' writes do not wait long.
 const PIECE_BYTES: usize = 256 * 1024;
@@ -45,22 +47,34 @@ pub(super) async fn put(
 }
 
 async fn import(admin: &Admin, name: &str, body: Body) -> Result<ImportReport, Failed> {
-    let Ok(_turn) = admin.imports.try_lock() else {
+    let Ok(turn) = admin.imports.clone().try_lock_owned() else {
         let detail = "this node imports a backup already; try again once it is done, or through another node";
         return Err(failed(StatusCode::CONFLICT, detail));
     };
-    let backup = upload::receive(body).await?;
+    // Held until the last thread has ended, which may be after the client is gone.
+    let turn = Arc::new(turn);
+    let backup = upload::receive(body, turn.clone()).await?;
     let name: PartitionName = name.parse().map_err(|_| no_partition(name))?;
     let view = admin.read.view(Consistency::Linearizable).await;
     view.map_err(Refused::from)?;
     let current = admin.running()?.replica.views.current();
     must_be_new(&current.cluster, &name)?;
+    let listens =
+        |section: &PartitionSection| section.name == name.as_str() && !section.listen.is_empty();
+    if admin.sections.iter().any(listens) {
+        let detail = format!(
+            "clients reach partition {name} through `[[partitions]] listen` of this node; nothing was changed. Import into \
+             one that no node has a listener for"
+        );
+        return Err(failed(StatusCode::CONFLICT, detail));
+    }
     must_be_known(backup.level(), current.cluster.level())?;
     drop(current);
     let from = Arc::new(backup.default_partition().clone());
     drop(backup);
     let write = admin.partitions.writes(&name);
-    let mut pieces = pieces(from.clone(), admin.bootstrap.config.raft.command_bytes).await?;
+    let command_bytes = admin.bootstrap.config.raft.command_bytes;
+    let mut pieces = pieces(from.clone(), command_bytes, &turn).await?;
     let mut count = 0;
     while let Some(piece) = pieces.recv().await {
         if let Err((reason, may_be_done)) = bring(&*write, piece).await {
@@ -73,6 +87,7 @@ async fn import(admin: &Admin, name: &str, body: Body) -> Result<ImportReport, F
     let after = after.map_err(|reason| stopped(&name, &reason.to_string(), true))?;
     let sizes = after.state.sizes();
     let work = move || {
+        let _turn = turn;
         (
             content_digest(&from, &from),
             content_digest(&after.state, &from),
@@ -136,17 +151,23 @@ fn must_be_known(of_backup: Level, level: Level) -> Result<(), Failed> {
 async fn pieces(
     from: Arc<Model>,
     command_bytes: usize,
+    turn: &Turn,
 ) -> Result<mpsc::Receiver<FillPartition>, Failed> {
     let bytes_max = command_bytes.saturating_sub(ENVELOPE_BYTES);
     let bytes = PIECE_BYTES.min(bytes_max);
-    let looked_at = from.clone();
-    let wrong = runtime::blocking(move || looked_at.pieces(bytes, bytes_max).find_map(Result::err));
+    let (looked_at, held) = (from.clone(), turn.clone());
+    let wrong = runtime::blocking(move || {
+        let _turn = held;
+        looked_at.pieces(bytes, bytes_max).find_map(Result::err)
+    });
     if let Some(wrong) = wrong.await {
         let detail = format!("{wrong}; nothing was changed");
         return Err(failed(StatusCode::PAYLOAD_TOO_LARGE, detail));
     }
     let (sender, pieces) = mpsc::channel(1);
+    let held = turn.clone();
     runtime::spawn(runtime::blocking(move || {
+        let _turn = held;
         let mut all = from.pieces(bytes, bytes_max).flatten();
         // If the import has stopped, so be it.
         all.all(|piece| sender.blocking_send(piece).is_ok());
@@ -172,7 +193,7 @@ async fn bring(write: &dyn WriteBackend, piece: FillPartition) -> Result<(), (St
             {
                 return Ok(());
             }
-            Ok(Outcome::Refused(refusal)) => return Err((refusal.to_string(), false)),
+            Ok(Outcome::Refused(refusal)) => return Err((refusal.to_string(), may_be_done)),
             Ok(Outcome::AnsweredBefore) => Unavailable::outcome_unknown("it was answered before"),
             Err(unavailable) => unavailable,
         };

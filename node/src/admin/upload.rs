@@ -1,6 +1,7 @@
 //! A backup that an operator sends, read whole while it comes, and believed in nothing.
 
 use std::io::{self, Read};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -9,7 +10,7 @@ use futures::StreamExt;
 use placement_model::Cluster;
 use placement_raft_store::{SnapshotError, receive_backup, runtime};
 use placement_wire::IMPORT_BYTES_MAX;
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedMutexGuard, mpsc};
 use tokio::time::timeout;
 
 use super::{Failed, failed};
@@ -19,17 +20,23 @@ const PIECES_WAITING: usize = 4;
 /// How long nothing may come.
 const SILENCE: Duration = Duration::from_secs(30);
 
+/// That of one import, held by each thread that works for it.
+pub(super) type Turn = Arc<OwnedMutexGuard<()>>;
+
 /// All that is in the backup.
 ///
 /// # Errors
 /// 400 if it is none, or damaged; 408, 413.
-pub(super) async fn receive(body: Body) -> Result<Cluster, Failed> {
+pub(super) async fn receive(body: Body, turn: Turn) -> Result<Cluster, Failed> {
     let (sender, pieces) = mpsc::channel(PIECES_WAITING);
     let source = Pieces {
         pieces,
         piece: Bytes::new(),
     };
-    let reading = runtime::spawn(runtime::blocking(|| receive_backup(source)));
+    let reading = runtime::spawn(runtime::blocking(move || {
+        let _turn = turn;
+        receive_backup(source)
+    }));
     feed(body, sender).await?;
     let read = reading.await.map_err(|_| {
         let detail = "the reading of the backup has panicked, which is a bug; the log of this node says where";

@@ -31,10 +31,12 @@ use self::sessions::{Session, Sessions, forgotten};
 pub(crate) use self::settings::WebSection;
 use crate::admin::{self, Admin, User};
 use crate::serve::connections::Connections;
-use placement_api::access::Peer;
+use placement_api::access::{Peer, Recorded};
+use placement_api::contain::{Panicked, contain};
 use placement_api::http::{Policy, Target, WEB};
 use placement_api::keystone::Keystone;
 use placement_api::settings::Secret;
+use placement_raft_store::runtime;
 
 /// Attempts to log in at once, and those from one address.
 const ATTEMPTS_MAX: usize = 16;
@@ -97,7 +99,12 @@ async fn form(State(site): State<Arc<Site>>, request: Request) -> Response {
 }
 
 async fn log_in(State(site): State<Arc<Site>>, request: Request) -> Response {
-    let answer = site.log_in(request).await;
+    // It goes on when its client leaves: leaving early must give no more attempts.
+    let attempt = runtime::spawn(contain(async move { site.log_in(request).await })).await;
+    let answer = attempt.unwrap_or(Err(Panicked)).unwrap_or_else(|Panicked| {
+        let wrong = "The login has ended with a bug, and the log of this node says where.";
+        Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, wrong))
+    });
     answer.unwrap_or_else(|refusal| refusal.page(None))
 }
 
@@ -114,6 +121,9 @@ async fn log_out(State(site): State<Arc<Site>>, request: Request) -> Response {
             response.extensions_mut().insert(user);
         }
         site.revoke(&session.token).await;
+    } else {
+        // No one has logged out.
+        response.extensions_mut().insert(Recorded);
     }
     response
 }

@@ -192,7 +192,10 @@ pub(crate) async fn make(
 /// Asks all nodes at once, and has them recount their states afterwards, never two at a time.
 async fn gather(admin: &Admin, survey: &Survey, limit: Duration) -> Vec<Entry> {
     let until = Instant::now() + limit;
-    let is_plain = |name: &&String| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+    let is_plain = |name: &&String| {
+        name.chars()
+            .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+    };
     let named = survey.newest().partitions.iter().filter(is_plain);
     let named = named.take(PARTITIONS_MAX).map(String::as_str);
     let partitions: Vec<&str> = named.chain(["default"]).collect();

@@ -4,14 +4,13 @@ import json
 import os
 import random
 import shutil
-import socket
 import sqlite3
 import subprocess
-import sys
 import tempfile
 
 import neighbour
 from nodes import Nodes
+from ports import free_ports
 
 # The configuration that upstream's fixtures give to the service, in our terms.
 PROFILES = {
@@ -50,7 +49,7 @@ class Cluster:
             raise
 
     def _start(self):
-        port = free_ports()
+        port = free_ports(40)
         output = subprocess.run(
             self._command + ['--clean', '--detach', '--no-sample', '--dir', self._data,
                              '--base-port', str(port), '--config', self._write_config()],
@@ -87,22 +86,3 @@ def open_policy():
     from placement import policies
     names = [rule.name for rule in policies.list_rules() if rule.name != 'admin_api']
     return ''.join(f'"{name}": "@"\n' for name in names)
-
-
-def free_ports(wanted=40, attempts=100):
-    """The first of `wanted` consecutive ports of loopback that nothing listens on."""
-    for _ in range(attempts):
-        base = random.randrange(20000, 32000, wanted)
-        if all(is_free(port) for port in range(base, base + wanted)):
-            return base
-    sys.exit('no free range of ports between 20000 and 32000')
-
-
-def is_free(port):
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(('127.0.0.1', port))
-        except OSError:
-            return False
-        return True

@@ -5,7 +5,6 @@ import copy
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -13,6 +12,7 @@ import time
 
 import requests
 
+from ports import free_ports
 from sample import Sample
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -130,7 +130,7 @@ class Node:
         self._directory = tempfile.mkdtemp(prefix='placement-schemathesis-')
         self._data = os.path.join(self._directory, 'cluster')
         try:
-            port = free_port()
+            port = free_ports(20)
             output = subprocess.run(
                 [self._command, '--nodes', '1', '--clean', '--detach', '--no-sample',
                  '--dir', self._data, '--base-port', str(port)],
@@ -144,23 +144,6 @@ class Node:
         subprocess.run([self._command, '--stop', '--dir', self._data], check=False,
                        stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
         shutil.rmtree(self._directory, ignore_errors=True)
-
-
-def free_port(wanted=20):
-    """The first of some consecutive ports of loopback that nothing listens on."""
-    for base in range(20000 + os.getpid() % 500 * wanted, 32000, wanted):
-        if all(is_free(port) for port in range(base, base + wanted)):
-            return base
-    sys.exit('no free range of ports below 32000')
-
-
-def is_free(port):
-    with socket.socket() as probe:
-        try:
-            probe.bind(('127.0.0.1', port))
-        except OSError:
-            return False
-        return True
 
 
 if __name__ == '__main__':

@@ -4,13 +4,13 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
-import sys
 import tempfile
 import threading
 import time
 import urllib.request
+
+from ports import free_ports
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 RUN_CLUSTER = os.path.join(ROOT, 'scripts', 'run-cluster')
@@ -28,7 +28,7 @@ class Cluster:
         try:
             output = subprocess.run(
                 [RUN_CLUSTER, '--nodes', '3', '--clean', '--detach', '--no-sample', '--dir', self._data,
-                 '--base-port', str(free_port())],
+                 '--base-port', str(free_ports(30))],
                 check=True, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True).stdout
             self.nodes = json.loads(output)['nodes']
             self.endpoints = ','.join(f'unix:{node["data_dir"]}/admin.sock' for node in self.nodes)
@@ -113,20 +113,3 @@ def is_ready(node):
             return answer.status == 200
     except OSError:
         return False
-
-
-def free_port(wanted=30):
-    """The first of some consecutive ports of loopback that nothing listens on."""
-    for base in range(20000 + os.getpid() % 300 * wanted, 32000, wanted):
-        if all(is_free(port) for port in range(base, base + wanted)):
-            return base
-    sys.exit('no free range of ports below 32000')
-
-
-def is_free(port):
-    with socket.socket() as probe:
-        try:
-            probe.bind(('127.0.0.1', port))
-        except OSError:
-            return False
-        return True

@@ -33,8 +33,6 @@ mod tests {
     use super::catalog::ALL;
     use super::*;
 
-    const KEPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/metrics.md");
-
     fn page() -> String {
         let mut page = "# Metrics\n\n\
             `GET /metrics` on `[metrics] listen` (off by default), on the admin socket and on `[admin] listen`, in\n\
@@ -66,16 +64,7 @@ mod tests {
 
     #[test]
     fn the_page_in_docs_names_the_metrics_that_there_are() {
-        let page = page();
-        if std::env::var_os("PLACEMENT_WRITE_DOCS").is_some() {
-            std::fs::write(KEPT, &page).unwrap();
-        }
-        let kept = std::fs::read_to_string(KEPT).unwrap_or_default();
-        assert!(
-            kept == page,
-            "docs/metrics.md is not what node/src/metrics/catalog.rs says now; write it with \
-             PLACEMENT_WRITE_DOCS=1 cargo test --workspace --lib metrics, and read the difference"
-        );
+        placement_docs::assert_kept("metrics.md", &page(), "--lib metrics");
     }
 
     /// Source: Prometheus, "Metric and label naming", and what `promtool check metrics` looks for;

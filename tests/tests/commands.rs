@@ -6,8 +6,6 @@ use std::process::Command;
 
 use placement_tests::binaries;
 
-const KEPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/commands.md");
-
 fn help(program: &Path, names: &[&str]) -> String {
     // Neither the defaults that a user has set nor a terminal's width.
     let mut command = Command::new(program);
@@ -51,14 +49,6 @@ fn page() -> String {
 
 #[test]
 fn the_page_in_docs_has_each_command() {
-    let page = page();
-    if std::env::var_os("PLACEMENT_WRITE_DOCS").is_some() {
-        std::fs::write(KEPT, &page).unwrap();
-    }
-    let kept = std::fs::read_to_string(KEPT).unwrap_or_default();
-    assert!(
-        kept == page,
-        "docs/commands.md is not what the programs print; write it with \
-         PLACEMENT_WRITE_DOCS=1 cargo test --workspace --test black_box -- commands::"
-    );
+    let tests = "--test black_box -- commands::";
+    placement_docs::assert_kept("commands.md", &page(), tests);
 }

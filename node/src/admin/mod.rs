@@ -414,8 +414,6 @@ async fn compact(State(admin): State<Admin>) -> Answer {
 mod tests {
     use super::*;
 
-    const KEPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/admin-routes.md");
-
     /// What stands at the top of this file.
     fn page() -> String {
         let lines = include_str!("mod.rs").lines();
@@ -432,15 +430,7 @@ mod tests {
     #[test]
     fn the_page_in_docs_names_each_route() {
         let page = page();
-        if std::env::var_os("PLACEMENT_WRITE_DOCS").is_some() {
-            std::fs::write(KEPT, &page).unwrap();
-        }
-        let kept = std::fs::read_to_string(KEPT).unwrap_or_default();
-        assert!(
-            kept == page,
-            "docs/admin-routes.md is not what node/src/admin/mod.rs says; write it with \
-             PLACEMENT_WRITE_DOCS=1 cargo test --workspace --lib admin::tests"
-        );
+        placement_docs::assert_kept("admin-routes.md", &page, "--lib admin::tests");
         let routes = of_one_node().into_iter().chain(of_the_cluster());
         let named = routes.map(|(route, _)| route);
         for route in named.filter(|route| !route.starts_with("ANY ")) {

@@ -117,16 +117,7 @@ mod tests {
 
     #[test]
     fn the_document_is_up_to_date() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/configuration.md");
-        if std::env::var_os("PLACEMENT_WRITE_DOCS").is_some() {
-            std::fs::write(path, document()).unwrap();
-        }
-        let kept = std::fs::read_to_string(path).unwrap_or_default();
-        assert!(
-            kept == document(),
-            "docs/configuration.md is not what the settings say; renew it:\n\
-             PLACEMENT_WRITE_DOCS=1 cargo test --workspace --lib config::document"
-        );
+        placement_docs::assert_kept("configuration.md", &document(), "--lib config::document");
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub fn run(shell: Command) -> anyhow::Result<Duration> {
             step.output = output;
         }
     }
-    if std::env::var_os("PLACEMENT_WRITE_DOCS").is_some() {
+    if placement_docs::are_written() {
         fs::write(PAGE, page.text())?;
         recording.write(Path::new(PAGE).with_file_name("first-minute").as_path())?;
     } else {

@@ -107,8 +107,6 @@ codes! {
 mod tests {
     use super::*;
 
-    const KEPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/errors.md");
-
     fn table(codes: &[(&str, &str)]) -> String {
         let mut table = "\n| status | code | meaning |\n|---|---|---|\n".to_owned();
         for (code, doc) in codes {
@@ -137,15 +135,6 @@ mod tests {
 
     #[test]
     fn the_page_in_docs_has_each_code() {
-        let page = page();
-        if std::env::var_os("PLACEMENT_WRITE_DOCS").is_some() {
-            std::fs::write(KEPT, &page).unwrap();
-        }
-        let kept = std::fs::read_to_string(KEPT).unwrap_or_default();
-        assert!(
-            kept == page,
-            "docs/errors.md is not what node/api/src/http/errors/code.rs says; write it with \
-             PLACEMENT_WRITE_DOCS=1 cargo test --workspace --lib errors::code"
-        );
+        placement_docs::assert_kept("errors.md", &page(), "--lib errors::code");
     }
 }

@@ -1,0 +1,26 @@
+//! Pages of `docs/` that are made from code, and the tests that find them out of date.
+
+use std::path::Path;
+
+/// Whether tests write the pages instead of comparing them: `PLACEMENT_WRITE_DOCS` is set.
+pub fn are_written() -> bool {
+    std::env::var_os("PLACEMENT_WRITE_DOCS").is_some()
+}
+
+/// Compares the page of this name with what the code says now. `tests` are the arguments of `cargo test --workspace`
+/// that run the caller.
+///
+/// # Panics
+/// If they differ.
+pub fn assert_kept(name: &str, page: &str, tests: &str) {
+    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs")).join(name);
+    if are_written() {
+        std::fs::write(&path, page).expect("docs/ is part of the repository");
+    }
+    let kept = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        kept == page,
+        "docs/{name} is not what the code says; write it, and read the difference:\n\
+         PLACEMENT_WRITE_DOCS=1 cargo test --workspace {tests}"
+    );
+}

@@ -21,7 +21,7 @@ pub fn is_contained() -> bool {
 }
 
 /// Runs a part of a request on this thread: a panic in it does not end the process.
-pub(crate) fn contain_call<T>(call: impl FnOnce() -> T) -> Result<T, Panicked> {
+pub fn contain_call<T>(call: impl FnOnce() -> T) -> Result<T, Panicked> {
     let before = CONTAINED.replace(true);
     let result = std::panic::catch_unwind(AssertUnwindSafe(call));
     CONTAINED.set(before);

@@ -58,16 +58,7 @@ async fn import(admin: &Admin, name: &str, body: Body) -> Result<ImportReport, F
     let view = admin.read.view(Consistency::Linearizable).await;
     view.map_err(Refused::from)?;
     let current = admin.running()?.replica.views.current();
-    must_be_new(&current.cluster, &name)?;
-    let listens =
-        |section: &PartitionSection| section.name == name.as_str() && !section.listen.is_empty();
-    if admin.sections.iter().any(listens) {
-        let detail = format!(
-            "clients reach partition {name} through `[[partitions]] listen` of this node; nothing was changed. Import into \
-             one that no node has a listener for"
-        );
-        return Err(failed(StatusCode::CONFLICT, detail));
-    }
+    must_be_new(&current.cluster, &name, &admin.sections)?;
     must_be_known(backup.level(), current.cluster.level())?;
     drop(current);
     let from = Arc::new(backup.default_partition().clone());
@@ -109,12 +100,17 @@ async fn import(admin: &Admin, name: &str, body: Body) -> Result<ImportReport, F
     })
 }
 
-/// What apply refuses too, and what it does not see: names that a client has made.
-fn must_be_new(cluster: &Cluster, name: &PartitionName) -> Result<(), Failed> {
+/// What apply refuses too, and what it does not see: names that a client has made, and a listener of this node.
+fn must_be_new(
+    cluster: &Cluster,
+    name: &PartitionName,
+    sections: &[PartitionSection],
+) -> Result<(), Failed> {
     let found = cluster.partition_named(name.as_str());
     let (id, state) = found.ok_or_else(|| no_partition(name.as_str()))?;
     let has_names = (state.resource_classes().iter()).any(|(name, _)| name.is_custom())
         || state.traits(None).iter().any(|(name, _)| name.is_custom());
+    let mut own = (sections.iter()).filter(|section| section.name == name.as_str());
     let detail = if cluster.is_routed_to(id) {
         let refusal = Refusal::PartitionRouted(id);
         format!(
@@ -124,6 +120,11 @@ fn must_be_new(cluster: &Cluster, name: &PartitionName) -> Result<(), Failed> {
         format!(
             "the partition is not empty; nothing was changed. If an import has filled it in part, delete it (`placementctl \
              partitions delete {name} --force`), create it, and import again"
+        )
+    } else if own.any(|section| !section.listen.is_empty()) {
+        format!(
+            "clients reach partition {name} through `[[partitions]] listen` of this node; nothing was changed. Import into \
+             one that no node has a listener for"
         )
     } else {
         return Ok(());

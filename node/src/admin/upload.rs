@@ -7,6 +7,7 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::http::StatusCode;
 use futures::StreamExt;
+use placement_api::contain::{Panicked, contain_call};
 use placement_model::Cluster;
 use placement_raft_store::{SnapshotError, receive_backup, runtime};
 use placement_wire::IMPORT_BYTES_MAX;
@@ -26,8 +27,8 @@ pub(super) type Turn = Arc<OwnedMutexGuard<()>>;
 /// All that is in the backup.
 ///
 /// # Errors
-/// 400 if it is none, or damaged; 408, 413.
-pub(super) async fn receive(body: Body, turn: Turn) -> Result<Cluster, Failed> {
+/// 400 if it is no backup, or damaged; 408, 413.
+pub(super) async fn receive(body: Body, turn: Turn) -> Result<Arc<Cluster>, Failed> {
     let (sender, pieces) = mpsc::channel(PIECES_WAITING);
     let source = Pieces {
         pieces,
@@ -35,10 +36,11 @@ pub(super) async fn receive(body: Body, turn: Turn) -> Result<Cluster, Failed> {
     };
     let reading = runtime::spawn(runtime::blocking(move || {
         let _turn = turn;
-        receive_backup(source)
+        contain_call(|| receive_backup(source))
     }));
     feed(body, sender).await?;
-    let read = reading.await.map_err(|_| {
+    let read = reading.await.unwrap_or(Err(Panicked));
+    let read = read.map_err(|Panicked| {
         let detail = "the reading of the backup has panicked, which is a bug; the log of this node says where";
         failed(StatusCode::INTERNAL_SERVER_ERROR, detail)
     })?;

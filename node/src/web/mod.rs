@@ -101,11 +101,15 @@ async fn form(State(site): State<Arc<Site>>, request: Request) -> Response {
 async fn log_in(State(site): State<Arc<Site>>, request: Request) -> Response {
     // It goes on when its client leaves: leaving early must give no more attempts.
     let attempt = runtime::spawn(contain(async move { site.log_in(request).await })).await;
-    let answer = attempt.unwrap_or(Err(Panicked)).unwrap_or_else(|Panicked| {
-        let wrong = "The login has ended with a bug, and the log of this node says where.";
-        Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, wrong))
-    });
-    answer.unwrap_or_else(|refusal| refusal.page(None))
+    let answer = attempt.unwrap_or(Err(Panicked));
+    match answer {
+        Ok(Ok(answer)) => answer,
+        Ok(Err(refusal)) => refusal.page(None),
+        Err(Panicked) => {
+            let wrong = "The login has ended with a bug, and the log of this node says where.";
+            Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, wrong).page(None)
+        }
+    }
 }
 
 async fn log_out(State(site): State<Arc<Site>>, request: Request) -> Response {

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
+use std::sync::Arc;
 
 use openraft::vote::RaftLeaderId;
 use openraft::vote::leader_id_adv::LeaderId;
@@ -86,13 +87,10 @@ pub fn check_backup(source: impl Read) -> Result<BackupInfo, SnapshotError> {
 ///
 /// # Errors
 /// [`SnapshotError`].
-pub fn receive_backup(source: impl Read + Send) -> Result<Cluster, SnapshotError> {
+pub fn receive_backup(source: impl Read + Send) -> Result<Arc<Cluster>, SnapshotError> {
     let mut source = BufReader::with_capacity(1 << 20, source);
-    let (_, cluster) = snapshot_format::read(&mut source)?;
-    match cluster.level() {
-        level if level > Level::NEWEST => Err(SnapshotError::NewerLevel(level)),
-        _ => Ok(cluster),
-    }
+    let (header, cluster) = snapshot_format::read(&mut source)?;
+    Ok(applied_state(header, cluster)?.cluster)
 }
 
 /// The time of the last command in a backup, from its header.

@@ -151,9 +151,8 @@ impl Session {
         let answer = self.issue(whom).await?;
         match answer.status() {
             StatusCode::CREATED => {
-                let token = answer.headers().get(SUBJECT_TOKEN);
-                let token = token.and_then(|token| token.to_str().ok());
-                let token = token.ok_or_else(|| Away("it sends no token".to_owned()))?;
+                let token = issued(&answer)?;
+                let token = token.to_str().map_err(|_| no_token())?;
                 Ok(Some(token.to_owned()))
             }
             StatusCode::BAD_REQUEST
@@ -194,9 +193,7 @@ impl Session {
                 self.section.who()
             )));
         }
-        let token = answer.headers().get(SUBJECT_TOKEN);
-        let mut token = (token.cloned()).ok_or_else(|| Away("it sends no token".to_owned()))?;
-        token.set_sensitive(true);
+        let token = issued(&answer)?;
         let answer = Answer::read(answer.body()).map_err(Away)?;
         let own =
             answer.identity_endpoint(self.section.interface.name(), &self.section.region_name);
@@ -226,4 +223,16 @@ impl Session {
         }
         Err(why)
     }
+}
+
+/// The token that comes with an answer.
+fn issued(answer: &Response<Bytes>) -> Result<HeaderValue, Away> {
+    let token = answer.headers().get(SUBJECT_TOKEN).cloned();
+    let mut token = token.ok_or_else(no_token)?;
+    token.set_sensitive(true);
+    Ok(token)
+}
+
+fn no_token() -> Away {
+    Away("it sends no token".to_owned())
 }

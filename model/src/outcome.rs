@@ -242,7 +242,7 @@ pub enum Unfit {
     /// It refers to a provider, a class, a trait or an inventory that is not there.
     #[error("it refers to what is not there")]
     Dangling,
-    /// An inventory or an amount is none that a client could write.
+    /// It has an inventory or an amount that no client could write.
     #[error("it has a number that is out of range")]
     OutOfRange,
     /// It has a parent, or its parent is below it.

@@ -13,7 +13,7 @@ const BARS_MIN: usize = 24;
 const STEP: usize = 10;
 const HEIGHT: u128 = 60;
 
-/// The numbers of a list; what is none is 0.
+/// The numbers of a list; 0 in place of anything else.
 pub(crate) fn numbers(value: &Value) -> Vec<u64> {
     let numbers = list(value).iter().take(BARS_MAX);
     numbers

@@ -1,13 +1,19 @@
-//! Explanations against an oracle that tries everything, on small random clouds.
+//! Explanations against an oracle that tries everything, and counts of claims against claims one by one, on small random
+//! clouds.
 #![allow(clippy::unwrap_used)] // A test may fail.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use placement_model::mutant;
-use placement_model::query::candidates::CandidateRequest;
+use placement_model::command::{
+    ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate, ProviderAmounts,
+    ReplaceAllocations,
+};
+use placement_model::query::candidates::{Amount, CandidateRequest};
 use placement_model::query::explain::{Explanation, Verdict};
+use placement_model::types::{Given, PartitionId, Timestamp};
+use placement_model::{Command, Outcome, Stamped, apply, mutant};
 use placement_naive::cases::{cases, tight_cases};
 use placement_naive::explain::{explain, relaxations};
 use placement_naive::sample_cloud::SampleCloud;
@@ -89,6 +95,88 @@ fn explanations_agree_with_trying_everything() {
         "of 20000 cases only {} without candidates, and {} with relaxations",
         without.get(),
         helped.get()
+    );
+}
+
+/// Claims of one case. A request without resources has room without end.
+const CLAIMS_MAX: u64 = 300;
+
+/// How often the first candidate can be claimed, one claim after the other.
+fn claimed_one_by_one(sample_cloud: &SampleCloud, request: &CandidateRequest) -> u64 {
+    let mut state = sample_cloud.state();
+    let request = CandidateRequest {
+        limit: Some(1),
+        ..request.clone()
+    };
+    for count in 0..CLAIMS_MAX {
+        let mut search = state.candidates(&request, None).unwrap();
+        let outline = search.outline();
+        let Some(candidate) = search.next_candidate() else {
+            return count;
+        };
+        let mut amounts = Vec::new();
+        outline.amounts(&candidate, &mut amounts);
+        let provider = |one: &Amount| candidate.node(one.part).uuid;
+        let class = |one: &Amount| Given::Valid(outline.classes()[one.class].clone());
+        let mut allocations: Vec<ProviderAmounts> = Vec::new();
+        for one in &amounts {
+            match allocations.last_mut() {
+                Some(last) if last.provider == Given::Valid(provider(one)) => {
+                    last.resources.insert(class(one), one.units);
+                }
+                _ => allocations.push(ProviderAmounts {
+                    provider: Given::Valid(provider(one)),
+                    resources: BTreeMap::from([(class(one), one.units)]),
+                }),
+            }
+        }
+        let consumer = ConsumerAllocations {
+            consumer: format!("00000000-0000-4000-8000-{count:012x}").into(),
+            allocations,
+            project: "p".into(),
+            user: "u".into(),
+            generation: ConsumerGeneration::New,
+            consumer_type: ConsumerTypeUpdate::Keep,
+        };
+        let stamped = Stamped {
+            at: Timestamp::default(),
+            write_id: None,
+            command: Command::ReplaceAllocations(ReplaceAllocations {
+                consumers: vec![consumer],
+            }),
+            partition: PartitionId::DEFAULT,
+            routes: 0,
+            request_id: None,
+        };
+        let (outcome, changes) = apply(&state, &stamped);
+        drop(search);
+        if !matches!(outcome, Outcome::Done(_)) {
+            return count;
+        }
+        state.commit(&changes);
+    }
+    CLAIMS_MAX
+}
+
+#[test]
+fn a_request_fits_as_often_as_it_can_be_claimed_one_by_one() {
+    let (alone, most) = (Cell::new(0), Cell::new(0));
+    run(20_000, |sample_cloud, request| {
+        let go_on = Box::new(|_| ControlFlow::Continue(()));
+        // Otherwise it names what does not exist.
+        let Ok(fit) = sample_cloud.state().fit(request, CLAIMS_MAX, go_on) else {
+            return Ok(());
+        };
+        prop_assert_eq!(fit.count, claimed_one_by_one(sample_cloud, request));
+        alone.set(alone.get() + u32::from(fit.exact && fit.count > 1));
+        most.set(most.get().max(fit.count));
+        Ok(())
+    });
+    assert!(
+        alone.get() > 100 && most.get() > 10,
+        "{} are claimed more than once, where they stand alone; {} times at most",
+        alone.get(),
+        most.get()
     );
 }
 

@@ -9,9 +9,12 @@ use crate::command::{
     ReplaceAllocations, Stamped,
 };
 use crate::outcome::Outcome;
-use crate::query::candidates::{Candidate, CandidateRequest, Outline, Watch};
+use crate::query::candidates::{Amount, Candidate, CandidateRequest, Outline, Watch};
 use crate::state::State;
 use crate::types::{ConsumerUuid, Given, PartitionId, Timestamp};
+
+/// Claims that are made at once, at most.
+const TOGETHER_MAX: u64 = 256;
 
 /// How often a request can be claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -26,8 +29,8 @@ pub struct Fit {
 }
 
 impl State {
-    /// Claims the first candidate of a request as long as it has one, at most so often. The watch is called for each claim
-    /// and within searches, and may end it.
+    /// Claims the first candidate of a request as long as it has one, at most so often. The watch is called within
+    /// searches and before each, and may end it.
     ///
     /// # Errors
     /// The request names what does not exist.
@@ -52,8 +55,20 @@ impl State {
                 fit.complete = !search.interrupted();
                 break;
             };
-            let command = claim(&outline, &candidate, fit.count);
-            fit.exact &= state.is_alone(&candidate);
+            let mut amounts = Vec::new();
+            outline.amounts(&candidate, &mut amounts);
+            let is_alone = state.is_alone(&candidate);
+            fit.exact &= is_alone;
+            // What stands alone stays the first candidate as long as it has room.
+            let times = match is_alone {
+                true => state.room(&outline, &candidate, &amounts),
+                false => 1,
+            };
+            let times = times.clamp(1, TOGETHER_MAX.min(at_most - fit.count));
+            let consumers = (fit.count..fit.count + times)
+                .map(|number| claim(&outline, &candidate, &amounts, number));
+            let consumers = consumers.collect();
+            let command = Command::ReplaceAllocations(ReplaceAllocations { consumers });
             let stamped = Stamped {
                 at: Timestamp::default(),
                 write_id: None,
@@ -70,10 +85,20 @@ impl State {
                 break;
             }
             state.commit(&changes);
-            fit.count += 1;
+            fit.count += times;
         }
         fit.exact &= fit.complete;
         Ok(fit)
+    }
+
+    /// How often the inventories of a candidate have room for what it takes.
+    fn room(&self, outline: &Outline<'_>, candidate: &Candidate<'_>, amounts: &[Amount]) -> u64 {
+        let rooms = amounts.iter().filter_map(|one| {
+            let class = self.resource_class_id(outline.classes()[one.class])?;
+            let stock = candidate.node(one.part).stock(class)?;
+            stock.inventory.free(stock.used).checked_div(one.units)
+        });
+        rooms.min().unwrap_or(1)
     }
 
     /// Whether all of a candidate is one provider without relatives, which serves no other tree.
@@ -90,9 +115,12 @@ impl State {
 }
 
 /// Takes a candidate for a new consumer.
-fn claim(outline: &Outline<'_>, candidate: &Candidate<'_>, number: u64) -> Command {
-    let mut amounts = Vec::new();
-    outline.amounts(candidate, &mut amounts);
+fn claim(
+    outline: &Outline<'_>,
+    candidate: &Candidate<'_>,
+    amounts: &[Amount],
+    number: u64,
+) -> ConsumerAllocations {
     let provider = |part| candidate.node(part).uuid;
     let taken = amounts.chunk_by(|one, other| provider(one.part) == provider(other.part));
     let allocations = taken.map(|amounts| ProviderAmounts {
@@ -106,15 +134,12 @@ fn claim(outline: &Outline<'_>, candidate: &Candidate<'_>, number: u64) -> Comma
             })
             .collect(),
     });
-    let consumer = ConsumerAllocations {
+    ConsumerAllocations {
         consumer: ConsumerUuid::from(format!("f17f17f1-f17f-4f17-8f17-{number:012x}")),
         allocations: allocations.collect(),
         project: "what-if".into(),
         user: "what-if".into(),
         generation: ConsumerGeneration::New,
         consumer_type: ConsumerTypeUpdate::Keep,
-    };
-    Command::ReplaceAllocations(ReplaceAllocations {
-        consumers: vec![consumer],
-    })
+    }
 }

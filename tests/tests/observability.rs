@@ -18,8 +18,8 @@ const DASHBOARDS: [&str; 4] = [
     "raft-and-disks.json",
     "capacity.json",
 ];
-/// Where the package puts the documents.
-const INSTALLED: &str = "file:///usr/share/doc/placementd/";
+/// Where the package puts the book.
+const INSTALLED: &str = "file:///usr/share/doc/placementd/html/docs/";
 
 fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
@@ -100,9 +100,9 @@ fn each_alert_has_a_severity_and_a_chapter_that_exists() {
         let url = value("runbook_url: ").unwrap_or_default();
         let chapter = url
             .strip_prefix(INSTALLED)
-            .and_then(|url| url.split_once('#'));
+            .and_then(|url| url.split_once(".html#"));
         let (document, anchor) = chapter.unwrap_or_else(|| panic!("{name}: {url:?}"));
-        let document = read(&repository().join("docs").join(document));
+        let document = read(&repository().join(format!("docs/{document}.md")));
         let found = anchors(&document).iter().any(|one| one == anchor);
         assert!(found, "{name} leads to {url}");
     }

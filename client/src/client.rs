@@ -350,11 +350,8 @@ impl Client {
         http: Request<Full<Bytes>>,
         streams: bool,
     ) -> Result<(Response<Bytes>, Option<Body>), TransportError> {
-        if !streams {
-            return Ok((self.shared.transport.send(http).await?, None));
-        }
-        let (parts, body) = self.shared.transport.open(http).await?.into_parts();
-        let (whole, body) = match parts.status.is_success() {
+        let (parts, body) = self.shared.transport.send(http).await?.into_parts();
+        let (whole, body) = match streams && parts.status.is_success() {
             true => (Bytes::new(), Some(body)),
             false => (body.collect().await?.to_bytes(), None),
         };

@@ -51,4 +51,4 @@ pub use nouns::usages::Resources;
 pub use placement_wire::*;
 pub use request::{ApiRequest, encode};
 pub use response::ApiResponse;
-pub use transport::{Body, Transport, TransportError};
+pub use transport::{Body, Transport, TransportError, whole};

@@ -26,25 +26,18 @@ pub enum TransportError {
 /// The body of an answer as it comes.
 pub type Body = BoxBody<Bytes, TransportError>;
 
-/// Sends one request to the authority in its URI and returns the whole answer.
+/// A body that is there already.
+pub fn whole(body: Bytes) -> Body {
+    Full::new(body).map_err(|never| match never {}).boxed()
+}
+
+/// Sends one request to the authority in its URI.
 pub trait Transport: Send + Sync + 'static {
     /// Sends once, without repeating anything.
     fn send(
         &self,
         request: Request<Full<Bytes>>,
-    ) -> BoxFuture<Result<Response<Bytes>, TransportError>>;
-
-    /// The same, of which the body is still to come. A transport that cannot do so gives all of it at once.
-    fn open(
-        &self,
-        request: Request<Full<Bytes>>,
-    ) -> BoxFuture<Result<Response<Body>, TransportError>> {
-        let answer = self.send(request);
-        Box::pin(async move {
-            let whole = |body| Full::new(body).map_err(|never| match never {}).boxed();
-            Ok(answer.await?.map(whole))
-        })
-    }
+    ) -> BoxFuture<Result<Response<Body>, TransportError>>;
 }
 
 /// A pool of connections: plain TCP, TLS or a Unix socket, as each endpoint says.
@@ -59,18 +52,6 @@ pub(crate) fn pool(trust: Trust, connect_timeout: Duration) -> Pool {
 
 impl Transport for Pool {
     fn send(
-        &self,
-        request: Request<Full<Bytes>>,
-    ) -> BoxFuture<Result<Response<Bytes>, TransportError>> {
-        let answer = self.open(request);
-        Box::pin(async move {
-            let (parts, body) = answer.await?.into_parts();
-            let body = body.collect().await?;
-            Ok(Response::from_parts(parts, body.to_bytes()))
-        })
-    }
-
-    fn open(
         &self,
         request: Request<Full<Bytes>>,
     ) -> BoxFuture<Result<Response<Body>, TransportError>> {

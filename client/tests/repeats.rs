@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::Full;
 use placement_client::{
-    ApiRequest, ApiResponse, BoxFuture, Client, Error, Transport, TransportError,
+    ApiRequest, ApiResponse, Body, BoxFuture, Client, Error, Transport, TransportError, whole,
 };
 
 type Answer = Result<Response<Bytes>, TransportError>;
@@ -53,10 +53,14 @@ impl Script {
 }
 
 impl Transport for Script {
-    fn send(&self, request: Request<Full<Bytes>>) -> BoxFuture<Answer> {
+    fn send(
+        &self,
+        request: Request<Full<Bytes>>,
+    ) -> BoxFuture<Result<Response<Body>, TransportError>> {
         self.asked.lock().unwrap().push(request);
         let answer = self.answers.lock().unwrap().pop_front();
-        Box::pin(async move { answer.expect("the client asks no more often than expected") })
+        let answer = answer.expect("the client asks no more often than expected");
+        Box::pin(async move { answer.map(|answer| answer.map(whole)) })
     }
 }
 

@@ -9,7 +9,9 @@ use bytes::Bytes;
 use http::uri::Uri;
 use http::{HeaderValue, Method, Request, Response};
 use http_body_util::Full;
-use placement_client::{ApiRequest, BoxFuture, Consistency, Error, Transport, TransportError};
+use placement_client::{
+    ApiRequest, Body, BoxFuture, Consistency, Error, Transport, TransportError, whole,
+};
 use placement_witness::http::{HOST, answer};
 use tokio::sync::{mpsc, oneshot};
 
@@ -43,13 +45,14 @@ impl Transport for Wire {
     fn send(
         &self,
         request: Request<Full<Bytes>>,
-    ) -> BoxFuture<Result<Response<Bytes>, TransportError>> {
+    ) -> BoxFuture<Result<Response<Body>, TransportError>> {
         let (reply, answered) = oneshot::channel();
         // Without the task there is no reply either.
         let _ = self.0.send((request, reply));
         Box::pin(async move {
             let gone = |_| Err(TransportError::NotSent("the run is over".to_owned()));
-            answered.await.unwrap_or_else(gone)
+            let answer = answered.await.unwrap_or_else(gone);
+            answer.map(|answer| answer.map(whole))
         })
     }
 }

@@ -266,7 +266,7 @@ mod tests {
     use bytes::Bytes;
     use http::{Request, Response};
     use http_body_util::Full;
-    use placement_client::{BoxFuture, Transport, TransportError};
+    use placement_client::{Body, BoxFuture, Transport, TransportError, whole};
     use serde_json::json;
 
     use super::*;
@@ -291,7 +291,7 @@ mod tests {
         fn send(
             &self,
             request: Request<Full<Bytes>>,
-        ) -> BoxFuture<Result<Response<Bytes>, TransportError>> {
+        ) -> BoxFuture<Result<Response<Body>, TransportError>> {
             let path = request.uri().path_and_query().unwrap().as_str();
             let answer = match path.strip_prefix("/placement") {
                 None => self.answers[0].get(path).cloned(),
@@ -303,7 +303,9 @@ mod tests {
             };
             let (status, body, time) = answer.unwrap_or((404, "{}".to_owned(), THEN));
             let answer = Response::builder().status(status);
-            let answer = answer.header("last-modified", time).body(body.into());
+            let answer = answer
+                .header("last-modified", time)
+                .body(whole(body.into()));
             Box::pin(async { Ok(answer.unwrap()) })
         }
     }

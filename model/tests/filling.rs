@@ -125,11 +125,14 @@ proptest! {
         for piece in pieces {
             let piece = piece.unwrap();
             prop_assert_eq!(pair.fill(piece.clone()), Outcome::Done(Reply::Done));
-            if piece.providers.len() + piece.consumers.len() > 0 {
-                // Sent once more under another number.
-                let refused = matches!(pair.fill(piece), Outcome::Refused(Refusal::PartitionNotEmpty { .. }));
-                prop_assert!(refused);
+            // Sent once more under another number.
+            let digest = pair.cluster.digest();
+            let adds = piece.then() != piece.after;
+            match pair.fill(piece) {
+                Outcome::Refused(Refusal::PartitionNotEmpty { .. }) => prop_assert!(adds),
+                outcome => prop_assert_eq!((outcome, adds), (Outcome::Done(Reply::Done), false)),
             }
+            prop_assert_eq!(pair.cluster.digest(), digest);
         }
         prop_assert!(pair.cluster.agrees_with_recount());
         let mut expected = content(&from);
@@ -318,6 +321,25 @@ fn a_row_that_cannot_come_in_is_named_and_nothing_comes_in() {
         assert_eq!(pair.fill(fill), Outcome::Refused(refusal));
         assert_eq!(pair.cluster.digest(), before);
     }
+}
+
+#[test]
+fn parents_that_are_sent_twice_come_in_once() {
+    let mut pair = Pair::new();
+    let providers = FillPartition {
+        providers: [1, 2, 3].map(provider).into(),
+        ..FillPartition::default()
+    };
+    pair.fill(providers.clone());
+    let parents = || FillPartition {
+        after: providers.then(),
+        parents: vec![(uuid(1), uuid(2)), (uuid(2), uuid(3))],
+        ..FillPartition::default()
+    };
+    assert_eq!(pair.fill(parents()), Outcome::Done(Reply::Done));
+    let digest = pair.cluster.digest();
+    assert_eq!(pair.fill(parents()), Outcome::Done(Reply::Done));
+    assert_eq!(pair.cluster.digest(), digest);
 }
 
 #[test]

@@ -133,7 +133,8 @@ fn is_in_range(inventory: &Inventory) -> bool {
         && inventory.allocation_ratio.is_finite()
 }
 
-/// A root goes below a parent of another tree, so there is no loop.
+/// A root goes below a parent of another tree, so there is no loop. It may be there already: rows of this kind are not
+/// counted, and are sent again when it is not known what has become of them.
 fn put_below(
     state: &State,
     child: &ProviderUuid,
@@ -143,12 +144,14 @@ fn put_below(
     let unfit = |why| Refusal::ProviderUnfit(*child, why);
     let places = state.place(child).zip(state.place(parent));
     let (place, above) = places.ok_or_else(|| unfit(Unfit::Dangling))?;
+    let row = state.providers.row(place);
+    let parent = Some(state.node(above).id);
+    if row.parent == parent {
+        return Ok(());
+    }
     let can_be = place.node == 0 && above.tree != place.tree;
     ensure(can_be, || unfit(Unfit::Parent))?;
-    let row = ProviderRow {
-        parent: Some(state.node(above).id),
-        ..state.providers.row(place)
-    };
+    let row = ProviderRow { parent, ..row };
     changes.push(Change::PutProvider(state.node(place).id, row));
     Ok(())
 }

@@ -100,6 +100,9 @@ impl Naive {
         let mut both = [child, parent].into_iter();
         let is_unknown = both.any(|uuid| !self.providers.contains_key(uuid));
         refuse_if(is_unknown, || unfit(Unfit::Dangling))?;
+        if self.providers[child].parent == Some(*parent) {
+            return Ok(());
+        }
         let is_child = self.providers[child].parent.is_some();
         let is_loop = self.ancestors(parent).contains(child);
         refuse_if(is_child || is_loop, || unfit(Unfit::Parent))?;

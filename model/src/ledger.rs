@@ -93,7 +93,8 @@ impl LedgerEntry {
     /// The changes that [`State::commit`] takes to undo the entry: in the state that follows it.
     pub fn undo(&self) -> Changes {
         let mut changes: Changes = self.rows.iter().map(|row| row.before.clone()).collect();
-        changes.extend(self.rows.iter().filter_map(RowChange::cut));
+        // The youngest first: it is mostly the last of its tree, and moves no other.
+        changes.extend(self.rows.iter().rev().filter_map(RowChange::cut));
         changes.sort_by_key(rank_in_undo);
         changes
     }

@@ -20,10 +20,10 @@ use placement_model::state::change::{
     SessionRow, TraitId,
 };
 use placement_model::types::{
-    AggregateUuid, ConsumerUuid, Generation, Given, Inventory, ProjectId, ProviderName,
-    ProviderUuid, ResourceClassName, Timestamp, TraitName, UserId,
+    AggregateUuid, ConsumerUuid, Generation, Given, Inventory, PartitionId, ProjectId,
+    ProviderName, ProviderUuid, ResourceClassName, Timestamp, TraitName, UserId,
 };
-use placement_model::{State, apply};
+use placement_model::{Cluster, LedgerEntry, State, apply};
 use placement_naive::stamped;
 use rustix::time::{ClockId, clock_gettime};
 use uuid::Uuid;
@@ -237,6 +237,13 @@ fn move_below(number: u32, parent: ParentUpdate) -> Command {
     })
 }
 
+/// What fills an empty partition with these rows, at first.
+fn first_piece(rows: Rows) -> (State, Command) {
+    let all = usize::MAX;
+    let piece = rows.state().pieces(all, all).next().unwrap().unwrap();
+    (State::default(), Command::FillPartition(piece))
+}
+
 /// One command or query against a state, of a size.
 struct Case {
     name: &'static str,
@@ -244,7 +251,7 @@ struct Case {
 }
 
 /// The worst of each command that carries many of something, or is about a tree of many.
-const COMMANDS: [Case; 18] = [
+const COMMANDS: [Case; 21] = [
     Case {
         name: "a reshape that empties all providers of a tree",
         of_size: |n| {
@@ -409,10 +416,28 @@ const COMMANDS: [Case; 18] = [
         of_size: |n| {
             let state = (Rows::default().classes(n).traits(n).tree(n))
                 .stocks((0..=n).map(|p| (p, p.min(n - 1))));
-            let state = (0..n).fold(state, |rows, c| rows.consumer(c, "INSTANCE", [(c, c)]));
-            let all = usize::MAX;
-            let piece = state.state().pieces(all, all).next().unwrap().unwrap();
-            (State::default(), Command::FillPartition(piece))
+            first_piece((0..n).fold(state, |rows, c| rows.consumer(c, "INSTANCE", [(c, c)])))
+        },
+    },
+    Case {
+        name: "rows of another cluster: two levels below a root",
+        of_size: |n| {
+            let second = |rows: Rows, c| rows.provider(n + c, Some(ProviderId(c)));
+            first_piece((1..=n).fold(Rows::default().tree(n), second))
+        },
+    },
+    Case {
+        name: "rows of another cluster: a chain",
+        of_size: |n| {
+            let next = |rows: Rows, p: u32| rows.provider(p, p.checked_sub(1).map(ProviderId));
+            first_piece((0..n).fold(Rows::default(), next))
+        },
+    },
+    Case {
+        name: "rows of another cluster: a chain of parents that are younger than their children",
+        of_size: |n| {
+            let next = |rows: Rows, p| rows.provider(p, Some(ProviderId(p + 1)));
+            first_piece((0..n).fold(Rows::default().lone(n), next))
         },
     },
     Case {
@@ -489,9 +514,25 @@ fn costs_grow_with_the_size_and_not_with_its_square() {
     for case in &COMMANDS {
         bad.extend(check(case.name, |size| cost(case, size), RATIO_MAX).err());
     }
+    bad.extend(undone().err());
     bad.extend(types().err());
     bad.extend(queries());
     assert!(bad.is_empty(), "{bad:#?}");
+}
+
+/// Earlier states are read by undoing what came later.
+fn undone() -> Result<(), String> {
+    let cost = |size| {
+        let (before, command) = first_piece(Rows::default().tree(size));
+        let stamped = stamped(NOW, None, command);
+        let (_, changes) = apply(&before, &stamped);
+        let mut after = before.clone();
+        after.commit(&changes);
+        let changes = vec![(PartitionId::DEFAULT, changes)];
+        let entries = LedgerEntry::of(1, &stamped, &Cluster::default(), &changes);
+        timed(|| after.commit(&entries[0].undo()))
+    };
+    check("a tree that has come in is undone", cost, RATIO_MAX)
 }
 
 /// Clients name the types of consumers as they like: a write must not pay for those of others.

@@ -4,14 +4,17 @@
 #![allow(clippy::unwrap_used)] // test code, helpers included
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+use std::str::FromStr;
 
 use placement_model::command::{
     Command, CreatePartition, EnsureTrait, FillPartition, Filled, FilledConsumer, FilledProvider,
     RoutePartition, SyncStandards,
 };
 use placement_model::outcome::{Outcome, Refusal, Reply, Unfit};
+use placement_model::query::pieces::Misfit;
 use placement_model::state::change::{
-    Amount, Change, ConsumerRow, InventoryRow, NameRow, ProviderId, ResourceClassId,
+    Amount, Change, ConsumerRow, InventoryRow, NameRow, ProviderId, ResourceClassId, TraitId,
 };
 use placement_model::types::{
     Generation, Inventory, PartitionId, ProviderUuid, Route, Routes, Timestamp, TraitName,
@@ -346,10 +349,7 @@ fn parents_that_are_sent_twice_come_in_once() {
 fn a_partition_that_clients_may_use_takes_nothing_in() {
     let mut pair = Pair::new();
     let fill = || FillPartition {
-        traits: vec![NameRow {
-            name: "CUSTOM_A".parse().unwrap(),
-            updated_at: Timestamp(5),
-        }],
+        traits: vec![name_row("CUSTOM_A")],
         ..FillPartition::default()
     };
     let into_default = pair.run(PartitionId::DEFAULT, Command::FillPartition(fill()));
@@ -376,11 +376,8 @@ fn a_partition_that_clients_may_use_takes_nothing_in() {
 #[test]
 fn a_row_that_is_too_long_for_a_command_is_named() {
     let mut pair = Pair::new();
-    let names = (0..100).map(|number| NameRow::<TraitName> {
-        name: format!("CUSTOM_{number:0100}").parse().unwrap(),
-        updated_at: Timestamp(5),
-    });
-    let traits: Vec<_> = names.collect();
+    let names = (0..100).map(|number| name_row(&format!("CUSTOM_{number:0100}")));
+    let traits: Vec<NameRow<TraitName>> = names.collect();
     let host = FilledProvider {
         traits: traits.iter().map(|row| row.name.clone()).collect(),
         ..provider(1)
@@ -396,11 +393,62 @@ fn a_row_that_is_too_long_for_a_command_is_named() {
         .iter()
         .filter_map(|piece| piece.as_ref().err())
         .collect();
-    let [wrong] = wrong[..] else {
+    let [Misfit::TooLong(row, _, 5_000)] = wrong[..] else {
         panic!("{wrong:?}");
     };
-    assert_eq!(wrong.row, format!("resource provider {}", uuid(1)));
+    assert_eq!(*row, format!("resource provider {}", uuid(1)));
     assert!(pair.north().pieces(500, 50_000).all(|piece| piece.is_ok()));
+}
+
+#[test]
+fn a_row_with_a_time_that_cannot_be_shown_is_named() {
+    let host = format!("resource provider {}", uuid(1));
+    type Timed<'a> = (&'a str, fn(&mut FillPartition, Timestamp));
+    let rows: [Timed<'_>; 6] = [
+        ("resource class VCPU", |fill, at| {
+            fill.resource_classes[0].updated_at = at
+        }),
+        ("trait CUSTOM_A", |fill, at| fill.traits[0].updated_at = at),
+        (&host, |fill, at| fill.providers[0].created_at = at),
+        (&host, |fill, at| fill.providers[0].updated_at = at),
+        (&host, |fill, at| {
+            let mut inventories = fill.providers[0].inventories.values_mut();
+            inventories.next().unwrap().updated_at = at;
+        }),
+        ("consumer c", |fill, at| fill.consumers[0].updated_at = at),
+    ];
+    for (name, put) in rows {
+        for (at, is_shown) in [
+            (i64::MIN, false),
+            (-1, false),
+            (0, true),
+            (Timestamp::LAST.0, true),
+            (Timestamp::LAST.0 + 1, false),
+            (i64::MAX, false),
+        ] {
+            let mut fill = FillPartition {
+                resource_classes: vec![name_row("VCPU")],
+                traits: vec![name_row("CUSTOM_A")],
+                providers: vec![provider(1)],
+                consumers: vec![consumer("c", "VCPU", 1)],
+                ..FillPartition::default()
+            };
+            put(&mut fill, Timestamp(at));
+            let mut pair = Pair::new();
+            assert_eq!(pair.fill(fill), Outcome::Done(Reply::Done));
+            let pieces = pair.north().pieces(usize::MAX, usize::MAX);
+            let wrong: Vec<_> = pieces.filter_map(Result::err).collect();
+            let named = (!is_shown).then(|| Misfit::Time(name.to_owned()));
+            assert_eq!(wrong, named.into_iter().collect::<Vec<_>>());
+        }
+    }
+}
+
+fn name_row<N: FromStr<Err: Debug>>(name: &str) -> NameRow<N> {
+    NameRow {
+        name: name.parse().unwrap(),
+        updated_at: Timestamp(5),
+    }
 }
 
 /// A backup may be what anyone has made of one.
@@ -423,7 +471,9 @@ fn rows_that_no_cluster_has_written_are_damage() {
         };
         Change::PutConsumer("consumer".to_owned().into(), row)
     };
+    let last = Change::PutTrait(TraitId(u32::MAX), name_row("CUSTOM_A"));
     for rows in [
+        vec![last],
         vec![level(3), level(1)],
         vec![holds(u64::MAX)],
         vec![holds(1 << 32)],

@@ -6,7 +6,9 @@ use std::mem;
 use std::sync::Arc;
 
 use super::State;
-use super::change::{Amount, Change, ConsumerRow, ProviderId, ProviderRow, TraitId};
+use super::change::{
+    Amount, Change, ConsumerRow, ProviderId, ProviderRow, ResourceClassId, TraitId,
+};
 use super::consumers::Consumers;
 use super::digest::Digest;
 use super::providers::Providers;
@@ -65,20 +67,11 @@ type Sets<T> = BTreeSet<Arc<BTreeSet<T>>>;
 impl Loading {
     /// Takes a row in, with its digest. Of several with one key the last counts.
     pub(crate) fn take(&mut self, row: Change, digest: Digest) {
+        if self.is_out_of_range(&row) {
+            self.out_of_range += 1;
+            return;
+        }
         let old = match row {
-            Change::PutConsumer(_, row)
-                if row
-                    .allocations
-                    .iter()
-                    .any(|amount| amount.units > UNITS_MAX) =>
-            {
-                self.out_of_range += 1;
-                return;
-            }
-            Change::PutLevel(level) if self.state.level > Some(level) => {
-                self.out_of_range += 1;
-                return;
-            }
             Change::PutProvider(id, row) => {
                 let old = self.draft(id).row.replace(row);
                 old.map(|old| Change::PutProvider(id, old))
@@ -107,6 +100,18 @@ impl Loading {
         self.state.digest.count_in(digest);
         if let Some(old) = old {
             self.state.digest.count_out(Digest::of(&old));
+        }
+    }
+
+    /// Whether no apply has written it. No id is the last there could be, as a counter stands behind it.
+    fn is_out_of_range(&self, row: &Change) -> bool {
+        match row {
+            Change::PutConsumer(_, row) => (row.allocations.iter()).any(|it| it.units > UNITS_MAX),
+            Change::PutLevel(level) => self.state.level > Some(*level),
+            Change::PutProvider(ProviderId(id), _)
+            | Change::PutResourceClass(ResourceClassId(id), _)
+            | Change::PutTrait(TraitId(id), _) => *id == u32::MAX,
+            _ => false,
         }
     }
 

@@ -185,7 +185,7 @@ impl Providers {
     /// Notes where the nodes of a tree are, from an index on.
     fn note_places(&mut self, number: TreeNumber, from: u32) {
         let tree = Arc::clone(&self.trees[&number]);
-        for (node, index) in tree.nodes.iter().zip(0_u32..).skip(from as usize) {
+        for (node, index) in tree.nodes[from as usize..].iter().zip(from..) {
             self.places.insert(node.id, number.node(index));
         }
     }

@@ -163,14 +163,17 @@ impl Tree {
     pub(crate) fn detach(&mut self, index: u32) -> Tree {
         let end = self.nodes[index as usize].subtree_end;
         let len = end - index;
+        let mut above = self.nodes[index as usize].parent;
+        while let Some(index) = above {
+            let node = Arc::make_mut(&mut self.nodes[index as usize]);
+            node.subtree_end -= len;
+            above = node.parent;
+        }
         let mut branch: Vec<_> = self.nodes.drain(index as usize..end as usize).collect();
-        for (position, node) in (0_u32..).zip(&mut self.nodes) {
-            let shrinks = position < index && index < node.subtree_end;
-            if shrinks || position >= index {
-                let node = Arc::make_mut(node);
-                node.subtree_end -= len;
-                node.parent = node.parent.map(|p| if p >= end { p - len } else { p });
-            }
+        for node in &mut self.nodes[index as usize..] {
+            let node = Arc::make_mut(node);
+            node.subtree_end -= len;
+            node.parent = node.parent.map(|p| if p >= end { p - len } else { p });
         }
         for (position, node) in (0_u32..).zip(&mut branch) {
             let node = Arc::make_mut(node);

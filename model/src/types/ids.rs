@@ -121,6 +121,14 @@ impl fmt::Display for Generation {
 pub struct Timestamp(pub i64);
 
 impl Timestamp {
+    /// The last of the year 9999.
+    pub const LAST: Self = Self(253_402_300_799_999_999);
+
+    /// Whether it is of the years that headers can show: 1970 to 9999.
+    pub fn is_shown(self) -> bool {
+        (Self(0)..=Self::LAST).contains(&self)
+    }
+
     /// The moment as RFC 3339 has it; `None` beyond the year 9999.
     pub fn rfc3339(self) -> Option<String> {
         let nanos = i128::from(self.0) * 1_000;

@@ -1,7 +1,8 @@
 //! `PUT /v1/partitions/{name}/content`: a partition that no client uses gets the content of a backup.
 //!
-//! It comes in as many commands as it takes. Each names the rows of those before it, so none is carried out twice, or
-//! in the wrong order, whatever becomes of an attempt.
+//! It comes in as many commands as it takes. Each names how many rows those before it have brought, so none is carried out
+//! in the wrong order, and what adds no row changes nothing the second time: an attempt may be repeated, whatever has become
+//! of it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,7 +52,6 @@ async fn import(admin: &Admin, name: &str, body: Body) -> Result<ImportReport, F
         let detail = "this node imports a backup already; try again once it is done, or through another node";
         return Err(failed(StatusCode::CONFLICT, detail));
     };
-    // Held until the last thread has ended, which may be after the client is gone.
     let turn = Arc::new(turn);
     let backup = upload::receive(body, turn.clone()).await?;
     let name: PartitionName = name.parse().map_err(|_| no_partition(name))?;
@@ -61,11 +61,15 @@ async fn import(admin: &Admin, name: &str, body: Body) -> Result<ImportReport, F
     must_be_new(&current.cluster, &name, &admin.sections)?;
     must_be_known(backup.level(), current.cluster.level())?;
     drop(current);
-    let from = Arc::new(backup.default_partition().clone());
+    // The turn is held until the last thread has ended, which may be after the client is gone.
+    let from = Arc::new((backup.default_partition().clone(), turn));
     drop(backup);
     let write = admin.partitions.writes(&name);
-    let command_bytes = admin.bootstrap.config.raft.command_bytes;
-    let mut pieces = pieces(from.clone(), command_bytes, &turn).await?;
+    let raft = &admin.bootstrap.config.raft;
+    let bytes_max = raft.command_bytes.saturating_sub(ENVELOPE_BYTES);
+    let checked = from.clone();
+    let digest_of_backup = computed(admin, move || check(&checked.0, bytes_max)).await??;
+    let mut pieces = pieces(from.clone(), bytes_max);
     let mut count = 0;
     while let Some(piece) = pieces.recv().await {
         if let Err((reason, may_be_done)) = bring(&*write, piece).await {
@@ -76,27 +80,26 @@ async fn import(admin: &Admin, name: &str, body: Body) -> Result<ImportReport, F
     let after = admin.read.view(Consistency::Linearizable).await;
     let after = after.and_then(|view| view.within(&name));
     let after = after.map_err(|reason| stopped(&name, &reason.to_string(), true))?;
-    let sizes = after.state.sizes();
-    let work = move || {
-        let _turn = turn;
-        (
-            content_digest(&from, &from),
-            content_digest(&after.state, &from),
-        )
-    };
-    let offload = &*admin.bootstrap.env.offload;
-    let digests = compute(|work| offload.run(work), work).await;
-    let (of_backup, digest) = digests.ok_or_else(|| {
-        let detail =
-            "the digests could not be computed, which is a bug; the log of this node says where";
-        failed(StatusCode::INTERNAL_SERVER_ERROR, detail)
-    })?;
+    let filled = after.state.filled();
+    let digest = computed(admin, move || content_digest(&after.state, &from.0));
     Ok(ImportReport {
-        providers: sizes.providers as u64,
-        consumers: sizes.consumers as u64,
+        providers: filled.providers,
+        consumers: filled.consumers,
         commands: count,
-        digest_of_backup: of_backup,
-        digest,
+        digest_of_backup,
+        digest: digest.await?,
+    })
+}
+
+async fn computed<T: Send + 'static>(
+    admin: &Admin,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Failed> {
+    let offload = &*admin.bootstrap.env.offload;
+    let made = compute(|work| offload.run(work), work).await;
+    made.ok_or_else(|| {
+        let detail = "there is no digest, which is a bug; the log of this node says where";
+        failed(StatusCode::INTERNAL_SERVER_ERROR, detail)
     })
 }
 
@@ -145,35 +148,28 @@ fn must_be_known(of_backup: Level, level: Level) -> Result<(), Failed> {
     Err(failed(StatusCode::CONFLICT, detail))
 }
 
-/// The commands, as they are asked for.
+/// The digest of the content, if each row can come in.
 ///
 /// # Errors
-/// 413 if a row is too long for one; then there are none.
-async fn pieces(
-    from: Arc<Model>,
-    command_bytes: usize,
-    turn: &Turn,
-) -> Result<mpsc::Receiver<FillPartition>, Failed> {
-    let bytes_max = command_bytes.saturating_sub(ENVELOPE_BYTES);
+/// 400, with the first row that cannot.
+fn check(from: &Model, bytes_max: usize) -> Result<String, Failed> {
+    let Some(misfit) = from.pieces(bytes_max, bytes_max).find_map(Result::err) else {
+        return Ok(content_digest(from, from));
+    };
+    let detail = format!("the backup: {misfit}; nothing was changed");
+    Err(failed(StatusCode::BAD_REQUEST, detail))
+}
+
+/// The commands, as they are asked for.
+fn pieces(from: Arc<(Model, Turn)>, bytes_max: usize) -> mpsc::Receiver<FillPartition> {
     let bytes = PIECE_BYTES.min(bytes_max);
-    let (looked_at, held) = (from.clone(), turn.clone());
-    let wrong = runtime::blocking(move || {
-        let _turn = held;
-        looked_at.pieces(bytes, bytes_max).find_map(Result::err)
-    });
-    if let Some(wrong) = wrong.await {
-        let detail = format!("{wrong}; nothing was changed");
-        return Err(failed(StatusCode::PAYLOAD_TOO_LARGE, detail));
-    }
     let (sender, pieces) = mpsc::channel(1);
-    let held = turn.clone();
     runtime::spawn(runtime::blocking(move || {
-        let _turn = held;
-        let mut all = from.pieces(bytes, bytes_max).flatten();
+        let mut all = from.0.pieces(bytes, bytes_max).flatten();
         // If the import has stopped, so be it.
         all.all(|piece| sender.blocking_send(piece).is_ok());
     }));
-    Ok(pieces)
+    pieces
 }
 
 /// Has a piece carried out, once.
@@ -198,15 +194,14 @@ async fn bring(write: &dyn WriteBackend, piece: FillPartition) -> Result<(), (St
             Ok(Outcome::AnsweredBefore) => Unavailable::outcome_unknown("it was answered before"),
             Err(unavailable) => unavailable,
         };
-        let may_be_sent_again = match &unavailable {
-            Unavailable::OutcomeUnknown(_) => {
-                may_be_done = true;
-                true
-            }
-            Unavailable::NothingCommitted(_) | Unavailable::Busy(_) => true,
-            _ => false,
-        };
-        if !may_be_sent_again || Instant::now() > deadline {
+        may_be_done |= matches!(unavailable, Unavailable::OutcomeUnknown(_));
+        let passes = matches!(
+            unavailable,
+            Unavailable::OutcomeUnknown(_)
+                | Unavailable::NothingCommitted(_)
+                | Unavailable::Busy(_)
+        );
+        if !passes || Instant::now() > deadline {
             return Err((unavailable.to_string(), may_be_done));
         }
         sleep(PAUSE).await;

@@ -54,21 +54,19 @@ pub(super) async fn receive(body: Body, turn: Turn) -> Result<Arc<Cluster>, Fail
 }
 
 /// Hands the pieces on. All are taken, also if the first are damaged: a client reads no answer before it has sent all.
-async fn feed(body: Body, sender: mpsc::Sender<io::Result<Bytes>>) -> Result<(), Failed> {
+async fn feed(body: Body, sender: mpsc::Sender<Bytes>) -> Result<(), Failed> {
     let mut stream = body.into_data_stream();
     let mut bytes = 0;
     loop {
         let piece = match timeout(SILENCE, stream.next()).await {
             Ok(Some(Ok(piece))) => piece,
             Ok(None) => return Ok(()),
-            silent_or_gone => {
-                let _ = sender.send(Err(io::ErrorKind::UnexpectedEof.into())).await;
-                let detail = match silent_or_gone {
-                    Err(_) => {
-                        format!("nothing of the backup came for {SILENCE:?}; nothing was changed")
-                    }
-                    _ => "the backup broke off; nothing was changed".to_owned(),
-                };
+            Ok(Some(Err(_))) => {
+                let detail = "the backup broke off; nothing was changed";
+                return Err(failed(StatusCode::REQUEST_TIMEOUT, detail));
+            }
+            Err(_) => {
+                let detail = format!("the backup stood still for {SILENCE:?}; nothing was changed");
                 return Err(failed(StatusCode::REQUEST_TIMEOUT, detail));
             }
         };
@@ -78,13 +76,13 @@ async fn feed(body: Body, sender: mpsc::Sender<io::Result<Bytes>>) -> Result<(),
             return Err(failed(StatusCode::PAYLOAD_TOO_LARGE, detail));
         }
         // Who has found damage reads no further.
-        let _ = sender.send(Ok(piece)).await;
+        let _ = sender.send(piece).await;
     }
 }
 
 /// Where the thread that reads the backup takes it from.
 struct Pieces {
-    pieces: mpsc::Receiver<io::Result<Bytes>>,
+    pieces: mpsc::Receiver<Bytes>,
     piece: Bytes,
 }
 
@@ -92,7 +90,7 @@ impl Read for Pieces {
     fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
         while self.piece.is_empty() {
             match self.pieces.blocking_recv() {
-                Some(piece) => self.piece = piece?,
+                Some(piece) => self.piece = piece,
                 None => return Ok(0),
             }
         }

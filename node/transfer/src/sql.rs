@@ -155,12 +155,13 @@ const WRITTEN: &[BorrowedFormatItem<'_>] =
     format_description!("[year]-[month]-[day] [hour]:[minute]:[second]");
 
 impl Field for Timestamp {
-    const EXPECTED: &'static str = "a moment";
+    const EXPECTED: &'static str = "a moment from 1970 on";
 
     fn parse(value: &Sql) -> Option<Self> {
         let moment = PrimitiveDateTime::parse(value.text(), MOMENT).ok()?;
         let micros = moment.assume_utc().unix_timestamp_nanos() / 1_000;
-        i64::try_from(micros).ok().map(Self)
+        let moment = i64::try_from(micros).ok().map(Self);
+        moment.filter(|at| at.is_shown())
     }
 
     fn write(&self) -> Sql {

@@ -301,7 +301,7 @@ fn another_schema_is_refused_with_the_command_that_helps() {
 }
 
 /// What is planted, and what the report on it has.
-const FAULTS: [(&str, &str, &str); 17] = [
+const FAULTS: [(&str, &str, &str); 18] = [
     (
         "'cmp-1',1,1,NULL",
         "'cmp-1',1,NULL,NULL",
@@ -381,7 +381,12 @@ const FAULTS: [(&str, &str, &str); 17] = [
     (
         "NULL,1,'project-1'",
         "'yesterday',1,'project-1'",
-        "updated_at is \"yesterday\", not a moment",
+        "updated_at is \"yesterday\", not a moment from 1970 on",
+    ),
+    (
+        "NULL,1,'project-1'",
+        "'1969-12-31 23:59:59',1,'project-1'",
+        "not a moment from 1970 on",
     ),
 ];
 

@@ -25,9 +25,6 @@ pub(crate) struct Answer {
     pub(crate) caching: Option<Caching>,
 }
 
-/// The last second of the year 9999, in microseconds since 1970.
-const MICROS_MAX: u64 = 253_402_300_799_000_000;
-
 /// The headers for caches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Caching {
@@ -97,10 +94,10 @@ impl Answer {
         }
     }
 
-    /// The same, modified at this time of the model's; what lies before 1970 counts as 1970.
+    /// The same, modified at this time of the model's. A header has room for years of four digits; a backup may have
+    /// brought others.
     pub(crate) fn modified(self, at: Timestamp) -> Self {
-        // A header has room for years of four digits; an import may have brought later ones.
-        let micros = u64::try_from(at.0).unwrap_or(0).min(MICROS_MAX);
+        let micros = at.clamp(Timestamp(0), Timestamp::LAST).0.unsigned_abs();
         self.caching(Caching::At(UNIX_EPOCH + Duration::from_micros(micros)))
     }
 }

@@ -18,6 +18,7 @@ use placement_tests::wait::PATIENCE;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::time::sleep;
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::transfer::{CANDIDATES, digest, placementd, stdout};
 
@@ -271,6 +272,27 @@ async fn a_backup_comes_into_a_partition_while_leaders_die() {
     assert!(differences.contains("CUSTOM_LATER"), "{differences}");
 }
 
+/// A backup with 9 bytes in place of others, with right checksums, and a digest of a form that is not known.
+fn forged(mut backup: Vec<u8>, from: &[u8; 9], to: &[u8; 9]) -> Vec<u8> {
+    let mut at = 8;
+    while at < backup.len() {
+        let length = u32::from_le_bytes(backup[at..at + 4].try_into().unwrap());
+        let (head, rest) = backup[at..].split_at_mut(12);
+        let body = &mut rest[..length as usize];
+        replace(body, b"\xd9\x221.", b"\xd9\x229.");
+        replace(body, from, to);
+        head[4..].copy_from_slice(&xxh3_64(body).to_le_bytes());
+        at += 12 + body.len();
+    }
+    backup
+}
+
+fn replace<const N: usize>(body: &mut [u8], from: &[u8; N], to: &[u8; N]) {
+    if let Some(at) = body.windows(N).position(|found| found == from) {
+        body[at..at + N].copy_from_slice(to);
+    }
+}
+
 #[tokio::test]
 async fn what_cannot_be_imported_is_refused_and_changes_nothing() {
     let moved = Moved::new(0);
@@ -293,6 +315,12 @@ async fn what_cannot_be_imported_is_refused_and_changes_nothing() {
     let whole = fs::read(moved.backup()).unwrap();
     let mut damaged = whole.clone();
     damaged[whole.len() / 2] ^= 1;
+    // When the first provider was made, and -1.
+    let (made, before_1970) = (
+        b"\xcf\x00\x06\x61\x3e\x9a\x74\x73\x52",
+        b"\xd3\xff\xff\xff\xff\xff\xff\xff\xff",
+    );
+    let before_1970 = forged(whole.clone(), made, before_1970);
     for (bytes, reason) in [
         (
             &whole[..whole.len() / 2],
@@ -301,6 +329,11 @@ async fn what_cannot_be_imported_is_refused_and_changes_nothing() {
         (
             &damaged[..],
             "a frame does not have its checksum; nothing was changed",
+        ),
+        (
+            &before_1970[..],
+            "the backup: resource provider a0000000-0000-4000-8000-000000000001 has a time that is not of the years 1970 to \
+             9999; nothing was changed",
         ),
         (
             &b"CREATE TABLE"[..],

@@ -407,6 +407,29 @@ fn hostile_answers_are_cut_and_reach_no_other_file() {
     assert!(listed.lines().all(is_inside), "{listed}");
 }
 
+#[test]
+fn of_two_bundles_into_one_file_the_first_one_stays() {
+    let slow = node(|path, own| match path {
+        "/v1/status" => Some(status(own)),
+        _ => {
+            std::thread::sleep(Duration::from_millis(500));
+            None
+        }
+    });
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("bundle");
+    let mut made = std::thread::scope(|scope| {
+        let both = [(); 2].map(|()| scope.spawn(|| texts(&bundle(&slow, &file, &[]))));
+        both.map(|one| one.join().unwrap())
+    });
+    made.sort();
+    let [(first, _), (second, words)] = made;
+    assert_eq!((first, second), (Some(0), Some(1)), "{words}");
+    assert!(words.contains("exists"), "{words}");
+    Bundle::unpack(&file).has("node-7/status.json", "\"node_id\": 7");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
 #[tokio::test]
 async fn an_interrupted_bundle_leaves_nothing() {
     let hung = node(|path, own| match path {

@@ -38,16 +38,16 @@ async fn take_into(
         eprintln!("{}\nbytes: {}", stream.report, stream.bytes());
         return Ok(());
     }
-    let draft = Draft::of(target)?;
+    let mut draft = Draft::of(target)?;
     let mut stream = BackupStream::begin(endpoints, trust, patience).await?;
-    let cannot = || format!("cannot write {}", draft.path.display());
-    copy(&mut stream, &mut &draft.file)
+    let cannot = || format!("cannot write {}", target.display());
+    copy(&mut stream, &mut draft.file)
         .await
         .map_err(|error| match error {
             BackupError::Write(error) => anyhow::Error::new(error).context(cannot()),
             error => error.into(),
         })?;
-    draft.finish(target)?;
+    draft.finish()?;
     println!("{}\nbytes: {}", stream.report, stream.bytes());
     Ok(())
 }

@@ -153,7 +153,7 @@ pub(crate) async fn make(
     let target = which
         .output
         .unwrap_or_else(|| format!("{root}.tar.gz").into());
-    let draft = Draft::of(&target)?;
+    let mut draft = Draft::of(&target)?;
 
     let once = Admin::new(client.clone().with_patience(Duration::ZERO));
     let mut files = gather(&once, &survey, limit).await;
@@ -182,9 +182,9 @@ pub(crate) async fn make(
     let kept = kept.map(|entry| (&*entry.file, &*entry.text));
     let all = [("README.txt", README), ("manifest.json", &*manifest)];
     let packed = packed(&root, all.into_iter().chain(kept), made_at.unix_timestamp())?;
-    let cannot = || format!("cannot write {}", draft.path.display());
-    (&draft.file).write_all(&packed).with_context(cannot)?;
-    draft.finish(&target)?;
+    let cannot = || format!("cannot write {}", target.display());
+    draft.file.write_all(&packed).with_context(cannot)?;
+    draft.finish()?;
     println!("{}: {} bytes", target.display(), packed.len());
     Ok(report(&files))
 }

@@ -2,9 +2,10 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, bail};
+use tempfile::NamedTempFile;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// A file's content; `-` is standard input.
@@ -23,46 +24,43 @@ pub(crate) fn create(path: &Path, mode: u32) -> anyhow::Result<File> {
 
 /// Brings the name of a file to the disk.
 pub(crate) fn sync_dir(file: &Path) -> anyhow::Result<()> {
-    let parent = file.parent().filter(|dir| !dir.as_os_str().is_empty());
-    let dir = parent.unwrap_or(Path::new("."));
+    let dir = dir_of(file);
     (File::open(dir).and_then(|dir| dir.sync_all()))
         .with_context(|| format!("cannot sync {}", dir.display()))
 }
 
-/// What has come so far of a file for its owner alone, under another name. Removed when it is dropped; once it is
-/// finished there is nothing to remove.
-pub(crate) struct Draft {
-    pub(crate) path: PathBuf,
-    pub(crate) file: File,
+fn dir_of(file: &Path) -> &Path {
+    let parent = file.parent().filter(|dir| !dir.as_os_str().is_empty());
+    parent.unwrap_or(Path::new("."))
 }
 
-impl Draft {
+/// What has come so far of a file for its owner alone, under a name that no other has. Removed when it is dropped.
+pub(crate) struct Draft<'a> {
+    pub(crate) file: NamedTempFile,
+    target: &'a Path,
+}
+
+impl<'a> Draft<'a> {
     /// Begins a file, which must not exist.
-    pub(crate) fn of(target: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn of(target: &'a Path) -> anyhow::Result<Self> {
         if target.exists() {
             bail!("{} exists already; nothing was changed", target.display());
         }
-        let mut name = target.as_os_str().to_owned();
-        name.push(".part");
-        let path = PathBuf::from(name);
-        // One that was left behind may be open to others.
-        let _ = fs::remove_file(&path);
-        let file = create(&path, 0o600)?;
-        Ok(Self { path, file })
+        let mut name = target.file_name().unwrap_or_default().to_owned();
+        name.push(".");
+        let mut builder = tempfile::Builder::new();
+        let made = (builder.prefix(&name).suffix(".part")).tempfile_in(dir_of(target));
+        let file = made.with_context(|| format!("cannot create {}", target.display()))?;
+        Ok(Self { file, target })
     }
 
-    /// Gives it its name once it is on the disk.
-    pub(crate) fn finish(self, target: &Path) -> anyhow::Result<()> {
-        let (from, to) = (self.path.display(), target.display());
-        (self.file.sync_all()).with_context(|| format!("cannot write {from}"))?;
-        fs::rename(&self.path, target).with_context(|| format!("cannot rename {from} to {to}"))?;
+    /// Gives it its name once it is on the disk, unless another file has got that in the meantime.
+    pub(crate) fn finish(self) -> anyhow::Result<()> {
+        let Self { file, target } = self;
+        (file.as_file().sync_all())
+            .and_then(|()| Ok(file.persist_noclobber(target)?))
+            .with_context(|| format!("cannot write {}", target.display()))?;
         sync_dir(target)
-    }
-}
-
-impl Drop for Draft {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
     }
 }
 

@@ -1,9 +1,9 @@
 //! What `placementctl` reports to an operator, by its output and by exit code.
 
 use std::process::{Command, Output};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use placement_client::{ApiRequest, NodeRole};
+use placement_client::{ApiRequest, Client, NodeRole};
 use placement_tests::binaries;
 use placement_tests::cluster::Cluster;
 use placement_tests::node_process::{NodeProcess, StartOptions};
@@ -162,6 +162,17 @@ async fn nodes_without_a_list_wait_and_are_formed_into_a_cluster_by_init() {
     assert_eq!(answer.header("placement-node"), Some("1"));
     assert_eq!(answer.header("placement-index"), None);
 
+    let operator = Client::new([cluster.place(1).admin()]).unwrap();
+    for (path, status) in [
+        ("/v1/nodes/1/status", 200),
+        ("/v1/nodes/1/log", 200),
+        ("/v1/nodes/1/check", 409),
+        ("/v1/nodes/2/status", 409),
+    ] {
+        let answer = operator.request_once(ApiRequest::get(path)).await.unwrap();
+        assert_eq!(answer.status, status, "{path}: {:?}", answer.body);
+    }
+
     let init: Vec<&str> = init.iter().map(String::as_str).collect();
     let (code, done, reason) = ctl(&cluster, &init);
     assert_eq!(code, 0, "{reason}");
@@ -171,6 +182,33 @@ async fn nodes_without_a_list_wait_and_are_formed_into_a_cluster_by_init() {
     let (code, _, reason) = ctl(&cluster, &init);
     assert_eq!(code, 1);
     assert!(reason.contains("formed cluster already"), "{reason}");
+}
+
+#[tokio::test]
+async fn without_a_quorum_lists_have_what_the_node_knows() {
+    let mut cluster = Cluster::start(3).await.unwrap();
+    let made = cluster.create_partition("north", &[], &["/north"]);
+    made.await.unwrap();
+    let token = cluster.ctl(&["join-token", "create"]);
+    let (number, _) = token.trim().split_once('-').unwrap();
+    cluster.assert_equal_states().await;
+    for id in [2, 3] {
+        cluster.kill_9(id);
+    }
+    let operator = Client::new([cluster.place(1).admin()]).unwrap();
+    let id = format!("\"id\":{number},");
+    let mut took = Duration::MAX;
+    // The first ones find out that there is no leader.
+    for _ in 0..3 {
+        let begun = Instant::now();
+        for (path, words) in [("/v1/partitions", "\"north\""), ("/v1/join-tokens", &id)] {
+            let answer = operator.request_once(ApiRequest::get(path)).await.unwrap();
+            let text = String::from_utf8_lossy(&answer.body);
+            assert!(answer.status == 200 && text.contains(words), "{text}");
+        }
+        took = took.min(begun.elapsed());
+    }
+    assert!(took < Duration::from_secs(1), "{took:?}");
 }
 
 #[test]

@@ -88,7 +88,7 @@ pub(super) async fn create(State(admin): State<Admin>, body: Bytes) -> Answer {
 }
 
 pub(super) async fn list(State(admin): State<Admin>) -> Answer {
-    let tokens = admin.bootstrap.slot.tokens().await?;
+    let tokens = admin.up_to_date().await?.tokens();
     let now = now(&admin);
     let tokens: Vec<_> = tokens.iter().map(|issued| status(issued, now)).collect();
     Ok(Json(serde_json::json!({ "join_tokens": tokens })).into_response())

@@ -9,7 +9,7 @@
 //! | `DELETE /v1/members/{id}` | takes a node out |
 //! | `GET /v1/topology` | which losses are survived, and what reads and writes cost where: a `Topology` |
 //! | `POST /v1/join-tokens` with `{"ttl_s": 3600, "replaces": id or null, "though_reachable": false}`, or nothing | makes a token with which one node joins, and shows it |
-//! | `GET /v1/join-tokens` | what became of the tokens |
+//! | `GET /v1/join-tokens` | what became of the tokens, as far as this node knows if no leader answers |
 //! | `DELETE /v1/join-tokens/{id}` | takes a token back |
 //! | `POST /v1/leader` with `{"to": id or null}` | hands leadership over; gives `{"leader": id}` |
 //! | `POST /v1/drain` | has `/readyz` say 503 on this node and hands its leadership over; gives `{"leader": id or null}` |
@@ -17,7 +17,7 @@
 //! | `GET /v1/check` | recounts this node's state; gives a `CheckReport` |
 //! | `POST /v1/compact` | writes this node's state down and drops the log entries it covers; not a backup |
 //! | `GET /v1/backup` | the state of the cluster, as a file from which a new cluster can begin |
-//! | `GET /v1/partitions` | the partitions of the cluster: a list of `Partition`s |
+//! | `GET /v1/partitions` | the partitions of the cluster, as far as this node knows if no leader answers: a list of `Partition`s |
 //! | `POST /v1/partitions` with `{"name": "...", "hosts": ["..."], "prefixes": ["/..."]}` | makes a partition, whose requests are those for these hosts or below these paths |
 //! | `PUT /v1/partitions/{name}` with `{"hosts": [...], "prefixes": [...]}` | gives it these routes in place of those that it has |
 //! | `DELETE /v1/partitions/{name}`, with `?force=true` also one in which there are allocations | deletes it with all that is in it |
@@ -61,7 +61,7 @@ use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, any, delete, get, post, put};
 use axum::{Json, Router};
@@ -81,7 +81,7 @@ use crate::partitions::{PartitionSection, Partitions};
 pub(crate) use backup::backup_report;
 pub(crate) use network_listener::{NetworkListener, enter};
 pub(crate) use pages::{User, guard, page, response};
-use placement_api::backend::{ReadBackend, WriteBackend};
+use placement_api::backend::{Consistency, ReadBackend, WriteBackend};
 use placement_api::http::{NOTHING_COMMITTED, Policy};
 pub(crate) use relay::Inner;
 pub use settings::AdminSection;
@@ -176,6 +176,14 @@ impl Admin {
     fn running(&self) -> Result<Arc<Running>, Failed> {
         Ok(self.bootstrap.slot.member()?)
     }
+    /// The running member, once it knows what was acknowledged anywhere before now. Where no leader answers for longer than
+    /// an election takes, what it knows has to do, and the next one does not wait again.
+    async fn up_to_date(&self) -> Result<Arc<Running>, Failed> {
+        let running = self.running()?;
+        let _ = (self.read.view(Consistency::BoundedOrLocal(Duration::ZERO))).await;
+        Ok(running)
+    }
+
 
     async fn change(&self, change: MembershipChange) -> Answer {
         self.bootstrap.slot.change(change).await?;
@@ -307,6 +315,14 @@ fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failed> {
 fn read_or_default<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failed> {
     read(if body.is_empty() { b"{}" } else { body })
 }
+/// What the body is, without parameters, in lower case; empty if that is not said.
+fn media_type(headers: &HeaderMap) -> String {
+    let form = headers.get(header::CONTENT_TYPE);
+    let form = form.map_or("", |form| form.to_str().unwrap_or("?"));
+    let bare = form.split(';').next().unwrap_or_default();
+    bare.trim().to_ascii_lowercase()
+}
+
 
 async fn metrics(State(admin): State<Admin>) -> Response {
     let space = DiskSpace::of(admin.bootstrap.config.data_dir.clone()).await;

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::State;
 use axum::middleware::Next;
-use http::header::{CONTENT_TYPE, HOST, ORIGIN};
+use http::header::{HOST, ORIGIN};
 use http::uri::Authority;
-use http::{HeaderValue, Method, Request, StatusCode};
+use http::{Method, Request, StatusCode};
 
-use super::{Answer, Failed, failed};
+use super::{Answer, Failed, failed, media_type};
 use crate::tls::Shown;
 
 /// How operators come in over the network.
@@ -55,12 +55,8 @@ impl NetworkListener {
             );
             return Err(failed(StatusCode::MISDIRECTED_REQUEST, detail));
         }
-        let is_json = |kind: &HeaderValue| {
-            let bare = kind.to_str().unwrap_or_default().split(';').next();
-            bare.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
-        };
-        let kind = request.headers().get(CONTENT_TYPE);
-        if request.method() == Method::POST && !kind.is_none_or(is_json) {
+        let kind = media_type(request.headers());
+        if request.method() == Method::POST && !["", "application/json"].contains(&&*kind) {
             let detail = "the body is not application/json";
             return Err(failed(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
         }

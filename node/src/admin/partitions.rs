@@ -14,7 +14,7 @@ use serde::Deserialize;
 use super::{Admin, Answer, Failed, Forced, detailed, done, failed, read};
 use crate::cluster::Refused;
 use crate::partitions::PartitionSection;
-use placement_api::backend::{Consistency, Unavailable};
+use placement_api::backend::Unavailable;
 
 /// A partition as operators see it: its name, its state, its routes and the asked node's table of it.
 fn described(
@@ -91,10 +91,7 @@ pub(super) fn covers(route: &Route, prefix: &PathPrefix) -> bool {
 
 /// All partitions of the cluster, and those that this node serves and the cluster does not have.
 pub(super) async fn list(State(admin): State<Admin>) -> Answer {
-    let running = admin.running()?;
-    // Partitions that were just made are listed, if a leader answers; else those that this node knows.
-    let _ = admin.read.view(Consistency::Linearizable).await;
-    let current = running.replica.views.current();
+    let current = admin.up_to_date().await?.replica.views.current();
     let sections = &admin.sections;
     let section = |name: &str| sections.iter().find(|section| section.name == name);
     let default = current.cluster.default_partition();

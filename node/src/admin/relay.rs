@@ -17,7 +17,7 @@ use tower::ServiceExt;
 
 use super::pages::User;
 use super::trail::{Recording, Relayed, operator, recorded};
-use super::{Admin, Answer, Failed, failed, no_such_route, of_one_node};
+use super::{Admin, Answer, Failed, failed, media_type, no_such_route, of_one_node};
 use crate::cluster::peer_service::Operated;
 use crate::partitions::FOR_OPERATORS;
 use crate::rpc::channel::CallError;
@@ -118,8 +118,7 @@ async fn reply_of(response: Response, has_headers: bool) -> OrderReply {
 
 /// Whether an answer comes bit by bit, and may never be complete.
 fn is_stream(headers: &HeaderMap) -> bool {
-    let form = headers.get(CONTENT_TYPE);
-    form.is_some_and(|form| form == "application/x-ndjson" || form == "text/event-stream")
+    ["application/x-ndjson", "text/event-stream"].contains(&&*media_type(headers))
 }
 
 fn is_relayed(name: &HeaderName) -> bool {
@@ -161,16 +160,16 @@ pub(super) async fn relay(
     if !is_for_api && !of_one_node().iter().any(|(route, _)| *route == asked) {
         return Err(no_such_route());
     }
-    let running = admin.running()?;
     // With its query, and encoded as it came.
     let uri = request.uri().path_and_query();
     let below = uri.and_then(|uri| uri.as_str().splitn(5, '/').nth(4));
     let path = format!("/v1/{}", below.unwrap_or_default());
-    if id == running.replica.me {
+    // Before it is a member, too.
+    if id == admin.bootstrap.config.node_id {
         *request.uri_mut() = (path.parse()).expect("the end of a path with a query is one");
         return Ok(ask(admin.of_one_node(), request).await);
     }
-    let Some(member) = running.replica.member(id) else {
+    let Some(member) = admin.running()?.replica.member(id) else {
         let detail = format!("node {id} is not a member");
         return Err(failed(StatusCode::NOT_FOUND, detail));
     };
@@ -266,7 +265,7 @@ mod tests {
 
     #[tokio::test]
     async fn stream_is_not_waited_for() {
-        for form in ["application/x-ndjson", "text/event-stream"] {
+        for form in ["application/x-ndjson", "Text/Event-Stream ;charset=utf-8"] {
             let endless = futures::stream::pending::<Result<Bytes, std::io::Error>>();
             let mut answer = Response::new(Body::from_stream(endless));
             let form = HeaderValue::from_static(form);

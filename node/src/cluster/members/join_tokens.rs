@@ -14,6 +14,7 @@ use uuid::Uuid;
 use super::description::must_be_free;
 use super::membership::{Membership, MembershipChange};
 use crate::cluster::error::Refused;
+use crate::cluster::running::Running;
 use crate::cluster::slot::Slot;
 use crate::rpc::message::JoinCall;
 
@@ -81,8 +82,10 @@ impl Slot {
             replaces,
         })
         .await?;
-        let issued = self.tokens().await?;
-        let issued = issued.into_iter().find(|issued| issued.row.token == token);
+        let running = self.member()?;
+        running.catch_up().await?;
+        let mut issued = running.tokens().into_iter();
+        let issued = issued.find(|issued| issued.row.token == token);
         let issued = issued.ok_or_else(|| {
             let words = "no token was made: too many nodes are awaited already; revoke some";
             Refused::Conflict(words.to_owned())
@@ -93,8 +96,9 @@ impl Slot {
     /// Takes a token back.
     pub(crate) async fn revoke_token(&self, node: u64) -> Result<(), Refused> {
         let running = self.member()?;
-        let issued = self.tokens().await?;
-        let Some(issued) = issued.into_iter().find(|issued| issued.node == node) else {
+        running.catch_up().await?;
+        let mut issued = running.tokens().into_iter();
+        let Some(issued) = issued.find(|issued| issued.node == node) else {
             return Err(Refused::NotFound(format!(
                 "no token is known for node {node}"
             )));
@@ -108,22 +112,22 @@ impl Slot {
         let words = format!("revocation of the token for node {node}");
         running.carry_out(command, &words).await
     }
+}
 
-    /// All tokens that can still be used, or could be lately.
-    pub(crate) async fn tokens(&self) -> Result<Vec<Issued>, Refused> {
-        let running = self.member()?;
-        running.catch_up().await?;
-        let replica = &running.replica;
+impl Running {
+    /// All tokens that can still be used, or could be lately, as far as this node has applied the log.
+    pub(crate) fn tokens(&self) -> Vec<Issued> {
+        let replica = &self.replica;
         let applied = replica.views.current();
         let rows = applied.cluster.default_partition().joins();
-        let rows = rows.filter(|(_, row)| !row.token.is_empty());
-        Ok(rows
+        let issued = rows
+            .filter(|(_, row)| !row.token.is_empty())
             .map(|(node, row)| Issued {
                 node,
                 row: row.clone(),
                 is_member: replica.is_member(node),
-            })
-            .collect())
+            });
+        issued.collect()
     }
 }
 

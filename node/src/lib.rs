@@ -30,6 +30,7 @@ mod tls;
 pub mod topology;
 mod traces;
 mod web;
+mod version;
 
 pub use cluster::{Addresses, StartError};
 pub use config::{Config, ConfigError};

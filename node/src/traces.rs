@@ -32,6 +32,7 @@ use tracing_subscriber::registry::LookupSpan;
 
 use self::collector::Collector;
 pub(crate) use self::settings::TraceSection;
+use crate::version::VERSION;
 use placement_api::trace;
 
 /// Spans that may wait to be sent. Some 5 MB.
@@ -133,7 +134,7 @@ impl Traces {
     pub(crate) fn start(self, node: u64, runtime: &Handle) -> Sending {
         let resource = Resource::builder_empty().with_attributes([
             KeyValue::new("service.name", "placementd"),
-            KeyValue::new("service.version", env!("CARGO_PKG_VERSION")),
+            KeyValue::new("service.version", VERSION),
             KeyValue::new("service.instance.id", node.to_string()),
         ]);
         let resource = ResourceAttributesWithSchema::from(&resource.build());

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use placement_tests::binaries;
 use placement_tests::cluster::{Cluster, STEADY_LEADER};
 use placement_tests::host;
 
@@ -12,6 +13,8 @@ pub(super) const JOB: &str = "placementd-members";
 const CERTIFICATES: [&str; 2] = ["PlacementCertificateEnds", "PlacementCertificateEndsSoon"];
 /// Three nodes with certificates for a day.
 pub(super) async fn set() -> Cluster {
+    // It may have to be built first.
+    binaries::rehearsal().unwrap();
     let config = format!("{STEADY_LEADER}[cluster]\nwait_ms = 1000\n");
     Cluster::start_secured(3, &config).await.unwrap()
 }
@@ -42,6 +45,8 @@ async fn leaders(story: &Story<'_>, cluster: &mut Cluster) {
         pause(300).await;
     };
     during(hand_over, story.fires(&["PlacementLeaderChanges"])).await;
+    // As the next version, which the others do not run.
+    cluster.options_mut().binary = Some(binaries::rehearsal().unwrap());
     let restart = async || {
         cluster.kill_9(3);
         cluster.start_node(3).unwrap();
@@ -50,9 +55,17 @@ async fn leaders(story: &Story<'_>, cluster: &mut Cluster) {
         pause(2_500).await;
     };
     during(restart, story.fires(&["PlacementNodeRestarts"])).await;
-    story
-        .ended(&["PlacementLeaderChanges", "PlacementNodeRestarts"])
-        .await;
+    story.fires(&["PlacementVersionsDiffer"]).await;
+    cluster.options_mut().binary = None;
+    cluster.kill_9(3);
+    cluster.start_node(3).unwrap();
+    cluster.wait_ready(3).await.unwrap();
+    let all = [
+        "PlacementLeaderChanges",
+        "PlacementNodeRestarts",
+        "PlacementVersionsDiffer",
+    ];
+    story.ended(&all).await;
 }
 
 async fn losses(story: &Story<'_>, cluster: &mut Cluster) {

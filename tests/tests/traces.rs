@@ -22,6 +22,7 @@ use placement_tests::cluster::{Cluster, STEADY_LEADER};
 use placement_tests::host::{create, with_processors};
 use placement_tests::wait::until;
 use prost::Message;
+use rustix::process::Signal;
 use tempfile::NamedTempFile;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -359,6 +360,27 @@ async fn callers_and_the_ratio_decide_what_is_traced() {
     for id in ids {
         let root = &collector.until_spans(id, &["request"]).await["request"].1;
         assert_eq!(root.parent_span_id.is_empty(), id != sampled);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sighup_changes_what_is_logged_and_not_what_is_traced() {
+    let collector = Collector::start(Mood::Takes).await;
+    let config = |level| format!("{}[log]\nlevel = {level:?}\n", collector.config("0"));
+    let mut cluster = Cluster::start_with(1, &config("info")).await.unwrap();
+    let client = cluster.client_of(1);
+    let file = cluster.directory().join("placementd.toml");
+    for (level, is_logged) in [("info", true), ("error", false), ("info", true)] {
+        std::fs::write(&file, config(level)).unwrap();
+        cluster.process(1).signal(Signal::HUP);
+        until(level, async || {
+            let (trace, traceparent) = begun("01");
+            ask(&client, traits(), &traceparent).await;
+            let names = ["request", "authorize", "read point"];
+            collector.until_spans(&trace, &names).await;
+            cluster.log(1, usize::MAX).contains(&trace) == is_logged
+        })
+        .await;
     }
 }
 

@@ -2,34 +2,25 @@
 //! request goes to one of them by the routes in the state of the cluster, or by the listener that it came by; a request
 //! that is no partition's is refused.
 
-use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::Router;
 use axum::body::Body;
-use axum::middleware::from_fn;
 use http::{Request, Response};
-use parking_lot::Mutex;
 use percent_encoding::percent_decode_str;
 use placement_model::Cluster;
 use placement_model::cluster::RoutedBy;
 use placement_model::types::{PartitionName, RESERVED_SEGMENTS};
-use prometheus_client::metrics::counter::Counter;
 use tokio::time::Instant;
 
 use crate::cluster::Running;
 use crate::cluster::slot::Slot;
 use crate::cluster::standards::LACKING;
-use crate::health::{HealthChecks, LIVEZ, READYZ};
 use crate::metrics::Metrics;
-use crate::partitions::Partitions;
+use crate::partitions::{Face, Partitions};
 use crate::serve::Answers;
-use placement_api::access::{self, Peer};
-use placement_api::http::{Misdirected, OPENAPI, PathPrefix, PublicAddress, Served, Service};
-
-/// Most faces that are kept. A partition has a few routes; those that are gone are forgotten with all others.
-const FACES_MAX: usize = 4096;
+use placement_api::access::Peer;
+use placement_api::http::{Misdirected, PathPrefix, PublicAddress, Served};
 
 /// What answers on the API's port.
 #[derive(Clone)]
@@ -46,54 +37,10 @@ struct Shared {
     partitions: Arc<Partitions>,
     /// The default partition's, while no partition has hosts.
     default: Arc<Face>,
-    /// The others that were asked for.
-    faces: Mutex<HashMap<(PartitionName, RoutedBy), Arc<Face>>>,
-    checks: HealthChecks,
     metrics: Arc<Metrics>,
 }
 
-/// What the clients of one partition see that come by one route.
-struct Face {
-    api: Service,
-    /// What needs no token: at the root for balancers, and below the API's prefix for clients.
-    open: Router,
-    prefix: PathPrefix,
-    /// Counts the requests of the partition.
-    requests: Counter,
-}
-
-impl Face {
-    fn new(api: Service, checks: HealthChecks, requests: Counter) -> Arc<Self> {
-        let public = api.public();
-        let open = (checks.router())
-            .merge(placement_api::http::openapi(&public.configured()))
-            .route_layer(from_fn(access::logged));
-        let prefix = public.prefix.clone();
-        let open = match prefix.is_root() {
-            true => open,
-            false => open.clone().nest(prefix.as_str(), open),
-        };
-        Arc::new(Self {
-            api,
-            open,
-            prefix,
-            requests,
-        })
-    }
-
-    fn is_open(&self, path: &str) -> bool {
-        let path = path.strip_prefix(self.prefix.as_str()).unwrap_or(path);
-        [LIVEZ, READYZ, OPENAPI].contains(&path)
-    }
-}
-
 impl Shared {
-    fn face(&self, name: &PartitionName, by: Option<RoutedBy>) -> Arc<Face> {
-        let api = self.partitions.api(name, by);
-        let requests = self.metrics.http.requests_of(name.as_str());
-        Face::new(api, self.checks.clone(), requests)
-    }
-
     /// Whose a request is, as far as this node knows without asking another one.
     fn look(&self, request: &Request<Body>) -> Result<Arc<Face>, Unsure> {
         let path = percent_decode_str(request.uri().path()).decode_utf8_lossy();
@@ -107,7 +54,7 @@ impl Shared {
             let applied = running.replica.views.current();
             match owner(&applied.cluster, public, &path, || public.host(request)) {
                 Ok((name, by)) if is_of_default || !name.is_default() => {
-                    return Ok(self.face_of(name, by));
+                    return Ok(self.partitions.face(&name, by));
                 }
                 _ => {}
             }
@@ -135,29 +82,13 @@ impl Shared {
         let _ = running.linearize(Instant::now() + self.slot.wait()).await;
         let applied = running.replica.views.current();
         let (name, by) = owner(&applied.cluster, public, &path, || host)?;
-        Ok(self.face_of(name, by))
+        Ok(self.partitions.face(&name, by))
     }
 
     /// The running member, once its state can say which partitions there are.
     fn running(&self) -> Option<Arc<Running>> {
         let running = self.slot.get()?;
         running.has_standards().then_some(running)
-    }
-
-    fn face_of(&self, name: PartitionName, by: RoutedBy) -> Arc<Face> {
-        if by == RoutedBy::AnyHost {
-            return self.default.clone();
-        }
-        let key = (name, by);
-        if let Some(face) = self.faces.lock().get(&key) {
-            return face.clone();
-        }
-        let face = self.face(&key.0, Some(key.1.clone()));
-        let mut faces = self.faces.lock();
-        if faces.len() >= FACES_MAX {
-            faces.clear();
-        }
-        faces.entry(key).or_insert(face).clone()
     }
 }
 
@@ -209,22 +140,13 @@ fn is_of_default(prefix: &PathPrefix, path: &str) -> bool {
 }
 
 impl ApiPort {
-    pub(crate) fn new(
-        slot: Arc<Slot>,
-        partitions: Arc<Partitions>,
-        checks: &HealthChecks,
-        metrics: Arc<Metrics>,
-    ) -> Self {
-        let name = PartitionName::default();
-        let default = partitions.api(&name, Some(RoutedBy::AnyHost));
-        let requests = metrics.http.requests_of(name.as_str());
+    pub(crate) fn new(slot: Arc<Slot>, partitions: Arc<Partitions>, metrics: Arc<Metrics>) -> Self {
+        let default = partitions.face(&PartitionName::default(), RoutedBy::AnyHost);
         Self {
             shared: Arc::new(Shared {
                 slot,
                 partitions,
-                default: Face::new(default, checks.clone(), requests),
-                faces: Mutex::default(),
-                checks: checks.clone(),
+                default,
                 metrics,
             }),
             full: false,
@@ -243,7 +165,7 @@ impl ApiPort {
     /// Answers on a partition's own listener.
     pub(crate) fn only(&self, name: &PartitionName) -> Self {
         Self {
-            only: Some(self.shared.face(name, None)),
+            only: Some(self.shared.partitions.new_face(name, None)),
             ..self.clone()
         }
     }

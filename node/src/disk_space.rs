@@ -18,13 +18,12 @@ pub(crate) struct DiskSpace {
 }
 
 impl DiskSpace {
-    /// Looks at a directory, which need not exist yet.
-    pub(crate) async fn of(dir: PathBuf) -> Self {
-        runtime::blocking(move || Self {
-            used_bytes: used(&dir),
-            free_bytes: free_now(&dir),
-        })
-        .await
+    /// Looks at a directory, which need not exist yet, on a thread that may wait for the disk.
+    pub(crate) fn of(dir: &Path) -> Self {
+        Self {
+            used_bytes: used(dir),
+            free_bytes: free_now(dir),
+        }
     }
 }
 

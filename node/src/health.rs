@@ -10,7 +10,6 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use crate::cluster::replica::{REMOVED, Replica};
@@ -18,6 +17,7 @@ use crate::cluster::slot::Slot;
 use crate::cluster::standards::LACKING;
 use crate::cluster::{Running, Settings};
 use crate::disk_space;
+use crate::recent::Recent;
 use crate::tasks::Tasks;
 use placement_api::backend::Readiness;
 
@@ -27,6 +27,10 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Greatest age of an answer about this node's standing in the cluster. The question needs no token, and each new answer
 /// costs the leader a round.
 const FRESH: Duration = Duration::from_millis(200);
+/// How long monitors wait for what is not known at once.
+pub(crate) const SOON: Duration = Duration::from_millis(250);
+/// They are not given an older answer. Prometheus takes a sample as long for the present one.
+const OLD: Duration = Duration::from_secs(300);
 
 /// Answers whether the process runs.
 pub(crate) const LIVEZ: &str = "/livez";
@@ -47,30 +51,6 @@ pub(crate) struct HealthChecks {
     pub(crate) room: Recent<String>,
 }
 
-/// A value that all who ask at about the same time share, and that is found out once for them.
-#[derive(Clone)]
-pub(crate) struct Recent<T>(Arc<Mutex<Option<(Instant, T)>>>);
-
-impl<T> Default for Recent<T> {
-    fn default() -> Self {
-        Self(Arc::default())
-    }
-}
-
-impl<T: Clone> Recent<T> {
-    async fn get(&self, find: impl Future<Output = T>) -> T {
-        let mut last = self.0.lock().await;
-        if let Some((at, value)) = &*last
-            && at.elapsed() < FRESH
-        {
-            return value.clone();
-        }
-        let value = find.await;
-        *last = Some((Instant::now(), value.clone()));
-        value
-    }
-}
-
 impl HealthChecks {
     /// The two routes.
     pub(crate) fn router(self) -> Router {
@@ -81,12 +61,17 @@ impl HealthChecks {
     }
 
     /// Why this node is not ready, if it is not.
-    pub(crate) async fn not_ready(&self) -> Result<(), String> {
-        self.readiness().await.map(drop)
+    pub(crate) async fn not_ready(&self) -> Option<String> {
+        self.readiness(Duration::MAX).await.err()
+    }
+
+    /// Whether this node is ready, as far as that is known soon.
+    pub(crate) async fn is_ready(&self) -> bool {
+        self.readiness(SOON).await.is_ok()
     }
 
     /// Whether this node is ready; if it is although it is cut off, as `[reads] default` has it, then why that is so.
-    async fn readiness(&self) -> Result<Option<String>, String> {
+    async fn readiness(&self, patience: Duration) -> Result<Option<String>, String> {
         if let Some(reason) = self.slot.leaving.why() {
             return Err(reason.to_owned());
         }
@@ -101,10 +86,15 @@ impl HealthChecks {
         if replica.is_removed() {
             return Err(REMOVED.to_owned());
         }
-        self.in_cluster.get(self.standing(&running)).await
+        let standing = self.clone().standing(running);
+        let is_fresh = |age, _: &_| age < FRESH;
+        match self.in_cluster.get(is_fresh, patience, standing).await {
+            Some((at, standing)) if at.elapsed() < OLD => standing,
+            _ => Err("no leader has confirmed so far that this node is up to date".to_owned()),
+        }
     }
 
-    async fn standing(&self, running: &Running) -> Result<Option<String>, String> {
+    async fn standing(self, running: Arc<Running>) -> Result<Option<String>, String> {
         let replica = &running.replica;
         let may_be_alone = self.answers_cut_off;
         let mut alone = without_leader(replica, may_be_alone).await;
@@ -130,7 +120,7 @@ impl HealthChecks {
     }
 
     /// A line about the disk. A node whose disk is nearly full is ready: it reads and takes away.
-    async fn free_room(&self) -> String {
+    async fn free_room(self) -> String {
         let min = self.config.disk.min_free_bytes;
         if min == 0 {
             return String::new();
@@ -159,42 +149,22 @@ async fn without_leader(replica: &Replica, may_be_alone: bool) -> Option<String>
 
 impl Readiness for HealthChecks {
     fn why_not(&self) -> BoxFuture<'_, Option<String>> {
-        async { self.not_ready().await.err() }.boxed()
+        self.not_ready().boxed()
     }
 }
 
 async fn readyz(State(checks): State<HealthChecks>) -> Response {
-    let alone = match checks.readiness().await {
+    let alone = match checks.readiness(Duration::MAX).await {
         Ok(None) => String::new(),
         Ok(Some(reason)) => format!("cut off, and writes are refused: {reason}\n"),
         Err(reason) => {
             return (StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n")).into_response();
         }
     };
-    let room = checks.room.get(checks.free_room()).await;
+    let room = checks
+        .room
+        .get(|age, _| age < FRESH, SOON, checks.clone().free_room());
+    // A disk that hangs does not say.
+    let room = room.await.map_or_else(String::new, |(_, line)| line);
     format!("ready\n{alone}{room}").into_response()
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicU32, Ordering};
-
-    use futures::future::join_all;
-
-    use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn simultaneous_questions_share_one_answer() {
-        let (recent, found) = (Recent::default(), AtomicU32::new(0));
-        let find = || async {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-            found.fetch_add(1, Ordering::Relaxed)
-        };
-        let crowd = || join_all((0..100).map(|_| recent.get(find())));
-        assert_eq!(crowd().await, [0; 100]);
-        tokio::time::advance(FRESH - Duration::from_millis(1)).await;
-        assert_eq!(crowd().await, [0; 100]);
-        tokio::time::advance(Duration::from_millis(1)).await;
-        assert_eq!(crowd().await, [1; 100]);
-    }
 }

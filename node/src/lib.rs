@@ -22,6 +22,7 @@ mod panics;
 mod partitions;
 mod permissions;
 pub mod program;
+mod recent;
 mod rpc;
 mod serve;
 mod supervisor;
@@ -29,8 +30,8 @@ mod tasks;
 mod tls;
 pub mod topology;
 mod traces;
-mod web;
 mod version;
+mod web;
 
 pub use cluster::{Addresses, StartError};
 pub use config::{Config, ConfigError};

@@ -28,9 +28,10 @@ use crate::cluster::start::{joining, self_description};
 use crate::cluster::{Addresses, StartError, settle_number};
 use crate::config::Config;
 use crate::env::Env;
-use crate::health::{HealthChecks, Recent};
+use crate::health::HealthChecks;
 use crate::metrics::{Metrics, Sources};
 use crate::partitions::{self, NamedPolicy, Partitions};
+use crate::recent::Recent;
 use crate::rpc::peers::Peers;
 use crate::serve::Drain;
 use crate::tasks::Tasks;
@@ -154,9 +155,9 @@ impl Node {
             slot: slot.clone(),
             config: own.clone(),
             answers_cut_off: config.reads.default.answers_cut_off(),
-            tasks: tasks.clone(),
-            in_cluster: Recent::default(),
-            room: Recent::default(),
+            tasks: requests.clone(),
+            in_cluster: Recent::new(&requests),
+            room: Recent::new(&requests),
         };
         let api = Api {
             write: write.clone(),
@@ -172,21 +173,22 @@ impl Node {
             audit: opened.audit.clone(),
             settings: opened.settings,
         };
-        let partitions = Partitions::open(&config.partitions, api, read.clone(), write.clone())?;
+        let (reads, writes) = (read.clone(), write.clone());
+        let partitions = Partitions::open(&config.partitions, api, reads, writes, checks.clone())?;
         let partitions = Arc::new(partitions);
         let default = (PartitionName::DEFAULT.to_owned(), opened.policy);
         let policies: Vec<_> = once(default)
             .chain(partitions.policies().iter().cloned())
             .collect();
         let metrics = Arc::new(Metrics::new(Sources {
-            slot: slot.clone(),
+            started: env.clock.now(),
+            checks: checks.clone(),
             reads: bootstrap.read_metrics.clone(),
             policies: policies.iter().map(|(_, policy)| policy.clone()).collect(),
-            counted: partitions.counted(),
+            partitions: partitions.clone(),
             audit: opened.audit.numbers(),
             keystone: opened.keystone.clone(),
             certificates: opened.secured.certificates.clone(),
-            site: own.node.site(),
         }));
         let drain = Drain::default();
         let servers = Servers {
@@ -194,7 +196,7 @@ impl Node {
             requests: requests.clone(),
             drain: drain.clone(),
             keystone: opened.keystone,
-            port: ApiPort::new(slot.clone(), partitions.clone(), &checks, metrics.clone()),
+            port: ApiPort::new(slot.clone(), partitions.clone(), metrics.clone()),
             admin: Admin {
                 bootstrap: bootstrap.clone(),
                 metrics,
@@ -325,7 +327,7 @@ impl Node {
 
     /// Why this node is not ready, if it is not.
     pub(crate) async fn not_ready(&self) -> Option<String> {
-        self.checks.not_ready().await.err()
+        self.checks.not_ready().await
     }
 
     /// What this node knows of itself at once; `GET /v1/status` adds what takes a moment to find out.

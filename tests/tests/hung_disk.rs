@@ -7,17 +7,18 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use placement_client::{Claim, Client, Error, NewProvider};
+use placement_client::{ApiRequest, Claim, Client, Error, NewProvider};
 use placement_tests::cluster::Cluster;
 use placement_tests::host;
-use placement_tests::wait::PATIENCE;
+use placement_tests::wait::{PATIENCE, until};
 use placement_tests::{shim, skip::skipped};
 use uuid::Uuid;
 
 /// Stands between a process and its disk: while a file is there, no sync comes back, or none within two seconds, or no
-/// write to the note how far the log has come.
+/// write to the note how far the log has come, or no directory is read.
 const SHIM: &str = r#"
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,6 +39,12 @@ ssize_t pwrite64(int fd, const void *bytes, size_t length, off64_t offset) {
     ssize_t (*real)(int, const void *, size_t, off64_t) =
         (ssize_t (*)(int, const void *, size_t, off64_t))dlsym(RTLD_NEXT, "pwrite64");
     return real(fd, bytes, length, offset);
+}
+DIR *opendir(const char *name) {
+    // What /proc says is not on this disk.
+    if (strncmp(name, "/proc/", 6) != 0) wait_for("PLACEMENT_TEST_LOOKS_HANG_WHILE");
+    DIR *(*real)(const char *) = (DIR *(*)(const char *))dlsym(RTLD_NEXT, "opendir");
+    return real(name);
 }
 int fdatasync(int fd) {
     const char *slow = getenv("PLACEMENT_TEST_SLOW_WHILE");
@@ -167,6 +174,44 @@ async fn hang(variable: &str) {
     cluster.wait_healthy().await.unwrap();
     assert_eq!(generation(&client, own).await, step);
     cluster.assert_equal_states().await;
+}
+
+/// So long may an answer take that takes a quarter of a second, on a busy machine.
+const HASTE: Duration = Duration::from_secs(5);
+/// More than a node has threads for HTTP.
+const SCRAPES: usize = 20;
+
+#[tokio::test]
+async fn monitors_and_operators_do_not_wait_for_a_disk_that_hangs() {
+    let variable = "PLACEMENT_TEST_LOOKS_HANG_WHILE";
+    let Some((mut cluster, gates)) = behind_shims("", variable).await else {
+        return;
+    };
+    let used = "\nplacement_disk_used_bytes ";
+    until("numbers of the disk", async || {
+        cluster.metrics(1).await.contains(used)
+    })
+    .await;
+    fs::write(&gates[0], "").unwrap();
+    let tasks = format!("/proc/{}/task", cluster.process(1).pid());
+    let threads = || fs::read_dir(&tasks).unwrap().count();
+    let before = threads();
+    for _ in 0..SCRAPES {
+        let scrape = tokio::time::timeout(HASTE, cluster.metrics(1)).await;
+        assert!(scrape.unwrap().contains(used), "it is what it was before");
+    }
+    assert!(threads() < before + SCRAPES / 2, "one of them waits");
+    let admin = cluster.admin_of(1);
+    let status = tokio::time::timeout(HASTE, admin.status()).await;
+    assert!(status.unwrap().unwrap().disk_used_bytes.is_some());
+    let client = cluster.client_of(1);
+    for path in ["/readyz", "/traits"] {
+        let asked = client.request_once(ApiRequest::get(path));
+        let answer = tokio::time::timeout(HASTE, asked).await.unwrap().unwrap();
+        assert_eq!(answer.status, 200, "{path}");
+    }
+    fs::remove_file(&gates[0]).unwrap();
+    host::with_processors(&client).await;
 }
 
 /// The syncs of a slow disk.

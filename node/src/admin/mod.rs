@@ -74,7 +74,6 @@ use crate::cluster::leadership::preference::step_aside;
 use crate::cluster::members::membership::MembershipChange;
 use crate::cluster::start::Bootstrap;
 use crate::cluster::{Refused, Running};
-use crate::disk_space::DiskSpace;
 use crate::health::HealthChecks;
 use crate::metrics::{self, Metrics};
 use crate::partitions::{PartitionSection, Partitions};
@@ -176,6 +175,7 @@ impl Admin {
     fn running(&self) -> Result<Arc<Running>, Failed> {
         Ok(self.bootstrap.slot.member()?)
     }
+
     /// The running member, once it knows what was acknowledged anywhere before now. Where no leader answers for longer than
     /// an election takes, what it knows has to do, and the next one does not wait again.
     async fn up_to_date(&self) -> Result<Arc<Running>, Failed> {
@@ -183,7 +183,6 @@ impl Admin {
         let _ = (self.read.view(Consistency::BoundedOrLocal(Duration::ZERO))).await;
         Ok(running)
     }
-
 
     async fn change(&self, change: MembershipChange) -> Answer {
         self.bootstrap.slot.change(change).await?;
@@ -315,6 +314,7 @@ fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failed> {
 fn read_or_default<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failed> {
     read(if body.is_empty() { b"{}" } else { body })
 }
+
 /// What the body is, without parameters, in lower case; empty if that is not said.
 fn media_type(headers: &HeaderMap) -> String {
     let form = headers.get(header::CONTENT_TYPE);
@@ -323,11 +323,8 @@ fn media_type(headers: &HeaderMap) -> String {
     bare.trim().to_ascii_lowercase()
 }
 
-
 async fn metrics(State(admin): State<Admin>) -> Response {
-    let space = DiskSpace::of(admin.bootstrap.config.data_dir.clone()).await;
-    let ready = admin.checks.not_ready().await.is_ok();
-    let numbers = admin.metrics.encode(space, ready).await;
+    let numbers = admin.metrics.encode().await;
     ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], numbers).into_response()
 }
 

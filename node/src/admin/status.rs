@@ -10,14 +10,14 @@ use super::partitions::covers;
 use crate::cluster::leadership::round_trips::too_long;
 use crate::cluster::replica::index;
 use crate::cluster::start::Bootstrap;
-use crate::disk_space::DiskSpace;
 use crate::partitions::PartitionSection;
 use crate::topology::ms;
+use crate::version::VERSION;
 
 /// The status of a node, with what takes a moment to find out.
 pub(super) async fn full_status(admin: &Admin) -> NodeStatus {
     let bootstrap = &*admin.bootstrap;
-    let not_ready = admin.checks.not_ready().await.err();
+    let not_ready = admin.checks.not_ready().await;
     let mut settings = (*admin.shared).clone();
     for (name, policy) in &admin.policies {
         let path = match name.as_str() {
@@ -26,7 +26,7 @@ pub(super) async fn full_status(admin: &Admin) -> NodeStatus {
         };
         settings.insert(path, format!("rules {}", policy.digest()));
     }
-    let space = DiskSpace::of(bootstrap.config.data_dir.clone()).await;
+    let space = admin.metrics.space().await;
     let running = bootstrap.slot.get();
     NodeStatus {
         ready: not_ready.is_none(),
@@ -38,8 +38,8 @@ pub(super) async fn full_status(admin: &Admin) -> NodeStatus {
             .as_ref()
             .and_then(|running| running.kept.numbers().last),
         backup_problem: running.and_then(|running| running.kept.problem()),
-        disk_used_bytes: Some(space.used_bytes),
-        disk_free_bytes: space.free_bytes,
+        disk_used_bytes: space.map(|space| space.used_bytes),
+        disk_free_bytes: space.and_then(|space| space.free_bytes),
         requests: admin.metrics.http.by_minute(),
         certificate_ends: (admin.metrics.certificate_ends())
             .map(|(listener, end)| (listener.to_owned(), end))
@@ -76,7 +76,7 @@ pub(crate) fn node_status(bootstrap: &Bootstrap) -> NodeStatus {
     let unformed = NodeStatus {
         node_id: bootstrap.config.node_id,
         level_max: bootstrap.peers.level().0,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
+        version: VERSION.to_owned(),
         makes_backups: bootstrap.config.backup.directory.is_some(),
         ..NodeStatus::default()
     };

@@ -106,7 +106,7 @@ catalog! {
     CERTIFICATE_END = "placement_certificate_end_timestamp" Gauge SECONDS ["listener"]
         "When the certificate of a listener (api, peer, admin) or its authority ends, since 1970";
     DISK_USED = "placement_disk_used" Gauge BYTES []
-        "Files in the data directory";
+        "Files in the data directory; absent if unknown";
     DISK_FREE = "placement_disk_free" Gauge BYTES []
         "Free space on the disk of the data directory; absent if unknown";
     SITE = "placement_site" Gauge None ["region", "zone", "name"]

@@ -1,16 +1,14 @@
 //! Collects the numbers of HTTP, Raft, the store, the model and the process for one answer.
 
-use std::collections::BTreeMap;
 use std::fmt::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use openraft::ServerState;
-use parking_lot::Mutex;
 use placement_model::query::capacity::CapacitySums;
 use placement_model::state::Sizes;
-use placement_raft_store::{DatabaseNumbers, LogId, Site, StoreMetrics};
+use placement_raft_store::{DatabaseNumbers, LogId, StoreMetrics, Views, runtime};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{
     DescriptorEncoder, EncodeCounterValue, EncodeGaugeValue, EncodeLabelValue, EncodeMetric,
@@ -20,47 +18,64 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::exemplar::Exemplar;
 use prometheus_client::registry::Registry;
 
-use super::catalog::{self, Metric};
-use super::holdings::{self, Holdings, LastCount};
+use super::catalog::*;
+use super::holdings::{self, Holdings, Rows};
 use super::http::HttpMetrics;
 use super::{exposition, process};
 use crate::cluster::leadership::round_trips;
 use crate::cluster::replica::{Replica, index};
-use crate::cluster::slot::Slot;
 use crate::cluster::{ReadMetrics, Running};
 use crate::disk_space::DiskSpace;
+use crate::health::{HealthChecks, SOON};
+use crate::partitions::Partitions;
+use crate::recent::Recent;
 use crate::tls::Certificates;
+use crate::version::VERSION;
 use placement_api::audit::Numbers;
-use placement_api::http::{Policy, Service};
+use placement_api::http::Policy;
 use placement_api::keystone::Keystone;
+
+/// How old the numbers of inventories may be, if the state has changed since.
+const COUNT_AGE_MAX: Duration = Duration::from_secs(5);
 
 /// What the numbers of one node are read from.
 pub(crate) struct Sources {
-    pub(crate) slot: Arc<Slot>,
+    pub(crate) started: SystemTime,
+    pub(crate) checks: HealthChecks,
     pub(crate) reads: Arc<ReadMetrics>,
     /// Those in force, of all partitions.
     pub(crate) policies: Vec<Arc<Policy>>,
-    /// Of each partition that was asked for.
-    pub(crate) counted: Arc<Mutex<Vec<Service>>>,
+    pub(crate) partitions: Arc<Partitions>,
     pub(crate) audit: Arc<Numbers>,
     pub(crate) keystone: Option<Arc<Keystone>>,
     pub(crate) certificates: Vec<(&'static str, Arc<Certificates>)>,
-    pub(crate) site: Site,
 }
 
 /// All numbers of one node.
 pub(crate) struct Metrics {
     sources: Sources,
     pub(crate) http: HttpMetrics,
-    last_count: LastCount,
+    disk: Recent<Disk>,
+    /// With the last entry of the state that was counted.
+    holdings: Recent<(Option<u64>, Arc<Holdings>)>,
+}
+
+/// What is read from the disk, which may hang.
+#[derive(Clone, Copy)]
+struct Disk {
+    space: DiskSpace,
+    /// Of the log and of the state.
+    databases: Option<[DatabaseNumbers; 2]>,
 }
 
 impl Metrics {
     pub(crate) fn new(sources: Sources) -> Self {
+        let tasks = &sources.checks.tasks;
         Self {
-            sources,
             http: HttpMetrics::new(),
-            last_count: LastCount::default(),
+            disk: Recent::new(tasks),
+            holdings: Recent::new(tasks),
+            sources,
         }
     }
 
@@ -68,23 +83,52 @@ impl Metrics {
     pub(crate) fn certificate_ends(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let shown = self.sources.certificates.iter();
         shown.filter_map(|(listener, shown)| {
-            let end = shown.end()?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+            let end = shown.end()?.duration_since(UNIX_EPOCH).ok()?;
             Some((*listener, end.as_secs()))
         })
     }
 
-    /// The numbers now, with the room of the data directory and whether this node is ready as it was just found.
-    pub(crate) async fn encode(self: &Arc<Self>, space: DiskSpace, ready: bool) -> String {
-        let holdings = match self.sources.slot.get() {
-            Some(running) => self.last_count.get(&running.replica.views).await,
-            None => Arc::default(),
-        };
+    /// The room of the data directory, as far as the disk says so soon or did before.
+    pub(crate) async fn space(&self) -> Option<DiskSpace> {
+        Some(self.disk().await?.space)
+    }
+
+    async fn disk(&self) -> Option<Disk> {
+        let HealthChecks { slot, config, .. } = &self.sources.checks;
+        let (dir, running) = (config.data_dir.clone(), slot.get());
+        let store = running.map(|running| running.store_metrics.clone());
+        let read = runtime::blocking(move || Disk {
+            space: DiskSpace::of(&dir),
+            databases: store.map(|store| [store.log(), store.state()]),
+        });
+        let (_, disk) = self.disk.get(|_, _| false, SOON, read).await?;
+        Some(disk)
+    }
+
+    async fn holdings(&self, views: &Views) -> Option<Arc<Holdings>> {
+        let (index, views) = (views.applied_index(), views.clone());
+        let is_fresh = |age, (of, _): &(Option<u64>, _)| *of == index || age < COUNT_AGE_MAX;
+        let count = runtime::blocking(move || {
+            let applied = views.current();
+            (applied.index(), Arc::new(Holdings::of(&applied.cluster)))
+        });
+        let (_, (_, holdings)) = self.holdings.get(is_fresh, SOON, count).await?;
+        Some(holdings)
+    }
+
+    /// The numbers now; those that take long are what they were found to be before.
+    pub(crate) async fn encode(self: &Arc<Self>) -> String {
+        let running = self.sources.checks.slot.get();
+        let holdings = async { self.holdings(&running.as_ref()?.replica.views).await };
+        let ready = self.sources.checks.is_ready();
+        let (ready, disk, holdings) = tokio::join!(ready, self.disk(), holdings);
         let mut registry = Registry::default();
         let metrics = self.clone();
         registry.register_collector(Box::new(Scrape {
             metrics,
-            space,
+            running,
             ready,
+            disk,
             holdings,
         }));
         let mut text = String::new();
@@ -95,12 +139,12 @@ impl Metrics {
 }
 
 /// One answer to `/metrics`.
-pub(super) struct Scrape {
-    pub(super) metrics: Arc<Metrics>,
-    /// Room of the data directory now.
-    pub(super) space: DiskSpace,
-    pub(super) ready: bool,
-    pub(super) holdings: Arc<[Holdings]>,
+struct Scrape {
+    metrics: Arc<Metrics>,
+    running: Option<Arc<Running>>,
+    ready: bool,
+    disk: Option<Disk>,
+    holdings: Option<Arc<Holdings>>,
 }
 
 impl std::fmt::Debug for Scrape {
@@ -112,36 +156,28 @@ impl std::fmt::Debug for Scrape {
 impl Sources {
     /// As the cluster knows it; empty before it belongs to one.
     fn name(&self) -> String {
-        let known = self.slot.get().and_then(|running| {
+        let known = self.checks.slot.get().and_then(|running| {
             let me = running.replica.me;
             Some(running.replica.member(me)?.name_of(me))
         });
         known.map_or(String::new(), |name| name.to_string())
-    }
-
-    /// What all partitions have counted together, by the label.
-    fn sum<I: IntoIterator<Item = (&'static str, u64)>>(
-        &self,
-        of: impl Fn(&Service) -> I,
-    ) -> BTreeMap<&'static str, u64> {
-        let mut sums = BTreeMap::new();
-        for (label, count) in self.counted.lock().iter().flat_map(of) {
-            *sums.entry(label).or_insert(0) += count;
-        }
-        sums
     }
 }
 
 impl Collector for Scrape {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
         let mut out = Out { encoder };
-        out.put(&catalog::READY, u64::from(self.ready))?;
-        out.of_process(&self.metrics, self.space)?;
-        let running = self.metrics.sources.slot.get();
-        out.put(&catalog::MEMBER, u64::from(running.is_some()))?;
-        if let Some(running) = running.as_deref() {
+        out.put(&READY, u64::from(self.ready))?;
+        out.of_process(&self.metrics)?;
+        out.put(&MEMBER, u64::from(self.running.is_some()))?;
+        if let Some(running) = &self.running {
             out.of_member(running)?;
-            out.holdings(&self.holdings)?;
+        }
+        if let Some(disk) = &self.disk {
+            out.disk(disk)?;
+        }
+        if let Some(holdings) = &self.holdings {
+            out.holdings(holdings)?;
         }
         for (metric, value) in process::read() {
             if let Some(value) = value {
@@ -201,71 +237,80 @@ impl Out<'_> {
     }
 
     /// What each node has, in a cluster or not.
-    fn of_process(&mut self, metrics: &Metrics, space: DiskSpace) -> Result<(), Error> {
+    fn of_process(&mut self, metrics: &Metrics) -> Result<(), Error> {
         let Metrics { sources, http, .. } = metrics;
-        self.put_each(&catalog::BUILD_INFO, [(env!("CARGO_PKG_VERSION"), 1u64)])?;
-        self.begin(&catalog::SITE)?
+        let counts = sources.partitions.counts();
+        let [refused, searches, empty] = counts.sums;
+        self.put_each(&BUILD_INFO, [(VERSION, 1u64)])?;
+        let site = sources.checks.config.node.site();
+        self.begin(&SITE)?
             .encode_family(&[
-                ("region", sources.site.region.as_str()),
-                ("zone", sources.site.zone.as_str()),
+                ("region", site.region.as_str()),
+                ("zone", site.zone.as_str()),
                 ("name", sources.name().as_str()),
             ])?
             .encode_gauge(&1u64)?;
-        self.put_counted(&catalog::HTTP_REQUEST_DURATION, &http.requests)?;
-        self.put_counted(&catalog::HTTP_CONNECTIONS, &http.connections)?;
-        self.put_counted(&catalog::HTTP_IN_FLIGHT, &http.in_flight)?;
-        self.put_counted(&catalog::UNAVAILABLE, &http.unavailable)?;
-        self.put_counted(&catalog::WRITE_REFUSALS, &http.conflicts)?;
-        self.put_each(&catalog::PARTITION_REQUESTS, http.by_partition())?;
-        let drained = sources.slot.leaving.is_drained();
-        self.put(&catalog::DRAINED, u64::from(drained))?;
+        self.put_counted(&HTTP_REQUEST_DURATION, &http.requests)?;
+        self.put_counted(&HTTP_CONNECTIONS, &http.connections)?;
+        self.put_counted(&HTTP_IN_FLIGHT, &http.in_flight)?;
+        self.put_counted(&UNAVAILABLE, &http.unavailable)?;
+        self.put_counted(&WRITE_REFUSALS, &http.conflicts)?;
+        self.put_each(&PARTITION_REQUESTS, counts.requests)?;
+        let drained = sources.checks.slot.leaving.is_drained();
+        self.put(&DRAINED, u64::from(drained))?;
         let reads = &sources.reads;
         let seconds = now(&reads.micros) as f64 / 1e6;
-        self.put(&catalog::READ_ROUNDS, now(&reads.rounds))?;
-        self.put(&catalog::READ_ROUNDS_FAILED, now(&reads.failures))?;
-        self.put(&catalog::READ_ROUNDS_DURATION, seconds)?;
-        self.put(&catalog::READS_LINEARIZED, now(&reads.reads))?;
-        let refused = sources.sum(|of| of.callers().refused());
-        self.put_each(&catalog::HTTP_CALLERS_REFUSED, refused)?;
-        let results = sources.sum(|of| of.searches().results());
-        self.put_each(&catalog::SEARCHES, results)?;
-        let empty = sources.sum(|of| of.searches().empty());
-        self.put_each(&catalog::SEARCHES_EMPTY, empty)?;
-        let counted = sources.counted.lock();
-        let waiting: usize = counted.iter().map(Service::searches_waiting).sum();
-        drop(counted);
-        self.put(&catalog::SEARCHES_WAITING, waiting as u64)?;
+        self.put(&READ_ROUNDS, now(&reads.rounds))?;
+        self.put(&READ_ROUNDS_FAILED, now(&reads.failures))?;
+        self.put(&READ_ROUNDS_DURATION, seconds)?;
+        self.put(&READS_LINEARIZED, now(&reads.reads))?;
+        self.put_each(&HTTP_CALLERS_REFUSED, refused)?;
+        self.put_each(&SEARCHES, searches)?;
+        self.put_each(&SEARCHES_EMPTY, empty)?;
+        self.put(&SEARCHES_WAITING, counts.searches_waiting)?;
         let results = Keystone::results(sources.keystone.as_deref());
-        self.put_each(&catalog::KEYSTONE_REQUESTS, results)?;
+        self.put_each(&KEYSTONE_REQUESTS, results)?;
         let waiting = sources.keystone.as_ref().map_or(0, |it| it.waiting());
-        self.put(&catalog::KEYSTONE_WAITING, waiting)?;
+        self.put(&KEYSTONE_WAITING, waiting)?;
         let policies = sources.policies.iter();
         let refused = policies.clone().any(|policy| policy.is_refused());
         let mistakes: usize = policies.map(|policy| policy.mistakes().len()).sum();
         let audit = &sources.audit;
         self.put_all([
-            (&catalog::POLICY_REFUSED, u64::from(refused)),
-            (&catalog::POLICY_MISTAKES, mistakes as u64),
-            (&catalog::LOG_LINES_DROPPED, crate::logging::dropped_lines()),
-            (
-                &catalog::TRACE_SPANS_DROPPED,
-                crate::traces::dropped_spans(),
-            ),
-            (&catalog::AUDIT_RECORDS, now(&audit.records)),
-            (&catalog::AUDIT_WRITTEN, now(&audit.bytes)),
-            (&catalog::AUDIT_RECORDS_LOST, now(&audit.lost)),
-            (
-                &catalog::AUDIT_FAILED,
-                audit.failed.load(Ordering::Relaxed).into(),
-            ),
+            (&POLICY_REFUSED, u64::from(refused)),
+            (&POLICY_MISTAKES, mistakes as u64),
+            (&LOG_LINES_DROPPED, crate::logging::dropped_lines()),
+            (&TRACE_SPANS_DROPPED, crate::traces::dropped_spans()),
+            (&AUDIT_RECORDS, now(&audit.records)),
+            (&AUDIT_WRITTEN, now(&audit.bytes)),
+            (&AUDIT_RECORDS_LOST, now(&audit.lost)),
+            (&AUDIT_FAILED, audit.failed.load(Ordering::Relaxed).into()),
         ])?;
-        self.put_counted(&catalog::AUDIT_SYNC_DURATION, &audit.sync)?;
-        self.put_each(&catalog::CERTIFICATE_END, metrics.certificate_ends())?;
-        self.put(&catalog::DISK_USED, space.used_bytes)?;
-        match space.free_bytes {
-            Some(free) => self.put(&catalog::DISK_FREE, free),
-            None => Ok(()),
+        self.put_counted(&AUDIT_SYNC_DURATION, &audit.sync)?;
+        let started = sources.started.duration_since(UNIX_EPOCH);
+        let started = started.unwrap_or_default().as_secs_f64();
+        self.put(&PROCESS_START, started)?;
+        self.put_each(&CERTIFICATE_END, metrics.certificate_ends())
+    }
+
+    /// What only the disk says.
+    fn disk(&mut self, disk: &Disk) -> Result<(), Error> {
+        self.put(&DISK_USED, disk.space.used_bytes)?;
+        if let Some(free) = disk.space.free_bytes {
+            self.put(&DISK_FREE, free)?;
         }
+        let Some([log, state]) = disk.databases else {
+            return Ok(());
+        };
+        let both = |of: fn(&DatabaseNumbers) -> u64| [("log", of(&log)), ("state", of(&state))];
+        self.put_each(&ROCKSDB_WAL, both(|of| of.wal_bytes))?;
+        self.put_each(&ROCKSDB_MEMTABLE, both(|of| of.memtable_bytes))?;
+        self.put_each(&ROCKSDB_SST, both(|of| of.sst_bytes))?;
+        let pending = both(|of| of.pending_compaction_bytes);
+        self.put_each(&ROCKSDB_PENDING_COMPACTION, pending)?;
+        let errors = both(|of| of.background_errors);
+        self.put_each(&ROCKSDB_BACKGROUND_ERRORS, errors)?;
+        self.put(&ROCKSDB_BLOCK_CACHE, log.block_cache_bytes)
     }
 
     /// What a member of a cluster has.
@@ -273,39 +318,39 @@ impl Out<'_> {
         let (replica, peers, kept) = (&running.replica, &running.peers, &running.kept);
         let ways = peers.round_trips.all().into_iter();
         let means = ways.map(|(peer, way)| (peer, way.mean.as_secs_f64()));
-        self.put_each(&catalog::PEER_ROUND_TRIP, means)?;
+        self.put_each(&PEER_ROUND_TRIP, means)?;
         let lost = peers.lost().borrow().clone();
         let tried = replica.tried().into_iter();
         let up = tried.map(|peer| (peer, u64::from(!lost.contains(&peer))));
-        self.put_each(&catalog::PEER_UP, up)?;
+        self.put_each(&PEER_UP, up)?;
         let too_long = round_trips::too_long(replica, &peers.round_trips);
-        self.put(&catalog::ROUND_TRIP_TOO_LONG, u64::from(too_long.is_some()))?;
+        self.put(&ROUND_TRIP_TOO_LONG, u64::from(too_long.is_some()))?;
         if let Some(ahead) = running.clock_ahead() {
-            self.put(&catalog::CLOCK_AHEAD, ahead as f64 / 1e6)?;
+            self.put(&CLOCK_AHEAD, ahead as f64 / 1e6)?;
         }
         let sent = peers.traffic.all();
         let bytes = sent.iter().map(|(peer, sent)| (*peer, sent.bytes()));
         let packed = bytes.clone().map(|(peer, (_, packed))| (peer, packed));
-        self.put_each(&catalog::PEER_SENT, packed)?;
+        self.put_each(&PEER_SENT, packed)?;
         let plain = bytes.map(|(peer, (plain, _))| (peer, plain));
-        self.put_each(&catalog::PEER_SENT_PLAIN, plain)?;
-        self.put(&catalog::PEER_FRAMES_DAMAGED, peers.damage.frames())?;
+        self.put_each(&PEER_SENT_PLAIN, plain)?;
+        self.put(&PEER_FRAMES_DAMAGED, peers.damage.frames())?;
         let level = u64::from(peers.level().0);
-        self.put(&catalog::FEATURE_LEVEL_AGREED, level)?;
-        self.put(&catalog::REMOVED, u64::from(replica.is_removed()))?;
+        self.put(&FEATURE_LEVEL_AGREED, level)?;
+        self.put(&REMOVED, u64::from(replica.is_removed()))?;
         self.raft(replica)?;
         self.store(&running.store_metrics)?;
         let waits = running.store_metrics.waits_for_disk().unwrap_or_default();
-        self.put(&catalog::DISK_WAIT, waits.as_secs_f64())?;
+        self.put(&DISK_WAIT, waits.as_secs_f64())?;
         let numbers = kept.numbers();
         self.put_all([
-            (&catalog::BACKUP_LAST, numbers.last.unwrap_or(0)),
-            (&catalog::BACKUP_LOG_INDEX, numbers.logged),
-            (&catalog::BACKUP_OVERDUE, u64::from(kept.is_overdue())),
-            (&catalog::BACKUP_LOG_GAPS, numbers.gaps),
-            (&catalog::BACKUP_FAILURES, numbers.failures),
-            (&catalog::BACKUP_COPIED, numbers.copied.unwrap_or(0)),
-            (&catalog::BACKUP_COPY_FAILURES, numbers.copy_failures),
+            (&BACKUP_LAST, numbers.last.unwrap_or(0)),
+            (&BACKUP_LOG_INDEX, numbers.logged),
+            (&BACKUP_OVERDUE, u64::from(kept.is_overdue())),
+            (&BACKUP_LOG_GAPS, numbers.gaps),
+            (&BACKUP_FAILURES, numbers.failures),
+            (&BACKUP_COPIED, numbers.copied.unwrap_or(0)),
+            (&BACKUP_COPY_FAILURES, numbers.copy_failures),
         ])?;
         self.model(replica)
     }
@@ -318,66 +363,48 @@ impl Out<'_> {
         let leads = raft.state == ServerState::Leader;
         let failed = replica.failure().is_some();
         self.put_all([
-            (&catalog::FEATURE_LEVEL, u64::from(replica.level().0)),
-            (&catalog::RAFT_TERM, raft.current_term),
-            (&catalog::RAFT_LEADS, u64::from(leads)),
-            (&catalog::RAFT_VOTERS, replica.voters().len() as u64),
-            (&catalog::RAFT_LAST_LOG_INDEX, last),
-            (&catalog::RAFT_COMMITTED_INDEX, known(committed)),
-            (&catalog::RAFT_APPLIED_INDEX, known(applied)),
-            (&catalog::RAFT_SNAPSHOT_INDEX, known(index(raft.snapshot))),
-            (&catalog::RAFT_PURGED_INDEX, known(index(raft.purged))),
-            (&catalog::LEDGER_FLOOR_INDEX, replica.ledger.floor().index),
-            (&catalog::LEDGER, replica.ledger.bytes()),
-            (&catalog::STORAGE_FAILED, u64::from(failed)),
-            (&catalog::REPLACEMENTS, now(&replica.replacements)),
-            (&catalog::GIVEN_UP_STREAMS, now(&replica.given_up_streams)),
-            (&catalog::RAFT_LEADER_CHANGES, now(&replica.leader_changes)),
+            (&FEATURE_LEVEL, u64::from(replica.level().0)),
+            (&RAFT_TERM, raft.current_term),
+            (&RAFT_LEADS, u64::from(leads)),
+            (&RAFT_VOTERS, replica.voters().len() as u64),
+            (&RAFT_LAST_LOG_INDEX, last),
+            (&RAFT_COMMITTED_INDEX, known(committed)),
+            (&RAFT_APPLIED_INDEX, known(applied)),
+            (&RAFT_SNAPSHOT_INDEX, known(index(raft.snapshot))),
+            (&RAFT_PURGED_INDEX, known(index(raft.purged))),
+            (&LEDGER_FLOOR_INDEX, replica.ledger.floor().index),
+            (&LEDGER, replica.ledger.bytes()),
+            (&STORAGE_FAILED, u64::from(failed)),
+            (&REPLACEMENTS, now(&replica.replacements)),
+            (&GIVEN_UP_STREAMS, now(&replica.given_up_streams)),
+            (&RAFT_LEADER_CHANGES, now(&replica.leader_changes)),
         ])?;
         let leader = replica.leader_id();
         let members = replica.members().into_keys();
         let leads = members.map(|peer| (peer, u64::from(leader == Some(peer))));
-        self.put_each(&catalog::RAFT_LEADER, leads)?;
+        self.put_each(&RAFT_LEADER, leads)?;
         if let Some(staleness) = replica.freshness.staleness() {
-            self.put(&catalog::STALENESS, staleness.as_secs_f64())?;
+            self.put(&STALENESS, staleness.as_secs_f64())?;
         }
         let Some(matched) = &raft.replication else {
             return Ok(());
         };
-        self.put(&catalog::RAFT_CAN_LOSE, replica.can_lose())?;
+        self.put(&RAFT_CAN_LOSE, replica.can_lose())?;
         let lag = |matched: &Option<LogId>| last.saturating_sub(known(index(*matched)));
         let lags = matched.iter().map(|(node, matched)| (*node, lag(matched)));
-        self.put_each(&catalog::RAFT_FOLLOWER_LAG, lags)
+        self.put_each(&RAFT_FOLLOWER_LAG, lags)
     }
 
     fn store(&mut self, store: &StoreMetrics) -> Result<(), Error> {
-        let (log, state, counters) = (store.log(), store.state(), &store.counters);
-        let both = |of: fn(&DatabaseNumbers) -> u64| [("log", of(&log)), ("state", of(&state))];
-        self.put_each(&catalog::ROCKSDB_WAL, both(|of| of.wal_bytes))?;
-        self.put_each(&catalog::ROCKSDB_MEMTABLE, both(|of| of.memtable_bytes))?;
-        self.put_each(&catalog::ROCKSDB_SST, both(|of| of.sst_bytes))?;
-        let pending = both(|of| of.pending_compaction_bytes);
-        self.put_each(&catalog::ROCKSDB_PENDING_COMPACTION, pending)?;
-        let errors = both(|of| of.background_errors);
-        self.put_each(&catalog::ROCKSDB_BACKGROUND_ERRORS, errors)?;
+        let counters = &store.counters;
         self.put_all([
-            (
-                &catalog::RAFT_SNAPSHOTS_FAILED,
-                counters.snapshots_failed.get(),
-            ),
-            (
-                &catalog::RAFT_SNAPSHOTS_DAMAGED,
-                counters.snapshots_damaged.get(),
-            ),
-            (&catalog::ROCKSDB_BLOCK_CACHE, log.block_cache_bytes),
-            (&catalog::LOG_ENTRIES_SYNCED, counters.synced_entries.get()),
-            (
-                &catalog::LOG_ENTRIES_APPLIED,
-                counters.applied_entries.get(),
-            ),
+            (&RAFT_SNAPSHOTS_FAILED, counters.snapshots_failed.get()),
+            (&RAFT_SNAPSHOTS_DAMAGED, counters.snapshots_damaged.get()),
+            (&LOG_ENTRIES_SYNCED, counters.synced_entries.get()),
+            (&LOG_ENTRIES_APPLIED, counters.applied_entries.get()),
         ])?;
-        self.put_counted(&catalog::LOG_SYNC_DURATION, &counters.sync)?;
-        self.put_counted(&catalog::APPLY_DURATION, &counters.apply)
+        self.put_counted(&LOG_SYNC_DURATION, &counters.sync)?;
+        self.put_counted(&APPLY_DURATION, &counters.apply)
     }
 
     fn model(&mut self, replica: &Replica) -> Result<(), Error> {
@@ -386,13 +413,11 @@ impl Out<'_> {
         let sizes: Vec<_> = all.map(|(name, state)| (name, state.sizes())).collect();
         type Size = fn(&Sizes) -> usize;
         let columns: [(&Metric, Size); 5] = [
-            (&catalog::PARTITION_TREES, |of| of.trees),
-            (&catalog::PARTITION_PROVIDERS, |of| of.providers),
-            (&catalog::PARTITION_CONSUMERS, |of| of.consumers),
-            (&catalog::PARTITION_RESOURCE_CLASSES, |of| {
-                of.resource_classes
-            }),
-            (&catalog::PARTITION_TRAITS, |of| of.traits),
+            (&PARTITION_TREES, |of| of.trees),
+            (&PARTITION_PROVIDERS, |of| of.providers),
+            (&PARTITION_CONSUMERS, |of| of.consumers),
+            (&PARTITION_RESOURCE_CLASSES, |of| of.resource_classes),
+            (&PARTITION_TRAITS, |of| of.traits),
         ];
         for (metric, of) in columns {
             let series = sizes.iter().map(|(name, sizes)| (*name, of(sizes) as u64));
@@ -401,51 +426,35 @@ impl Out<'_> {
         Ok(())
     }
 
-    fn holdings(&mut self, partitions: &[Holdings]) -> Result<(), Error> {
+    fn holdings(&mut self, holdings: &Holdings) -> Result<(), Error> {
         type Value = fn(&CapacitySums) -> f64;
         let columns: [(&Metric, Value); 6] = [
-            (&catalog::INVENTORY_UNITS, |of| of.total as f64),
-            (&catalog::INVENTORY_RESERVED, |of| of.reserved as f64),
-            (&catalog::INVENTORY_CAPACITY, |of| of.capacity.as_f64()),
-            (&catalog::INVENTORY_USED, |of| of.used as f64),
-            (&catalog::INVENTORY_FREE, |of| of.free as f64),
-            (&catalog::INVENTORY_LARGEST_FREE, |of| {
-                of.largest_free as f64
-            }),
+            (&INVENTORY_UNITS, |of| of.total as f64),
+            (&INVENTORY_RESERVED, |of| of.reserved as f64),
+            (&INVENTORY_CAPACITY, |of| of.capacity.as_f64()),
+            (&INVENTORY_USED, |of| of.used as f64),
+            (&INVENTORY_FREE, |of| of.free as f64),
+            (&INVENTORY_LARGEST_FREE, |of| of.largest_free as f64),
         ];
         for (metric, value) in columns {
-            let of = |sums: &CapacitySums| value(sums);
-            self.put_by_partition(metric, partitions, |of_one| &of_one.classes, of)?;
+            self.put_rows(metric, &holdings.classes, value)?;
         }
-        let of = |count: &u64| *count as f64;
-        self.put_by_partition(
-            &catalog::CONSUMERS,
-            partitions,
-            |of_one| &of_one.consumers,
-            of,
-        )
+        let consumers = &holdings.consumers;
+        self.put_rows(&CONSUMERS, consumers, |count| *count as f64)
     }
 
-    /// One series for each partition and value of the metric's other label.
-    fn put_by_partition<T>(
+    /// One series for each row.
+    fn put_rows<T>(
         &mut self,
         metric: &Metric,
-        partitions: &[Holdings],
-        rows: fn(&Holdings) -> &Vec<(String, T)>,
-        value: impl Fn(&T) -> f64,
+        rows: &Rows<T>,
+        value: fn(&T) -> f64,
     ) -> Result<(), Error> {
-        let [partition, label] = metric.labels else {
-            panic!("{metric:?} has not two labels in the catalog");
-        };
         let mut encoder = self.begin(metric)?;
-        for of_one in partitions {
-            for (name, row) in rows(of_one) {
-                let labels = [
-                    (*partition, of_one.partition.as_str()),
-                    (*label, name.as_str()),
-                ];
-                encoder.encode_family(&labels)?.encode_gauge(&value(row))?;
-            }
+        for (names, row) in rows {
+            let names = names.iter().map(String::as_str);
+            let labels: Vec<_> = metric.labels.iter().copied().zip(names).collect();
+            encoder.encode_family(&labels)?.encode_gauge(&value(row))?;
         }
         Ok(())
     }

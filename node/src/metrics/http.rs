@@ -1,10 +1,8 @@
 //! Numbers of HTTP requests.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use http::{Response, StatusCode};
-use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -59,7 +57,6 @@ pub(crate) struct HttpMetrics {
     pub(super) in_flight: Gauge,
     pub(super) unavailable: ByCode,
     pub(super) conflicts: ByCode,
-    by_partition: Mutex<BTreeMap<String, Counter>>,
     last_hour: LastHour,
 }
 
@@ -73,7 +70,6 @@ impl HttpMetrics {
             in_flight: Gauge::default(),
             unavailable: by_code(&UNAVAILABLE),
             conflicts: by_code(&CONFLICTS),
-            by_partition: Mutex::default(),
             last_hour: LastHour::new(),
         }
     }
@@ -118,19 +114,6 @@ impl HttpMetrics {
     /// Requests that were answered in each minute of the last hour, the oldest first, and how many of these with 503.
     pub(crate) fn by_minute(&self) -> Vec<(u64, u64)> {
         self.last_hour.by_minute()
-    }
-
-    /// The counter of a partition's requests.
-    pub(crate) fn requests_of(&self, partition: &str) -> Counter {
-        let mut known = self.by_partition.lock();
-        known.entry(partition.to_owned()).or_default().clone()
-    }
-
-    /// How many requests were answered, by partition.
-    pub(super) fn by_partition(&self) -> BTreeMap<String, u64> {
-        let known = self.by_partition.lock();
-        let counts = known.iter();
-        counts.map(|(name, of)| (name.clone(), of.get())).collect()
     }
 }
 

@@ -1,67 +1,61 @@
 //! Requests of the last hour, by minute.
 
-use std::time::Duration;
-
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
-const MINUTES: u64 = 60;
+const MINUTES: usize = 60;
 
 /// Requests that were answered, and how many of these with 503.
 type Counts = (u64, u64);
 
-/// A ring of minutes.
+/// The minutes that are counted, the oldest first.
 pub(super) struct LastHour {
     since: Instant,
-    ring: Mutex<Ring>,
+    minutes: Mutex<Minutes>,
 }
 
-struct Ring {
-    /// The present minute, since the first.
-    minute: u64,
-    counts: [Counts; MINUTES as usize],
+struct Minutes {
+    /// How many were before the last one, which goes on.
+    passed: u64,
+    counts: [Counts; MINUTES],
 }
 
 impl LastHour {
     pub(super) fn new() -> Self {
-        let counts = [(0, 0); MINUTES as usize];
+        let counts = [(0, 0); MINUTES];
         Self {
             since: Instant::now(),
-            ring: Mutex::new(Ring { minute: 0, counts }),
+            minutes: Mutex::new(Minutes { passed: 0, counts }),
         }
     }
 
+    fn now(&self) -> MutexGuard<'_, Minutes> {
+        let mut minutes = self.minutes.lock();
+        let passed = self.since.elapsed().as_secs() / 60;
+        for _ in (minutes.passed..passed).take(MINUTES) {
+            minutes.counts.rotate_left(1);
+            minutes.counts[MINUTES - 1] = (0, 0);
+        }
+        minutes.passed = passed;
+        minutes
+    }
+
     pub(super) fn count(&self, is_unavailable: bool) {
-        let mut ring = self.ring.lock();
-        let (all, unavailable) = ring.at(self.since.elapsed());
+        let (all, unavailable) = &mut self.now().counts[MINUTES - 1];
         *all += 1;
         *unavailable += u64::from(is_unavailable);
     }
 
     /// Of each minute, the oldest first; the last one goes on.
     pub(super) fn by_minute(&self) -> Vec<Counts> {
-        let mut ring = self.ring.lock();
-        ring.at(self.since.elapsed());
-        let oldest = (ring.minute + 1) % MINUTES;
-        let (newer, older) = ring.counts.split_at(oldest as usize);
-        [older, newer].concat()
-    }
-}
-
-impl Ring {
-    /// The counts of the minute that it is now; forgets those that are an hour old.
-    fn at(&mut self, elapsed: Duration) -> &mut Counts {
-        let minute = elapsed.as_secs() / 60;
-        for passed in self.minute + 1..=minute.min(self.minute + MINUTES) {
-            self.counts[(passed % MINUTES) as usize] = (0, 0);
-        }
-        self.minute = self.minute.max(minute);
-        &mut self.counts[(self.minute % MINUTES) as usize]
+        self.now().counts.into()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use tokio::time::advance;
 
     use super::*;

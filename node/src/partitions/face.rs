@@ -1,0 +1,47 @@
+//! What clients of a partition see that come by one route.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::middleware::from_fn;
+use prometheus_client::metrics::counter::Counter;
+
+use crate::health::{HealthChecks, LIVEZ, READYZ};
+use placement_api::access;
+use placement_api::http::{OPENAPI, PathPrefix, Service};
+
+/// A face of a partition.
+pub(crate) struct Face {
+    pub(crate) api: Service,
+    /// What needs no token: at the root for balancers, and below the API's prefix for clients.
+    pub(crate) open: Router,
+    prefix: PathPrefix,
+    /// Counts the requests of the partition.
+    pub(crate) requests: Counter,
+}
+
+impl Face {
+    pub(super) fn new(api: Service, checks: &HealthChecks, requests: Counter) -> Arc<Self> {
+        let public = api.public();
+        let open = (checks.clone().router())
+            .merge(placement_api::http::openapi(&public.configured()))
+            .route_layer(from_fn(access::logged));
+        let prefix = public.prefix.clone();
+        let open = match prefix.is_root() {
+            true => open,
+            false => open.clone().nest(prefix.as_str(), open),
+        };
+        Arc::new(Self {
+            api,
+            open,
+            prefix,
+            requests,
+        })
+    }
+
+    /// Whether no token is needed for this path.
+    pub(crate) fn is_open(&self, path: &str) -> bool {
+        let path = path.strip_prefix(self.prefix.as_str()).unwrap_or(path);
+        [LIVEZ, READYZ, OPENAPI].contains(&path)
+    }
+}

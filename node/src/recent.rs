@@ -1,0 +1,133 @@
+//! What takes a while to find out: a task of its own does it, once for all who ask at about the same time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
+
+use crate::tasks::Tasks;
+
+/// A value that was found out, and the search for a newer one.
+#[derive(Clone)]
+pub(crate) struct Recent<T> {
+    tasks: Tasks,
+    known: Arc<watch::Sender<Known<T>>>,
+}
+
+struct Known<T> {
+    last: Option<(Instant, T)>,
+    /// Whether a task looks for a newer one.
+    is_sought: bool,
+}
+
+impl<T: Clone + Send + Sync + 'static> Recent<T> {
+    /// The tasks that look belong to this group.
+    pub(crate) fn new(tasks: &Tasks) -> Self {
+        let known = Known {
+            last: None,
+            is_sought: false,
+        };
+        Self {
+            tasks: tasks.clone(),
+            known: Arc::new(watch::Sender::new(known)),
+        }
+    }
+
+    /// The last value, and since when it is known, once it is fresh by its age or was found after this was asked; if that takes
+    /// longer than `patience`, the one from before, if there is one. The search goes on for those who ask later.
+    pub(crate) async fn get(
+        &self,
+        is_fresh: impl Fn(Duration, &T) -> bool,
+        patience: Duration,
+        find: impl Future<Output = T> + Send + 'static,
+    ) -> Option<(Instant, T)> {
+        let asked = Instant::now();
+        let is_good = |known: &Known<T>| match &known.last {
+            Some((at, value)) => *at >= asked || is_fresh(at.elapsed(), value),
+            None => false,
+        };
+        let mut seen = self.known.subscribe();
+        let begins = self.known.send_if_modified(|known| {
+            let begins = !known.is_sought && !is_good(known);
+            known.is_sought |= begins;
+            begins
+        });
+        if begins {
+            let known = self.known.clone();
+            self.tasks.spawn(async move {
+                let found = find.await;
+                known.send_replace(Known {
+                    last: Some((Instant::now(), found)),
+                    is_sought: false,
+                });
+            });
+        }
+        // A timeout is no failure: what is known has to do.
+        let _ = timeout(patience, seen.wait_for(is_good)).await;
+        self.known.borrow().last.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use futures::future::join_all;
+
+    use super::*;
+
+    const FRESH: Duration = Duration::from_millis(200);
+
+    /// A question whose answer takes 50 ms, and says how often it was looked for.
+    struct Question {
+        recent: Recent<u32>,
+        found: Arc<AtomicU32>,
+    }
+
+    impl Question {
+        fn new() -> Self {
+            Self {
+                recent: Recent::new(&Tasks::here()),
+                found: Arc::default(),
+            }
+        }
+
+        async fn ask(&self, patience: Duration) -> Option<u32> {
+            let found = self.found.clone();
+            let find = async move {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                found.fetch_add(1, Ordering::Relaxed)
+            };
+            let known = self.recent.get(|age, _| age < FRESH, patience, find);
+            known.await.map(|(_, value)| value)
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn simultaneous_questions_share_one_answer() {
+        let question = Question::new();
+        let crowd = || join_all((0..100).map(|_| question.ask(Duration::MAX)));
+        assert_eq!(crowd().await, [Some(0); 100]);
+        tokio::time::advance(FRESH - Duration::from_millis(2)).await;
+        assert_eq!(crowd().await, [Some(0); 100]);
+        tokio::time::advance(Duration::from_millis(2)).await;
+        assert_eq!(crowd().await, [Some(1); 100]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn search_goes_on_when_it_is_not_waited_for() {
+        let question = Question::new();
+        let short = Duration::from_millis(30);
+        assert_eq!(question.ask(short).await, None);
+        assert!(timeout(short, question.ask(Duration::MAX)).await.is_ok());
+        assert_eq!(question.found.load(Ordering::Relaxed), 1);
+
+        tokio::time::advance(FRESH).await;
+        assert_eq!(question.ask(short).await, Some(0), "the one from before");
+        let given_up = timeout(short / 30, question.ask(Duration::MAX)).await;
+        assert!(given_up.is_err());
+        tokio::time::sleep(short).await;
+        assert_eq!(question.ask(Duration::ZERO).await, Some(1));
+    }
+}

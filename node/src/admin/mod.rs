@@ -315,12 +315,11 @@ fn read_or_default<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failed> {
     read(if body.is_empty() { b"{}" } else { body })
 }
 
-/// What the body is, without parameters, in lower case; empty if that is not said.
-fn media_type(headers: &HeaderMap) -> String {
-    let form = headers.get(header::CONTENT_TYPE);
-    let form = form.map_or("", |form| form.to_str().unwrap_or("?"));
-    let bare = form.split(';').next().unwrap_or_default();
-    bare.trim().to_ascii_lowercase()
+/// What the body is, if that is said, without parameters and in lower case.
+fn media_type(headers: &HeaderMap) -> Option<String> {
+    let form = headers.get(header::CONTENT_TYPE)?.to_str();
+    let bare = form.unwrap_or_default().split(';').next()?;
+    Some(bare.trim().to_ascii_lowercase())
 }
 
 async fn metrics(State(admin): State<Admin>) -> Response {

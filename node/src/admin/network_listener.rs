@@ -56,7 +56,8 @@ impl NetworkListener {
             return Err(failed(StatusCode::MISDIRECTED_REQUEST, detail));
         }
         let kind = media_type(request.headers());
-        if request.method() == Method::POST && !["", "application/json"].contains(&&*kind) {
+        let may_be_json = kind.is_none_or(|kind| kind == "application/json");
+        if request.method() == Method::POST && !may_be_json {
             let detail = "the body is not application/json";
             return Err(failed(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
         }
@@ -134,6 +135,10 @@ mod tests {
         let refused = |headers: &[_]| asked("POST", "/v1/leader", headers);
         assert_eq!(
             refused(&[host, text]),
+            Some(StatusCode::UNSUPPORTED_MEDIA_TYPE)
+        );
+        assert_eq!(
+            refused(&[host, ("content-type", "")]),
             Some(StatusCode::UNSUPPORTED_MEDIA_TYPE)
         );
         assert_eq!(refused(&[host, origin]), Some(StatusCode::FORBIDDEN));

@@ -118,7 +118,8 @@ async fn reply_of(response: Response, has_headers: bool) -> OrderReply {
 
 /// Whether an answer comes bit by bit, and may never be complete.
 fn is_stream(headers: &HeaderMap) -> bool {
-    ["application/x-ndjson", "text/event-stream"].contains(&&*media_type(headers))
+    let streams = ["application/x-ndjson", "text/event-stream"];
+    media_type(headers).is_some_and(|kind| streams.contains(&&*kind))
 }
 
 fn is_relayed(name: &HeaderName) -> bool {

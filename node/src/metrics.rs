@@ -41,7 +41,8 @@ mod tests {
             `GET /metrics/providers`, in the same places, has the inventories of each provider of the default partition\n\
             (`?partition=NAME`: of another one) under the names of openstack-exporter:\n\
             `openstack_placement_resource_{total,reserved,allocation_ratio,usage}{hostname,resourcetype}`. Scrape one node, once\n\
-            a minute: a thousand hosts have some 12,000 series.\n\n\
+            a minute: a thousand hosts have some 12,000 series. One client at a time gets them, within 60 s; others wait for 5 s,\n\
+            and are then refused with 503.\n\n\
             Generated: `PLACEMENT_WRITE_DOCS=1 cargo test --workspace --lib metrics` writes this page.\n\n\
             | name and labels | type | meaning |\n|---|---|---|\n"
             .to_owned();

@@ -204,6 +204,7 @@ impl Node {
                 checking: Arc::default(),
                 backups: Arc::default(),
                 imports: Arc::default(),
+                scrapes: Arc::default(),
                 write: write.clone(),
                 read: read.clone(),
                 partitions,

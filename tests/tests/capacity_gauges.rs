@@ -1,6 +1,8 @@
 //! What `/metrics` says of inventories and consumers is what the REST API says.
 
 use std::collections::BTreeMap;
+use std::io::Write;
+use std::os::unix::net::UnixStream;
 
 use placement_client::{ApiRequest, Claim, Client, Inventory};
 use placement_tests::cluster::Cluster;
@@ -179,4 +181,46 @@ async fn gauges_of_inventories_equal_sums_over_the_api() {
         let answer = admin.request_once(ApiRequest::get(path)).await.unwrap();
         assert_eq!(answer.status, status, "{path}");
     }
+}
+
+#[tokio::test]
+async fn a_slow_reader_of_the_inventories_keeps_others_waiting_for_a_while() {
+    let cluster = Cluster::start(1).await.unwrap();
+    let client = cluster.client();
+    let classes: Vec<String> = (0..30).map(|n| format!("CUSTOM_{n:0>240}")).collect();
+    for class in &classes {
+        client.ensure_resource_class(class).await.unwrap();
+    }
+    for number in 0..30 {
+        let host = create(&client, &format!("{number:0>200}")).await;
+        let offer = classes
+            .iter()
+            .map(|class| (class.as_str(), Inventory::of(1)));
+        client.replace_inventories(host, 0, offer).await.unwrap();
+    }
+    let path = "/metrics/providers";
+    let admin = Client::new([cluster.place(1).admin()]).unwrap();
+    let ask = || admin.request_once(ApiRequest::get(path));
+    // What a socket holds is less.
+    assert!(ask().await.unwrap().body.len() > 1_500_000);
+
+    let mut slow = UnixStream::connect(cluster.data_dir(1).join("admin.sock")).unwrap();
+    slow.write_all(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes())
+        .unwrap();
+    let refused = until_ok("a refusal", async || {
+        let answer = ask().await.unwrap();
+        (answer.status == 503)
+            .then_some(answer)
+            .ok_or("it is not read yet")
+    });
+    let refused = refused.await;
+    assert_eq!(refused.headers["retry-after"], "30");
+    let text = String::from_utf8_lossy(&refused.body);
+    assert!(text.contains("to one client at a time"), "{text}");
+    drop(slow);
+    until_ok("an answer", async || {
+        let answer = ask().await.unwrap();
+        (answer.status == 200).then_some(()).ok_or(answer.status)
+    })
+    .await;
 }

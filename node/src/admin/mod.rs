@@ -69,6 +69,7 @@ use placement_model::types::{PartitionName, PathPrefix};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
+use tokio::time::timeout;
 
 use crate::cluster::leadership::preference::step_aside;
 use crate::cluster::members::membership::MembershipChange;
@@ -88,6 +89,9 @@ pub(crate) use status::node_status;
 use trail::Detail;
 pub(crate) use trail::{Recording, recorded};
 
+/// How long a client of `/metrics/providers` waits for another one.
+const SCRAPE_WAIT: Duration = Duration::from_secs(5);
+
 /// What the routes need.
 #[derive(Clone)]
 pub(crate) struct Admin {
@@ -100,6 +104,8 @@ pub(crate) struct Admin {
     pub(crate) backups: Arc<tokio::sync::Mutex<()>>,
     /// Held while a backup is imported, which takes as much memory as its state: one at a time.
     pub(crate) imports: Arc<tokio::sync::Mutex<()>>,
+    /// Held while the inventories of all providers are sent, which keeps a state: one at a time.
+    pub(crate) scrapes: Arc<tokio::sync::Mutex<()>>,
     /// Of the default partition, as commands for the whole cluster are.
     pub(crate) write: Arc<dyn WriteBackend>,
     pub(crate) read: Arc<dyn ReadBackend>,
@@ -329,9 +335,17 @@ async fn metrics(State(admin): State<Admin>) -> Response {
 
 async fn of_providers(State(admin): State<Admin>, Query(of): Query<OfPartition>) -> Answer {
     let name = of.partition.as_deref().unwrap_or(PartitionName::DEFAULT);
+    placement::existing(&admin, name).await?;
+    let Ok(turn) = timeout(SCRAPE_WAIT, admin.scrapes.clone().lock_owned()).await else {
+        let detail = "/metrics/providers is sent to one client at a time, and another one reads slowly: scrape it \
+                      less often, and from one place";
+        let busy = failed(StatusCode::SERVICE_UNAVAILABLE, detail);
+        return Ok(([(header::RETRY_AFTER, "30")], busy).into_response());
+    };
+    // That of now.
     let (_, view) = placement::existing(&admin, name).await?;
     let form = [(header::CONTENT_TYPE, metrics::CONTENT_TYPE)];
-    Ok((form, metrics::of_providers(view.state)).into_response())
+    Ok((form, metrics::of_providers(view.state, turn)).into_response())
 }
 
 async fn status(State(admin): State<Admin>) -> Response {

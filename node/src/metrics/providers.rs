@@ -1,16 +1,23 @@
 //! `/metrics/providers`: each inventory, under the names that openstack-exporter has for it, so that dashboards made for
 //! those go on. Source: openstack-exporter, exporter `placement`.
 
-use std::convert::Infallible;
 use std::fmt::Write;
+use std::io;
 use std::iter::once;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
-use futures::stream;
+use futures::SinkExt;
+use futures::channel::mpsc;
 use placement_api::backend::SharedState;
 use placement_model::state::tree::{Node, Stock};
+use placement_raft_store::runtime;
+use tokio::sync::OwnedMutexGuard;
+use tokio::time::timeout;
 
+/// How long a client may take to read it.
+const DEADLINE: Duration = Duration::from_secs(60);
 /// Providers whose series are made and sent at once.
 const PIECE_PROVIDERS: usize = 256;
 
@@ -27,22 +34,45 @@ const FAMILIES: [Family; 4] = [
     ("usage", "Allocated units", |of| of.used as f64),
 ];
 
-/// The text, each piece of which is made when the one before it is sent.
-pub(crate) fn text(state: SharedState) -> Body {
+/// The text, each piece of which is made when the one before it is taken. It ends with an error after [`DEADLINE`], and
+/// `turn` with it: what is read slowly keeps a state that has passed.
+pub(crate) fn text(state: SharedState, turn: OwnedMutexGuard<()>) -> Body {
+    let (mut sender, receiver) = mpsc::channel(0);
+    drop(runtime::spawn(async move {
+        let pieces = pieces(state);
+        let all = async {
+            for piece in pieces {
+                sender.send(Ok(piece)).await?;
+            }
+            Ok::<_, mpsc::SendError>(())
+        };
+        let ended = timeout(DEADLINE, all).await;
+        drop(turn);
+        if ended.is_err() {
+            // Without an error a part would pass for the whole.
+            drop(
+                sender
+                    .send(Err(io::Error::from(io::ErrorKind::TimedOut)))
+                    .await,
+            );
+        }
+    }));
+    Body::from_stream(receiver)
+}
+
+fn pieces(state: SharedState) -> impl Iterator<Item = String> {
     let nodes = state.trees().flat_map(|(_, tree)| tree.nodes.clone());
     let nodes: Arc<[Arc<Node>]> = nodes.collect();
-    let pieces = FAMILIES.into_iter().flat_map(move |family| {
-        let (name, help, _) = family;
+    FAMILIES.into_iter().flat_map(move |(name, help, value)| {
         let name = format!("openstack_placement_resource_{name}");
         let head = format!("# HELP {name} {help}\n# TYPE {name} gauge\n");
         let (state, nodes) = (state.clone(), nodes.clone());
         let pieces = (0..nodes.len()).step_by(PIECE_PROVIDERS).map(move |from| {
             let to = nodes.len().min(from + PIECE_PROVIDERS);
-            samples(&name, family.2, &state, &nodes[from..to])
+            samples(&name, value, &state, &nodes[from..to])
         });
         once(head).chain(pieces)
-    });
-    Body::from_stream(stream::iter(pieces.map(Ok::<_, Infallible>)))
+    })
 }
 
 fn samples(
@@ -66,4 +96,36 @@ fn samples(
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt;
+    use placement_model::Cluster;
+    use tokio::sync::Mutex;
+    use tokio::time::{Instant, sleep};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_stops_reading_keeps_neither_its_turn_nor_a_state() {
+        let cluster = Arc::new(Cluster::default());
+        let turns = Arc::new(Mutex::new(()));
+        let state = SharedState::from(cluster.clone());
+        let begun = Instant::now();
+        let mut body = text(state, turns.clone().lock_owned().await);
+        assert!(body.frame().await.unwrap().is_ok());
+        sleep(DEADLINE / 2).await;
+        assert!(turns.try_lock().is_err());
+        drop(turns.lock().await);
+        assert_eq!(
+            (begun.elapsed(), Arc::strong_count(&cluster)),
+            (DEADLINE, 1)
+        );
+        let mut last = Ok(());
+        while let Some(frame) = body.frame().await {
+            last = frame.map(drop);
+        }
+        assert!(last.is_err(), "a part is no answer");
+    }
 }

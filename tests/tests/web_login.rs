@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
-use std::future::pending;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
@@ -27,6 +27,7 @@ use placement_tests::wait::{until, until_ok};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
+use tokio::time::sleep;
 
 const MARKUP: &str = "eve<script>alert(1)</script>\"'&";
 /// Users and their roles. Of each, the password is `password of NAME`, an application credential `credential of NAME`,
@@ -107,8 +108,8 @@ impl Identities {
     }
 
     async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
-        if self.hangs.load(Ordering::Relaxed) {
-            pending::<()>().await;
+        while self.hangs.load(Ordering::Relaxed) {
+            sleep(Duration::from_millis(10)).await;
         }
         let header = |name: &str| -> String {
             let value = request
@@ -224,20 +225,7 @@ impl Browser {
 
     /// A request with these headers besides `Host`.
     fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
-        let mut request = format!(
-            "{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n",
-            self.host
-        );
-        for (name, value) in headers {
-            request += &format!("{name}: {value}\r\n");
-        }
-        if method == "POST" {
-            request += &format!("Content-Length: {}\r\n", body.len());
-        }
-        let mut stream = TcpStream::connect(&self.host).unwrap();
-        stream
-            .write_all(format!("{request}\r\n{body}").as_bytes())
-            .unwrap();
+        let mut stream = self.begin(method, path, headers, body);
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
@@ -253,6 +241,25 @@ impl Browser {
                 .collect(),
             body: body.to_owned(),
         }
+    }
+
+    /// Sends it, and does not wait for the answer.
+    fn begin(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> TcpStream {
+        let mut request = format!(
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n",
+            self.host
+        );
+        for (name, value) in headers {
+            request += &format!("{name}: {value}\r\n");
+        }
+        if method == "POST" {
+            request += &format!("Content-Length: {}\r\n", body.len());
+        }
+        let mut stream = TcpStream::connect(&self.host).unwrap();
+        stream
+            .write_all(format!("{request}\r\n{body}").as_bytes())
+            .unwrap();
+        stream
     }
 
     fn get(&self, path: &str) -> Answer {
@@ -308,6 +315,33 @@ fn form(user: &str) -> String {
     form_of(user, &format!("password of {user}"))
 }
 
+/// Path, listener and outcome of a record.
+type Trail = (String, String, String);
+
+fn owned((uri, listener, outcome): (&str, &str, &str)) -> Trail {
+    (uri.to_owned(), listener.to_owned(), outcome.to_owned())
+}
+
+/// The audit records of a user, or of a request of no known user, of the first node.
+fn records_of(cluster: &Cluster, user: &str) -> Vec<Trail> {
+    let log = cluster.log(1, usize::MAX);
+    let records = log
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let own = records.filter(|one| {
+        one["outcome"].is_string() && one["user"].as_str().unwrap_or_default() == user
+    });
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    own.map(|one| {
+        (
+            text(&one["uri"]),
+            text(&one["listener"]),
+            text(&one["outcome"]),
+        )
+    })
+    .collect()
+}
+
 /// A port of node 1 that it does not use.
 fn web_of(cluster: &Cluster) -> String {
     format!("127.0.0.1:{}", cluster.place(1).base_port + 4)
@@ -335,12 +369,8 @@ async fn users_see_pages_as_far_as_the_policy_allows() {
     let policy = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(policy.path(), "\"placementd:searches\": \"role:admin\"\n").unwrap();
     let flags = ["--policy-file", policy.path().to_str().unwrap()];
-    let cluster = start(
-        3,
-        &keystone.config(300, "[log]\nlevel = \"debug\"\n"),
-        &flags,
-    )
-    .await;
+    let config = keystone.config(300, "[log]\nlevel = \"debug\"\n");
+    let cluster = start(3, &config, &flags).await;
 
     let mut alice = Browser::new(&cluster);
     let form_page = alice.get("/login");
@@ -437,19 +467,20 @@ async fn users_see_pages_as_far_as_the_policy_allows() {
         );
     }
 
-    let record = until_ok("a record", async || {
-        let log = cluster.log(1, usize::MAX);
-        let records = log
-            .lines()
-            .filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let mut logins = records.filter(|one| one["uri"] == "/login" && one["user"] == "id-of-bob");
-        logins.next().ok_or(log.clone())
-    });
-    let record = record.await;
-    assert_eq!(
-        (&record["listener"], &record["outcome"]),
-        (&json!("web"), &json!("refused"))
-    );
+    let login = ("/login", "web", "refused");
+    until("a record", async || {
+        records_of(&cluster, "id-of-bob") == [login].map(owned)
+    })
+    .await;
+    // Each refused page has one, whatever it has asked.
+    let refused = ["providers", "searches"].map(|page| (of(page), "web", "refused"));
+    let refused = refused
+        .each_ref()
+        .map(|(uri, listener, outcome)| (&**uri, *listener, *outcome));
+    let entered = [("/login", "web", "committed"); 2];
+    let expected = [&entered[..], &refused].concat();
+    let expected: Vec<_> = expected.into_iter().map(owned).collect();
+    assert_eq!(records_of(&cluster, "id-of-rita"), expected);
     let tokens: Vec<String> = keystone.identities.tokens.lock().keys().cloned().collect();
     let secrets = ["alice", "rita", "bob"].map(|user| format!("password of {user}"));
     let cookies = [&alice, &rita, &eve].map(|browser| browser.cookie[18..].to_owned());
@@ -490,7 +521,11 @@ async fn a_session_ends_by_logout_by_another_login_and_with_its_token() {
         };
         assert!(!with.is_in(), "{ended}");
     }
-    assert_eq!(tokens().len(), 1, "that of the first session is revoked");
+    until(
+        "that the token of the first session is revoked",
+        async || tokens().len() == 1,
+    )
+    .await;
 
     let origin = ("Origin", "http://evil.example");
     let refused = browser.send(
@@ -516,6 +551,27 @@ async fn a_session_ends_by_logout_by_another_login_and_with_its_token() {
         303,
         "twice does no harm"
     );
+
+    // A user may have sixteen: a further one ends the oldest, and the session of no one else.
+    let mut other = Browser::new(&cluster);
+    other.log_in(&form("rita"));
+    let own = [(); 17].map(|()| {
+        let mut own = Browser::new(&cluster);
+        own.log_in(&form("alice"));
+        own
+    });
+    assert_eq!(
+        own.map(|own| own.is_in())
+            .iter()
+            .filter(|is_in| **is_in)
+            .count(),
+        16
+    );
+    assert!(other.is_in());
+    until("that the token of the oldest is revoked", async || {
+        tokens().len() == 16
+    })
+    .await;
 
     browser.log_in(&form("alice"));
     assert!(browser.is_in());
@@ -675,7 +731,8 @@ async fn while_keystone_is_away_logins_are_bounded_and_sessions_go_on() {
 
     keystone.identities.hangs.store(true, Ordering::Relaxed);
     let host = browser.host.clone();
-    let attempts = [(); 6].map(|()| {
+    // On loopback, where a proxy may stand for all users, sixteen in all.
+    let attempts = [(); 18].map(|()| {
         let browser = Browser {
             host: host.clone(),
             cookie: String::new(),
@@ -684,7 +741,7 @@ async fn while_keystone_is_away_logins_are_bounded_and_sessions_go_on() {
     });
     let mut statuses = attempts.map(|attempt| attempt.join().unwrap());
     statuses.sort_unstable();
-    assert_eq!(statuses, [429, 429, 503, 503, 503, 503]);
+    assert_eq!(statuses, [[429; 2].as_slice(), &[503; 16]].concat()[..]);
     assert!(browser.is_in(), "the token is remembered");
 
     keystone.serving.abort();
@@ -699,6 +756,88 @@ async fn while_keystone_is_away_logins_are_bounded_and_sessions_go_on() {
     assert_eq!(browser.post("/logout", "").status, 303);
     assert!(!browser.is_in());
     cluster.until_logged(&[1], "lives on until its end").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_login_whose_browser_has_left_leaves_no_session_and_no_token() {
+    let keystone = Keystone::start().await;
+    let cluster = start(1, &keystone.config(300, ""), &[]).await;
+    keystone.identities.hangs.store(true, Ordering::Relaxed);
+    let browser = Browser::new(&cluster);
+    let own = format!("http://{}", browser.host);
+    let headers = [("Origin", &*own), ("Content-Type", FORM)];
+    drop(browser.begin("POST", "/login", &headers, &form("alice")));
+    // Its record says that no one has waited for the outcome.
+    let unknown = ("/login", "web", "unknown");
+    until("a record", async || {
+        records_of(&cluster, "") == [owned(unknown)]
+    })
+    .await;
+    assert_eq!(keystone.identities.tokens_of("alice"), [""; 0]);
+    keystone.identities.hangs.store(false, Ordering::Relaxed);
+    until("that its token is revoked", async || {
+        keystone.identities.revoked.lock().len() == 1
+    })
+    .await;
+    assert_eq!(keystone.identities.tokens_of("alice"), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn users_see_nothing_of_a_partition_whose_policy_shows_them_no_pages() {
+    let keystone = Keystone::start().await;
+    let policy = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(policy.path(), "\"placementd:web\": \"role:admin\"\n").unwrap();
+    let closed = format!(
+        "[[partitions]]\nname = \"closed\"\npolicy_file = {:?}\n",
+        policy.path()
+    );
+    let cluster = start(2, &keystone.config(300, &closed), &[]).await;
+    let [mut alice, mut rita] = [(); 2].map(|()| Browser::new(&cluster));
+    alice.log_in(&form("alice"));
+    rita.log_in(&form("rita"));
+    assert!(alice.is_in() && rita.is_in());
+    // Each node misses it now, which is a warning for operators.
+    assert!(alice.get("/web/").body.contains("placement/closed/"));
+    assert!(!rita.get("/web/").body.contains("closed"));
+
+    cluster
+        .create_partition("closed", &[], &["/closed"])
+        .await
+        .unwrap();
+    let socket = cluster.data_dir(1).join("admin.sock");
+    let admin = Admin::new(Client::new([format!("unix:{}", socket.display())]).unwrap());
+    let host = host::with_processors(&admin.placement("closed")).await;
+    assert!(alice.get("/web/").body.contains("placement/closed/"));
+    let overview = rita.get("/web/").body;
+    assert!(
+        overview.contains("placement/default/") && !overview.contains("closed"),
+        "{overview}"
+    );
+    for page in [
+        "",
+        "capacity",
+        "capacity?resources=VCPU:1",
+        "providers",
+        &format!("providers/{host}"),
+        "consumers",
+        &format!("consumers/{host}"),
+        "candidates?resources=VCPU:1",
+        "searches",
+        "history",
+    ] {
+        let [shown, hidden, absent] = [(&alice, "closed"), (&rita, "closed"), (&rita, "absent")]
+            .map(|(browser, name)| browser.get(&format!("/web/placement/{name}/{page}")));
+        assert!(
+            shown.status == 200 || page.starts_with("consumers/"),
+            "{page}: {shown:?}"
+        );
+        assert_eq!(hidden.status, 404, "{page}: {}", hidden.body);
+        assert_eq!(
+            hidden.body.replace("closed", "absent"),
+            absent.body,
+            "{page}"
+        );
+    }
 }
 
 /// What the stand-in answers is what Keystone does.

@@ -80,9 +80,10 @@ use crate::metrics::{self, Metrics};
 use crate::partitions::{PartitionSection, Partitions};
 pub(crate) use backup::backup_report;
 pub(crate) use network_listener::{NetworkListener, enter};
-pub(crate) use pages::{User, guard, page, response};
+pub(crate) use pages::{User, pages, response, style};
 use placement_api::backend::{Consistency, ReadBackend, WriteBackend};
 use placement_api::http::{NOTHING_COMMITTED, Policy};
+use placement_web::STYLE_PATH;
 pub(crate) use relay::Inner;
 pub use settings::AdminSection;
 pub(crate) use status::node_status;
@@ -161,7 +162,14 @@ impl Admin {
     /// All routes but the health checks and `/metrics`.
     pub(crate) fn router(self) -> Router {
         let routes = self.routes();
-        routes.clone().merge(pages::router(routes))
+        let pages = pages(routes.clone()).route(STYLE_PATH, get(style));
+        routes.merge(pages)
+    }
+
+    /// The rules of a partition: its own, or those of the default one.
+    pub(crate) fn policy(&self, partition: &str) -> &Policy {
+        let own = self.policies.iter().find(|(name, _)| name == partition);
+        &own.unwrap_or(&self.policies[0]).1
     }
 
     /// What pages ask.

@@ -8,18 +8,21 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::http::{Extensions, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use futures::future::BoxFuture;
 use placement_web::{Answer, Ask, HEADERS, Page, respond};
 use serde_json::json;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tower::ServiceExt;
 
 use crate::tls::Shown;
 use placement_api::access::Peer;
+use placement_api::http::{Policy, Target, WEB};
 use placement_api::keystone::Token;
+use placement_raft_store::runtime;
 
 /// A question of a page may take so long: longer than a request waits for a leader by default.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -27,6 +30,10 @@ const DEADLINE: Duration = Duration::from_secs(10);
 const RELAYED_DEADLINE: Duration = Duration::from_secs(3);
 /// Longest answer of which a page is made: the list of some 100,000 providers.
 const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Pages that a listener makes at once: one may be made of answers of many megabytes.
+const PAGES_MAX: usize = 4;
+/// How long a page waits for others.
+const PAGE_WAIT: Duration = Duration::from_secs(10);
 /// The version of the REST API that pages know.
 const MICROVERSION: &str = "placement 1.39";
 
@@ -39,58 +46,82 @@ pub(crate) struct User {
     pub(crate) token: Arc<Token>,
 }
 
-/// The routes, asked by one operator or user.
+impl User {
+    /// Whether the user may see pages of a partition, by its policy.
+    pub(crate) fn may_see(&self, policy: &Policy) -> bool {
+        let identity = &self.token.identity;
+        let target = Target {
+            project_id: identity.project_id.as_deref(),
+            user_id: Some(&identity.user_id),
+        };
+        policy.authorize(WEB, identity, target).is_ok()
+    }
+}
+
+#[derive(Clone)]
+struct Pages {
+    routes: Router,
+    places: Arc<Semaphore>,
+}
+
+/// The routes, asked for one page of an operator or a user.
 struct Routes {
     router: Router,
-    shown: Option<Shown>,
-    peer: Option<Peer>,
-    user: Option<User>,
+    place: Option<Arc<OwnedSemaphorePermit>>,
+    /// Who asks. Nothing else of the request for the page goes along: what it asks is its own.
+    caller: Extensions,
 }
 
 /// The pages, which ask these routes.
-pub(super) fn router(routes: Router) -> Router {
+pub(crate) fn pages(routes: Router) -> Router {
+    let places = Arc::new(Semaphore::new(PAGES_MAX));
     Router::new()
         .route("/web", get(page))
         .route("/web/", get(page))
         .route("/web/{*page}", get(page))
-        .with_state(routes)
+        .with_state(Pages { routes, places })
 }
 
 /// Answers with the page at this path.
-pub(crate) async fn page(State(router): State<Router>, request: Request) -> Response {
-    let extensions = request.extensions();
+async fn page(State(pages): State<Pages>, request: Request) -> Response {
+    let (mut caller, given) = (Extensions::new(), request.extensions());
+    copy::<Shown>(given, &mut caller);
+    copy::<Peer>(given, &mut caller);
+    copy::<User>(given, &mut caller);
+    let place = timeout(PAGE_WAIT, pages.places.acquire_owned()).await;
     let routes = Routes {
-        router,
-        shown: extensions.get().cloned(),
-        peer: extensions.get().copied(),
-        user: extensions.get().cloned(),
+        router: pages.routes,
+        place: place.ok().and_then(Result::ok).map(Arc::new),
+        caller,
     };
     let target = request.uri().path_and_query();
     response(respond(target.map_or("/web", |target| target.as_str()), &routes).await)
 }
 
+fn copy<T: Clone + Send + Sync + 'static>(from: &Extensions, to: &mut Extensions) {
+    if let Some(one) = from.get::<T>() {
+        to.insert(one.clone());
+    }
+}
+
+/// The style sheet of all pages.
+pub(crate) async fn style() -> Response {
+    response(placement_web::style())
+}
+
 /// The page with its headers.
 pub(crate) fn response(page: Page) -> Response {
     let status = StatusCode::from_u16(page.status).unwrap_or(StatusCode::BAD_GATEWAY);
-    let mut response = (status, page.body).into_response();
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(page.content_type));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static(page.cache_control));
-    guard(headers);
-    response
-}
-
-/// Adds what browsers have to know of each answer.
-pub(crate) fn guard(headers: &mut HeaderMap) {
-    for (name, value) in HEADERS {
-        let name = HeaderName::from_static(name);
-        headers.insert(name, HeaderValue::from_static(value));
-    }
+    let own = [
+        (CONTENT_TYPE, page.content_type),
+        (CACHE_CONTROL, page.cache_control),
+    ];
+    (status, HEADERS, own, page.body).into_response()
 }
 
 impl Ask for Routes {
     fn user(&self) -> Option<&str> {
-        Some(&self.user.as_ref()?.name)
+        Some(&self.caller.get::<User>()?.name)
     }
 
     fn get<'a>(&'a self, path: &'a str, is_local: bool) -> BoxFuture<'a, Answer> {
@@ -101,10 +132,7 @@ impl Ask for Routes {
         Box::pin(async move {
             let answer = timeout(limit, self.ask(path, is_local)).await;
             answer.unwrap_or_else(|_| {
-                let detail = format!(
-                    "There was no answer within {} s. Try again.",
-                    limit.as_secs()
-                );
+                let detail = format!("There was no answer within {limit:?}. Try again.");
                 refused(StatusCode::GATEWAY_TIMEOUT, &detail)
             })
         })
@@ -113,6 +141,10 @@ impl Ask for Routes {
 
 impl Routes {
     async fn ask(&self, path: &str, is_local: bool) -> Answer {
+        let Some(place) = self.place.clone() else {
+            let detail = "This node makes as many pages as it may. Try again.";
+            return refused(StatusCode::SERVICE_UNAVAILABLE, detail);
+        };
         let mut request = Request::get(path).header("openstack-api-version", MICROVERSION);
         if is_local {
             request = request.header("placement-consistency", "local");
@@ -120,36 +152,84 @@ impl Routes {
         let Ok(mut request) = request.body(Body::empty()) else {
             return refused(StatusCode::BAD_REQUEST, "This is no path of the API.");
         };
-        // Nothing else of the request for the page goes along: what it asks is its own.
-        if let Some(shown) = &self.shown {
-            request.extensions_mut().insert(shown.clone());
-        }
-        if let Some(peer) = self.peer {
-            request.extensions_mut().insert(peer);
-        }
-        if let Some(user) = &self.user {
-            request.extensions_mut().insert(user.clone());
-        }
+        request.extensions_mut().clone_from(&self.caller);
         let Ok(response) = self.router.clone().oneshot(request).await;
-        let status = response.status();
-        match to_bytes(response.into_body(), BODY_BYTES_MAX).await {
-            Ok(body) => Answer {
-                status: status.as_u16(),
-                body: serde_json::from_slice(&body).unwrap_or_default(),
-            },
-            Err(_) => {
-                let detail =
-                    "The answer is too long for a page. Ask for less, or use placementctl.";
-                refused(StatusCode::BAD_GATEWAY, detail)
-            }
-        }
+        let status = response.status().as_u16();
+        let Ok(body) = to_bytes(response.into_body(), BODY_BYTES_MAX).await else {
+            let detail = "The answer is too long for a page. Ask for less, or use placementctl.";
+            return refused(StatusCode::BAD_GATEWAY, detail);
+        };
+        // It may take a second, and is done although the browser leaves.
+        let read = move || (Answer::read(status, &body), place);
+        runtime::blocking(read).await.0
     }
 }
 
 /// An answer in the form of the API's errors.
 fn refused(status: StatusCode, detail: &str) -> Answer {
+    let status = status.as_u16();
     Answer {
-        status: status.as_u16(),
-        body: json!({ "errors": [{ "status": status.as_u16(), "detail": detail }] }),
+        status,
+        body: json!({ "errors": [{ "status": status, "detail": detail }] }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tokio::task::yield_now;
+    use tokio::time::{Instant, sleep};
+
+    use super::*;
+
+    fn asked(path: &'static str) -> Request {
+        Request::get(path).body(Body::empty()).unwrap()
+    }
+
+    /// On the one thread of this test.
+    #[tokio::test]
+    async fn requests_go_on_while_a_long_answer_is_read() {
+        let long = format!("[{}0]", "[1],".repeat(1_000_000));
+        let routes = Router::new().fallback(get(move || async { long }));
+        let pages = pages(routes);
+        let turns = Arc::new(AtomicUsize::new(0));
+        let counted = turns.clone();
+        drop(runtime::spawn(async move {
+            loop {
+                counted.fetch_add(1, Ordering::Relaxed);
+                yield_now().await;
+            }
+        }));
+        let page = pages.oneshot(asked("/web/topology")).await.unwrap();
+        assert_eq!(page.status(), StatusCode::OK);
+        let turns = turns.load(Ordering::Relaxed);
+        assert!(turns > 100, "{turns}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pages_beyond_the_bound_wait_and_are_refused() {
+        let under_way = Arc::new(AtomicUsize::new(0));
+        let counted = under_way.clone();
+        let routes = Router::new().fallback(get(move || {
+            counted.fetch_add(1, Ordering::Relaxed);
+            std::future::pending::<()>()
+        }));
+        let pages = pages(routes);
+        let all: Vec<_> = (0..2 * PAGES_MAX)
+            .map(|_| runtime::spawn(pages.clone().oneshot(asked("/web/topology"))))
+            .collect();
+        sleep(DEADLINE / 2).await;
+        assert_eq!(under_way.load(Ordering::Relaxed), PAGES_MAX);
+        drop(all);
+
+        let (begun, places) = (Instant::now(), Arc::new(Semaphore::new(0)));
+        let routes = Router::new();
+        let pages = State(Pages { routes, places });
+        let refused = page(pages, asked("/web/topology")).await;
+        assert_eq!(
+            (refused.status().as_u16(), begun.elapsed()),
+            (503, PAGE_WAIT)
+        );
     }
 }

@@ -1,17 +1,17 @@
 //! The partitions of the cluster: which there are, and how they come and go.
 
-use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
+use axum::{Extension, Json};
 use placement_model::command::{CreatePartition, DeletePartition, RoutePartition};
 use placement_model::types::{InvalidName, PartitionId, PartitionName, PathPrefix, Route, Routes};
 use placement_model::{Command, Outcome, Refusal, State as Model};
 use placement_wire::Partition;
 use serde::Deserialize;
 
-use super::{Admin, Answer, Failed, Forced, detailed, done, failed, read};
+use super::{Admin, Answer, Failed, Forced, User, detailed, done, failed, read};
 use crate::cluster::Refused;
 use crate::partitions::PartitionSection;
 use placement_api::backend::Unavailable;
@@ -89,8 +89,9 @@ pub(super) fn covers(route: &Route, prefix: &PathPrefix) -> bool {
     matches!(route, Route::Prefix(own) if own.path().covers(prefix))
 }
 
-/// All partitions of the cluster, and those that this node serves and the cluster does not have.
-pub(super) async fn list(State(admin): State<Admin>) -> Answer {
+/// All partitions of the cluster, and those that this node serves and the cluster does not have; to a user those whose
+/// pages the user may see.
+pub(super) async fn list(State(admin): State<Admin>, user: Option<Extension<User>>) -> Answer {
     let current = admin.up_to_date().await?.replica.views.current();
     let sections = &admin.sections;
     let section = |name: &str| sections.iter().find(|section| section.name == name);
@@ -113,6 +114,9 @@ pub(super) async fn list(State(admin): State<Admin>) -> Answer {
             let none = Routes::default();
             all.push(described(&section.name, None, &none, Some(section)));
         }
+    }
+    if let Some(Extension(user)) = user {
+        all.retain(|one| user.may_see(admin.policy(&one.name)));
     }
     Ok(Json(all).into_response())
 }
@@ -165,7 +169,7 @@ pub(super) async fn delete(
 }
 
 pub(super) fn no_partition(name: &str) -> Failed {
-    let detail = format!("there is no partition {name}");
+    let detail = format!("there is no partition {name}: `placementctl partitions` lists them");
     failed(StatusCode::NOT_FOUND, detail)
 }
 

@@ -3,13 +3,13 @@
 //! policy and audit included.
 
 use axum::extract::{Request, State};
-use axum::http::StatusCode;
 use percent_encoding::percent_decode_str;
 use placement_model::types::PartitionName;
 
 use super::pages::User;
+use super::partitions::no_partition;
 use super::trail::operator;
-use super::{Admin, Answer, Failed, failed};
+use super::{Admin, Answer, Failed};
 use crate::cluster::Refused;
 use crate::partitions::FOR_OPERATORS;
 use placement_api::audit::Listener;
@@ -24,7 +24,11 @@ pub(super) async fn ask(State(admin): State<Admin>, request: Request) -> Answer 
     let (name, _) = existing(&admin, name).await?;
     let peer = request.extensions().get().copied();
     let (listener, caller) = match request.extensions().get() {
-        Some(User { token, .. }) => (Listener::Web, token.identity.clone()),
+        // Who may not see it does not learn that it exists.
+        Some(user @ User { token, .. }) => match user.may_see(admin.policy(name.as_str())) {
+            true => (Listener::Web, token.identity.clone()),
+            false => return Err(no_partition(name.as_str())),
+        },
         None => {
             let operator = operator(&request);
             (Listener::Admin, Identity::operator(operator.as_deref()))
@@ -37,11 +41,7 @@ pub(super) async fn ask(State(admin): State<Admin>, request: Request) -> Answer 
 
 /// The partition of this name, if it exists: the API of each that was asked for is kept. And what is in it.
 pub(super) async fn existing(admin: &Admin, name: &str) -> Result<(PartitionName, View), Failed> {
-    let none = || {
-        let detail = format!("there is no partition {name}: `placementctl partitions` lists them");
-        failed(StatusCode::NOT_FOUND, detail)
-    };
-    let name: PartitionName = name.parse().map_err(|_| none())?;
+    let name: PartitionName = name.parse().map_err(|_| no_partition(name))?;
     // This node may be behind the one that made it.
     for consistency in [Consistency::Local, Consistency::Linearizable] {
         let view = admin.read.view(consistency).await;
@@ -49,5 +49,5 @@ pub(super) async fn existing(admin: &Admin, name: &str) -> Result<(PartitionName
             return Ok((name, view));
         }
     }
-    Err(none())
+    Err(no_partition(name.as_str()))
 }

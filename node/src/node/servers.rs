@@ -32,7 +32,7 @@ const HEADER: Duration = Duration::from_secs(30);
 const ADMIN_HEADER: Duration = Duration::from_secs(10);
 /// Connections of operators and monitors at once.
 const ADMIN_CONNECTIONS: usize = 256;
-/// Connections of browsers at once, a quarter of them from one address.
+/// Connections of browsers at once, a quarter of them from one address where no proxy of this machine hides it.
 const WEB_CONNECTIONS: usize = 128;
 
 /// Serves clients, other nodes, operators and monitors.
@@ -144,7 +144,7 @@ impl Servers {
         let server = HttpServer {
             purpose: "pages",
             connections_max: WEB_CONNECTIONS,
-            connections_per_address_max: WEB_CONNECTIONS / 4,
+            connections_per_address_max: WEB_CONNECTIONS / if is_tls { 4 } else { 1 },
             ..self.server(gate, router, Router::new(), recording)
         };
         let serve = server.serve(listener, self.requests.clone());

@@ -44,27 +44,23 @@ pub(super) async fn read(
     let fields: BTreeMap<_, _> = form_urlencoded::parse(&body).collect();
     let text = |name: &str| fields.get(name).map_or("", Cow::as_ref).to_owned();
     let (user, credential) = (text("user"), text("credential"));
-    match (user.is_empty(), credential.is_empty()) {
-        (false, true) => {
-            let credentials = Credentials::Password {
-                user: user.clone(),
-                user_domain: text("user_domain"),
-                password: Secret::from(text("password")),
-                project: text("project"),
-                project_domain: text("project_domain"),
-            };
-            Ok((user, credentials))
-        }
-        (true, false) => {
-            let credentials = Credentials::Application {
-                id: credential.clone(),
-                secret: Secret::from(text("secret")),
-            };
-            Ok((credential, credentials))
-        }
+    let credentials = match (user.is_empty(), credential.is_empty()) {
+        (false, true) => Credentials::Password {
+            user: user.clone(),
+            user_domain: text("user_domain"),
+            password: Secret::from(text("password")),
+            project: text("project"),
+            project_domain: text("project_domain"),
+        },
+        (true, false) => Credentials::Application {
+            id: credential.clone(),
+            secret: Secret::from(text("secret")),
+        },
         _ => {
             let wrong = "Fill in one of the two forms.";
-            Err(Refusal::new(StatusCode::BAD_REQUEST, wrong))
+            return Err(Refusal::new(StatusCode::BAD_REQUEST, wrong));
         }
-    }
+    };
+    // One of the two is empty.
+    Ok((user + &credential, credentials))
 }

@@ -19,12 +19,12 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::header::{HOST, LOCATION, ORIGIN, SET_COOKIE};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use axum::middleware::map_response;
-use axum::response::Response;
+use axum::http::{HeaderMap, HeaderName, StatusCode};
+use axum::middleware::{Next, from_fn_with_state, map_response};
+use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use tokio::sync::Semaphore;
-use tokio::time::{sleep, timeout};
+use tokio::sync::{Semaphore, oneshot};
+use tokio::time::sleep;
 
 use self::refusal::Refusal;
 use self::sessions::{Session, Sessions, forgotten};
@@ -32,64 +32,53 @@ pub(crate) use self::settings::WebSection;
 use crate::admin::{self, Admin, User};
 use crate::serve::connections::Connections;
 use placement_api::access::{Peer, Recorded};
-use placement_api::contain::{Panicked, contain};
-use placement_api::http::{Policy, Target, WEB};
+use placement_api::contain::contain;
+use placement_api::http::{Policy, WEB};
 use placement_api::keystone::Keystone;
 use placement_api::settings::Secret;
 use placement_raft_store::runtime;
+use placement_web::{HEADERS, STYLE_PATH};
 
-/// Attempts to log in at once, and those from one address.
+/// Attempts to log in at once, a quarter of them from one address.
 const ATTEMPTS_MAX: usize = 16;
-const ATTEMPTS_PER_ADDRESS_MAX: usize = 4;
 /// How long a refused attempt counts, so that guessing is slow.
 const REFUSED_LASTS: Duration = Duration::from_secs(1);
-/// Pages that are made at once: one may be made of answers of many megabytes.
-const PAGES_MAX: usize = 4;
-/// How long a page waits for others.
-const PAGE_WAIT: Duration = Duration::from_secs(10);
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// What the routes need.
 struct Site {
-    routes: Router,
     keystone: Arc<Keystone>,
     policy: Arc<Policy>,
     sessions: Sessions,
     attempts: Connections,
-    pages: Semaphore,
     is_tls: bool,
 }
 
 /// All routes.
 pub(crate) fn router(admin: Admin, keystone: Arc<Keystone>, is_tls: bool) -> Router {
     let env = &admin.bootstrap.env;
-    let site = Site {
+    // All users have the address of a proxy on this machine.
+    let per_address_max = ATTEMPTS_MAX / if is_tls { 4 } else { 1 };
+    let left = Arc::new(Semaphore::new(ATTEMPTS_MAX));
+    let site = Arc::new(Site {
         sessions: Sessions::new(env.clock.clone(), env.ids.clone()),
         // That of the default partition.
         policy: admin.policies[0].1.clone(),
-        attempts: Connections::new(
-            ATTEMPTS_MAX,
-            ATTEMPTS_PER_ADDRESS_MAX,
-            Arc::new(Semaphore::new(ATTEMPTS_MAX)),
-        ),
-        pages: Semaphore::new(PAGES_MAX),
+        attempts: Connections::new(ATTEMPTS_MAX, per_address_max, left),
         keystone,
         is_tls,
-        routes: admin.routes(),
-    };
+    });
+    let pages = admin::pages(admin.routes());
     Router::new()
         .route("/", get(|| async { to("/web/") }))
         .route("/login", get(form).post(log_in))
         .route("/logout", post(log_out))
-        .route("/web", get(page))
-        .route("/web/", get(page))
-        .route("/web/{*page}", get(page))
+        .with_state(site.clone())
+        .merge(pages.layer(from_fn_with_state(site, enter)))
+        .route(STYLE_PATH, get(admin::style))
         .fallback(|| async { (StatusCode::NOT_FOUND, "The pages begin at /web/.\n") })
-        .layer(map_response(|mut response: Response| async move {
-            admin::guard(response.headers_mut());
-            response
-        }))
-        .with_state(Arc::new(site))
+        // Browsers have to know of each answer how to take it.
+        .layer(map_response(async |response: Response| (HEADERS, response)))
 }
 
 async fn form(State(site): State<Arc<Site>>, request: Request) -> Response {
@@ -99,17 +88,20 @@ async fn form(State(site): State<Arc<Site>>, request: Request) -> Response {
 }
 
 async fn log_in(State(site): State<Arc<Site>>, request: Request) -> Response {
+    let (browser, answer) = oneshot::channel();
     // It goes on when its client leaves: leaving early must give no more attempts.
-    let attempt = runtime::spawn(contain(async move { site.log_in(request).await })).await;
-    let answer = attempt.unwrap_or(Err(Panicked));
-    match answer {
-        Ok(Ok(answer)) => answer,
-        Ok(Err(refusal)) => refusal.page(None),
-        Err(Panicked) => {
-            let wrong = "The login has ended with a bug, and the log of this node says where.";
-            Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, wrong).page(None)
+    drop(runtime::spawn(contain(async move {
+        let entered = site.log_in(request, &browser).await;
+        let (answer, ended) = entered.unwrap_or_else(|refusal| (refusal.page(None), Vec::new()));
+        drop(browser.send(answer));
+        for session in ended {
+            site.revoke(&session.token).await;
         }
-    }
+    })));
+    answer.await.unwrap_or_else(|_panicked| {
+        let wrong = "The login has ended with a bug, and the log of this node says where.";
+        Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, wrong).page(None)
+    })
 }
 
 async fn log_out(State(site): State<Arc<Site>>, request: Request) -> Response {
@@ -117,8 +109,7 @@ async fn log_out(State(site): State<Arc<Site>>, request: Request) -> Response {
     if let Err(refusal) = site.check_origin(headers) {
         return refusal.page(None);
     }
-    let mut response = to("/login");
-    set_cookie(&mut response, &forgotten());
+    let mut response = ([(SET_COOKIE, forgotten())], to("/login")).into_response();
     if let Some(session) = site.sessions.end(headers) {
         // For the audit record, if it is still known.
         if let Ok(user) = site.user(&session).await {
@@ -132,23 +123,16 @@ async fn log_out(State(site): State<Arc<Site>>, request: Request) -> Response {
     response
 }
 
-async fn page(State(site): State<Arc<Site>>, mut request: Request) -> Response {
-    let target = request.uri().path();
-    if let Some(asset) = placement_web::asset(target) {
-        return admin::response(asset);
-    }
+/// Lets a browser that has a session see a page.
+async fn enter(State(site): State<Arc<Site>>, mut request: Request, next: Next) -> Response {
     let Some(session) = site.session(request.headers()) else {
         return to("/login");
     };
     match site.user(&session).await {
         Ok(user) => {
-            let Ok(_place) = timeout(PAGE_WAIT, site.pages.acquire()).await else {
-                let wrong = "This node makes as many pages as it may. Try again.";
-                let busy = Refusal::new(StatusCode::SERVICE_UNAVAILABLE, wrong);
-                return busy.page(Some(&session.name));
-            };
             request.extensions_mut().insert(user.clone());
-            let mut page = admin::page(State(site.routes.clone()), request).await;
+            let mut page = next.run(request).await;
+            // For the audit record.
             page.extensions_mut().insert(user);
             page
         }
@@ -161,8 +145,12 @@ async fn page(State(site): State<Arc<Site>>, mut request: Request) -> Response {
 }
 
 impl Site {
-    /// Begins a session with a new id, whatever the browser had before.
-    async fn log_in(&self, request: Request) -> Result<Response, Refusal> {
+    /// Begins a session with a new id, whatever the browser had before; with the sessions that end for it.
+    async fn log_in(
+        &self,
+        request: Request,
+        browser: &oneshot::Sender<Response>,
+    ) -> Result<(Response, Vec<Arc<Session>>), Refusal> {
         let (parts, body) = request.into_parts();
         self.check_origin(&parts.headers)?;
         let (name, credentials) = form::read(&parts.headers, body).await?;
@@ -182,19 +170,19 @@ impl Site {
             token,
         };
         let user = match self.user(&session).await {
-            Ok(user) => user,
-            Err(refusal) => {
+            Ok(user) if !browser.is_closed() => user,
+            refused_or_left => {
                 self.revoke(&session.token).await;
-                return Err(refusal);
+                // No one gets this answer.
+                let left = || Refusal::new(StatusCode::REQUEST_TIMEOUT, "The browser has left.");
+                return Err(refused_or_left.err().unwrap_or_else(left));
             }
         };
-        if let Some(before) = self.sessions.end(&parts.headers) {
-            self.revoke(&before.token).await;
-        }
-        let mut response = to("/web/");
-        set_cookie(&mut response, &self.sessions.begin(session));
+        let user_id = &user.token.identity.user_id;
+        let (cookie, ended) = self.sessions.begin(&parts.headers, user_id, session);
+        let mut response = ([(SET_COOKIE, cookie)], to("/web/")).into_response();
         response.extensions_mut().insert(user);
-        Ok(response)
+        Ok((response, ended))
     }
 
     /// The session of a browser. One that another site has led here has none, as that site would learn from it.
@@ -210,33 +198,20 @@ impl Site {
         let token = token.ok_or_else(|| {
             Refusal::new(StatusCode::UNAUTHORIZED, "The session has ended. Log in.")
         })?;
-        let identity = &token.identity;
-        let target = Target {
-            project_id: identity.project_id.as_deref(),
-            user_id: Some(&identity.user_id),
-        };
-        let is_allowed = self.policy.authorize(WEB, identity, target).is_ok();
-        let wrong = match is_allowed {
-            true if !token.is_restricted() => None,
-            true => Some(
-                "Pages read what access rules cannot list: use a credential without them."
-                    .to_owned(),
-            ),
-            false => Some(format!(
+        let is_restricted = token.is_restricted();
+        let name = session.name.clone();
+        let user = User { name, token };
+        let wrong = match user.may_see(&self.policy) {
+            true if !is_restricted => return Ok(user),
+            true => "Pages read what access rules cannot list: use a credential without them."
+                .to_owned(),
+            false => format!(
                 "The policy does not allow you to see pages: its rule {WEB} is for other roles of the project."
-            )),
+            ),
         };
-        let user = User {
-            name: session.name.clone(),
-            token,
-        };
-        match wrong {
-            None => Ok(user),
-            Some(wrong) => Err(Refusal {
-                user: Some(user),
-                ..Refusal::new(StatusCode::FORBIDDEN, wrong)
-            }),
-        }
+        let user = Some(user);
+        let refusal = Refusal::new(StatusCode::FORBIDDEN, wrong);
+        Err(Refusal { user, ..refusal })
     }
 
     /// Whether a form was sent by a page of this site.
@@ -272,15 +247,5 @@ fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
 
 /// Sends a browser on, by GET.
 fn to(path: &'static str) -> Response {
-    let mut response = Response::default();
-    *response.status_mut() = StatusCode::SEE_OTHER;
-    let headers = response.headers_mut();
-    headers.insert(LOCATION, HeaderValue::from_static(path));
-    response
-}
-
-fn set_cookie(response: &mut Response, cookie: &str) {
-    if let Ok(cookie) = HeaderValue::from_str(cookie) {
-        response.headers_mut().insert(SET_COOKIE, cookie);
-    }
+    (StatusCode::SEE_OTHER, [(LOCATION, path)]).into_response()
 }

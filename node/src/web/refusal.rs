@@ -2,7 +2,7 @@
 
 use axum::http::header::{CONNECTION, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 
 use crate::admin::{User, response};
 use placement_api::keystone::Away;
@@ -28,17 +28,11 @@ impl Refusal {
     /// The answer, to someone who has logged in under this name, if so.
     pub(super) fn page(self, name: Option<&str>) -> Response {
         let page = placement_web::login(self.status.as_u16(), &self.wrong, name);
-        let mut response = response(page);
-        let headers = response.headers_mut();
         // A form may not have been read to its end.
-        headers.insert(CONNECTION, HeaderValue::from_static("close"));
-        if [
-            StatusCode::TOO_MANY_REQUESTS,
-            StatusCode::SERVICE_UNAVAILABLE,
-        ]
-        .contains(&self.status)
-        {
-            headers.insert(RETRY_AFTER, HeaderValue::from_static("5"));
+        let mut response = ([(CONNECTION, "close")], response(page)).into_response();
+        if matches!(self.status.as_u16(), 429 | 503) {
+            let later = HeaderValue::from_static("5");
+            response.headers_mut().insert(RETRY_AFTER, later);
         }
         if let Some(user) = self.user {
             response.extensions_mut().insert(user);

@@ -12,8 +12,9 @@ use ring::digest::{SHA256, digest};
 use placement_api::settings::Secret;
 use placement_api::world::{Clock, UuidSource};
 
-/// Sessions at once. For a further one the oldest ends.
+/// Sessions at once, and those of one user. For a further one the oldest ends, of the same user if there are too many.
 const SESSIONS_MAX: usize = 1024;
+const SESSIONS_PER_USER_MAX: usize = 16;
 /// How long a session lasts; it ends with its token too.
 const LASTS: Duration = Duration::from_hours(8);
 /// A browser takes it from this host alone, over TLS or on loopback, and sends it to this host alone.
@@ -37,6 +38,7 @@ pub(super) struct Sessions {
 
 struct Open {
     id: Vec<u8>,
+    user_id: String,
     ends: Duration,
     session: Arc<Session>,
 }
@@ -47,21 +49,32 @@ impl Sessions {
         Self { clock, ids, open }
     }
 
-    /// Begins a session; gives its cookie for `Set-Cookie`, in which more than 256 bits are random.
-    pub(super) fn begin(&self, session: Session) -> String {
-        let id: String = (0..3)
-            .map(|_| self.ids.uuid().simple().to_string())
-            .collect();
-        let mut open = self.open.lock();
-        if open.len() >= SESSIONS_MAX {
-            open.pop_front();
-        }
+    /// Begins a session in place of the one that the browser has; gives its cookie for `Set-Cookie`, in which more than
+    /// 256 bits are random, and the sessions that end for it.
+    pub(super) fn begin(
+        &self,
+        headers: &HeaderMap,
+        user_id: &str,
+        session: Session,
+    ) -> (String, Vec<Arc<Session>>) {
+        let id = [(); 3].map(|()| self.ids.uuid().simple().to_string());
+        let id = id.concat();
+        let mut ended = Vec::from_iter(self.end(headers));
+        let mut open = self.current();
+        let own = |one: &Open| one.user_id == user_id;
+        let surplus = match open.iter().filter(|one| own(one)).count() {
+            SESSIONS_PER_USER_MAX.. => open.iter().position(own),
+            _ => (open.len() >= SESSIONS_MAX).then_some(0),
+        };
+        let surplus = surplus.and_then(|at| open.remove(at));
+        ended.extend(surplus.map(|one| one.session));
         open.push_back(Open {
             id: hash(&id),
+            user_id: user_id.to_owned(),
             ends: self.clock.monotonic() + LASTS,
             session: Arc::new(session),
         });
-        cookie(&id, "")
+        (cookie(&id, ""), ended)
     }
 
     /// The session of the cookie that a browser sends.
@@ -139,13 +152,15 @@ mod tests {
         (clock.clone(), Sessions::new(clock, ids))
     }
 
-    /// What the browser sends of a new session.
-    fn begin(sessions: &Sessions, name: &str) -> HeaderMap {
-        let (name, token) = (name.into(), Secret::from("t".to_owned()));
-        let set = sessions.begin(Session { name, token });
+    /// What the browser sends of a new session of this user, and whose sessions end for it.
+    fn begin(sessions: &Sessions, name: &str) -> (HeaderMap, Vec<String>) {
+        let (own, token) = (name.into(), Secret::from("t".to_owned()));
+        let session = Session { name: own, token };
+        let (set, ended) = sessions.begin(&HeaderMap::new(), name, session);
         let cookie = set.split(';').next().unwrap();
         let sent = format!("other=1; {cookie}; __Host-placementd2=x");
-        HeaderMap::from_iter([(COOKIE, sent.parse().unwrap())])
+        let sent = HeaderMap::from_iter([(COOKIE, sent.parse().unwrap())]);
+        (sent, ended.iter().map(|one| one.name.to_string()).collect())
     }
 
     fn name(sessions: &Sessions, sent: &HeaderMap) -> Option<String> {
@@ -155,27 +170,47 @@ mod tests {
     #[test]
     fn a_session_ends_after_hours_or_for_a_newer_one() {
         let (clock, sessions) = sessions();
-        let first = begin(&sessions, "first");
+        let (first, _) = begin(&sessions, "first");
         *clock.0.lock() = 7;
-        let second = begin(&sessions, "second");
+        let (second, _) = begin(&sessions, "second");
         assert_eq!(name(&sessions, &first).as_deref(), Some("first"));
         *clock.0.lock() = 8;
         assert_eq!(name(&sessions, &first), None);
         assert_eq!(name(&sessions, &second).as_deref(), Some("second"));
-        for _ in 1..SESSIONS_MAX {
-            begin(&sessions, "more");
+        for number in 1..SESSIONS_MAX {
+            begin(&sessions, &format!("user {number}"));
         }
         assert!(sessions.find(&second).is_some());
-        let last = begin(&sessions, "last");
+        let (last, ended) = begin(&sessions, "last");
+        assert_eq!(ended, ["second"]);
         assert!(sessions.find(&second).is_none());
         assert_eq!(sessions.open.lock().len(), SESSIONS_MAX);
         assert!(sessions.end(&last).is_some() && sessions.end(&last).is_none());
     }
 
     #[test]
+    fn many_logins_of_one_user_end_no_session_of_another() {
+        let (_, sessions) = sessions();
+        let (other, _) = begin(&sessions, "other");
+        let own: Vec<_> = (0..2 * SESSIONS_MAX)
+            .map(|_| begin(&sessions, "user"))
+            .collect();
+        assert!(sessions.find(&other).is_some());
+        let open = own.iter().filter(|(sent, _)| sessions.find(sent).is_some());
+        assert_eq!(open.count(), SESSIONS_PER_USER_MAX);
+        let (begun, further) = own.split_at(SESSIONS_PER_USER_MAX);
+        assert!(begun.iter().all(|(_, ended)| ended.is_empty()));
+        assert!(further.iter().all(|(_, ended)| *ended == ["user"]));
+        assert!(
+            sessions.find(&own.last().unwrap().0).is_some(),
+            "the newest stay"
+        );
+    }
+
+    #[test]
     fn only_the_whole_cookie_of_a_session_is_its_own() {
         let (_, sessions) = sessions();
-        let sent = begin(&sessions, "user");
+        let (sent, _) = begin(&sessions, "user");
         let cookie = sent[COOKIE].to_str().unwrap();
         for wrong in [
             cookie.replace("__Host-placementd=", "placementd="),

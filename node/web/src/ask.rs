@@ -1,7 +1,9 @@
 //! Where pages get their content: the operators' API, and nothing else.
 
 use futures::future::{BoxFuture, join_all};
-use serde_json::Value;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::{Map, Value};
 
 use crate::words::list;
 
@@ -12,6 +14,36 @@ pub struct Answer {
     pub status: u16,
     /// The body; null where it is no JSON.
     pub body: Value,
+}
+
+/// A list of providers, of which there may be 100,000.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Providers {
+    resource_providers: Vec<Provider>,
+}
+
+#[derive(Deserialize)]
+struct Provider {
+    /// Most of the answer.
+    #[serde(default, rename = "links")]
+    _links: IgnoredAny,
+    #[serde(flatten)]
+    shown: Map<String, Value>,
+}
+
+impl Answer {
+    /// The part of an answer that pages show.
+    pub fn read(status: u16, body: &[u8]) -> Self {
+        let body = match serde_json::from_slice::<Providers>(body) {
+            Ok(Providers { resource_providers }) => {
+                let shown = resource_providers.into_iter().map(|one| one.shown);
+                Value::from_iter([("resource_providers", Value::from_iter(shown))])
+            }
+            Err(_) => serde_json::from_slice(body).unwrap_or_default(),
+        };
+        Self { status, body }
+    }
 }
 
 /// The operators' API. It has no other method than GET, so a page can change nothing.
@@ -55,6 +87,11 @@ impl<'a> Questions<'a> {
             is_local,
             asked: Vec::new(),
         }
+    }
+
+    /// Whether one who has logged in asks, and not an operator.
+    pub(crate) fn are_of_a_user(&self) -> bool {
+        self.api.user().is_some()
     }
 
     pub(crate) async fn get(&mut self, path: String) -> Result<Value, Failure> {

@@ -20,7 +20,7 @@ use target::{Partition, Target};
 /// Longest path with its query.
 const TARGET_BYTES_MAX: usize = 4096;
 /// The path of the one style sheet.
-const STYLE_PATH: &str = "/web/style.css";
+pub const STYLE_PATH: &str = "/web/style.css";
 /// The partition whose pages are linked to where no other is shown.
 const DEFAULT: &str = "default";
 
@@ -62,22 +62,18 @@ impl Page {
     }
 }
 
-/// What is at a path (with its query, as it came) if it is the same for everyone: the style sheet.
-pub fn asset(target: &str) -> Option<Page> {
-    let is_style = target.split('?').next() == Some(STYLE_PATH);
-    is_style.then(|| Page {
+/// The style sheet.
+pub fn style() -> Page {
+    Page {
         status: 200,
         content_type: "text/css; charset=utf-8",
         cache_control: "max-age=300",
         body: include_str!("style.css").to_owned(),
-    })
+    }
 }
 
 /// What is at a path (with its query, as it came) below `/web`.
 pub async fn respond(target: &str, api: &dyn Ask) -> Page {
-    if let Some(asset) = asset(target) {
-        return asset;
-    }
     let read = Target::parse(target).filter(|_| target.len() <= TARGET_BYTES_MAX);
     let is_local = read.as_ref().is_some_and(Target::is_local);
     let mut questions = Questions::new(api, is_local);

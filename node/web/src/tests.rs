@@ -437,3 +437,22 @@ fn the_form_of_the_login_has_labels_and_shows_names_as_text() {
     let shown = block_on(respond("/web/nothing", &operators)).body;
     assert!(!shown.contains("method=\"post\""), "{shown}");
 }
+
+#[test]
+fn links_of_providers_are_not_kept() {
+    let links = json!([{"rel": "self", "href": "/resource_providers/1"}]);
+    let answer = json!({"resource_providers": [{"name": MARKUP, "generation": 1, "links": links},
+        {"name": "cmp", "parent_provider_uuid": null}]});
+    let read = Answer::read(200, answer.to_string().as_bytes());
+    let shown = json!({"resource_providers": [{"name": MARKUP, "generation": 1},
+        {"name": "cmp", "parent_provider_uuid": null}]});
+    assert_eq!((read.status, read.body), (200, shown));
+    for other in [
+        json!({"resource_providers": 1}),
+        json!({"a": 1, "resource_providers": []}),
+        json!([links]),
+    ] {
+        assert_eq!(Answer::read(404, other.to_string().as_bytes()).body, other);
+    }
+    assert_eq!(Answer::read(200, b"{").body, Value::Null);
+}

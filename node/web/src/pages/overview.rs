@@ -11,14 +11,9 @@ use crate::target::Partition;
 use crate::words::{bytes, cut, date, list, pairs, site, text, word};
 
 /// What a member reports as a problem.
-const PROBLEMS: [&str; 6] = [
-    "not_ready",
-    "storage_failure",
-    "backup_problem",
-    "routing_problem",
-    "round_trip_problem",
-    "clock_problem",
-];
+const PROBLEMS: &str = "not_ready storage_failure backup_problem round_trip_problem clock_problem";
+/// The same, with names of partitions: users may not see all of them.
+const ROUTING_PROBLEM: &str = "routing_problem";
 const MEMBERS: &str = "Member | Role | Ready | Site | Version | Level | Term | Applied | Lag | Disk used | Disk free | \
                        Last backup";
 const REPORTED: &str =
@@ -40,7 +35,10 @@ pub(super) async fn show(questions: &mut Questions<'_>) -> Result<View, Failure>
         .map(|(entry, answer)| member(entry, answer.as_ref().ok(), head))
         .collect();
     let mut room = Room::default();
-    let warnings = room.take(members.iter().flat_map(warnings));
+    let for_operators = (!questions.are_of_a_user()).then_some(ROUTING_PROBLEM);
+    let problems: Vec<&str> = PROBLEMS.split(' ').chain(for_operators).collect();
+    let warnings = members.iter().flat_map(|one| warnings(one, &problems));
+    let warnings = room.take(warnings);
     let rows = room.take(members.iter().map(|one| row(&cells(one, REPORTED))));
     let requests = room.take(members.iter().filter_map(requests));
     let certificates = room.take(members.iter().flat_map(certificates));
@@ -102,12 +100,11 @@ fn verdict(asked: &Value, members: &[Value]) -> String {
     }
 }
 
-fn warnings(one: &Value) -> Vec<Markup> {
-    let problems = PROBLEMS.iter().map(|key| &one[key]);
+fn warnings(one: &Value, problems: &[&str]) -> Vec<Markup> {
+    let problems = problems.iter().map(|key| &one[*key]);
     let problems = problems.filter(|problem| problem.is_string());
-    problems
-        .map(|problem| html! { li { (word(&one["name"])) ": " (word(problem)) } })
-        .collect()
+    let warning = |problem| html! { li { (word(&one["name"])) ": " (word(problem)) } };
+    problems.map(warning).collect()
 }
 
 /// What a member has answered in an hour.
@@ -115,13 +112,7 @@ fn requests(one: &Value) -> Option<Markup> {
     let minutes = list(&one["requests"]).iter().take(60);
     let of = |at: usize| minutes.clone().map(move |minute| minute[at].as_u64());
     let [all, failed] = [0, 1].map(|at| of(at).map(Option::unwrap_or_default).collect::<Vec<_>>());
-    let sum = |counts: &[u64]| {
-        json!(
-            counts
-                .iter()
-                .fold(0, |sum: u64, one| sum.saturating_add(*one))
-        )
-    };
+    let sum = |counts: &[u64]| json!(counts.iter().copied().fold(0, u64::saturating_add));
     let label = format!("Requests by minute, {} at most", all.iter().max()?);
     let cells = [&one["name"], &sum(&all), &sum(&failed)].map(cell);
     Some(row(&[&cells[..], &[bars(&label, &all, &failed)]].concat()))
@@ -129,14 +120,9 @@ fn requests(one: &Value) -> Option<Markup> {
 
 fn certificates(one: &Value) -> Vec<Markup> {
     let ends = pairs(&one["certificate_ends"]);
-    let cells = ends.map(|(listener, end)| {
-        [
-            html! { (cut(listener)) },
-            cell(&one["name"]),
-            html! { (date(end)) },
-        ]
-    });
-    cells.map(|cells| row(&cells)).collect()
+    let text = |text: String| html! { (text) };
+    ends.map(|(listener, end)| row(&[text(cut(listener)), cell(&one["name"]), text(date(end))]))
+        .collect()
 }
 
 fn partition(one: &Value) -> Markup {

@@ -105,7 +105,9 @@ impl<'a> Progress<'a> {
 
     fn answered(&mut self, status: StatusCode) -> Option<Record> {
         self.recorded = true;
-        let is_recorded = self.is_write() || is_refusal(status);
+        // A page that is refused has one record, whatever it asks.
+        let is_page = self.listener == Listener::Web;
+        let is_recorded = self.is_write() || is_refusal(status) && !is_page;
         (self.api.audit.is_on() && is_recorded).then(|| self.record(Some(status)))
     }
 

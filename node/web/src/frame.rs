@@ -59,7 +59,9 @@ impl Frame<'_> {
                     a class="skip" href="#content" { "Skip to the content" }
                     header {
                         @if let Some(partition) = self.partition { (navigation(partition)) }
-                        @if let Some(user) = self.user { (log_out(user)) }
+                        @if let Some(user) = self.user {
+                            form method="post" action="/logout" { button { "Log out " (cut(user)) } }
+                        }
                     }
                     main id="content" {
                         h1 { (view.title) }
@@ -71,12 +73,6 @@ impl Frame<'_> {
             }
         };
         page.into_string()
-    }
-}
-
-fn log_out(user: &str) -> Markup {
-    html! {
-        form method="post" action="/logout" { button { "Log out " (cut(user)) } }
     }
 }
 

@@ -5,33 +5,6 @@ use maud::{Markup, html};
 use crate::Page;
 use crate::frame::{Frame, View};
 
-/// A field of the form: its name, its label, what is in it, what a browser fills in, and its type.
-type Field = [&'static str; 5];
-
-const BY_PASSWORD: [Field; 5] = [
-    ["user", "User", "", "username", "text"],
-    [
-        "user_domain",
-        "Domain of the user",
-        "Default",
-        "off",
-        "text",
-    ],
-    ["password", "Password", "", "current-password", "password"],
-    ["project", "Project", "", "off", "text"],
-    [
-        "project_domain",
-        "Domain of the project",
-        "Default",
-        "off",
-        "text",
-    ],
-];
-const BY_CREDENTIAL: [Field; 2] = [
-    ["credential", "Id", "", "off", "text"],
-    ["secret", "Secret", "", "off", "password"],
-];
-
 /// The page on which a user logs in: what is wrong, where something is, and a form for each kind of credentials.
 pub fn login(status: u16, wrong: &str, user: Option<&str>) -> Page {
     let view = View {
@@ -41,9 +14,20 @@ pub fn login(status: u16, wrong: &str, user: Option<&str>) -> Page {
             p { "Log in as you do for OpenStack: Keystone authenticates you. After a link from another site, "
                 a href="/web/" { "go on to the pages" } " if you have logged in already." }
             h2 { "With a password" }
-            (form(&BY_PASSWORD))
+            form method="post" action="/login" {
+                (field("user", "User", "", "username", "text"))
+                (field("user_domain", "Domain of the user", "Default", "off", "text"))
+                (field("password", "Password", "", "current-password", "password"))
+                (field("project", "Project", "", "off", "text"))
+                (field("project_domain", "Domain of the project", "Default", "off", "text"))
+                button { "Log in" }
+            }
             h2 { "With an application credential" }
-            (form(&BY_CREDENTIAL))
+            form method="post" action="/login" {
+                (field("credential", "Id", "", "off", "text"))
+                (field("secret", "Secret", "", "off", "password"))
+                button { "Log in" }
+            }
         },
         commands: Vec::new(),
     };
@@ -54,13 +38,9 @@ pub fn login(status: u16, wrong: &str, user: Option<&str>) -> Page {
     Page::html(status, frame.around(&view))
 }
 
-fn form(fields: &[Field]) -> Markup {
+/// A field of the form: its name, its label, what is in it, what a browser fills in, and its type.
+fn field(name: &str, label: &str, value: &str, filled: &str, kind: &str) -> Markup {
     html! {
-        form method="post" action="/login" {
-            @for [name, label, value, filled, kind] in fields {
-                label { (label) input name=(name) type=(kind) value=(value) autocomplete=(filled) required; }
-            }
-            button { "Log in" }
-        }
+        label { (label) input name=(name) type=(kind) value=(value) autocomplete=(filled) required; }
     }
 }

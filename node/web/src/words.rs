@@ -36,10 +36,8 @@ pub(crate) fn word(value: &Value) -> String {
         Value::String(text) => cut(text),
         Value::Array(all) => some(all),
         Value::Object(all) => {
-            let shown = all.iter().take(LIST_MAX);
-            let shown: Vec<String> = shown
-                .map(|(name, value)| format!("{}={}", cut(name), word(value)))
-                .collect();
+            let pair = |(name, value): (&String, _)| format!("{}={}", cut(name), word(value));
+            let shown: Vec<String> = all.iter().take(LIST_MAX).map(pair).collect();
             cut(&(shown.join(" ") + &more(all.len())))
         }
     }
@@ -103,12 +101,10 @@ pub(crate) fn date(value: &Value) -> String {
 
 /// `REGION/ZONE`, or the one that is named.
 pub(crate) fn site(place: &Value) -> String {
-    let named = [&place["region"], &place["zone"]].map(text);
-    let named: Vec<String> = named
-        .into_iter()
-        .filter(|name| !name.is_empty())
-        .map(cut)
-        .collect();
+    let mut named = [&place["region"], &place["zone"]]
+        .map(|name| cut(text(name)))
+        .to_vec();
+    named.retain(|name| !name.is_empty());
     match named.as_slice() {
         [] => "–".to_owned(),
         named => named.join("/"),

@@ -20,13 +20,17 @@ const LIMIT: &str = "limit=100";
 const PARTS_MAX: usize = 8;
 /// The providers of so many trees are named; others have their UUIDs.
 const TREES_MAX: usize = 100;
-/// The fields of the form, by their parameters of the API, with labels and examples.
-pub(super) const FIELDS: [(&str, &str, &str); 4] = [
-    ("resources", "Resources", "VCPU:8,MEMORY_MB:32768"),
-    ("required", "Traits", "HW_CPU_X86_AVX2,!CUSTOM_OLD"),
-    ("member_of", "Aggregates", ""),
-    ("in_tree", "In the tree of the provider (UUID)", ""),
-];
+
+/// The fields of the form, with labels and examples, and what is in them.
+pub(super) fn fields(target: &Target) -> [Field<'_>; 4] {
+    [
+        ("resources", "Resources", "VCPU:8,MEMORY_MB:32768"),
+        ("required", "Traits", "HW_CPU_X86_AVX2,!CUSTOM_OLD"),
+        ("member_of", "Aggregates", ""),
+        ("in_tree", "In the tree of the provider (UUID)", ""),
+    ]
+    .map(|(name, label, example)| (name, label, example, target.parameter(name)))
+}
 
 pub(super) async fn show(questions: &mut Questions<'_>, of: &Content<'_>) -> Result<View, Failure> {
     let (partition, target) = (of.partition, of.target);
@@ -35,15 +39,8 @@ pub(super) async fn show(questions: &mut Questions<'_>, of: &Content<'_>) -> Res
         false => whole_query(given),
         true => asked(target),
     };
-    let fields =
-        FIELDS.map(|(name, label, example)| (name, label, example, target.parameter(name)));
-    let whole = (
-        "query",
-        "Or a whole query, such as of a log line",
-        "",
-        given,
-    );
-    let fields: Vec<Field<'_>> = fields.into_iter().chain([whole]).collect();
+    let label = "Or a whole query, such as of a log line";
+    let fields = [&fields(target)[..], &[("query", label, "", given)]].concat();
     let form = form(&partition.page("candidates", &[]), &fields);
     let (result, commands) = match asked.is_empty() {
         true => (html! { p { "Ask for resources at least." } }, Vec::new()),
@@ -58,7 +55,7 @@ pub(super) async fn show(questions: &mut Questions<'_>, of: &Content<'_>) -> Res
 
 /// The query of the fields; empty if none has a value.
 pub(super) fn asked(target: &Target) -> String {
-    let fields = FIELDS.map(|(name, ..)| (name, target.parameter(name)));
+    let fields = fields(target).map(|(name, .., value)| (name, value));
     with_query("", &fields).trim_start_matches('?').to_owned()
 }
 
@@ -95,13 +92,7 @@ async fn result(
         let explanation = questions.get(of.partition.api(&path, &[])).await?;
         return Ok(explained(of, &explanation));
     }
-    let trees = trees(questions, of, &answer).await;
-    let named = trees
-        .iter()
-        .flat_map(|tree| list(&tree["resource_providers"]));
-    let names: BTreeMap<&str, &Value> = named
-        .map(|one| (text(&one["uuid"]), &one["name"]))
-        .collect();
+    let names = names(questions, of, &answer).await;
     let rows = all.iter().map(|one| candidate(of, one, &answer, &names));
     let rows = Room::default().take(rows);
     let count = match rows.len() {
@@ -114,27 +105,34 @@ async fn result(
     })
 }
 
-/// The trees of the candidates that are shown, with the names of their providers.
-async fn trees(questions: &mut Questions<'_>, of: &Content<'_>, answer: &Value) -> Vec<Value> {
+/// The names of the providers in the trees of the candidates that are shown, by UUID.
+async fn names(
+    questions: &mut Questions<'_>,
+    of: &Content<'_>,
+    answer: &Value,
+) -> BTreeMap<String, Value> {
     let shown = list(&answer["allocation_requests"]).iter().take(ROWS_MAX);
-    let providers = shown.flat_map(|one| pairs(&one["allocations"]).take(PARTS_MAX));
-    let roots: BTreeSet<String> = providers
-        .map(|(provider, _)| root(answer, provider))
-        .collect();
-    let of_tree = |root: &String| {
-        of.partition
-            .api("/resource_providers", &[("in_tree", root)])
-    };
-    let paths = roots.iter().take(TREES_MAX).map(of_tree);
-    let trees = questions.all(paths.collect()).await;
-    trees.into_iter().filter_map(Result::ok).collect()
+    let trees: BTreeSet<String> = shown.flat_map(|one| roots(answer, one)).collect();
+    let paths = trees.iter().take(TREES_MAX).map(|root| {
+        let tree = [("in_tree", root.as_str())];
+        of.partition.api("/resource_providers", &tree)
+    });
+    let answers = questions.all(paths.collect()).await;
+    let answers = answers.iter().flatten();
+    let named = answers.flat_map(|tree| list(&tree["resource_providers"]));
+    let pair = |one: &Value| (text(&one["uuid"]).to_owned(), one["name"].clone());
+    named.map(pair).collect()
 }
 
-/// The root of a provider of a candidate.
-fn root(answer: &Value, provider: &str) -> String {
-    let summary = &answer["provider_summaries"][provider];
-    let root = summary["root_provider_uuid"].as_str();
-    root.unwrap_or(provider).to_owned()
+/// The roots of the providers of a candidate.
+fn roots(answer: &Value, candidate: &Value) -> BTreeSet<String> {
+    let root = |provider: &str| {
+        let summary = &answer["provider_summaries"][provider];
+        let root = summary["root_provider_uuid"].as_str();
+        root.unwrap_or(provider).to_owned()
+    };
+    let parts = pairs(&candidate["allocations"]).take(PARTS_MAX);
+    parts.map(|(provider, _)| root(provider)).collect()
 }
 
 /// A row: the roots of its providers, and what it takes from which provider.
@@ -142,19 +140,15 @@ fn candidate(
     of: &Content<'_>,
     one: &Value,
     answer: &Value,
-    names: &BTreeMap<&str, &Value>,
+    names: &BTreeMap<String, Value>,
 ) -> Markup {
     let name = |uuid: &str| {
-        let uuid = Value::from(uuid);
-        provider(of, &uuid, names.get(text(&uuid)).unwrap_or(&&uuid))
+        let own = Value::from(uuid);
+        provider(of, &own, names.get(uuid).unwrap_or(&own))
     };
-    let parts: Vec<_> = pairs(&one["allocations"]).take(PARTS_MAX).collect();
-    let roots: BTreeSet<String> = parts
-        .iter()
-        .map(|(provider, _)| root(answer, provider))
-        .collect();
+    let parts = pairs(&one["allocations"]).take(PARTS_MAX);
     row(&[
-        html! { @for root in &roots { (name(root)) " " } },
-        html! { @for (uuid, held) in &parts { (name(uuid)) ": " (word(&held["resources"])) br; } },
+        html! { @for root in roots(answer, one) { (name(&root)) " " } },
+        html! { @for (uuid, held) in parts { (name(uuid)) ": " (word(&held["resources"])) br; } },
     ])
 }

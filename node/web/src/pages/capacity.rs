@@ -4,12 +4,12 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::Content;
-use super::candidates::{FIELDS, asked};
+use super::candidates::{asked, fields};
 use super::lists::CAPACITY;
 use crate::ask::{Failure, Questions};
 use crate::charts::{bars, numbers};
 use crate::frame::View;
-use crate::parts::{Field, Room, form, link};
+use crate::parts::{Room, form, link};
 use crate::words::{count, cut, list, word};
 
 /// The charts of a page may have so many bytes.
@@ -21,9 +21,6 @@ pub(super) async fn show(questions: &mut Questions<'_>, of: &Content<'_>) -> Res
     let mut view = CAPACITY.view(of, &answer);
     let charts = list(&answer["capacity"]).iter().filter_map(chart);
     let charts = Room(CHARTS_BYTES).take(charts);
-    let fields =
-        FIELDS.map(|(name, label, example)| (name, label, example, of.target.parameter(name)));
-    let fields: [Field<'_>; 4] = fields;
     view.body = html! {
         (view.body)
         @if !charts.is_empty() {
@@ -31,7 +28,7 @@ pub(super) async fn show(questions: &mut Questions<'_>, of: &Content<'_>) -> Res
             div class="charts" { @for chart in &charts { (chart) } }
         }
         h2 { "How many fit" }
-        (form(&of.partition.page("capacity", &[]), &fields))
+        (form(&of.partition.page("capacity", &[]), &fields(of.target)))
         (fit)
     };
     Ok(view)

@@ -21,23 +21,20 @@ pub(super) async fn show(
 ) -> Result<View, Failure> {
     let path = format!("/allocations/{}", encoded(uuid));
     let answer = questions.get(of.partition.api(&path, &[])).await?;
-    let held: Vec<(Value, &Value)> = pairs(&answer["allocations"])
-        .map(|(provider, held)| (Value::from(provider.as_str()), held))
-        .collect();
+    let held: Vec<_> = pairs(&answer["allocations"]).collect();
     if held.is_empty() {
         let what = format!("Consumer {uuid} holds nothing, or does not exist.");
         return Err(Failure::not_found(&what));
     }
-    let named = pairs(&answer["allocations"]).take(NAMED_MAX);
+    let named = held.iter().take(NAMED_MAX);
     let named = named.map(|(uuid, _)| of.partition.api("/resource_providers", &[("uuid", uuid)]));
     let named = questions.all(named.collect()).await;
     let name = |at: usize| Some(&named.get(at)?.as_ref().ok()?["resource_providers"][0]["name"]);
     let rows = held.iter().enumerate().map(|(at, (uuid, one))| {
+        let uuid = Value::from(uuid.as_str());
         let name = name(at).filter(|name| name.is_string());
-        row(&[
-            provider(of, uuid, name.unwrap_or(uuid)),
-            cell(&one["resources"]),
-        ])
+        let shown = provider(of, &uuid, name.unwrap_or(&uuid));
+        row(&[shown, cell(&one["resources"])])
     });
     let rows = Room::default().take(rows);
     let history = of.partition.page("history", &[("consumer", uuid)]);

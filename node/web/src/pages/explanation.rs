@@ -20,14 +20,9 @@ pub(super) fn explained(of: &Content<'_>, answer: &Value) -> Markup {
         let all = list(&answer[member]).iter().take(SHOWN_MAX);
         room.take(all.map(line))
     };
-    let unknown = shown(
-        "unknown",
-        &|name| html! { li { (sentence(&WORDS.unknown(name))) } },
-    );
-    let unused = shown(
-        "unused",
-        &|name| html! { li { (sentence(&WORDS.unused(name))) } },
-    );
+    let item = |line: String| html! { li { (sentence(&line)) } };
+    let unknown = shown("unknown", &|name| item(WORDS.unknown(name)));
+    let unused = shown("unused", &|name| item(WORDS.unused(name)));
     let less = shown("relaxations", &|one| relaxation(of, one));
     let nearest = shown("nearest", &|one| near(of, one));
     let steps = shown("funnel", &|one| step(of, one));
@@ -48,10 +43,8 @@ pub(super) fn explained(of: &Content<'_>, answer: &Value) -> Markup {
 /// A line of text as a sentence.
 fn sentence(line: &str) -> String {
     let mut rest = line.chars();
-    let first = rest
-        .next()
-        .map_or(String::new(), |first| first.to_uppercase().to_string());
-    first + rest.as_str() + "."
+    let first = rest.next().into_iter().flat_map(char::to_uppercase);
+    first.collect::<String>() + rest.as_str() + "."
 }
 
 fn step(of: &Content<'_>, step: &Value) -> Markup {
@@ -64,21 +57,15 @@ fn step(of: &Content<'_>, step: &Value) -> Markup {
 
 /// What a query does without, with a link to the candidates that it has then.
 fn relaxation(of: &Content<'_>, one: &Value) -> Markup {
-    let page = of
-        .partition
-        .page("candidates", &[("query", text(&one["query"]))]);
-    html! {
-        li { (link(&page, &WORDS.less(one).into())) }
-    }
+    let query = [("query", text(&one["query"]))];
+    let page = of.partition.page("candidates", &query);
+    html! { li { (link(&page, &WORDS.less(one).into())) } }
 }
 
 /// A tree that nearly fits, and who holds what it lacks.
 fn near(of: &Content<'_>, one: &Value) -> Markup {
-    let lacks = list(&one["lacks"])
-        .iter()
-        .take(SHOWN_MAX)
-        .map(|atom| WORDS.condition(atom));
-    let lacks: Vec<String> = lacks.collect();
+    let lacks = list(&one["lacks"]).iter().take(SHOWN_MAX);
+    let lacks: Vec<String> = lacks.map(|atom| WORDS.condition(atom)).collect();
     html! {
         li {
             (provider(of, &one["root"]["uuid"], &one["root"]["name"])) " lacks " (lacks.join(" and "))

@@ -56,25 +56,22 @@ impl Listing {
     /// The values of the filters.
     fn given<'a>(&self, of: &Content<'a>) -> Vec<(&'static str, &'a str)> {
         let names = self.filters.iter().map(|filter| filter.0);
-        names
-            .map(|name| (name, of.target.parameter(name)))
-            .collect()
+        Vec::from_iter(names.map(|name| (name, of.target.parameter(name))))
     }
 
     /// The page with this answer.
     pub(super) fn view(&self, of: &Content<'_>, answer: &Value) -> View {
         let filters = self.given(of);
-        let fields = self.filters.iter().map(|(name, label, example, _)| {
-            let value = of.target.parameter(name);
-            (*name, *label, *example, value)
-        });
+        let given = self.filters.iter().zip(&filters);
+        let fields = given
+            .clone()
+            .map(|(of, (name, value))| (*name, of.1, of.2, *value));
         let fields: Vec<Field<'_>> = fields.collect();
         let href = |name: &str, value: &str| {
             let all = [&filters[..], &[(name, value)]].concat();
             of.partition.page(self.page, &all)
         };
-        let options = self.filters.iter().zip(&filters);
-        let options: Vec<_> = options.map(|(filter, given)| (filter.3, given.1)).collect();
+        let options: Vec<_> = given.map(|(of, (_, value))| (of.3, *value)).collect();
         View {
             title: self.title.to_owned(),
             body: html! {

@@ -48,19 +48,15 @@ pub(super) async fn show(
         (table(&format!("Consumers of {title}"), CONSUMER_HEADS, &holders))
         p { (link(&consumers, &"All its consumers".into())) " · " (link(&history, &"Its changes".into())) }
     };
-    let upstream = ["inventory list", "usage show", "trait list"].into_iter();
-    let upstream = upstream.map(|what| {
-        command(
-            &format!("openstack resource provider {what}"),
-            &[("", uuid)],
-        )
-    });
-    let own = ["tree", "holders"].into_iter();
+    let own = ["tree", "holders"];
     let own = own.map(|verb| of.command(&format!("placementctl providers {verb}"), &[("", uuid)]));
+    let upstream = ["inventory list", "usage show", "trait list"];
+    let upstream = upstream.map(|what| format!("openstack resource provider {what}"));
+    let upstream = upstream.map(|words| command(&words, &[("", uuid)]));
     Ok(View {
         title,
         body,
-        commands: own.chain(upstream).collect(),
+        commands: [&own[..], &upstream].concat(),
     })
 }
 

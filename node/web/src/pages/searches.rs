@@ -41,28 +41,22 @@ async fn on_all_nodes(
     of: &Content<'_>,
 ) -> Result<(Vec<Value>, Vec<String>), Failure> {
     let status = questions.get("/v1/status".to_owned()).await?;
-    let nodes: Vec<u64> = list(&status["members"])
-        .iter()
-        .filter_map(|member| member["id"].as_u64())
-        .collect();
+    let members = list(&status["members"]).iter();
+    let nodes: Vec<u64> = members.filter_map(|one| one["id"].as_u64()).collect();
     let path = "/placementd/v1/searches";
-    let paths = nodes
-        .iter()
-        .map(|node| of.partition.api_of(*node, path, &[("limit", LIMIT)]));
+    let paths = nodes.iter();
+    let paths = paths.map(|node| of.partition.api_of(*node, path, &[("limit", LIMIT)]));
     let answers = questions.all(paths.collect()).await;
     let (mut found, mut silent) = (Vec::new(), Vec::new());
     for (node, answer) in nodes.iter().zip(answers) {
         match answer {
             // Another node may answer anything.
             Ok(answer) => {
-                for search in list(&answer["searches"])
-                    .iter()
-                    .filter(|one| one.is_object())
-                {
-                    let mut search = search.clone();
+                let kept = list(&answer["searches"]).iter().cloned();
+                found.extend(kept.filter(Value::is_object).map(|mut search| {
                     search["node"] = json!(node);
-                    found.push(search);
-                }
+                    search
+                }));
             }
             // What is refused by one is refused by all.
             Err(refused) if refused.status < 500 => return Err(refused),

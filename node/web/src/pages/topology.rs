@@ -10,44 +10,17 @@ use crate::words::{cut, list, site, text, word};
 
 /// So many sites are named in a row.
 const SITES_MAX: usize = 10;
-/// By their lists in the answer: captions, heads, and members of the rows.
-const TABLES: [(&str, &str, &str, &str); 4] = [
-    (
-        "losses",
-        "Losses",
-        "Loss | Nodes | Writes go on | Reads",
-        "lost nodes writes reads",
-    ),
-    (
-        "sites",
-        "Sites",
-        "Site | Nodes | Linearizable read (ms) | Write (ms)",
-        "site nodes linearizable_ms write_ms",
-    ),
-    (
-        "members",
-        "Members",
-        "Node | Site | Votes | Answers",
-        "node site votes reachable",
-    ),
-    (
-        "round_trips",
-        "Round trips",
-        "From node | To node | Milliseconds",
-        "from to ms",
-    ),
-];
-
 pub(super) async fn show(questions: &mut Questions<'_>) -> Result<View, Failure> {
     let topology = questions.get("/v1/topology".to_owned()).await?;
     let mut room = Room::default();
     let advice = list(&topology["advice"]).iter();
     let advice = room.take(advice.map(|one| html! { li { (word(one)) } }));
-    let tables = TABLES.map(|(of, caption, heads, members)| {
+    // By its list in the answer, with its heads and the members of its rows.
+    let mut shown = |of: &str, caption: &str, heads: &str, members: &str| {
         let rows = list(&topology[of]).iter().map(named);
         let rows = room.take(rows.map(|one| row(&cells(&one, members))));
         table(caption, heads, &rows)
-    });
+    };
     Ok(View {
         title: "Topology".to_owned(),
         body: html! {
@@ -56,18 +29,18 @@ pub(super) async fn show(questions: &mut Questions<'_>) -> Result<View, Failure>
                 h2 { "Advice" }
                 ul { @for one in &advice { (one) } }
             }
-            @for table in &tables { (table) }
+            (shown("losses", "Losses", "Loss | Nodes | Writes go on | Reads", "lost nodes writes reads"))
+            (shown("sites", "Sites", "Site | Nodes | Linearizable read (ms) | Write (ms)", "site nodes linearizable_ms write_ms"))
+            (shown("members", "Members", "Node | Site | Votes | Answers", "node site votes reachable"))
+            (shown("round_trips", "Round trips", "From node | To node | Milliseconds", "from to ms"))
         },
         commands: vec!["placementctl topology".to_owned()],
     })
 }
 
 fn summary(topology: &Value) -> String {
-    let survives = |kind: &&str| topology["survives"][kind] == true;
-    let survived: Vec<&str> = ["node", "zone", "region"]
-        .into_iter()
-        .filter(survives)
-        .collect();
+    let mut survived = vec!["node", "zone", "region"];
+    survived.retain(|kind| topology["survives"][kind] == true);
     let asked = &*cut(text(&topology["survive"]));
     let missed = match asked.is_empty() || survived.contains(&asked) {
         true => String::new(),

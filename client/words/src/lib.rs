@@ -1,5 +1,5 @@
-//! The answer of `GET /placementd/v1/explain` in the words of people, as `placementctl explain` and the pages of a node
-//! show it.
+//! What `placementctl` and the pages of a node have in common: the answer of `GET /placementd/v1/explain` in the words of
+//! people, and JSON for them.
 
 use serde_json::Value;
 
@@ -174,8 +174,38 @@ pub fn inert(text: &str) -> String {
     inert
 }
 
-fn list(value: &Value) -> &[Value] {
+/// The elements of an array; empty for anything else.
+pub fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
+}
+
+/// The members of an object; empty for anything else.
+pub fn pairs(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    value.as_object().into_iter().flatten()
+}
+
+/// A value without the members that another one has alike.
+pub fn rest(value: &Value, other: &Value) -> Value {
+    let mut rest = value.clone();
+    if let Value::Object(members) = &mut rest {
+        members.retain(|name, member| other.get(name) != Some(member));
+    }
+    rest
+}
+
+/// A number of bytes with the largest unit that leaves something before the point.
+pub fn bytes(count: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut value = count as f64;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    match unit {
+        0 => format!("{count} B"),
+        _ => format!("{value:.1} {}", UNITS[unit]),
+    }
 }
 
 #[cfg(test)]

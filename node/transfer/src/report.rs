@@ -9,6 +9,7 @@ use placement_wire::Dialect;
 
 use crate::findings::Findings;
 use crate::schema::Rows;
+use crate::state::by_id;
 
 /// The report on an import.
 #[derive(Debug)]
@@ -29,11 +30,7 @@ pub struct Report {
 
 /// Of each class the inventories of which something is used, and the units that are.
 pub(crate) fn used(rows: &Rows) -> BTreeMap<String, (usize, u64)> {
-    let classes: BTreeMap<u32, &str> = rows
-        .resource_classes
-        .iter()
-        .map(|it| (it.id, it.name.as_str()))
-        .collect();
+    let classes = by_id(&rows.resource_classes, |it| (it.id, it.name.as_str()));
     let mut of_inventories: BTreeMap<[u32; 2], u64> = BTreeMap::new();
     for it in &rows.allocations {
         *of_inventories

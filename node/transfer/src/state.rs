@@ -25,21 +25,18 @@ use crate::sql::{Text, Whole};
 pub(crate) fn changes(rows: &Rows) -> Vec<Change> {
     let ids = Ids::of(rows);
     let mut changes = vec![Change::PutCounters(ids.counters())];
+    let classes = rows.resource_classes.iter();
     changes.extend(
-        rows.resource_classes.iter().map(|it| {
+        classes.map(|it| {
             Change::PutResourceClass(ids.class(it.id), name_row(&it.name, it.modified()))
         }),
     );
+    let traits = rows.traits.iter();
     changes.extend(
-        rows.traits
-            .iter()
-            .map(|it| Change::PutTrait(ids.of_trait(it.id), name_row(&it.name, it.modified()))),
+        traits.map(|it| Change::PutTrait(ids.of_trait(it.id), name_row(&it.name, it.modified()))),
     );
-    changes.extend(
-        rows.resource_providers
-            .iter()
-            .map(|it| ids.put_provider(it)),
-    );
+    let providers = rows.resource_providers.iter();
+    changes.extend(providers.map(|it| ids.put_provider(it)));
     changes.extend(rows.inventories.iter().map(|it| ids.put_inventory(it)));
     let mut traits: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
     for it in &rows.resource_provider_traits {
@@ -48,11 +45,7 @@ pub(crate) fn changes(rows: &Rows) -> Vec<Change> {
     }
     let traits = traits.into_iter();
     changes.extend(traits.map(|(id, traits)| Change::PutProviderTraits(id, traits)));
-    let names = rows
-        .placement_aggregates
-        .iter()
-        .map(|it| (it.id, it.uuid.as_str()));
-    let names: BTreeMap<_, _> = names.collect();
+    let names = by_id(&rows.placement_aggregates, |it| (it.id, it.uuid.as_str()));
     let mut aggregates: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
     for it in &rows.resource_provider_aggregates {
         let of = aggregates.entry(ids.provider(it.resource_provider_id));
@@ -64,27 +57,23 @@ pub(crate) fn changes(rows: &Rows) -> Vec<Change> {
     changes
 }
 
+/// What rows are referred to for, by their numbers.
+pub(crate) fn by_id<'a, R, N: ?Sized>(
+    rows: &'a [R],
+    of: fn(&'a R) -> (u32, &'a N),
+) -> BTreeMap<u32, &'a N> {
+    rows.iter().map(of).collect()
+}
+
 fn name_row<N: FromStr<Err: Debug>>(name: &Text<255>, updated_at: Timestamp) -> NameRow<N> {
     let name = name.as_str().parse().expect("names were checked");
     NameRow { name, updated_at }
 }
 
 fn put_consumers(rows: &Rows, ids: &Ids, changes: &mut Vec<Change>) {
-    let projects: BTreeMap<_, _> = rows
-        .projects
-        .iter()
-        .map(|it| (it.id, &it.external_id))
-        .collect();
-    let users: BTreeMap<_, _> = rows
-        .users
-        .iter()
-        .map(|it| (it.id, &it.external_id))
-        .collect();
-    let types: BTreeMap<_, _> = rows
-        .consumer_types
-        .iter()
-        .map(|it| (it.id, &it.name))
-        .collect();
+    let projects = by_id(&rows.projects, |it| (it.id, &it.external_id));
+    let users = by_id(&rows.users, |it| (it.id, &it.external_id));
+    let types = by_id(&rows.consumer_types, |it| (it.id, &it.name));
     // Sorted by consumer.
     let all = &rows.allocations;
     for it in &rows.consumers {

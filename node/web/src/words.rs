@@ -1,7 +1,8 @@
 //! JSON for people.
 
 use placement_words::inert;
-use serde_json::{Map, Value};
+pub(crate) use placement_words::{bytes, list, pairs};
+use serde_json::Value;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
@@ -9,16 +10,6 @@ use time::format_description::well_known::Rfc3339;
 const TEXT_MAX: usize = 300;
 /// So many entries of a list are shown.
 const LIST_MAX: usize = 12;
-
-/// The elements of an array; empty for anything else.
-pub(crate) fn list(value: &Value) -> &[Value] {
-    value.as_array().map_or(&[], Vec::as_slice)
-}
-
-/// The members of an object; empty for anything else.
-pub(crate) fn pairs(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
-    value.as_object().into_iter().flat_map(Map::iter)
-}
 
 /// The text of a value; empty for anything else.
 pub(crate) fn text(value: &Value) -> &str {
@@ -77,20 +68,6 @@ pub(crate) fn count(value: &Value, noun: &str) -> String {
     format!("{number} {noun}{plural}")
 }
 
-/// A number of bytes with the largest unit that leaves something before the point.
-pub(crate) fn bytes(value: &Value) -> String {
-    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let Some(mut count) = value.as_f64() else {
-        return word(value);
-    };
-    let mut unit = 0;
-    while count >= 1024.0 && unit + 1 < units.len() {
-        count /= 1024.0;
-        unit += 1;
-    }
-    format!("{count:.1} {}", units[unit])
-}
-
 /// Seconds since 1970 as a date.
 pub(crate) fn date(value: &Value) -> String {
     let moment = value.as_i64().map(OffsetDateTime::from_unix_timestamp);
@@ -147,7 +124,6 @@ mod tests {
         );
         assert_eq!(word(&json!("a\u{202e}b")), "a\\u{202e}b");
         assert_eq!(word(&json!({"VCPU": 2, "X": null})), "VCPU=2 X=–");
-        assert_eq!(bytes(&json!(5 << 20)), "5.0 MiB");
         assert_eq!(date(&json!(1_795_532_432)), "2026-11-24T15:00:32Z");
         assert_eq!(date(&json!(i64::MAX)), i64::MAX.to_string());
     }

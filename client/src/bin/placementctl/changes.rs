@@ -2,6 +2,7 @@
 
 use clap::Args;
 use placement_client::ApiRequest;
+use placement_words::rest;
 use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -99,15 +100,6 @@ pub(crate) fn changes(entry: &Value) -> Vec<Value> {
         change["change"] = json!(words.join(" -> "));
     }
     changes
-}
-
-/// A value without the members that another one has alike.
-fn rest(value: &Value, other: &Value) -> Value {
-    let mut rest = value.clone();
-    if let Value::Object(members) = &mut rest {
-        members.retain(|name, member| other.get(name) != Some(member));
-    }
-    rest
 }
 
 #[cfg(test)]

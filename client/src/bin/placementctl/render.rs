@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind, Write};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use placement_words::inert;
+pub(crate) use placement_words::{list, pairs};
 use serde::Serialize;
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
@@ -209,16 +210,6 @@ pub(crate) fn phrase(template: &str, object: &Value) -> String {
         text += rest;
     }
     text
-}
-
-/// A list in an answer; an empty one if it is missing.
-pub(crate) fn list(value: &Value) -> &[Value] {
-    value.as_array().map_or(&[], Vec::as_slice)
-}
-
-/// The pairs of an object in an answer.
-pub(crate) fn pairs(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
-    value.as_object().into_iter().flatten()
 }
 
 /// The first names of many, and how many more there are.

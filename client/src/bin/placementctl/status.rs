@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use placement_client::{Admin, Member, NodeRole, NodeStatus};
+use placement_words::bytes;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -236,21 +237,6 @@ fn row(member: &Value) -> Value {
         row[key] = json!(member[format!("{key}_bytes")].as_u64().map(bytes));
     }
     row
-}
-
-/// A number of bytes with the largest unit that leaves something before the point.
-fn bytes(count: u64) -> String {
-    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let mut value = count as f64;
-    let mut unit = 0;
-    while value >= 1024.0 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    match unit {
-        0 => format!("{count} B"),
-        _ => format!("{value:.1} {}", UNITS[unit]),
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What there is of each class, which providers and consumers there are, and what was changed.
 
 use maud::{Markup, html};
+use placement_words::rest;
 use serde_json::Value;
 
 use super::Content;
@@ -131,13 +132,4 @@ fn change(change: &Value) -> Markup {
     html! {
         (word(&change["kind"])) " " (word(&change["key"])) ": " (word(&before)) " → " (word(&after))
     }
-}
-
-/// A value without the members that another one has alike.
-fn rest(value: &Value, other: &Value) -> Value {
-    let mut rest = value.clone();
-    if let Value::Object(members) = &mut rest {
-        members.retain(|name, member| other.get(name) != Some(member));
-    }
-    rest
 }

@@ -75,8 +75,8 @@ fn member(entry: &Value, status: Option<&Value>, head: Option<u64>) -> Value {
     one["site"] = json!(site(entry));
     one["votes"] = json!(entry["role"] == "voter");
     one["ready"] = json!(one["ready"] == true);
-    one["disk_used"] = json!(bytes(&one["disk_used_bytes"]));
-    one["disk_free"] = json!(bytes(&one["disk_free_bytes"]));
+    one["disk_used"] = json!(one["disk_used_bytes"].as_u64().map(bytes));
+    one["disk_free"] = json!(one["disk_free_bytes"].as_u64().map(bytes));
     one["last_backup"] = json!(date(&one["last_backup"]));
     if status.is_none() {
         one["role"] = entry["role"].clone();

@@ -329,7 +329,7 @@ fn read_or_default<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failed> {
     read(if body.is_empty() { b"{}" } else { body })
 }
 
-/// What the body is, if that is said, without parameters and in lower case.
+/// The type of the body, without parameters and in lower case.
 fn media_type(headers: &HeaderMap) -> Option<String> {
     let form = headers.get(header::CONTENT_TYPE)?.to_str();
     let bare = form.unwrap_or_default().split(';').next()?;

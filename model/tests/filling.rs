@@ -14,7 +14,8 @@ use placement_model::command::{
 use placement_model::outcome::{Outcome, Refusal, Reply, Unfit};
 use placement_model::query::pieces::Misfit;
 use placement_model::state::change::{
-    Amount, Change, ConsumerRow, InventoryRow, NameRow, ProviderId, ResourceClassId, TraitId,
+    Amount, Change, ConsumerRow, InventoryRow, NameRow, ProviderId, ProviderRow, ResourceClassId,
+    TraitId,
 };
 use placement_model::types::{
     Generation, Inventory, PartitionId, ProviderUuid, Route, Routes, Timestamp, TraitName,
@@ -472,7 +473,24 @@ fn rows_that_no_cluster_has_written_are_damage() {
         Change::PutConsumer("consumer".to_owned().into(), row)
     };
     let last = Change::PutTrait(TraitId(u32::MAX), name_row("CUSTOM_A"));
+    let of_class = |id| Change::PutResourceClass(ResourceClassId(id), name_row("CUSTOM_A"));
+    let of_trait = |id| Change::PutTrait(TraitId(id), name_row("CUSTOM_A"));
+    let provider = |id, number, name: &str| {
+        let row = ProviderRow {
+            uuid: uuid(number),
+            name: name.to_owned().try_into().unwrap(),
+            generation: Generation(0),
+            parent: None,
+            created_at: Timestamp(0),
+            updated_at: Timestamp(0),
+        };
+        Change::PutProvider(ProviderId(id), row)
+    };
     for rows in [
+        vec![of_class(1), of_class(2)],
+        vec![of_trait(1), of_trait(2)],
+        vec![provider(1, 1, "cmp"), provider(2, 2, "cmp")],
+        vec![provider(1, 1, "cmp-1"), provider(2, 1, "cmp-2")],
         vec![last],
         vec![level(3), level(1)],
         vec![holds(u64::MAX)],

@@ -16,9 +16,11 @@ use super::tree::{Node, Stock, Tree, TreeNumber};
 use super::usage_sums::UsageSums;
 use crate::types::{AggregateUuid, ConsumerUuid};
 
-/// Rows that refer to others that are not there, or hold what no row can.
+/// Rows that refer to others that are not there, or that no cluster has written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{rows} rows refer to others that are not there, or are out of range")]
+#[error(
+    "{rows} rows refer to others that are not there, are out of range, or have the name or UUID of another"
+)]
 pub struct Dangling {
     /// How many.
     pub rows: usize,
@@ -119,22 +121,25 @@ impl Loading {
         self.providers.entry(id).or_default()
     }
 
-    /// The state, if no row is missing.
+    /// The state, if no row is missing or damaged.
     pub(crate) fn finish(mut self) -> Result<State, Dangling> {
         self.keep_last_of_each_consumer();
         let (order, rootless) = self.preorder();
         let dangling = rootless + self.check_belongings();
         let (holders, without) = self.count_held();
-        let rows = dangling + without + self.out_of_range;
-        if rows > 0 {
-            return Err(Dangling { rows });
-        }
+        let none_of = |rows| match rows {
+            0 => Ok(()),
+            rows => Err(Dangling { rows }),
+        };
+        none_of(dangling + without + self.out_of_range)?;
         let trees = self.trees(order);
         let mut state = self.state;
         for (number, tree) in &trees {
             state.indexes.replace_tree(*number, None, Some(tree));
         }
         state.providers = Providers::of(trees);
+        let alike = state.resource_classes.alike() + state.traits.alike();
+        none_of(alike + state.providers.alike())?;
         state.consumers = Consumers::of(self.consumers, holders, self.sums);
         Ok(state)
     }

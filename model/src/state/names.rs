@@ -37,6 +37,11 @@ impl<N: Clone + Ord> NameTable<N> {
         self.rows.get(&id)
     }
 
+    /// How many rows have the name of another.
+    pub(crate) fn alike(&self) -> usize {
+        self.rows.len() - self.ids.len()
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.rows.len()
     }

@@ -72,6 +72,11 @@ impl Providers {
         }
     }
 
+    /// How many names and UUIDs are of several providers.
+    pub(crate) fn alike(&self) -> usize {
+        2 * self.places.len() - self.by_uuid.len() - self.by_name.len()
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.places.len()
     }

@@ -16,11 +16,12 @@ pub struct Answer {
     pub body: Value,
 }
 
-/// A list of providers, of which there may be 100,000.
+/// A list of which a part is enough.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Providers {
-    resource_providers: Vec<Provider>,
+#[serde(rename_all = "snake_case")]
+enum List {
+    /// There may be 100,000.
+    ResourceProviders(Vec<Provider>),
 }
 
 #[derive(Deserialize)]
@@ -35,9 +36,9 @@ struct Provider {
 impl Answer {
     /// The part of an answer that pages show.
     pub fn read(status: u16, body: &[u8]) -> Self {
-        let body = match serde_json::from_slice::<Providers>(body) {
-            Ok(Providers { resource_providers }) => {
-                let shown = resource_providers.into_iter().map(|one| one.shown);
+        let body = match serde_json::from_slice(body) {
+            Ok(List::ResourceProviders(all)) => {
+                let shown = all.into_iter().map(|one| one.shown);
                 Value::from_iter([("resource_providers", Value::from_iter(shown))])
             }
             Err(_) => serde_json::from_slice(body).unwrap_or_default(),

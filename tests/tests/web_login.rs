@@ -23,7 +23,7 @@ use placement_tests::binaries;
 use placement_tests::cluster::Cluster;
 use placement_tests::host;
 use placement_tests::keystone::{self, Who};
-use placement_tests::wait::until;
+use placement_tests::wait::{until, until_ok};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;

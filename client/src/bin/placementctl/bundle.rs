@@ -121,9 +121,6 @@ impl Entry {
             self.file = format!("left-out-{place}");
             self.left_out.extend(in_name);
         }
-        if !self.left_out.is_empty() {
-            self.text.clear();
-        }
         if self.is_kept() {
             self.bytes = self.text.len();
             let hash = digest(&SHA256, self.text.as_bytes());
@@ -150,9 +147,8 @@ pub(crate) async fn make(
     let made_at = OffsetDateTime::now_utc();
     let form = format_description!("[year][month][day]T[hour][minute][second]Z");
     let root = format!("placementd-bundle-{cluster}-{}", made_at.format(form)?);
-    let target = which
-        .output
-        .unwrap_or_else(|| format!("{root}.tar.gz").into());
+    let name = || format!("{root}.tar.gz").into();
+    let target = which.output.unwrap_or_else(name);
     let mut draft = Draft::of(&target)?;
 
     let once = Admin::new(client.clone().with_patience(Duration::ZERO));
@@ -200,11 +196,8 @@ async fn gather(admin: &Admin, survey: &Survey, limit: Duration) -> Vec<Entry> {
     let named = named.take(PARTITIONS_MAX).map(String::as_str);
     let partitions: Vec<&str> = named.chain(["default"]).collect();
     let of = |member: &Member| Some((member.id, admin.of(member, limit).ok()?));
-    let mut nodes: Vec<_> = survey
-        .members
-        .iter()
-        .filter_map(|(member, _)| of(member))
-        .collect();
+    let members = survey.members.iter();
+    let mut nodes: Vec<_> = members.filter_map(|(member, _)| of(member)).collect();
     let asked = survey.asked.node_id;
     if nodes.iter().all(|(id, _)| *id != asked) {
         nodes.push((asked, admin.clone()));

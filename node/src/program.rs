@@ -59,7 +59,7 @@ pub fn main() -> ExitCode {
 fn run(given: &Given) -> anyhow::Result<()> {
     let (config, warnings) = given.load_with_warnings()?;
     let traces = Traces::open(&config.trace)?;
-    let tracer = traces.as_ref().map(Traces::tracer);
+    let tracer = traces.as_ref().map(|traces| traces.tracer.clone());
     let logging = Logging::start(config.log.format, &config.log.level, tracer);
     let logging = logging.map_err(anyhow::Error::msg)?;
     for warning in warnings {

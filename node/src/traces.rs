@@ -44,12 +44,8 @@ const GATHER: Duration = Duration::from_millis(500);
 /// How long the end of the process waits until the last spans are sent.
 const FLUSH_MAX: Duration = Duration::from_secs(2);
 
-static DROPPED: AtomicU64 = AtomicU64::new(0);
-
 /// Spans that were dropped since this process started.
-pub(crate) fn dropped_spans() -> u64 {
-    DROPPED.load(Ordering::Relaxed)
-}
+pub(crate) static DROPPED: AtomicU64 = AtomicU64::new(0);
 
 /// Ended spans, on their way to the task that sends them.
 #[derive(Debug)]
@@ -100,7 +96,7 @@ where
 
 /// What exports spans, once it is started.
 pub(crate) struct Traces {
-    tracer: SdkTracer,
+    pub(crate) tracer: SdkTracer,
     spans: mpsc::Receiver<SpanData>,
     ratio: f64,
     collector: Collector,
@@ -124,10 +120,6 @@ impl Traces {
             ratio: settings.ratio,
             collector,
         }))
-    }
-
-    pub(crate) fn tracer(&self) -> SdkTracer {
-        self.tracer.clone()
     }
 
     /// Has requests traced, and sends their spans as those of this node.
@@ -200,11 +192,11 @@ mod tests {
             ..TraceSection::default()
         };
         let traces = Traces::open(&settings).unwrap().unwrap();
-        let before = dropped_spans();
+        let before = DROPPED.load(Ordering::Relaxed);
         for _ in 0..QUEUE_MAX_SPANS + 3 {
-            traces.tracer().start("request").end();
+            traces.tracer.start("request").end();
         }
-        assert_eq!(dropped_spans() - before, 3);
+        assert_eq!(DROPPED.load(Ordering::Relaxed) - before, 3);
         assert_eq!(traces.spans.len(), QUEUE_MAX_SPANS);
     }
 

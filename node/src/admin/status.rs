@@ -26,7 +26,7 @@ pub(super) async fn full_status(admin: &Admin) -> NodeStatus {
         };
         settings.insert(path, format!("rules {}", policy.digest()));
     }
-    let space = admin.metrics.space().await;
+    let space = admin.metrics.disk().await.map(|disk| disk.space);
     let running = bootstrap.slot.get();
     NodeStatus {
         ready: not_ready.is_none(),

@@ -62,8 +62,8 @@ pub(crate) struct Metrics {
 
 /// What is read from the disk, which may hang.
 #[derive(Clone, Copy)]
-struct Disk {
-    space: DiskSpace,
+pub(crate) struct Disk {
+    pub(crate) space: DiskSpace,
     /// Of the log and of the state.
     databases: Option<[DatabaseNumbers; 2]>,
 }
@@ -88,12 +88,8 @@ impl Metrics {
         })
     }
 
-    /// The room of the data directory, as far as the disk says so soon or did before.
-    pub(crate) async fn space(&self) -> Option<DiskSpace> {
-        Some(self.disk().await?.space)
-    }
-
-    async fn disk(&self) -> Option<Disk> {
+    /// What the disk says soon, or did before.
+    pub(crate) async fn disk(&self) -> Option<Disk> {
         let HealthChecks { slot, config, .. } = &self.sources.checks;
         let (dir, running) = (config.data_dir.clone(), slot.get());
         let store = running.map(|running| running.store_metrics.clone());
@@ -280,7 +276,7 @@ impl Out<'_> {
             (&POLICY_REFUSED, u64::from(refused)),
             (&POLICY_MISTAKES, mistakes as u64),
             (&LOG_LINES_DROPPED, crate::logging::dropped_lines()),
-            (&TRACE_SPANS_DROPPED, crate::traces::dropped_spans()),
+            (&TRACE_SPANS_DROPPED, now(&crate::traces::DROPPED)),
             (&AUDIT_RECORDS, now(&audit.records)),
             (&AUDIT_WRITTEN, now(&audit.bytes)),
             (&AUDIT_RECORDS_LOST, now(&audit.lost)),

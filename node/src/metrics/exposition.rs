@@ -6,25 +6,17 @@
 /// name that its sample has, with `_total`; units and the end have no line.
 pub(super) fn from_openmetrics(text: &str) -> String {
     let mut rewritten = String::with_capacity(text.len());
-    let mut help = None;
+    let mut help = "";
     for line in text.lines() {
         let mut words = line.splitn(4, ' ');
         match (words.next(), words.next(), words.next(), words.next()) {
-            (Some("#"), Some("HELP"), Some(_), words) => help = Some(words.unwrap_or_default()),
+            (Some("#"), Some("HELP"), Some(_), words) => help = words.unwrap_or_default(),
             (Some("#"), Some("TYPE"), Some(name), Some(kind)) => {
-                let total = match kind {
-                    "counter" => "_total",
-                    _ => "",
-                };
-                let help = help.take().unwrap_or_default();
-                rewritten.push_str(&format!("# HELP {name}{total} {help}\n"));
-                rewritten.push_str(&format!("# TYPE {name}{total} {kind}\n"));
+                let total = if kind == "counter" { "_total" } else { "" };
+                rewritten += &format!("# HELP {name}{total} {help}\n# TYPE {name}{total} {kind}\n");
             }
             (Some("#"), ..) => {}
-            _ => {
-                rewritten.push_str(line);
-                rewritten.push('\n');
-            }
+            _ => rewritten.extend([line, "\n"]),
         }
     }
     rewritten

@@ -10,15 +10,13 @@ pub(super) fn read() -> [(&'static Metric, Option<f64>); 4] {
     let status = std::fs::read_to_string("/proc/self/status").ok();
     let memory = status.and_then(|status| Some(number(&status, "VmRSS:")? * 1024.0));
     let descriptors = std::fs::read_dir("/proc/self/fd").ok();
+    let descriptors = descriptors.map(|entries| entries.count() as f64);
     let limit = getrlimit(Resource::Nofile).current;
     let busy = clock_gettime(ClockId::ProcessCPUTime);
     let busy = busy.tv_sec as f64 + busy.tv_nsec as f64 / 1e9;
     [
         (&catalog::PROCESS_RESIDENT_MEMORY, memory),
-        (
-            &catalog::PROCESS_OPEN_FDS,
-            descriptors.map(|entries| entries.count() as f64),
-        ),
+        (&catalog::PROCESS_OPEN_FDS, descriptors),
         (&catalog::PROCESS_MAX_FDS, limit.map(|limit| limit as f64)),
         (&catalog::PROCESS_CPU, Some(busy)),
     ]

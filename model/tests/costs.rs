@@ -516,6 +516,7 @@ fn costs_grow_with_the_size_and_not_with_its_square() {
     }
     bad.extend(undone().err());
     bad.extend(types().err());
+    bad.extend(pieces_of_a_chain().err());
     bad.extend(queries());
     assert!(bad.is_empty(), "{bad:#?}");
 }
@@ -533,6 +534,18 @@ fn undone() -> Result<(), String> {
         timed(|| after.commit(&entries[0].undo()))
     };
     check("a tree that has come in is undone", cost, RATIO_MAX)
+}
+
+/// A backup that is imported may have trees of any depth.
+fn pieces_of_a_chain() -> Result<(), String> {
+    let cost = |size| {
+        let rows = (0..10 * size).fold(Rows::default(), |rows, number| {
+            rows.provider(number, number.checked_sub(1).map(ProviderId))
+        });
+        let state = rows.state();
+        timed(|| assert!(state.pieces(1 << 20, 1 << 20).all(|piece| piece.is_ok())))
+    };
+    check("the pieces of a chain", cost, RATIO_MAX)
 }
 
 /// Clients name the types of consumers as they like: a write must not pay for those of others.

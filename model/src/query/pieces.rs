@@ -1,7 +1,7 @@
 //! The rows of a state as commands that bring them into another partition.
 
 use std::collections::BTreeMap;
-use std::iter::{Peekable, successors};
+use std::iter::Peekable;
 
 use serde::Serialize;
 
@@ -132,14 +132,17 @@ struct Growth {
     /// How many nodes, and the highest of their indexes.
     trees: BTreeMap<TreeNumber, (usize, u32)>,
     last: Option<TreeNumber>,
+    /// How long the line up to a root is that each provider comes below.
+    lines: BTreeMap<NodePlace, usize>,
 }
 
 impl Growth {
     /// The steps in which the next node comes, at most: its line up to a root changes, and those behind it move; all are
     /// copied if the one before was of another tree.
     fn steps(&mut self, tree: &Tree, place: NodePlace) -> usize {
-        let line = successors(Some(place.node), |node| older_parent(tree, *node));
-        let line = line.take(STEPS_MAX).count();
+        let parent = older_parent(tree, place.node).map(|node| place.tree.node(node));
+        let line = 1 + parent.map_or(0, |parent| self.lines[&parent]);
+        self.lines.insert(place, line);
         let (nodes, highest) = self.trees.entry(place.tree).or_default();
         let is_copied = self.last.replace(place.tree) == Some(place.tree);
         let is_last = line == 1 || is_copied && *highest < place.node;

@@ -8,6 +8,9 @@ use tokio::time::{Instant, timeout};
 
 use crate::tasks::Tasks;
 
+/// An older value is not given. Prometheus takes a sample as long for the present one.
+const OLD: Duration = Duration::from_secs(300);
+
 /// A value that was found out, and the search for a newer one.
 #[derive(Clone)]
 pub(crate) struct Recent<T> {
@@ -34,14 +37,14 @@ impl<T: Clone + Send + Sync + 'static> Recent<T> {
         }
     }
 
-    /// The last value, and since when it is known, once it is fresh by its age or was found after this was asked; if that takes
-    /// longer than `patience`, the one from before, if there is one. The search goes on for those who ask later.
+    /// The last value, once it is fresh by its age or was found after this was asked; if that takes longer than `patience`,
+    /// the one from before, if it is not older than five minutes. The search goes on for those who ask later.
     pub(crate) async fn get(
         &self,
         is_fresh: impl Fn(Duration, &T) -> bool,
         patience: Duration,
         find: impl Future<Output = T> + Send + 'static,
-    ) -> Option<(Instant, T)> {
+    ) -> Option<T> {
         let asked = Instant::now();
         let is_good = |known: &Known<T>| match &known.last {
             Some((at, value)) => *at >= asked || is_fresh(at.elapsed(), value),
@@ -65,7 +68,8 @@ impl<T: Clone + Send + Sync + 'static> Recent<T> {
         }
         // A timeout is no failure: what is known has to do.
         let _ = timeout(patience, seen.wait_for(is_good)).await;
-        self.known.borrow().last.clone()
+        let last = self.known.borrow().last.clone();
+        last.and_then(|(at, value)| (at.elapsed() < OLD).then_some(value))
     }
 }
 
@@ -99,8 +103,7 @@ mod tests {
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 found.fetch_add(1, Ordering::Relaxed)
             };
-            let known = self.recent.get(|age, _| age < FRESH, patience, find);
-            known.await.map(|(_, value)| value)
+            self.recent.get(|age, _| age < FRESH, patience, find).await
         }
     }
 
@@ -129,5 +132,7 @@ mod tests {
         assert!(given_up.is_err());
         tokio::time::sleep(short).await;
         assert_eq!(question.ask(Duration::ZERO).await, Some(1));
+        tokio::time::advance(OLD).await;
+        assert_eq!(question.ask(short).await, None, "it is too old");
     }
 }

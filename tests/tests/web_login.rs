@@ -801,7 +801,7 @@ async fn users_see_nothing_of_a_partition_whose_policy_shows_them_no_pages() {
     let policy = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(policy.path(), "\"placementd:web\": \"role:admin\"\n").unwrap();
     let closed = format!(
-        "[[partitions]]\nname = \"closed\"\npolicy_file = {:?}\n",
+        "[[partitions]]\nname = \"closed\"\nregion = \"south\"\npolicy_file = {:?}\n",
         policy.path()
     );
     let cluster = start(2, &keystone.config(300, &closed), &[]).await;
@@ -812,6 +812,9 @@ async fn users_see_nothing_of_a_partition_whose_policy_shows_them_no_pages() {
     // Each node misses it now, which is a warning for operators.
     assert!(alice.get("/web/").body.contains("placement/closed/"));
     assert!(!rita.get("/web/").body.contains("closed"));
+    // No node stands in its region.
+    assert!(alice.get("/web/topology").body.contains("closed (south)"));
+    assert!(!rita.get("/web/topology").body.contains("closed"));
 
     cluster
         .create_partition("closed", &[], &["/closed"])

@@ -98,7 +98,8 @@ async fn computed<T: Send + 'static>(
     let offload = &*admin.bootstrap.env.offload;
     let made = compute(|work| offload.run(work), work).await;
     made.ok_or_else(|| {
-        let detail = "there is no digest, which is a bug; the log of this node says where";
+        let detail =
+            "the rows could not be summed up, which is a bug; the log of this node says where";
         failed(StatusCode::INTERNAL_SERVER_ERROR, detail)
     })
 }
@@ -166,7 +167,7 @@ fn pieces(from: Arc<(Model, Turn)>, bytes_max: usize) -> mpsc::Receiver<FillPart
     let (sender, pieces) = mpsc::channel(1);
     runtime::spawn(runtime::blocking(move || {
         let mut all = from.0.pieces(bytes, bytes_max).flatten();
-        // If the import has stopped, so be it.
+        // The import may have stopped.
         all.all(|piece| sender.blocking_send(piece).is_ok());
     }));
     pieces

@@ -69,7 +69,7 @@ use placement_model::types::{PartitionName, PathPrefix};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::cluster::leadership::preference::step_aside;
 use crate::cluster::members::membership::MembershipChange;
@@ -81,7 +81,7 @@ use crate::partitions::{PartitionSection, Partitions};
 pub(crate) use backup::backup_report;
 pub(crate) use network_listener::{NetworkListener, enter};
 pub(crate) use pages::{User, pages, response, style};
-use placement_api::backend::{Consistency, ReadBackend, WriteBackend};
+use placement_api::backend::{ReadBackend, WriteBackend};
 use placement_api::http::{NOTHING_COMMITTED, Policy};
 use placement_web::STYLE_PATH;
 pub(crate) use relay::Inner;
@@ -190,11 +190,15 @@ impl Admin {
         Ok(self.bootstrap.slot.member()?)
     }
 
-    /// The running member, once it knows what was acknowledged anywhere before now. Where no leader answers for longer than
-    /// an election takes, what it knows has to do, and the next one does not wait again.
+    /// The running member, once it knows what was acknowledged anywhere before now. If no leader answers for longer than an
+    /// election takes, what it knows has to do, and the next one does not wait as long as no leader is known.
     async fn up_to_date(&self) -> Result<Arc<Running>, Failed> {
         let running = self.running()?;
-        let _ = (self.read.view(Consistency::BoundedOrLocal(Duration::ZERO))).await;
+        let replica = &running.replica;
+        if replica.leader().is_some() || !replica.freshness.is_cut_off() {
+            let patience = Duration::from_millis(2 * self.bootstrap.config.raft.election_max_ms);
+            let _ = running.linearize(Instant::now() + patience).await;
+        }
         Ok(running)
     }
 
@@ -350,7 +354,7 @@ async fn of_providers(State(admin): State<Admin>, Query(of): Query<OfPartition>)
         let busy = failed(StatusCode::SERVICE_UNAVAILABLE, detail);
         return Ok(([(header::RETRY_AFTER, "30")], busy).into_response());
     };
-    // That of now.
+    // It may have changed in the meantime.
     let (_, view) = placement::existing(&admin, name).await?;
     let form = [(header::CONTENT_TYPE, metrics::CONTENT_TYPE)];
     Ok((form, metrics::of_providers(view.state, turn)).into_response())

@@ -7,8 +7,8 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use axum::http::{Extensions, StatusCode};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
+use axum::http::{Extensions, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use futures::future::BoxFuture;
@@ -95,7 +95,13 @@ async fn page(State(pages): State<Pages>, request: Request) -> Response {
         caller,
     };
     let target = request.uri().path_and_query();
-    response(respond(target.map_or("/web", |target| target.as_str()), &routes).await)
+    let page = respond(target.map_or("/web", |target| target.as_str()), &routes).await;
+    let mut page = response(page);
+    if routes.place.is_none() {
+        let wait = HeaderValue::from_static("5");
+        page.headers_mut().insert(RETRY_AFTER, wait);
+    }
+    page
 }
 
 fn copy<T: Clone + Send + Sync + 'static>(from: &Extensions, to: &mut Extensions) {
@@ -143,7 +149,7 @@ impl Routes {
     async fn ask(&self, path: &str, is_local: bool) -> Answer {
         let Some(place) = self.place.clone() else {
             let detail = "This node makes as many pages as it may. Try again.";
-            return refused(StatusCode::SERVICE_UNAVAILABLE, detail);
+            return refused(StatusCode::TOO_MANY_REQUESTS, detail);
         };
         let mut request = Request::get(path).header("openstack-api-version", MICROVERSION);
         if is_local {
@@ -229,7 +235,7 @@ mod tests {
         let refused = page(pages, asked("/web/topology")).await;
         assert_eq!(
             (refused.status().as_u16(), begun.elapsed()),
-            (503, PAGE_WAIT)
+            (429, PAGE_WAIT)
         );
     }
 }

@@ -21,14 +21,17 @@ pub(super) async fn ask(State(admin): State<Admin>, request: Request) -> Answer 
     let path = percent_decode_str(request.uri().path()).decode_utf8_lossy();
     let below = path.strip_prefix(FOR_OPERATORS).unwrap_or_default();
     let name = below.split('/').next().unwrap_or_default();
+    let user: Option<&User> = request.extensions().get();
+    if user.is_some_and(|user| !user.may_see(admin.policy(name))) {
+        // The answer of a partition that does not exist, also without a leader.
+        let latest = admin.read.view(Consistency::Linearizable).await;
+        latest.map_err(Refused::from)?;
+        return Err(no_partition(name));
+    }
     let (name, _) = existing(&admin, name).await?;
     let peer = request.extensions().get().copied();
-    let (listener, caller) = match request.extensions().get() {
-        // Who may not see it does not learn that it exists.
-        Some(user @ User { token, .. }) => match user.may_see(admin.policy(name.as_str())) {
-            true => (Listener::Web, token.identity.clone()),
-            false => return Err(no_partition(name.as_str())),
-        },
+    let (listener, caller) = match user {
+        Some(User { token, .. }) => (Listener::Web, token.identity.clone()),
         None => {
             let operator = operator(&request);
             (Listener::Admin, Identity::operator(operator.as_deref()))

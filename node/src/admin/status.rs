@@ -1,5 +1,7 @@
 //! The status of a node, for operators.
 
+use std::time::Duration;
+
 use openraft::ServerState;
 use placement_model::Cluster;
 use placement_model::types::PartitionName;
@@ -14,6 +16,9 @@ use crate::partitions::PartitionSection;
 use crate::topology::ms;
 use crate::version::VERSION;
 
+/// How long a large directory may take to be summed up, or a disk that hangs delays an answer.
+const DISK_WAIT: Duration = Duration::from_secs(1);
+
 /// The status of a node, with what takes a moment to find out.
 pub(super) async fn full_status(admin: &Admin) -> NodeStatus {
     let bootstrap = &*admin.bootstrap;
@@ -26,7 +31,7 @@ pub(super) async fn full_status(admin: &Admin) -> NodeStatus {
         };
         settings.insert(path, format!("rules {}", policy.digest()));
     }
-    let space = admin.metrics.disk().await.map(|disk| disk.space);
+    let space = admin.metrics.disk(DISK_WAIT).await.map(|disk| disk.space);
     let running = bootstrap.slot.get();
     NodeStatus {
         ready: not_ready.is_none(),

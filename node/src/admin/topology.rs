@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use axum::Json;
 use axum::extract::State;
 use axum::response::IntoResponse;
+use axum::{Extension, Json};
 use futures::future::join_all;
 use placement_wire::{NodeStatus, Topology};
 
+use super::pages::User;
 use super::status::node_status;
 use super::{Admin, Answer, relay};
 use crate::cluster::replica::Replica;
@@ -17,12 +18,22 @@ use crate::topology::{RoundTrips, Standing, topology_of};
 /// A member that does not answer within this counts as lost.
 const PROBE: Duration = Duration::from_secs(3);
 
-pub(super) async fn topology(State(admin): State<Admin>) -> Answer {
+/// To a user without what is said of partitions whose pages the user may not see.
+pub(super) async fn topology(State(admin): State<Admin>, user: Option<Extension<User>>) -> Answer {
     let running = admin.running()?;
-    Ok(Json(of(&admin, &running.replica).await).into_response())
+    let shown = |name: &str| match &user {
+        Some(Extension(user)) => user.may_see(admin.policy(name)),
+        None => true,
+    };
+    let located = admin.sections.iter();
+    let located = located.filter(|section| !section.region.is_empty() && shown(&section.name));
+    let clouds: Vec<_> = located
+        .map(|section| (section.name.clone(), section.region.clone()))
+        .collect();
+    Ok(Json(of(&admin, &running.replica, &clouds).await).into_response())
 }
 
-async fn of(admin: &Admin, replica: &Replica) -> Topology {
+async fn of(admin: &Admin, replica: &Replica, clouds: &[(String, String)]) -> Topology {
     let me = replica.me;
     let members = replica.members();
     let order = &Order {
@@ -60,9 +71,5 @@ async fn of(admin: &Admin, replica: &Replica) -> Topology {
     let leader = replica.leader().map(|leader| leader.id);
     let survive = admin.bootstrap.config.cluster.survive;
     let survive = survive.map(|extent| extent.to_string()).unwrap_or_default();
-    let located = (admin.sections.iter()).filter(|section| !section.region.is_empty());
-    let clouds: Vec<_> = located
-        .map(|section| (section.name.clone(), section.region.clone()))
-        .collect();
-    topology_of(&standings, &trips, leader, &survive, &clouds)
+    topology_of(&standings, &trips, leader, &survive, clouds)
 }

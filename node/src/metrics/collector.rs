@@ -88,8 +88,8 @@ impl Metrics {
         })
     }
 
-    /// What the disk says soon, or did before.
-    pub(crate) async fn disk(&self) -> Option<Disk> {
+    /// What the disk says within `patience`, or did before.
+    pub(crate) async fn disk(&self, patience: Duration) -> Option<Disk> {
         let HealthChecks { slot, config, .. } = &self.sources.checks;
         let (dir, running) = (config.data_dir.clone(), slot.get());
         let store = running.map(|running| running.store_metrics.clone());
@@ -97,8 +97,7 @@ impl Metrics {
             space: DiskSpace::of(&dir),
             databases: store.map(|store| [store.log(), store.state()]),
         });
-        let (_, disk) = self.disk.get(|_, _| false, SOON, read).await?;
-        Some(disk)
+        self.disk.get(|_, _| false, patience, read).await
     }
 
     async fn holdings(&self, views: &Views) -> Option<Arc<Holdings>> {
@@ -108,7 +107,7 @@ impl Metrics {
             let applied = views.current();
             (applied.index(), Arc::new(Holdings::of(&applied.cluster)))
         });
-        let (_, (_, holdings)) = self.holdings.get(is_fresh, SOON, count).await?;
+        let (_, holdings) = self.holdings.get(is_fresh, SOON, count).await?;
         Some(holdings)
     }
 
@@ -117,7 +116,7 @@ impl Metrics {
         let running = self.sources.checks.slot.get();
         let holdings = async { self.holdings(&running.as_ref()?.replica.views).await };
         let ready = self.sources.checks.is_ready();
-        let (ready, disk, holdings) = tokio::join!(ready, self.disk(), holdings);
+        let (ready, disk, holdings) = tokio::join!(ready, self.disk(SOON), holdings);
         let mut registry = Registry::default();
         let metrics = self.clone();
         registry.register_collector(Box::new(Scrape {
@@ -289,7 +288,7 @@ impl Out<'_> {
         self.put_each(&CERTIFICATE_END, metrics.certificate_ends())
     }
 
-    /// What only the disk says.
+    /// What is read from the disk.
     fn disk(&mut self, disk: &Disk) -> Result<(), Error> {
         self.put(&DISK_USED, disk.space.used_bytes)?;
         if let Some(free) = disk.space.free_bytes {

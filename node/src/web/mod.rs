@@ -77,7 +77,7 @@ pub(crate) fn router(admin: Admin, keystone: Arc<Keystone>, is_tls: bool) -> Rou
         .merge(pages.layer(from_fn_with_state(site, enter)))
         .route(STYLE_PATH, get(admin::style))
         .fallback(|| async { (StatusCode::NOT_FOUND, "The pages begin at /web/.\n") })
-        // Browsers have to know of each answer how to take it.
+        // Every response needs the security headers.
         .layer(map_response(async |response: Response| (HEADERS, response)))
 }
 

@@ -50,7 +50,8 @@ impl<'a> Draft<'a> {
         name.push(".");
         let mut builder = tempfile::Builder::new();
         let made = (builder.prefix(&name).suffix(".part")).tempfile_in(dir_of(target));
-        let file = made.with_context(|| format!("cannot create {}", target.display()))?;
+        let file =
+            made.with_context(|| format!("cannot create a file in {}", dir_of(target).display()))?;
         Ok(Self { file, target })
     }
 

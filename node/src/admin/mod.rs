@@ -75,7 +75,7 @@ use crate::cluster::leadership::preference::step_aside;
 use crate::cluster::members::membership::MembershipChange;
 use crate::cluster::start::Bootstrap;
 use crate::cluster::{Refused, Running};
-use crate::health::HealthChecks;
+use crate::health::{HealthChecks, SOON};
 use crate::metrics::{self, Metrics};
 use crate::partitions::{PartitionSection, Partitions};
 pub(crate) use backup::backup_report;
@@ -191,14 +191,14 @@ impl Admin {
     }
 
     /// The running member, once it knows what was acknowledged anywhere before now. If no leader answers for longer than an
-    /// election takes, what it knows has to do, and the next one does not wait as long as no leader is known.
+    /// election takes, what it knows has to do, and as long as none answers the next ones wait less.
     async fn up_to_date(&self) -> Result<Arc<Running>, Failed> {
         let running = self.running()?;
-        let replica = &running.replica;
-        if replica.leader().is_some() || !replica.freshness.is_cut_off() {
-            let patience = Duration::from_millis(2 * self.bootstrap.config.raft.election_max_ms);
-            let _ = running.linearize(Instant::now() + patience).await;
-        }
+        let patience = match running.replica.freshness.is_cut_off() {
+            true => SOON,
+            false => Duration::from_millis(2 * self.bootstrap.config.raft.election_max_ms),
+        };
+        let _ = running.linearize(Instant::now() + patience).await;
         Ok(running)
     }
 

@@ -18,7 +18,7 @@ use crate::topology::{RoundTrips, Standing, topology_of};
 /// A member that does not answer within this counts as lost.
 const PROBE: Duration = Duration::from_secs(3);
 
-/// To a user without what is said of partitions whose pages the user may not see.
+/// A user does not learn of partitions whose pages the user may not see.
 pub(super) async fn topology(State(admin): State<Admin>, user: Option<Extension<User>>) -> Answer {
     let running = admin.running()?;
     let shown = |name: &str| match &user {

@@ -12,11 +12,12 @@ use placement_model::command::{
 };
 use placement_model::query::candidates::{Amount, CandidateRequest};
 use placement_model::query::explain::{Explanation, Verdict};
-use placement_model::types::{Given, PartitionId, Timestamp};
-use placement_model::{Command, Outcome, Stamped, apply, mutant};
+use placement_model::types::{Given, Timestamp};
+use placement_model::{Command, Outcome, apply, mutant};
 use placement_naive::cases::{cases, tight_cases};
 use placement_naive::explain::{explain, relaxations};
 use placement_naive::sample_cloud::SampleCloud;
+use placement_naive::stamped;
 use proptest::prelude::*;
 use proptest::test_runner::{TestCaseResult, TestRunner};
 
@@ -138,17 +139,9 @@ fn claimed_one_by_one(sample_cloud: &SampleCloud, request: &CandidateRequest) ->
             generation: ConsumerGeneration::New,
             consumer_type: ConsumerTypeUpdate::Keep,
         };
-        let stamped = Stamped {
-            at: Timestamp::default(),
-            write_id: None,
-            command: Command::ReplaceAllocations(ReplaceAllocations {
-                consumers: vec![consumer],
-            }),
-            partition: PartitionId::DEFAULT,
-            routes: 0,
-            request_id: None,
-        };
-        let (outcome, changes) = apply(&state, &stamped);
+        let consumers = vec![consumer];
+        let command = Command::ReplaceAllocations(ReplaceAllocations { consumers });
+        let (outcome, changes) = apply(&state, &stamped(Timestamp::default(), None, command));
         drop(search);
         if !matches!(outcome, Outcome::Done(_)) {
             return count;

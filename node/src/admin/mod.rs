@@ -167,9 +167,14 @@ impl Admin {
     }
 
     /// The rules of a partition: its own, or those of the default one.
-    pub(crate) fn policy(&self, partition: &str) -> &Policy {
+    fn policy(&self, partition: &str) -> &Policy {
         let own = self.policies.iter().find(|(name, _)| name == partition);
         &own.unwrap_or(&self.policies[0]).1
+    }
+
+    /// Whether a partition is shown: to a user by its policy, to operators always.
+    fn shows(&self, user: Option<&User>, partition: &str) -> bool {
+        user.is_none_or(|user| user.may_see(self.policy(partition)))
     }
 
     /// What pages ask.

@@ -115,9 +115,7 @@ pub(super) async fn list(State(admin): State<Admin>, user: Option<Extension<User
             all.push(described(&section.name, None, &none, Some(section)));
         }
     }
-    if let Some(Extension(user)) = user {
-        all.retain(|one| user.may_see(admin.policy(&one.name)));
-    }
+    all.retain(|one| admin.shows(user.as_deref(), &one.name));
     Ok(Json(all).into_response())
 }
 

@@ -22,7 +22,7 @@ pub(super) async fn ask(State(admin): State<Admin>, request: Request) -> Answer 
     let below = path.strip_prefix(FOR_OPERATORS).unwrap_or_default();
     let name = below.split('/').next().unwrap_or_default();
     let user: Option<&User> = request.extensions().get();
-    if user.is_some_and(|user| !user.may_see(admin.policy(name))) {
+    if !admin.shows(user, name) {
         // The answer of a partition that does not exist, also without a leader.
         let latest = admin.read.view(Consistency::Linearizable).await;
         latest.map_err(Refused::from)?;

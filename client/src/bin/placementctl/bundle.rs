@@ -269,12 +269,17 @@ fn report(files: &[Entry]) -> ExitCode {
         "It holds names and addresses: of nodes, users, projects, resource providers, consumers and clients. Read \
          through it before you pass it on."
     );
-    for entry in files {
-        let file = &entry.file;
-        if let Some(problem) = &entry.problem {
+    for Entry {
+        file,
+        problem,
+        left_out,
+        ..
+    } in files
+    {
+        if let Some(problem) = problem {
             eprintln!("placementctl: {file} is missing: {}", word(&json!(problem)));
         }
-        if let [Suspect { line, kind }, more @ ..] = &*entry.left_out {
+        if let [Suspect { line, kind }, more @ ..] = &**left_out {
             let more = more.len();
             eprintln!(
                 "placementctl: {file} is left out: line {line} looks like it has {kind} ({more} more)"

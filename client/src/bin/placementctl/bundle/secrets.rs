@@ -14,21 +14,69 @@ pub(crate) struct Suspect {
     pub(crate) kind: &'static str,
 }
 
+/// A value behind its name, such as `db_password=…`, `X-Auth-Token: …` or `"apiKey":"…"`, with the quotes of texts in
+/// texts. Behind a colon prose goes on, unless name or value is quoted, or the value is the last word.
+const NAMED: &str = concat!(
+    "(?i)(?P<name>pass(?:word|wd|phrase)s?|(?:admin|user|db)_?pass|secrets?|tokens?",
+    "|(?:^|[^a-z0-9])(?:[a-z0-9]+[_.-])*keys?|(?:api|access|private|secret)keys?)",
+    r#"(?:(?:\\*["']?\s*=>?|\\*["']\s*:)\s*\[?\s*(?:\\*["']([^"'\\]*)|([^\s"'&,;)}\]]+))"#,
+    r#"|\s*:\s*\[?\s*\\*["']([^"'\\]*)"#,
+    r#"|\s*:\s*([^\s"',;)}\]\\]+)(?:\\+[rn]|["')}\]]|\s*$))"#,
+);
+
 /// Kinds of secrets, each with words of which one is in every such line, and its form. Most lines have no such word. A
 /// group that has no name is a value, which may be masked.
-///
-/// The first one is a value behind its name, such as `db_password=…`, `X-Auth-Token: …` or `"apiKey":"…"`, with the quotes
-/// of texts in texts. Behind a colon prose goes on, unless name or value is quoted, or the value is the last word.
-const FORMS: &str = include_str!("secrets.tsv");
+const FORMS: [(&str, &str, &str); 11] = [
+    (
+        "the value of a password, secret, token or key",
+        "pass|secret|token|key",
+        NAMED,
+    ),
+    (
+        "a private key",
+        "private key",
+        "-----BEGIN [A-Z0-9 ]*PRIVATE KEY",
+    ),
+    ("a Fernet token", "gaaaa", "gAAAA[A-Za-z0-9_-]{20,}"),
+    (
+        "an AWS access key",
+        "akia|asia",
+        "(?:^|[^A-Z0-9])A[KS]IA[A-Z0-9]{16}(?:[^A-Z0-9]|$)",
+    ),
+    (
+        "a password in a URL",
+        "://",
+        r#"[A-Za-z]://[^/\s:@"'<>]*:([^/\s@"'<>]+)@"#,
+    ),
+    (
+        "an Authorization header",
+        "authorization",
+        r"(?i)authorization\W{1,8}[a-z]+\s+([^\s,]{4,})",
+    ),
+    (
+        "a bearer token",
+        "bearer",
+        r"(?i)bearer\s+[a-z0-9._~+/=-]{16,}",
+    ),
+    (
+        "a JSON web token",
+        "eyj",
+        r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}",
+    ),
+    (
+        "a join token",
+        "-",
+        "(?:^|[^A-Za-z0-9-])[1-9][0-9]*-[0-9a-f]{64}(?:[^A-Za-z0-9]|$)",
+    ),
+    ("a Slack token", "xox", "xox[abprs]-[A-Za-z0-9-]{16,}"),
+    ("a GitHub token", "gh", "gh[oprsu]_[A-Za-z0-9]{30,}"),
+];
 
-static PATTERNS: LazyLock<Vec<(&str, &str, Regex)>> = LazyLock::new(|| {
-    let forms = FORMS.lines().map(|line| {
-        let (kind, rest) = line.split_once('\t')?;
-        let (words, form) = rest.split_once('\t')?;
-        Some((kind, words, Regex::new(form).ok()?))
-    });
-    let forms: Option<_> = forms.collect();
-    forms.expect("a constant, which a test reads")
+static PATTERNS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
+    let patterns = FORMS.iter().map(|(.., form)| Regex::new(form));
+    patterns
+        .map(|pattern| pattern.expect("a constant, which a test reads"))
+        .collect()
 });
 
 /// The lines of a text that look like they have a secret, each with the first kind that was found.
@@ -46,13 +94,14 @@ pub(crate) fn find(text: &str) -> Vec<Suspect> {
 
 fn kind(line: &str) -> Option<&'static str> {
     let lower = line.to_ascii_lowercase();
-    let found = PATTERNS.iter().find(|(_, words, pattern)| {
+    let mut forms = FORMS.iter().zip(&*PATTERNS);
+    let found = forms.find(|((_, words, _), pattern)| {
         words.split('|').any(|word| lower.contains(word))
             && pattern
                 .captures_iter(line)
                 .any(|found| !is_harmless(&found))
     });
-    found.map(|(kind, ..)| *kind)
+    found.map(|((kind, ..), _)| *kind)
 }
 
 /// Whether the value that was found is masked, or no secret could be it.

@@ -10,10 +10,22 @@ use super::Admin;
 use crate::logging;
 
 /// What the system says of the machine, of the limits of a container, and of this process.
-const HOST: &str = "/etc/os-release /proc/version /proc/uptime /proc/loadavg /proc/meminfo \
-    /proc/pressure/cpu /proc/pressure/io /proc/pressure/memory \
-    /sys/fs/cgroup/cpu.max /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory.current \
-    /proc/self/limits /proc/self/status /proc/self/io";
+const HOST: [&str; 14] = [
+    "/etc/os-release",
+    "/proc/version",
+    "/proc/uptime",
+    "/proc/loadavg",
+    "/proc/meminfo",
+    "/proc/pressure/cpu",
+    "/proc/pressure/io",
+    "/proc/pressure/memory",
+    "/sys/fs/cgroup/cpu.max",
+    "/sys/fs/cgroup/memory.max",
+    "/sys/fs/cgroup/memory.current",
+    "/proc/self/limits",
+    "/proc/self/status",
+    "/proc/self/io",
+];
 
 pub(super) async fn log() -> String {
     logging::last_lines()
@@ -25,7 +37,7 @@ pub(super) async fn settings(State(admin): State<Admin>) -> String {
 }
 
 pub(super) async fn host() -> String {
-    runtime::blocking(|| HOST.split(' ').map(file).collect()).await
+    runtime::blocking(|| HOST.map(file).concat()).await
 }
 
 fn file(path: &str) -> String {

@@ -16,6 +16,7 @@ mod clocks;
 mod commands;
 mod consistency;
 mod deploy;
+mod differential;
 mod disk;
 mod documents;
 mod drain;

@@ -32,7 +32,7 @@ const WRITES: usize = 150;
 const QUESTIONS: usize = 60;
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 
-fn number(variable: &str, default: u64) -> u64 {
+pub(crate) fn number(variable: &str, default: u64) -> u64 {
     std::env::var(variable).map_or(default, |number| number.parse().unwrap())
 }
 

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Parser;
+use placement_words::inert_lines;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -50,7 +51,7 @@ pub fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("placementd: {error:#}");
+            eprintln!("placementd: {}", inert_lines(&format!("{error:#}")));
             ExitCode::FAILURE
         }
     }

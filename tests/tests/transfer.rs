@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -412,7 +413,7 @@ fn a_cluster_that_does_not_answer_is_not_exported() {
 fn a_dump_that_is_refused_leaves_nothing_behind() {
     let whole = include_str!("../../node/transfer/tests/dumps/sqlite.sql");
     let revision = whole.replace("VALUES('a082b8bb98d0')", "VALUES('b5c396305c25')");
-    let table = whole.replace("COMMIT;", "CREATE TABLE instances (id INTEGER);\nCOMMIT;");
+    let table = whole.replace("CREATE TABLE projects (", "CREATE TABLE instances (");
     let latin1 = whole.chars().map(|char| u8::try_from(char).unwrap_or(b'?'));
     let directory = tempfile::tempdir().unwrap();
     let [dump, backup] =
@@ -429,7 +430,7 @@ fn a_dump_that_is_refused_leaves_nothing_behind() {
             "it does not begin as a dump of",
         ),
         (revision.into_bytes(), "Run `placement-manage db sync`"),
-        (table.into_bytes(), "upstream has no table \"instances\""),
+        (table.into_bytes(), "table projects is not there"),
     ] {
         fs::write(&dump, refused).unwrap();
         let refused = refusal(&placementd(&import), 1);
@@ -442,4 +443,30 @@ fn a_dump_that_is_refused_leaves_nothing_behind() {
     let refused = refusal(&placementd(&import), 1);
     assert!(refused.contains("is there already"), "{refused}");
     assert_eq!(fs::read_to_string(&backup).unwrap(), "of last week");
+}
+
+/// In a folder that others may write to.
+#[test]
+fn a_link_with_the_name_of_a_draft_is_not_followed() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let dump = include_str!("../../node/transfer/tests/dumps/sqlite.sql");
+    fs::write(file("dump.sql"), dump).unwrap();
+    fs::write(file("precious"), "of someone else").unwrap();
+    for out in ["backup", "export.sql"] {
+        symlink(file("precious"), file(&format!("{out}.part"))).unwrap();
+    }
+    let (backup, export) = (file("backup"), file("export.sql"));
+    stdout(placementd(&["import", &file("dump.sql"), "--out", &backup]));
+    let dialect = ["--dialect", "mysql", "--out", &export];
+    stdout(placementd(
+        &[&["export", "--from", &backup][..], &dialect].concat(),
+    ));
+    assert_eq!(
+        fs::read_to_string(file("precious")).unwrap(),
+        "of someone else"
+    );
+    for made in [backup, export] {
+        assert!(fs::symlink_metadata(&made).unwrap().is_file(), "{made}");
+    }
 }

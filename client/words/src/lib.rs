@@ -163,15 +163,32 @@ impl Words {
 pub fn inert(text: &str) -> String {
     let mut inert = String::new();
     for c in text.chars() {
+        match acts(c) {
+            true => inert.extend(c.escape_default()),
+            false => inert.push(c),
+        }
+    }
+    inert
+}
+
+/// A text of several lines on which a terminal does not act. The escapes are those of JSON: a document in JSON has the same
+/// value afterwards.
+pub fn inert_lines(text: &str) -> String {
+    let mut inert = String::new();
+    for c in text.chars() {
         match c {
-            '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-                inert.extend(c.escape_unicode());
-            }
-            c if c.is_control() => inert.extend(c.escape_default()),
+            '\n' | '\t' => inert.push(c),
+            c if acts(c) => inert += &format!("\\u{:04x}", u32::from(c)),
             c => inert.push(c),
         }
     }
     inert
+}
+
+/// Whether a terminal or a browser acts on a character: it is a control character, or turns the direction of writing.
+fn acts(c: char) -> bool {
+    let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    turns || c.is_control()
 }
 
 /// The elements of an array; empty for anything else.
@@ -218,5 +235,17 @@ mod tests {
             inert("a\u{202e}b\u{2066}\n\u{1b}[2J計"),
             "a\\u{202e}b\\u{2066}\\n\\u{1b}[2J計"
         );
+    }
+
+    #[test]
+    fn a_document_that_a_terminal_does_not_act_on_has_the_same_value() {
+        let value =
+            serde_json::json!({"name": "a\u{1b}]0;x\u{7}\u{7f}\u{9b}2J\u{61c}\u{202e}計\n"});
+        let document = format!("{value:#}\n");
+        let inert = inert_lines(&document);
+        let is_printable = |c: char| c == '\n' || !acts(c);
+        assert!(inert.chars().all(is_printable), "{inert:?}");
+        assert!(inert.contains("\\u009b2J\\u061c\\u202e計"), "{inert}");
+        assert_eq!(serde_json::from_str::<Value>(&inert).unwrap(), value);
     }
 }

@@ -1,6 +1,6 @@
 //! `placementd fetch-backup`: copies out of the bucket of `[backup_s3]`, for a restore.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::time::Duration;
@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use placement_model::types::Timestamp;
 use placement_raft_store::KeptFile;
+use tempfile::NamedTempFile;
 use tokio::time::sleep;
 
 use super::restore;
@@ -91,18 +92,20 @@ async fn fetch(bucket: &Bucket, from: &str, to: &Path) -> anyhow::Result<()> {
         let Stored { name, length, .. } = stored;
         eprintln!("{} of {}: {name}, {length} bytes", number + 1, files.len());
         let failed = || format!("{name} could not be fetched");
-        let draft = to.join(format!("{name}.part"));
         let mut attempt = 1;
         // A node that runs may have another one put there in the meantime: then that is fetched.
-        while let Err(error) = fetch_once(bucket, from, name, &draft).await {
-            if attempt == ATTEMPTS {
-                return Err(error).with_context(failed);
+        let draft = loop {
+            match fetch_once(bucket, from, name, to).await {
+                Ok(draft) => break draft,
+                Err(error) if attempt == ATTEMPTS => return Err(error).with_context(failed),
+                Err(error) => eprintln!("placementd: {name}: {error}; it is tried again"),
             }
-            eprintln!("placementd: {name}: {error}; it is tried again");
             sleep(RETRY * attempt).await;
             attempt += 1;
-        }
-        fs::rename(&draft, to.join(name)).with_context(failed)?;
+        };
+        draft
+            .persist_noclobber(to.join(name))
+            .with_context(failed)?;
     }
     Ok(())
 }
@@ -111,11 +114,15 @@ async fn fetch_once(
     bucket: &Bucket,
     place: &str,
     name: &str,
-    draft: &Path,
-) -> Result<(), BucketError> {
+    to: &Path,
+) -> Result<NamedTempFile, BucketError> {
     let stored = bucket.look(place, name).await?;
-    let mut file = BufWriter::new(File::create(draft)?);
+    let mut draft = tempfile::Builder::new();
+    let draft = draft.prefix(name).suffix(".part").tempfile_in(to)?;
+    let mut file = BufWriter::new(draft.as_file());
     bucket.fetch(place, &stored, &mut file).await?;
     // Not synced: it can be fetched again, and a restore reads it whole.
-    Ok(file.flush()?)
+    file.flush()?;
+    drop(file);
+    Ok(draft)
 }

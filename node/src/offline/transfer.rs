@@ -1,15 +1,17 @@
 //! `placementd import` and `placementd export`: from a dump of OpenStack Placement's database to a backup, and from a backup
 //! to SQL for that database.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::os::fd::AsRawFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, anyhow, bail, ensure};
 use placement_raft_store::{Backup, RestoreError, Until, imported, write_backup};
-use placement_transfer::Dialect;
+use placement_transfer::{Dialect, Export};
+use placement_words::inert_lines;
+use tempfile::NamedTempFile;
 
 use crate::Env;
 
@@ -23,7 +25,7 @@ pub(crate) fn import(dump: &Path, out: &Path) -> anyhow::Result<()> {
     let import = placement_transfer::import(source).with_context(|| dump.display().to_string())?;
     let (identity, applied) = imported(import.state.into());
     write_whole(out, |target| write_backup(target, &identity, &applied))?;
-    print!("{}", import.report);
+    print!("{}", inert_lines(&import.report.to_string()));
     eprintln!(
         "{} is written. Run `placementd restore --from` it for each of initial_members, or bring it into a partition of a \
          cluster that runs: `placementctl partitions import`",
@@ -54,15 +56,25 @@ pub(crate) fn export(
             others.collect::<Vec<_>>().join(" ")
         );
     };
-    let Some(out) = out else {
-        let mut target = BufWriter::new(io::stdout().lock());
-        placement_transfer::export(state, &position, dialect, &mut target)?;
-        return Ok(target.flush()?);
+    let Export { notes, .. } = match out {
+        None => {
+            let mut target = BufWriter::new(io::stdout().lock());
+            let export = placement_transfer::export(state, &position, dialect, &mut target)?;
+            target.flush()?;
+            export
+        }
+        Some(out) => {
+            check_absent(out)?;
+            write_whole(out, |target| {
+                placement_transfer::export(state, &position, dialect, target)
+            })?
+        }
     };
-    check_absent(out)?;
-    write_whole(out, |target| {
-        placement_transfer::export(state, &position, dialect, target).map(drop)
-    })
+    if !notes.is_empty() {
+        let notes = inert_lines(&notes.to_string());
+        eprintln!("placementd: warning: the database may refuse this:\n{notes}");
+    }
+    Ok(())
 }
 
 fn read(from: &Path) -> Result<Backup, RestoreError> {
@@ -107,22 +119,24 @@ fn check_absent(out: &Path) -> anyhow::Result<()> {
     }
 }
 
-/// Writes a file that appears under its name only when it is whole. It is not synced: it can be made again.
-fn write_whole(
+/// Writes a file that appears under its name only when it is whole. It is not synced: it can be made again. Its draft has a
+/// name that no one can foresee.
+fn write_whole<T>(
     out: &Path,
-    write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
-) -> anyhow::Result<()> {
-    let mut draft = out.as_os_str().to_owned();
-    draft.push(".part");
-    let draft = PathBuf::from(draft);
-    let written = || -> io::Result<()> {
-        let mut target = BufWriter::with_capacity(1 << 20, File::create(&draft)?);
-        write(&mut target)?;
+    write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<T>,
+) -> anyhow::Result<T> {
+    let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let mut name = out.file_name().unwrap_or_default().to_owned();
+    name.push(".");
+    let written = || -> io::Result<T> {
+        let draft: NamedTempFile = (tempfile::Builder::new().prefix(&name).suffix(".part"))
+            .tempfile_in(folder.unwrap_or(Path::new(".")))?;
+        let mut target = BufWriter::with_capacity(1 << 20, draft.as_file());
+        let done = write(&mut target)?;
         target.flush()?;
-        fs::rename(&draft, out)
+        drop(target);
+        draft.persist_noclobber(out)?;
+        Ok(done)
     };
-    written().map_err(|error| {
-        let _ = fs::remove_file(&draft);
-        anyhow!(error).context(format!("{} cannot be written", out.display()))
-    })
+    written().with_context(|| format!("{} cannot be written", out.display()))
 }

@@ -65,9 +65,9 @@ impl Check<'_> {
             let uuid = Uuid::try_parse(it.uuid.as_str()).ok();
             let spelled = uuid.map(|uuid| uuid.as_hyphenated().to_string());
             match spelled {
-                None => self
-                    .faults
-                    .note(BAD_NAME, || select("resource_providers", it.id)),
+                None => self.faults.note(BAD_NAME, || {
+                    format!("uuid: {}", select("resource_providers", it.id))
+                }),
                 Some(spelled) if spelled != it.uuid.as_str() => {
                     self.notes.note(OTHER_CASE, || it.uuid.as_str().to_owned());
                     it.uuid.0 = spelled.into();
@@ -83,18 +83,24 @@ impl Check<'_> {
         let Ok(()) = self.rows.for_each_table(|table, rows| {
             let mut seen = BTreeSet::new();
             for values in rows {
-                let mut columns = table.columns.iter().zip(&values);
-                let dangles = columns.any(|(column, value)| {
-                    let refers = !column.refers.is_empty() && *value != Sql::Null;
+                let columns = table.columns.iter().zip(&values);
+                let dangling = columns.filter(|(column, value)| {
+                    let refers = !column.refers.is_empty() && **value != Sql::Null;
                     refers && names.get(column, value).is_none()
                 });
-                if dangles {
-                    self.faults.note(DANGLING, || table.select(&values));
+                for (column, value) in dangling {
+                    self.faults.note(DANGLING, || {
+                        format!("{} is {value}: {}", column.name, table.select(&values))
+                    });
                 }
                 for key in table.keys() {
                     let texts = key.iter().map(|place| values[*place].text());
                     if !seen.insert((*key, texts.collect::<Vec<_>>().join(" "))) {
-                        self.faults.note(TWICE, || table.select(&values));
+                        self.faults.note(TWICE, || {
+                            let columns = key.iter().map(|place| table.columns[*place].name);
+                            let columns = columns.collect::<Vec<_>>().join(", ");
+                            format!("by {columns}: {}", table.select(&values))
+                        });
                     }
                 }
             }
@@ -106,7 +112,7 @@ impl Check<'_> {
         let Self { rows, faults, .. } = self;
         let mut check = |is_valid: bool, table, id| {
             if !is_valid {
-                faults.note(BAD_NAME, || select(table, id));
+                faults.note(BAD_NAME, || format!("name: {}", select(table, id)));
             }
         };
         for it in &rows.resource_classes {

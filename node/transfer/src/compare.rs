@@ -1,6 +1,10 @@
 //! What MySQL and MariaDB compute and compare otherwise than placementd, so that a client might notice.
 
+use std::collections::BTreeMap;
+
 use placement_wire::Dialect;
+use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::char::is_combining_mark;
 
 use crate::findings::Findings;
 use crate::schema::Rows;
@@ -11,6 +15,9 @@ const SPELLING: &str = "name or id with upper case, accents or a blank at the en
                         answered 404 or an empty list now";
 const RATIO: &str = "inventory whose capacity in whole units depends on how exact the ratio is: MySQL computes with 32 bits, \
                      placementd with the number that the API shows. A claim of the last unit may be decided otherwise";
+
+const ALIKE: &str = "two names that most collations of MySQL take for one: the database refuses the second as a duplicate. Rename one, \
+                     or give the column the collation utf8mb4_bin before the export is loaded";
 
 /// Notes it for a database that compares and computes so.
 pub(crate) fn note(rows: &Rows, dialect: Dialect, notes: &mut Findings) {
@@ -40,6 +47,44 @@ pub(crate) fn note(rows: &Rows, dialect: Dialect, notes: &mut Findings) {
             notes.note(RATIO, || format!("{ours} here, {theirs} there: {row}"));
         }
     }
+}
+
+/// Notes names that are different here and may be one to MySQL, in columns that have each name once.
+pub(crate) fn note_alike(rows: &Rows, dialect: Dialect, notes: &mut Findings) {
+    if dialect != Dialect::MySql {
+        return;
+    }
+    let providers = rows.resource_providers.iter();
+    let providers = providers.flat_map(|it| it.name.as_ref().map(Text::as_str));
+    alike("resource_providers.name", providers, notes);
+    let consumers = rows.consumers.iter().map(|it| it.uuid.as_str());
+    alike("consumers.uuid", consumers, notes);
+    let aggregates = rows.placement_aggregates.iter();
+    alike(
+        "placement_aggregates.uuid",
+        aggregates.map(|it| it.uuid.as_str()),
+        notes,
+    );
+    let projects = rows.projects.iter().map(|it| it.external_id.as_str());
+    alike("projects.external_id", projects, notes);
+    let users = rows.users.iter().map(|it| it.external_id.as_str());
+    alike("users.external_id", users, notes);
+}
+
+fn alike<'a>(column: &str, names: impl Iterator<Item = &'a str>, notes: &mut Findings) {
+    let mut first = BTreeMap::new();
+    for name in names {
+        if let Some(other) = first.insert(folded(name), name) {
+            notes.note(ALIKE, || format!("{column}: {other:?} and {name:?}"));
+        }
+    }
+}
+
+/// A name without case, accents and blanks at the end.
+fn folded(name: &str) -> String {
+    let parts = name.trim_end_matches(' ').nfkd();
+    let plain = parts.filter(|char| !is_combining_mark(*char));
+    plain.flat_map(char::to_lowercase).collect()
 }
 
 /// Whether another spelling than this may be the usual one.

@@ -10,6 +10,8 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 use placement_wire::Dialect;
 
+use crate::scan::Scan;
+use crate::schema::table_named;
 use crate::sql::Sql;
 
 /// A statement is at most so long: the longest that `mysqldump` can be made to write.
@@ -18,12 +20,31 @@ const STATEMENT_BYTES_MAX: usize = 16 << 20;
 const TABLE_BYTES_MAX: usize = 16 << 10;
 /// Of what is wrong with a statement so much is shown.
 const REASON_CHARS_MAX: usize = 200;
-/// So many lines of a statement may end like a statement: each of them is tried. Texts of several lines are rare.
-const ENDS_MAX: u32 = 64;
+/// A statement has at most so many tokens, of 100 bytes each: those of `mysqldump` have a fifth of it, unless it is made to write
+/// longer ones.
+const TOKENS_MAX: usize = 1 << 20;
+/// A row has at most so many values. Upstream's longest has nine.
+const VALUES_MAX: usize = 64;
+const NOT_PLAIN: &str = "INSERT has something else than rows of numbers, texts and NULL. If it is DEFAULT, the table has a \
+                         generated column, which is not upstream's: drop it, and dump again";
+/// What stands before the name of a table that a statement defines or fills.
+const VERBS: [Keyword; 9] = [
+    Keyword::CREATE,
+    Keyword::TABLE,
+    Keyword::IF,
+    Keyword::NOT,
+    Keyword::EXISTS,
+    Keyword::INSERT,
+    Keyword::REPLACE,
+    Keyword::IGNORE,
+    Keyword::INTO,
+];
 /// The words of an `INSERT` before its values.
 const HEAD_TOKENS_MAX: usize = 64;
 /// The head of a dump says within so many bytes which program has written it.
 const HEAD_BYTES: u64 = 1024;
+/// The mark of UTF-8 at the beginning of a file, which some editors leave.
+const MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Why a dump cannot be read. Lines are counted from 1.
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +58,12 @@ pub enum DumpError {
          compressed, and the comments that these programs write must not be turned off"
     )]
     NotADump,
+    /// It begins with the mark of UTF-16.
+    #[error(
+        "it is UTF-16, as the redirection of PowerShell writes it: let the program write the file itself, with \
+         --result-file (mysqldump) or --file (pg_dump)"
+    )]
+    Utf16,
     /// A line is not text in UTF-8.
     #[error(
         "line {0} is not UTF-8. Dump with --default-character-set=utf8mb4 (mysqldump) or --encoding=UTF8 (pg_dump)"
@@ -44,12 +71,12 @@ pub enum DumpError {
     NotUtf8(u64),
     /// It names another encoding.
     #[error(
-        "line {0}: it is in {1}. Dump with --default-character-set=utf8mb4 (mysqldump) or --encoding=UTF8 (pg_dump)"
+        "line {0}: it is in {1:?}. Dump with --default-character-set=utf8mb4 (mysqldump) or --encoding=UTF8 (pg_dump)"
     )]
     OtherEncoding(u64, String),
-    /// A statement is too long, or its texts have too many lines.
+    /// A statement is too long, or has too many tokens.
     #[error(
-        "the statement at line {0} does not end within {limit} MiB or {ENDS_MAX} lines that end with a semicolon. If \
+        "the statement at line {0} does not end within {limit} MiB or has more than {TOKENS_MAX} words, values and signs. If \
          nothing is damaged: mysqldump --net-buffer-length=1M makes statements shorter",
         limit = STATEMENT_BYTES_MAX >> 20
     )]
@@ -78,6 +105,10 @@ pub(crate) enum Piece {
         columns: Vec<String>,
         rows: Vec<Vec<Sql>>,
     },
+    /// A table that upstream does not have is defined.
+    OtherTable(String),
+    /// Rows of such a table.
+    OtherRows(String),
 }
 
 /// A dump that is read.
@@ -94,6 +125,12 @@ impl<R: Read> Dump<R> {
     pub(crate) fn open(mut source: R) -> Result<Self, DumpError> {
         let mut head = Vec::new();
         source.by_ref().take(HEAD_BYTES).read_to_end(&mut head)?;
+        if head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff") {
+            return Err(DumpError::Utf16);
+        }
+        if head.starts_with(MARK) {
+            head.drain(..MARK.len());
+        }
         let dialect = head.split(|byte| *byte == b'\n').find_map(dialect_of_line);
         let source = Cursor::new(head).chain(source);
         Ok(Self {
@@ -116,7 +153,7 @@ impl<R: Read> Dump<R> {
     /// The next piece; `None` at the end of a dump that is whole.
     pub(crate) fn next_piece(&mut self) -> Result<Option<Piece>, DumpError> {
         while let Some((line, statement)) = self.statement()? {
-            if let Some(piece) = self.piece(line, &statement)? {
+            if let Some(piece) = self.piece(line, statement)? {
                 self.is_whole = false;
                 return Ok(Some(piece));
             }
@@ -139,7 +176,7 @@ impl<R: Read> Dump<R> {
 
     /// The next statement as its tokens, and the line where it begins.
     fn statement(&mut self) -> Result<Option<(u64, Vec<TokenWithSpan>)>, DumpError> {
-        let (mut text, mut begins, mut ends) = (Vec::new(), 0, 0);
+        let (mut text, mut begins, mut scan) = (Vec::new(), 0, Scan::new(self.dialect));
         loop {
             let before = text.len();
             self.read_line(&mut text)?;
@@ -157,15 +194,12 @@ impl<R: Read> Dump<R> {
                     continue;
                 }
             }
-            if text.len() > STATEMENT_BYTES_MAX {
+            scan.read(line);
+            if text.len() > STATEMENT_BYTES_MAX || scan.tokens() > TOKENS_MAX {
                 return Err(DumpError::TooLong(begins));
             }
-            if !text[before..].trim_ascii_end().ends_with(b";") {
+            if !scan.has_ended() {
                 continue;
-            }
-            ends += 1;
-            if ends > ENDS_MAX {
-                return Err(DumpError::TooLong(begins));
             }
             let statement = std::str::from_utf8(&text).map_err(|error| {
                 let lines = text[..error.valid_up_to()]
@@ -173,12 +207,9 @@ impl<R: Read> Dump<R> {
                     .filter(|byte| **byte == b'\n');
                 DumpError::NotUtf8(begins + lines.count() as u64)
             })?;
-            // A text that goes on in the next line is a token without an end.
-            if let Ok(tokens) =
-                Tokenizer::new(parsed(self.dialect), statement).tokenize_with_location()
-            {
-                return Ok(Some((begins, tokens)));
-            }
+            let tokens = Tokenizer::new(parsed(self.dialect), statement).tokenize_with_location();
+            let tokens = tokens.map_err(|error| wrong(begins, &error.to_string()))?;
+            return Ok(Some((begins, tokens)));
         }
     }
 
@@ -204,40 +235,47 @@ impl<R: Read> Dump<R> {
         line.is_empty() || line.starts_with(b"--") || line.starts_with(b"\\") || is_comment(line)
     }
 
-    fn piece(&self, line: u64, tokens: &[TokenWithSpan]) -> Result<Option<Piece>, DumpError> {
-        let wrong = |reason: &str| DumpError::Statement(line, reason.to_owned());
+    fn piece(&self, line: u64, tokens: Vec<TokenWithSpan>) -> Result<Option<Piece>, DumpError> {
         let words = tokens.iter().filter_map(|token| match &token.token {
             Token::Word(word) => Some(word.keyword),
             _ => None,
         });
+        let other = other_table(&tokens);
         match words.take(2).collect::<Vec<_>>().as_slice() {
-            [Keyword::CREATE, Keyword::TABLE] if text_length(tokens) > TABLE_BYTES_MAX => Err(
-                wrong("the definition of a table is longer than any of upstream's"),
-            ),
+            [Keyword::CREATE, Keyword::TABLE] if other.is_some() => {
+                Ok(other.map(Piece::OtherTable))
+            }
+            [Keyword::CREATE, Keyword::TABLE] if text_length(&tokens) > TABLE_BYTES_MAX => {
+                Err(wrong(
+                    line,
+                    "the definition of a table is longer than any of upstream's",
+                ))
+            }
             [Keyword::CREATE, Keyword::TABLE] => Ok(definition(self.parse(line, tokens)?)),
+            [Keyword::INSERT | Keyword::REPLACE, ..] if other.is_some() => {
+                Ok(other.map(Piece::OtherRows))
+            }
             [Keyword::INSERT | Keyword::REPLACE, ..] => {
-                let plain = is_plain_insert(tokens).then(|| self.parse(line, tokens));
-                let rows = plain.transpose()?.and_then(rows);
-                let reason = "INSERT has something else than rows of numbers, texts and NULL";
-                rows.map(Some).ok_or_else(|| wrong(reason))
+                let rows = match is_plain_insert(&tokens) {
+                    true => rows(self.parse(line, tokens)?),
+                    false => None,
+                };
+                rows.map(Some).ok_or_else(|| wrong(line, NOT_PLAIN))
             }
             [Keyword::COPY, ..] => Err(DumpError::Copy(line)),
-            [Keyword::SET, ..] => self.check_encoding(line, tokens),
+            [Keyword::SET, ..] => self.check_encoding(line, &tokens),
             _ => Ok(None),
         }
     }
 
-    fn parse(&self, line: u64, tokens: &[TokenWithSpan]) -> Result<Statement, DumpError> {
-        let mut parser =
-            Parser::new(parsed(self.dialect)).with_tokens_with_locations(tokens.to_vec());
+    fn parse(&self, line: u64, tokens: Vec<TokenWithSpan>) -> Result<Statement, DumpError> {
+        let mut parser = Parser::new(parsed(self.dialect)).with_tokens_with_locations(tokens);
         parser.parse_statement().map_err(|error| {
             let reason = match error {
                 ParserError::TokenizerError(reason) | ParserError::ParserError(reason) => reason,
                 ParserError::RecursionLimitExceeded => "it is nested too deeply".to_owned(),
             };
-            // It may have a text of the statement in it.
-            let reason = reason.chars().take(REASON_CHARS_MAX).collect();
-            DumpError::Statement(line, reason)
+            wrong(line, &reason)
         })
     }
 
@@ -268,6 +306,13 @@ impl<R: Read> Dump<R> {
             false => Ok(None),
         }
     }
+}
+
+/// The reason may have a text of the statement in it, which begins no line of its own.
+fn wrong(line: u64, reason: &str) -> DumpError {
+    let reason = reason.chars().take(REASON_CHARS_MAX);
+    let reason = reason.map(|c| if c.is_control() { ' ' } else { c });
+    DumpError::Statement(line, reason.collect())
 }
 
 /// What the parser is to know of a dialect.
@@ -330,20 +375,45 @@ fn is_plain_insert(tokens: &[TokenWithSpan]) -> bool {
     if !head.all(is_name) {
         return false;
     }
-    let mut previous = &Token::EOF;
+    let (mut previous, mut values) = (&Token::EOF, 1);
     tokens.all(|token| {
         let begins = matches!(previous, Token::LParen | Token::Comma);
         previous = token;
         match token {
-            Token::Word(word) => word.keyword == Keyword::NULL,
-            Token::Minus => begins,
-            Token::Number(..) | Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_) => {
-                true
-            }
-            Token::Comma | Token::LParen | Token::RParen | Token::SemiColon => true,
-            _ => false,
+            Token::LParen => values = 1,
+            Token::Comma => values += 1,
+            _ => {}
         }
+        values <= VALUES_MAX
+            && match token {
+                Token::Word(word) => word.keyword == Keyword::NULL,
+                Token::Minus => begins,
+                Token::Number(..)
+                | Token::SingleQuotedString(_)
+                | Token::EscapedStringLiteral(_) => true,
+                Token::Comma | Token::LParen | Token::RParen | Token::SemiColon => true,
+                _ => false,
+            }
     })
+}
+
+/// The table that a statement defines or fills, if upstream has no such table.
+fn other_table(tokens: &[TokenWithSpan]) -> Option<String> {
+    let tokens = tokens.iter().map(|token| &token.token);
+    let mut tokens = tokens.filter(|token| !matches!(token, Token::Whitespace(_)));
+    let is_of_verb = |token: &&Token| match token {
+        Token::Word(word) if word.quote_style.is_none() => VERBS.contains(&word.keyword),
+        _ => false,
+    };
+    let mut name = tokens.by_ref().find(|token| !is_of_verb(token))?;
+    // Behind that of its schema.
+    while let (Some(Token::Period), Some(next)) = (tokens.next(), tokens.next()) {
+        name = next;
+    }
+    match name {
+        Token::Word(word) if table_named(&word.value).is_none() => Some(word.value.clone()),
+        _ => None,
+    }
 }
 
 /// The table that a statement defines, and its columns.

@@ -5,7 +5,9 @@ use std::io::{self, Write};
 use placement_model::State;
 use placement_wire::Dialect;
 
+use crate::compare;
 use crate::digest::digest;
+use crate::findings::Findings;
 use crate::schema::{POSITION_TABLE, REVISIONS, Table};
 use crate::sql::Sql;
 use crate::state::rows;
@@ -13,8 +15,17 @@ use crate::state::rows;
 /// So many rows stand in one `INSERT`: far below what a server takes at once.
 const ROWS_MAX: usize = 500;
 
+/// What was written.
+#[derive(Debug)]
+pub struct Export {
+    /// The digest of the content.
+    pub digest: String,
+    /// What the database may refuse.
+    pub notes: Findings,
+}
+
 /// Writes a partition as `INSERT`s for a database that `placement-manage db sync` of openstack-placement 16.0.0 has just made:
-/// one transaction, so that nothing is half done. Returns the digest of the content, which is its last line, too. `position` is
+/// one transaction, so that nothing is half done. The digest of the content is its last line. `position` is
 /// the token of the moment that the state is of: a table of its own has it, from which a feed of changes goes on.
 ///
 /// # Errors
@@ -24,9 +35,11 @@ pub fn export(
     position: &str,
     dialect: Dialect,
     target: &mut impl Write,
-) -> io::Result<String> {
+) -> io::Result<Export> {
     let rows = rows(state);
     let digest = digest(&rows);
+    let mut notes = Findings::default();
+    compare::note_alike(&rows, dialect, &mut notes);
     let revision = REVISIONS[REVISIONS.len() - 1];
     writeln!(
         target,
@@ -47,7 +60,7 @@ pub fn export(
     writeln!(target, "INSERT INTO {POSITION_TABLE} VALUES ({position});")?;
     rows.for_each_table(|table, rows| write_table(dialect, table, rows, target))?;
     writeln!(target, "COMMIT;\n-- content digest: {digest}")?;
-    Ok(digest)
+    Ok(Export { digest, notes })
 }
 
 fn write_table(

@@ -12,7 +12,7 @@ use crate::dump::{Dump, DumpError, Piece};
 use crate::findings::Findings;
 use crate::report::Report;
 use crate::schema::{
-    Column, EARLIER_REVISIONS, POSITION_TABLE, REVISION_TABLE, REVISIONS, Rows, Table,
+    Column, EARLIER_REVISIONS, POSITION_TABLE, REVISION_TABLE, REVISIONS, Rows, Table, table_named,
 };
 use crate::sql::{Misfit, Sql};
 use crate::state;
@@ -55,6 +55,12 @@ const WRONG_MAX: usize = 20;
 const REASON_CHARS_MAX: usize = 300;
 
 const MISFIT: &str = "value that its column does not hold";
+const OTHER_TABLE: &str = "table that upstream does not have, such as Nova's of an earlier release: its rows are not imported";
+const OTHER_COLUMN: &str = "column that upstream does not read, such as `can_host` of an earlier release or an invisible key: its \
+                            values are not imported";
+const NO_REVISION: &str = "a database that Nova made before openstack-placement was a project of its own has none. \
+                           `placement-manage db stamp b4ed3a175331` and `placement-manage db sync` make it; then dump the whole \
+                           database again";
 
 /// Reads a dump of upstream's database, whole, as `mysqldump`, `pg_dump --inserts` or `sqlite3` writes it.
 ///
@@ -67,9 +73,9 @@ pub fn import(source: impl Read) -> Result<Import, ImportError> {
         tables.take(piece, dump.line())?;
     }
     let dialect = dump.dialect();
-    let (revision, mut rows) = tables.finish()?;
+    let (revision, mut rows, mut notes) = tables.finish()?;
     let read = rows.counts();
-    let mut notes = checked(&mut rows)?;
+    check(&mut rows, &mut notes)?;
     compare::note(&rows, dialect, &mut notes);
     let state = State::load(state::changes(&rows));
     let state = state.map_err(|error| ImportError::Differs(error.to_string()))?;
@@ -88,17 +94,17 @@ pub fn import(source: impl Read) -> Result<Import, ImportError> {
     Ok(Import { state, report })
 }
 
-/// What the operator may want to know of rows that hold together.
-fn checked(rows: &mut Rows) -> Result<Findings, ImportError> {
-    let (mut faults, mut notes) = (Findings::default(), Findings::default());
+/// Checks that rows hold together, and notes what the operator may want to know of them.
+fn check(rows: &mut Rows, notes: &mut Findings) -> Result<(), ImportError> {
+    let mut faults = Findings::default();
     let check = Check {
         rows,
         faults: &mut faults,
-        notes: &mut notes,
+        notes,
     };
     check.all();
     match faults.is_empty() {
-        true => Ok(notes),
+        true => Ok(()),
         false => Err(ImportError::Rows(faults)),
     }
 }
@@ -125,14 +131,28 @@ struct Tables {
     revisions: Vec<String>,
     /// Why the tables are not upstream's.
     wrong: Vec<String>,
+    /// Tables that upstream does not have.
+    others: BTreeSet<String>,
     rows: Rows,
     faults: Findings,
+    notes: Findings,
 }
 
 impl Tables {
     fn take(&mut self, piece: Piece, line: u64) -> Result<(), ImportError> {
         match piece {
-            Piece::Table { table, .. } | Piece::Rows { table, .. } if table == POSITION_TABLE => {
+            Piece::OtherTable(table) => {
+                if table != POSITION_TABLE {
+                    self.notes.note(OTHER_TABLE, || format!("{table:?}"));
+                }
+                self.others.insert(table);
+                Ok(())
+            }
+            Piece::OtherRows(table) => {
+                // Bookkeeping of SQLite has no definition.
+                if !self.others.contains(&table) && !table.starts_with("sqlite_") {
+                    self.refuse_undefined(&table, line);
+                }
                 Ok(())
             }
             Piece::Table { table, columns } => {
@@ -149,20 +169,24 @@ impl Tables {
 
     /// Takes the definition of a table, which must have upstream's columns.
     fn define(&mut self, table: String, columns: Vec<String>, line: u64) {
-        let Some(known) = table_named(&table) else {
-            let only = "dump the database of placement alone, and only its own tables (mysqldump --ignore-table=…, \
-                        pg_dump --exclude-table=…)";
-            return self.refuse(line, &format!("upstream has no table {table:?}: {only}"));
-        };
-        let names: BTreeSet<&str> = columns.iter().map(String::as_str).collect();
-        let expected: BTreeSet<&str> = known.columns.iter().map(|column| column.name).collect();
-        if names != expected || columns.len() != expected.len() {
-            let other: Vec<&str> = names.symmetric_difference(&expected).copied().collect();
-            let other = other.join(", ");
-            self.refuse(
-                line,
-                &format!("table {table} has other columns than upstream's: {other}"),
-            );
+        let expected = table_named(&table).map_or(&[][..], |known| known.columns);
+        for column in expected {
+            if !columns.iter().any(|name| name == column.name) {
+                let reason = format!(
+                    "table {table} has no column {}, as upstream's has",
+                    column.name
+                );
+                self.refuse(line, &reason);
+            }
+        }
+        let mut names = BTreeSet::new();
+        for name in &columns {
+            if !names.insert(name) {
+                self.refuse(line, &format!("table {table} has two columns {name:?}"));
+            } else if !expected.iter().any(|column| column.name == name) {
+                self.notes
+                    .note(OTHER_COLUMN, || format!("{table}: {name:?}"));
+            }
         }
         if self.columns.insert(table.clone(), columns).is_some() {
             self.refuse(
@@ -180,6 +204,11 @@ impl Tables {
         }
     }
 
+    fn refuse_undefined(&mut self, table: &str, line: u64) {
+        let reason = format!("the definition of {table:?} does not come before its rows");
+        self.refuse(line, &reason);
+    }
+
     fn fill(
         &mut self,
         table: &str,
@@ -188,13 +217,7 @@ impl Tables {
         line: u64,
     ) -> Result<(), ImportError> {
         let (Some(defined), Some(known)) = (self.columns.get(table), table_named(table)) else {
-            // Bookkeeping of SQLite has no definition.
-            if !table.starts_with("sqlite_") {
-                self.refuse(
-                    line,
-                    &format!("the definition of {table} does not come before its rows"),
-                );
-            }
+            self.refuse_undefined(table, line);
             return Ok(());
         };
         let given = match named.is_empty() {
@@ -203,15 +226,25 @@ impl Tables {
         };
         let place = |column: &Column| given.iter().position(|one| one == column.name);
         let places: Option<Vec<usize>> = known.columns.iter().map(place).collect();
-        let count = given.len();
-        let Some(places) = places.filter(|_| rows.iter().all(|values| values.len() == count))
-        else {
+        let Some(places) = places else {
             self.refuse(
                 line,
-                &format!("rows of {table} do not have a value for each column"),
+                &format!("rows of {table} lack a column of upstream's"),
             );
             return Ok(());
         };
+        let count = given.len();
+        if let Some(row) = rows.iter().position(|values| values.len() != count) {
+            let (at, values) = (row + 1, rows[row].len());
+            self.refuse(
+                line,
+                &format!(
+                    "rows of {table} do not have a value for each column: row {at} of the statement has {values} values for {count} \
+                     columns. A generated column has none: drop it, and dump again"
+                ),
+            );
+            return Ok(());
+        }
         for values in rows {
             let values: Vec<&Sql> = places.iter().map(|place| &values[*place]).collect();
             self.row(known, &values)?;
@@ -239,29 +272,28 @@ impl Tables {
         Ok(())
     }
 
-    /// The revision and the rows, if all tables were there.
-    fn finish(mut self) -> Result<(String, Rows), ImportError> {
+    /// The revision, the rows and the notes on them, if all tables were there.
+    fn finish(mut self) -> Result<(String, Rows, Findings), ImportError> {
         let tables = Rows::TABLES.iter().chain([&REVISION_TABLE]);
         for table in tables.filter(|table| !self.columns.contains_key(table.name)) {
-            let whole =
-                "dump the whole database of placement, the definitions of its tables included";
+            let remedy = match *table == REVISION_TABLE {
+                true => NO_REVISION,
+                false => {
+                    "dump the whole database of placement, the definitions of its tables included"
+                }
+            };
             self.wrong
-                .push(format!("  table {} is not there: {whole}", table.name));
+                .push(format!("  table {} is not there: {remedy}", table.name));
         }
         if !self.wrong.is_empty() {
             return Err(ImportError::Tables(self.wrong.join("\n")));
         }
         let revision = check_revision(&self.revisions)?;
         match self.faults.is_empty() {
-            true => Ok((revision, self.rows)),
+            true => Ok((revision, self.rows, self.notes)),
             false => Err(ImportError::Rows(self.faults)),
         }
     }
-}
-
-fn table_named(name: &str) -> Option<&'static Table> {
-    let mut tables = Rows::TABLES.iter().chain([&REVISION_TABLE]);
-    tables.find(|table| table.name == name)
 }
 
 fn check_revision(found: &[String]) -> Result<String, ImportError> {
@@ -277,7 +309,11 @@ fn check_revision(found: &[String]) -> Result<String, ImportError> {
              placementd may know it"
         ),
         [] => "alembic_version is empty: `placement-manage db sync` has never finished on the database".to_owned(),
-        _ => "alembic_version has more than one row: it is not upstream's".to_owned(),
+        several => format!(
+            "alembic_version has more than one row ({}): delete those that `placement-manage db version` of \
+             openstack-placement does not know, and dump again",
+            several.join(", ")
+        ),
     };
     Err(ImportError::Revision(reason))
 }

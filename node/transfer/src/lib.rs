@@ -12,13 +12,14 @@ mod export;
 mod findings;
 mod import;
 mod report;
+mod scan;
 mod schema;
 mod sql;
 mod state;
 
 pub use digest::content_digest;
 pub use dump::DumpError;
-pub use export::export;
+pub use export::{Export, export};
 pub use findings::Findings;
 pub use import::{Import, ImportError, import};
 pub use placement_wire::Dialect;

@@ -69,6 +69,12 @@ impl Table {
     }
 }
 
+/// Upstream's table of this name.
+pub(crate) fn table_named(name: &str) -> Option<&'static Table> {
+    let mut tables = Rows::TABLES.iter().chain([&REVISION_TABLE]);
+    tables.find(|table| table.name == name)
+}
+
 fn field<F: Field>(column: &'static str, value: Option<&&Sql>) -> Result<F, Misfit> {
     let value = value.expect("there is a value for each column");
     F::read(value).map_err(|misfit| Misfit { column, ..misfit })

@@ -56,6 +56,7 @@ mod stand_ins;
 mod supervisor;
 mod support_bundle;
 mod syncs;
+mod terminals;
 mod tls;
 mod topology;
 mod traces;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use placement_client::{Admin, CheckReport, Error, Member};
 
+use crate::render::print;
 use crate::survey::survey;
 
 /// How long a member that answers may take to recount its state.
@@ -27,16 +28,19 @@ pub(crate) async fn run(admin: &Admin, timeout: Duration) -> anyhow::Result<Exit
             Ok(report) => reports.push(report),
             Err(reason) => {
                 unchecked += 1;
-                println!("node {} could not be checked: {reason}", member.id);
+                print(&format!(
+                    "node {} could not be checked: {reason}\n",
+                    member.id
+                ))?;
             }
         }
     }
     for report in &reports {
-        print!("{}", words(report));
+        print(&words(report))?;
     }
     let difference = difference(&reports);
     if let Some(difference) = &difference {
-        println!("{difference}");
+        print(&format!("{difference}\n"))?;
     }
     if difference.is_some() || reports.iter().any(|report| !report.wrong.is_empty()) {
         println!("something is wrong");

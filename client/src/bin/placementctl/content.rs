@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use crate::moment::earlier;
 use crate::named::Named;
-use crate::render::{Output, list, pairs, some, word};
+use crate::render::{Output, list, pairs, some, warn, word};
 
 /// Where the routes are that other implementations of the API do not have.
 pub(crate) const EXTENSIONS: &str = "/placementd/v1";
@@ -83,7 +83,7 @@ impl Content {
         if let Some(warning) = without_quorum(&answer.position())
             && !self.has_warned.replace(true)
         {
-            eprintln!("placementctl: {warning}");
+            warn(&warning);
         }
         Ok(answer)
     }

@@ -7,6 +7,7 @@ use clap::Args;
 use placement_client::{Admin, Member};
 
 use crate::named::Named;
+use crate::render::print;
 use crate::survey::survey;
 
 /// One node, or those of a region.
@@ -63,7 +64,7 @@ async fn each(
         let id = member.id;
         let asked = async { ask(&admin.of(&member, timeout)?, id).await };
         match asked.await {
-            Ok(words) => println!("{words}"),
+            Ok(words) => print(&(words + "\n"))?,
             Err(error) => failed.push(format!("node {id}: {error}")),
         }
     }

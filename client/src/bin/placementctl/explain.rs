@@ -9,7 +9,7 @@ use placement_words::Words;
 use serde_json::{Value, json};
 
 use crate::content::{Content, EXTENSIONS, query};
-use crate::render::{Output, Rows, list, phrase, some, word};
+use crate::render::{Output, Rows, list, phrase, some, warn, word};
 use crate::searches::on_all_nodes;
 
 #[derive(Args)]
@@ -35,7 +35,7 @@ pub(crate) async fn run(content: &Content, Which { what }: Which) -> anyhow::Res
         if search["candidates"] == 0 && !search["explanation"].is_object() {
             let query = word(&search["query"]);
             if query.ends_with('…') {
-                eprintln!("placementctl: the node has kept only the beginning of {query}");
+                warn(&format!("the node has kept only the beginning of {query}"));
                 continue;
             }
             let version = search["microversion"]
@@ -43,7 +43,7 @@ pub(crate) async fn run(content: &Content, Which { what }: Which) -> anyhow::Res
                 .unwrap_or(MICROVERSION_DEFAULT);
             match now(content, &query, version).await {
                 Ok(explanation) => search["explanation"] = explanation,
-                Err(error) => eprintln!("placementctl: {query} cannot be explained: {error}"),
+                Err(error) => warn(&format!("{query} cannot be explained: {error}")),
             }
             search["explained_now"] = json!(true);
         }

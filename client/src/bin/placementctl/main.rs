@@ -53,7 +53,7 @@ use members::MembersAction;
 use named::Named;
 use partitions::PartitionsAction;
 use placement_client::{Admin, BackupError, Client, Error, Trust};
-use render::Output;
+use render::{Output, warn};
 use survey::NO_QUORUM;
 use tls::TlsAction;
 
@@ -208,7 +208,7 @@ async fn main() -> ExitCode {
     match run(command).await {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("placementctl: {error:#}");
+            warn(&format!("{error:#}"));
             let is_silence = is_comparison || is_read && is_unanswered(&error);
             ExitCode::from(if is_silence { NO_QUORUM } else { 1 })
         }

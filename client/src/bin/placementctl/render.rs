@@ -1,15 +1,18 @@
 //! Answers as people and programs read them: rows in columns, JSON, CSV.
 
-use std::io::{self, ErrorKind, Write};
+use std::borrow::Cow;
+use std::io::{self, ErrorKind, IsTerminal, Write};
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use placement_words::inert;
+use placement_words::{inert, inert_lines};
 pub(crate) use placement_words::{list, pairs};
 use serde::Serialize;
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
+/// What a spreadsheet takes for the beginning of a formula.
+const FORMULA: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
 /// How many of many are named.
 const NAMED_MAX: usize = 10;
 
@@ -24,7 +27,8 @@ pub(crate) enum Format {
     Json,
     /// The same, one line for each row.
     Jsonl,
-    /// All columns with a header, quoted as in RFC 4180.
+    /// All columns with a header, quoted as in RFC 4180. A text that a spreadsheet would take for a formula gets an
+    /// apostrophe before it.
     Csv,
     /// The first column alone, without a header.
     Name,
@@ -260,13 +264,17 @@ fn aligned(rows: &[Vec<Value>]) -> String {
     ended.collect()
 }
 
-/// A line as in RFC 4180, with the line end of this system.
+/// A line as in RFC 4180, with the line end of this system. Texts are no formulas.
 fn csv(row: &[Value]) -> String {
+    let text = |value: &Value| match plain(value) {
+        cell if !value.is_number() && cell.starts_with(FORMULA) => format!("'{cell}"),
+        cell => cell,
+    };
     let quoted = |cell: String| match cell.contains([',', '"', '\r', '\n']) {
         true => format!("\"{}\"", cell.replace('"', "\"\"")),
         false => cell,
     };
-    let cells: Vec<_> = row.iter().map(plain).map(quoted).collect();
+    let cells: Vec<_> = row.iter().map(text).map(quoted).collect();
     cells.join(",") + "\n"
 }
 
@@ -275,15 +283,24 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     is_printed(text.as_bytes()).map(drop)
 }
 
-/// Writes to standard output; `false` if its reader has seen enough.
+/// Writes to standard output; `false` if its reader has seen enough. A terminal acts on no character of it.
 pub(crate) fn is_printed(text: &[u8]) -> anyhow::Result<bool> {
     let mut stdout = io::stdout().lock();
-    match stdout.write_all(text).and(stdout.flush()) {
+    let text = match stdout.is_terminal() {
+        true => Cow::from(inert_lines(&String::from_utf8_lossy(text)).into_bytes()),
+        false => Cow::from(text),
+    };
+    match stdout.write_all(&text).and(stdout.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
         written => written
             .context("cannot write to standard output")
             .map(|()| true),
     }
+}
+
+/// Prints a note on standard error.
+pub(crate) fn warn(text: &str) {
+    eprintln!("placementctl: {}", inert_lines(text));
 }
 
 #[cfg(test)]
@@ -336,6 +353,16 @@ mod tests {
         assert_eq!(
             wide.lines().nth(1),
             Some("計算, \"1\"     9  MEMORY_MB=8 VCPU=2")
+        );
+    }
+
+    #[test]
+    fn csv_has_no_formulas() {
+        let cells = ["=1+1", "+1", "-1", "@x", "\tx", "\rx", "x=1", "1"].map(Value::from);
+        assert_eq!(csv(&cells), "'=1+1,'+1,'-1,'@x,'\tx,\"'\rx\",x=1,1\n");
+        assert_eq!(
+            csv(&[json!(-1), json!(null), json!(["=1", "2"])]),
+            "-1,,\"'=1, 2\"\n"
         );
     }
 

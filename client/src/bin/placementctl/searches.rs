@@ -11,7 +11,7 @@ use time::format_description::well_known::Rfc3339;
 
 use crate::content::{Content, EXTENSIONS, filtered};
 use crate::moment::seconds;
-use crate::render::{Rows, list};
+use crate::render::{Rows, list, warn};
 
 /// As the API has them.
 #[derive(Args, Serialize)]
@@ -62,7 +62,7 @@ pub(crate) async fn on_all_nodes(content: &Content, filters: &Value) -> anyhow::
         return Err(error.into());
     }
     for (id, error) in failed {
-        eprintln!("placementctl: the searches of node {id} are missing: {error}");
+        warn(&format!("the searches of node {id} are missing: {error}"));
     }
     found.sort_by_key(|search| Reverse(at(search)));
     Ok(found)

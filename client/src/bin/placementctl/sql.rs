@@ -76,40 +76,41 @@ pub(crate) fn session(dialect: Dialect) -> String {
     quiet.to_owned() + dialect.session()
 }
 
-fn value(dialect: Dialect, value: &Value) -> String {
-    match value {
+fn value(dialect: Dialect, value: &Value) -> anyhow::Result<String> {
+    Ok(match value {
         Value::Null => "NULL".to_owned(),
         Value::String(text) => dialect.quoted(text),
-        number => number.to_string(),
-    }
+        Value::Number(number) => number.to_string(),
+        other => bail!("a node has sent {other} where a column holds a text or a number"),
+    })
 }
 
 /// Statements with values of a change for `{/their/places}` in it.
-fn filled(dialect: Dialect, statements: &str, change: &Value) -> String {
+fn filled(dialect: Dialect, statements: &str, change: &Value) -> anyhow::Result<String> {
     let statements = statements.replace("{host}", HOST);
     let mut sql = String::new();
     for part in statements.split('{') {
         let (place, rest) = part.split_once('}').unwrap_or(("", part));
         if !place.is_empty() {
-            sql += &value(dialect, change.pointer(place).unwrap_or(&Value::Null));
+            sql += &value(dialect, change.pointer(place).unwrap_or(&Value::Null))?;
         }
         sql += rest;
     }
-    sql
+    Ok(sql)
 }
 
 /// A transaction that brings a database from one token to another, with what an event has changed; it fails if the database
 /// is elsewhere.
 ///
 /// # Errors
-/// If this version does not know something that was changed.
+/// If this version does not know something that was changed, or a value is neither a text nor a number.
 pub(crate) fn transaction(
     dialect: Dialect,
     (from, to): (&str, &str),
     event: &Value,
 ) -> anyhow::Result<String> {
     let mut sql = String::from("BEGIN;\n");
-    sql += &filled(dialect, POSITION, &json!({ "from": from, "to": to }));
+    sql += &filled(dialect, POSITION, &json!({ "from": from, "to": to }))?;
     // In whole seconds, since MySQL would round.
     let at = event["at"].as_str().and_then(|at| at.get(..19));
     let at = json!(at.map(|at| at.replace('T', " ")));
@@ -120,10 +121,10 @@ pub(crate) fn transaction(
             change["after"]["consumer_type"] = Value::Null;
         }
         let (first, of_each, members) = statements(&change)?;
-        sql += &filled(dialect, first, &change);
+        sql += &filled(dialect, first, &change)?;
         for one in members {
             change["one"] = one;
-            sql += &filled(dialect, of_each, &change);
+            sql += &filled(dialect, of_each, &change)?;
         }
     }
     Ok(sql + "COMMIT;\n")
@@ -192,5 +193,16 @@ mod tests {
             json!({"changes": [{"kind": "planet", "key": {}, "before": null, "after": null}]});
         let error = transaction(Dialect::MySql, ("7.1", "7.2"), &event).unwrap_err();
         assert!(error.to_string().contains("\"planet\""), "{error}");
+        for hostile in [
+            json!({"x": "1); DROP TABLE traits; --"}),
+            json!([1]),
+            json!(true),
+        ] {
+            let after = json!({"name": hostile, "generation": 1});
+            let event = json!({"changes": [
+                {"kind": "provider", "key": {"uuid": "u"}, "before": null, "after": after}]});
+            let error = transaction(Dialect::MySql, ("7.1", "7.2"), &event).unwrap_err();
+            assert!(error.to_string().contains("a text or a number"), "{error}");
+        }
     }
 }

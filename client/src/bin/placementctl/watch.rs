@@ -10,7 +10,7 @@ use tokio::time::sleep;
 
 use crate::changes::{Filters, changes};
 use crate::content::Content;
-use crate::render::{is_printed, phrase, word};
+use crate::render::{is_printed, phrase, warn, word};
 
 /// A stream that ended is asked for again so much later.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -68,7 +68,9 @@ pub(crate) async fn follow(
         };
         // A long stream ends, too, which is no news.
         if ended != "lifetime" {
-            eprintln!("placementctl: the stream ended ({ended}); it goes on after {after}");
+            warn(&format!(
+                "the stream ended ({ended}); it goes on after {after}"
+            ));
         }
         sleep(PAUSE).await;
     }
@@ -78,9 +80,9 @@ pub(crate) async fn follow(
 fn note(after: &mut String, event: &Value) -> Option<String> {
     if !event["reset"].is_null() {
         let reset = word(&event["reset"]);
-        eprintln!(
-            "placementctl: reset: changes after {after} are not kept any more; it goes on after {reset}"
-        );
+        warn(&format!(
+            "reset: changes after {after} are not kept any more; it goes on after {reset}"
+        ));
     }
     // A line has all that an entry has changed.
     let reached = ["index", "progress", "snapshot_end", "next"].map(|name| &event[name]);

@@ -33,6 +33,7 @@ mod membership;
 mod metrics;
 mod mirror;
 mod moments;
+mod nova_lists;
 mod observability;
 mod older_copy;
 mod operator;

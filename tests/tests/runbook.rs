@@ -585,7 +585,7 @@ async fn consumers_that_were_left_behind() {
         .iter()
         .map(|id| serde_json::json!({ "ID": id }));
     let servers = serde_json::json!(servers.collect::<Vec<_>>());
-    let migrations = serde_json::json!([{ "UUID": Uuid::new_v4() }]);
+    let migrations = serde_json::json!([{ "UUID": Uuid::new_v4(), "Server UUID": claimed[1] }]);
     for (name, list) in [("servers", servers), ("migrations", migrations)] {
         fs::write(file(name), format!("echo '{list}'")).unwrap();
     }

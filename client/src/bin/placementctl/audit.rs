@@ -1,4 +1,5 @@
-//! `placementctl consumers audit`: consumers that were forgotten, and a plan to release those that Nova does not know.
+//! `placementctl consumers audit`: consumers that were forgotten, and a plan to release those that Nova does not know and the
+//! hosts that instances hold and are not on.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io::Write;
@@ -12,6 +13,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
+use uuid::Uuid;
 
 use crate::content::{Content, EXTENSIONS};
 use crate::files::create;
@@ -19,10 +21,17 @@ use crate::held::{Amounts, add_held};
 use crate::moment::{seconds, span};
 use crate::nova::{INSTANCE, Lists, MIGRATION, Nova, UNTYPED};
 use crate::release::{FOUND, PRIVATE, planned};
-use crate::render::{Rows, list, pairs, print};
+use crate::render::{Rows, list, pairs, print, warn};
 
 /// What Nova gives the root of a host whose compute service is disabled.
 const DISABLED: &str = "COMPUTE_STATUS_DISABLED";
+/// What a provider has that others use, such as a shared storage: it is no host.
+const SHARES: &str = "MISC_SHARES_VIA_AGGREGATE";
+const SEVERAL: &str = "it holds several hosts, without a migration. Nova's lists of servers and migrations tell whether it was \
+                       evacuated, or claimed twice";
+const EVACUATED: &str =
+    "it was evacuated, and the compute service of its first host has not been back";
+const ELSEWHERE: &str = "it holds several hosts without a migration, and Nova's list does not say which of them it is on";
 /// The exit code if the lists of Nova do not say all.
 const INCOMPLETE: u8 = 2;
 
@@ -34,13 +43,14 @@ const INCOMPLETE: u8 = 2;
 pub(crate) struct Which {
     #[command(flatten)]
     lists: Lists,
-    /// Consumers that were changed later than this are no orphans.
+    /// Consumers that were changed later than this are not planned, and are no orphans.
     #[arg(long, value_name = "AGE", value_parser = seconds, default_value = "1h")]
     older_than: u64,
     /// Migrations that have held something for longer than this are reported.
     #[arg(long, value_name = "AGE", value_parser = seconds, default_value = "24h")]
     migrations_older_than: u64,
-    /// The file, which must not exist, that gets the orphans to release, one a line.
+    /// The file, which must not exist, that gets what to release: a line for each orphan, and for each instance that
+    /// holds a host that it is not on.
     #[arg(long, value_name = "FILE", requires = "Lists")]
     plan: Option<PathBuf>,
 }
@@ -58,7 +68,7 @@ pub(crate) async fn run(content: &Content, which: Which) -> anyhow::Result<ExitC
         written.with_context(|| format!("cannot write {}", plan.display()))?;
     }
     for note in &audit.notes {
-        eprintln!("placementctl: {note}");
+        warn(note);
     }
     let code = match (audit.is_incomplete, audit.findings.is_empty()) {
         (true, _) => INCOMPLETE,
@@ -78,6 +88,8 @@ struct Placement {
     consumers: Vec<Value>,
     /// The roots of disabled hosts.
     disabled: HashSet<String>,
+    /// The providers that are no hosts, as others share them.
+    shared: HashSet<String>,
     /// Trees in which a provider may be used above its capacity.
     crowded: Vec<Value>,
 }
@@ -94,6 +106,7 @@ impl Placement {
             }
         }
         let disabled = content.providers(json!({ "required": DISABLED })).await?;
+        let shared = content.providers(json!({ "required": SHARES })).await?;
         // A provider with room for one more is not used above its capacity, and most have: the others are looked at.
         let mut crowded = BTreeSet::new();
         for (class, mut holding) in held {
@@ -112,11 +125,46 @@ impl Placement {
         }
         Ok(Self {
             disabled: disabled.iter().map(uuid).collect(),
+            shared: shared.iter().map(uuid).collect(),
             crowded: trees,
             consumers,
         })
     }
+
+    /// The root of the host that an allocation is on; `None` if it is of a shared provider.
+    fn host<'a>(&self, allocation: &'a Value) -> Option<&'a Value> {
+        let [provider, root] = ["provider", "root"].map(|key| &allocation[key]);
+        let is_shared = |one| self.shared.contains(text(one, "uuid"));
+        (!is_shared(provider) && !is_shared(root)).then_some(root)
+    }
+
+    /// The hosts that a consumer holds something of: their UUIDs, and the names of their roots.
+    fn hosts<'a>(&self, consumer: &'a Value) -> BTreeMap<&'a str, &'a str> {
+        let held = list(&consumer["allocations"]).iter();
+        let hosts = held.filter_map(|allocation| self.host(allocation));
+        let named = hosts.map(|host| (text(host, "uuid"), text(host, "name")));
+        named.collect()
+    }
+
+    /// The hosts that migrations hold something of.
+    fn migrating<'a>(&'a self, nova: &Nova) -> Migrating<'a> {
+        let mut migrating = Migrating::new();
+        let all = self.consumers.iter();
+        for migration in all.filter(|one| nova.judge(one).0 == MIGRATION) {
+            let list = nova.migrations.as_ref();
+            let server = list.and_then(|list| list.server_of(id(migration)?));
+            for host in self.hosts(migration).into_keys() {
+                let of_host = migrating.entry(host).or_default();
+                of_host.push((server, text(migration, "project_id")));
+            }
+        }
+        migrating
+    }
 }
+
+/// By the UUID of a host the server of each migration that holds something of it, and its project, which is all that is known
+/// of a migration that Nova's list lacks.
+type Migrating<'a> = BTreeMap<&'a str, Vec<(Option<Uuid>, &'a str)>>;
 
 /// What was found.
 #[derive(Default)]
@@ -134,25 +182,17 @@ type Tallies<'a> = BTreeMap<&'a str, [usize; 3]>;
 impl Audit {
     /// `ages`: from when on consumers may be orphans, and migrations are old, in seconds.
     fn judge(&mut self, placement: &Placement, nova: &Nova, ages: (u64, u64), now: OffsetDateTime) {
-        let migrations = placement.consumers.iter();
-        let migrations = migrations.filter(|one| nova.judge(one).0 == MIGRATION);
-        let migrating: HashSet<(&str, String)> = migrations
-            .flat_map(|one| roots(one).map(|root| (text(one, "project_id"), uuid(root))))
-            .collect();
+        let migrating = placement.migrating(nova);
         let mut tallies = Tallies::new();
         for consumer in &placement.consumers {
             let ((kind, is_known), age) = (nova.judge(consumer), age(consumer, now));
-            let project = text(consumer, "project_id");
-            let is_migrating = |root| migrating.contains(&(project, uuid(root)));
-            let mut find = |finding, why| self.find(consumer, age, finding, why);
             if list(&consumer["allocations"]).is_empty() {
-                find("empty", "it holds nothing");
+                self.find(consumer, age, "empty", "it holds nothing");
             }
-            let may_be_instance = [INSTANCE, UNTYPED].contains(&kind);
-            let has_several = may_be_instance && consumer["trees"].as_u64() > Some(1);
-            if has_several && !roots(consumer).any(is_migrating) {
-                find("evacuated", "it holds several hosts, without a migration");
+            if [INSTANCE, UNTYPED].contains(&kind) && is_known != Some(false) {
+                self.several_hosts(placement, consumer, (age, ages.0), nova, &migrating);
             }
+            let mut find = |finding, why| self.find(consumer, age, finding, why);
             if kind == MIGRATION && age > ages.1 {
                 find("old_migration", "no migration takes so long");
             }
@@ -164,7 +204,7 @@ impl Audit {
                 Some(true) => *known += 1,
                 Some(false) if age >= ages.0 => {
                     *unknown += 1;
-                    self.orphan(consumer, age, nova);
+                    self.orphan(placement, consumer, age, nova);
                 }
                 Some(false) => {}
                 None => *others += 1,
@@ -222,8 +262,67 @@ impl Audit {
         self.findings.push(item);
     }
 
+    /// Looks at an instance that may hold several hosts. Nova gives what a server holds of its former host to the migration,
+    /// so only an evacuated one holds two: until the compute service of the first host is back. Another one was claimed twice,
+    /// as the answer to the first claim was lost; that is planned if Nova says which host it is on.
+    fn several_hosts(
+        &mut self,
+        placement: &Placement,
+        consumer: &Value,
+        (age, age_min): (u64, u64),
+        nova: &Nova,
+        migrating: &Migrating<'_>,
+    ) {
+        let (hosts, server) = (placement.hosts(consumer), id(consumer));
+        let project = text(consumer, "project_id");
+        let is_its_own = |(of, holder): &(Option<Uuid>, &str)| match of {
+            Some(of) => Some(*of) == server,
+            None => *holder == project,
+        };
+        let mut migrations = hosts
+            .keys()
+            .filter_map(|host| migrating.get(host))
+            .flatten();
+        if hosts.len() < 2 || migrations.any(is_its_own) {
+            return;
+        }
+        let lists = nova.servers.as_ref().zip(nova.migrations.as_ref());
+        let about = lists
+            .zip(server)
+            .and_then(|((servers, migrations), server)| {
+                Some((servers.hosts_of(server), migrations.under_way(server)?))
+            });
+        // A server in a cell that is down has no host.
+        let Some((own, under_way)) = about.filter(|(own, _)| !own.is_empty()) else {
+            return self.find(consumer, age, "evacuated", SEVERAL);
+        };
+        let is_held = |name: &String| hosts.values().any(|held| *held == name);
+        let mut here = under_way.iter().filter(|one| one.hosts.iter().any(is_held));
+        if let Some(migration) = here.next() {
+            if migration.is_evacuation {
+                self.find(consumer, age, "evacuated", EVACUATED);
+            }
+            return;
+        }
+        let mut live = hosts
+            .iter()
+            .filter(|(_, name)| own.iter().any(|own| own == **name));
+        let (Some((live, name)), None) = (live.next(), live.next()) else {
+            return self.find(consumer, age, "doubled", ELSEWHERE);
+        };
+        let why = format!("it is on {name}, and holds several hosts without a migration");
+        self.find(consumer, age, "doubled", &why);
+        if under_way.is_empty() && age >= age_min {
+            let is_kept = |one: &Value| {
+                let host = placement.host(one);
+                host.is_none_or(|host| text(host, "uuid") == *live)
+            };
+            self.planned.push(planned(consumer, &why, is_kept));
+        }
+    }
+
     /// Nova does not know it. It is planned unless it may be of a cell that is down.
-    fn orphan(&mut self, consumer: &Value, age: u64, nova: &Nova) {
+    fn orphan(&mut self, placement: &Placement, consumer: &Value, age: u64, nova: &Nova) {
         let why = match consumer["type"].is_null() {
             true => {
                 "Nova does not know it; it has no type: it may be another service's, such as Zun's"
@@ -231,12 +330,13 @@ impl Audit {
             false => "Nova does not know it",
         };
         self.find(consumer, age, "orphan", why);
+        let hosts = placement.hosts(consumer);
         let is_up = nova.servers.as_ref().is_some_and(|servers| {
-            let is_named = |root| servers.hosts.contains(text(root, "name"));
-            servers.down == 0 || roots(consumer).all(is_named)
+            let are_named = !hosts.is_empty() && hosts.values().all(|name| servers.names(name));
+            servers.down == 0 || are_named
         });
-        if is_up && roots(consumer).next().is_some() {
-            self.planned.push(planned(consumer, why));
+        if is_up && !list(&consumer["allocations"]).is_empty() {
+            self.planned.push(planned(consumer, why, |_| false));
         }
     }
 
@@ -278,12 +378,14 @@ fn uuid(provider: &Value) -> String {
     text(provider, "uuid").to_owned()
 }
 
+fn id(consumer: &Value) -> Option<Uuid> {
+    text(consumer, "uuid").parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
-    use uuid::Uuid;
-
     use super::*;
-    use crate::nova::List;
+    use crate::nova::{Migrations, Servers};
 
     const NOW: &str = "2026-11-26T20:00:00Z";
 
@@ -302,19 +404,46 @@ mod tests {
         consumer(id, json!("INSTANCE"), "2026-11-25T20:00:00Z", hosts)
     }
 
-    fn list_of(ids: &[u128], hosts: &[&str]) -> List {
-        List {
-            ids: ids.iter().copied().map(Uuid::from_u128).collect(),
-            hosts: hosts.iter().map(|&host| host.to_owned()).collect(),
-            ..List::default()
+    /// A list of servers that are on this host, and of some in a cell that is down.
+    fn servers(ids: &[u128], host: &str, down: &[u128]) -> Option<Servers> {
+        let up = ids
+            .iter()
+            .map(|id| json!({"ID": Uuid::from_u128(*id), "Host": host}));
+        let down = down
+            .iter()
+            .map(|id| json!({"ID": Uuid::from_u128(*id), "Status": "UNKNOWN"}));
+        let all: Vec<_> = up.chain(down).collect();
+        Some(Servers::parse(json!(all).to_string().as_bytes()).unwrap())
+    }
+
+    /// A migration of a server, as a list of Nova has it.
+    fn moved(id: u128, server: u128, kind: &str, status: &str, [from, to]: [&str; 2]) -> Value {
+        json!({"UUID": Uuid::from_u128(id), "Server UUID": Uuid::from_u128(server), "Type": kind, "Status": status,
+               "Source Node": from, "Dest Node": to})
+    }
+
+    fn migrations(all: &[Value]) -> Option<Migrations> {
+        Some(Migrations::parse(json!(all).to_string().as_bytes()).unwrap())
+    }
+
+    fn by(servers: Option<Servers>, migrations: Option<Migrations>) -> Nova {
+        Nova {
+            servers,
+            migrations,
         }
     }
 
     fn judged(consumers: Vec<Value>, nova: &Nova) -> Audit {
-        let placement = Placement {
-            consumers,
-            ..Placement::default()
-        };
+        audited(
+            Placement {
+                consumers,
+                ..Placement::default()
+            },
+            nova,
+        )
+    }
+
+    fn audited(placement: Placement, nova: &Nova) -> Audit {
         let mut audit = Audit::default();
         let now = OffsetDateTime::parse(NOW, &Rfc3339).unwrap();
         audit.judge(&placement, nova, (3600, 86_400), now);
@@ -341,34 +470,32 @@ mod tests {
                 untyped(5, &["a", "ccc"]),
             ]
         };
-        let lists = |migrations: Option<&[u128]>| Nova {
-            servers: Some(list_of(&[1, 5], &["a"])),
-            migrations: migrations.map(|ids| list_of(ids, &[])),
-        };
-        let audit = judged(all(), &lists(Some(&[2])));
-        // The migration is one of both instances' project, and holds a host of the first.
-        let expected = [("old_migration", "2"), ("orphan", "3"), ("evacuated", "5")];
+        let known = || servers(&[1, 5], "a", &[]);
+        let moving = || migrations(&[moved(2, 1, "resize", "finished", ["bb", "a"])]);
+        let audit = judged(all(), &by(known(), moving()));
+        let expected = [("old_migration", "2"), ("orphan", "3"), ("doubled", "5")];
         assert_eq!(found(&audit), expected);
-        assert_eq!(audit.planned.len(), 1);
+        assert_eq!(audit.planned.len(), 2);
         assert_eq!(audit.planned[0]["type"], Value::Null);
         let reason = audit.planned[0]["reason"].as_str().unwrap();
         assert!(reason.contains("no type"), "{reason}");
 
-        let by_servers = judged(all(), &lists(None));
+        let by_servers = judged(all(), &by(known(), None));
         assert_eq!(found(&by_servers), [("evacuated", "1"), ("evacuated", "5")]);
         let [note] = &by_servers.notes[..] else {
             panic!("{:?}", by_servers.notes);
         };
         assert!(note.contains("3 without a type") && note.contains("--migrations-command"));
 
-        let without_migrations = judged(all(), &lists(Some(&[])));
-        assert_eq!(without_migrations.planned.len(), 2);
+        let without_migrations = judged(all(), &by(known(), migrations(&[])));
+        let orphans = [("orphan", "2"), ("orphan", "3")];
+        assert!(
+            orphans
+                .iter()
+                .all(|one| found(&without_migrations).contains(one))
+        );
         assert!(!without_migrations.is_incomplete);
-        let without_servers = Nova {
-            servers: Some(list_of(&[], &["a"])),
-            ..lists(Some(&[2]))
-        };
-        let audit = judged(all(), &without_servers);
+        let audit = judged(all(), &by(servers(&[], "", &[]), moving()));
         assert!(found(&audit).contains(&("orphan", "3")));
         assert!(audit.is_incomplete && audit.planned.is_empty());
     }
@@ -390,11 +517,125 @@ mod tests {
         assert_eq!(finding["resources"], json!({"VCPU": 2}));
     }
 
+    /// On hosts 1 and 2, and on a storage that all share.
+    fn on_shared_storage(id: u128, hosts: &[&str]) -> Value {
+        instance(id, &[hosts, &["storage"]].concat())
+    }
+
+    fn judged_on_shared_storage(consumers: Vec<Value>, nova: &Nova) -> Audit {
+        let shared = Uuid::from_u128("storage".len() as u128);
+        audited(
+            Placement {
+                consumers,
+                shared: HashSet::from([shared.to_string()]),
+                ..Placement::default()
+            },
+            nova,
+        )
+    }
+
+    #[test]
+    fn a_migration_of_another_server_on_the_same_storage_hides_nothing() {
+        let consumers = || {
+            let mut migration = on_shared_storage(3, &["ccc"]);
+            migration["type"] = json!("MIGRATION");
+            let evacuated = on_shared_storage(1, &["a", "bb"]);
+            vec![evacuated, on_shared_storage(2, &["dddd"]), migration]
+        };
+        let resize = moved(3, 2, "resize", "finished", ["ccc", "dddd"]);
+        let evacuation = |status| moved(4, 1, "evacuation", status, ["a", "bb"]);
+        let known = || servers(&[1, 2], "bb", &[]);
+        let with = |more: &[Value]| {
+            let all = [&[resize.clone()], more].concat();
+            judged_on_shared_storage(consumers(), &by(known(), migrations(&all)))
+        };
+        for audit in [
+            judged_on_shared_storage(consumers(), &Nova::default()),
+            with(&[evacuation("done")]),
+        ] {
+            assert_eq!(found(&audit), [("evacuated", "1")]);
+            assert!(audit.planned.is_empty());
+        }
+        for more in [&[][..], &[evacuation("completed")]] {
+            let audit = with(more);
+            assert_eq!(found(&audit), [("doubled", "1")]);
+            assert_eq!(audit.planned.len(), 1);
+        }
+    }
+
+    #[test]
+    fn of_a_doubled_instance_only_what_is_elsewhere_is_planned() {
+        let consumers = || vec![on_shared_storage(1, &["a", "bb"])];
+        let judged = |host, all: &[Value]| {
+            let nova = by(servers(&[1], host, &[]), migrations(all));
+            judged_on_shared_storage(consumers(), &nova)
+        };
+        let audit = judged("bb", &[]);
+        assert_eq!(found(&audit), [("doubled", "1")]);
+        let [line] = &audit.planned[..] else {
+            panic!("{:?}", audit.planned);
+        };
+        let [first, second, storage] =
+            ["a", "bb", "storage"].map(|name| Uuid::from_u128(name.len() as u128).to_string());
+        let providers = |key: &str| pairs(&line[key]).map(|(id, _)| id.clone()).collect();
+        let (all, kept): (Vec<String>, Vec<String>) =
+            (providers("allocations"), providers("keeps"));
+        assert_eq!(all, [first, second.clone(), storage.clone()]);
+        assert_eq!(kept, [second, storage]);
+
+        let hold = |status| moved(7, 1, "live-migration", status, ["a", "ccc"]);
+        // Nova names a host that Placement calls otherwise, or a migration is under way, here or elsewhere.
+        for (host, list, finding) in [
+            ("bb.example", vec![], Some("doubled")),
+            ("bb", vec![hold("running")], None),
+            (
+                "bb",
+                vec![moved(7, 1, "resize", "migrating", ["x", "y"])],
+                Some("doubled"),
+            ),
+        ] {
+            let audit = judged(host, &list);
+            let findings = found(&audit)
+                .iter()
+                .map(|(finding, _)| *finding)
+                .collect::<Vec<_>>();
+            assert_eq!(findings, finding.into_iter().collect::<Vec<_>>());
+            assert!(audit.planned.is_empty(), "{host}");
+        }
+        assert_eq!(judged("bb", &[hold("completed")]).planned.len(), 1);
+        let mut young = consumers();
+        young[0]["updated_at"] = json!("2026-11-26T19:30:00Z");
+        let nova = by(servers(&[1], "bb", &[]), migrations(&[]));
+        let audit = judged_on_shared_storage(young, &nova);
+        assert_eq!(found(&audit), [("doubled", "1")]);
+        assert!(audit.planned.is_empty());
+    }
+
+    #[test]
+    fn shared_storage_is_no_host_of_a_cell_that_is_down() {
+        let consumers = vec![
+            on_shared_storage(1, &["a"]),
+            on_shared_storage(2, &["a"]),
+            on_shared_storage(3, &["bb"]),
+            on_shared_storage(4, &[]),
+            on_shared_storage(7, &["a"]),
+            on_shared_storage(8, &["a"]),
+            on_shared_storage(9, &["bb"]),
+        ];
+        let nova = by(servers(&[1, 7, 8], "a", &[9]), None);
+        let audit = judged_on_shared_storage(consumers, &nova);
+        let orphans = [("orphan", "2"), ("orphan", "3"), ("orphan", "4")];
+        assert_eq!(found(&audit), orphans);
+        assert_eq!(audit.planned.len(), 1);
+        assert_eq!(audit.planned[0]["consumer"], json!(Uuid::from_u128(2)));
+    }
+
     #[test]
     fn old_migrations_empty_consumers_and_those_of_disabled_hosts_are_found() {
         let old = consumer(1, json!("MIGRATION"), "2026-11-25T19:59:59Z", &["a"]);
         let placement = Placement {
             consumers: vec![old, instance(2, &[])],
+            shared: HashSet::new(),
             disabled: HashSet::from([Uuid::from_u128(1).to_string()]),
             crowded: vec![json!({"providers": [{"name": "a", "inventories": {
                 "VCPU": {"used": 9, "capacity": 8}, "DISK_GB": {"used": 8, "capacity": 8}}}]})],
@@ -429,14 +670,7 @@ mod tests {
             other,
             unknown,
         ];
-        let servers = Some(list_of(&[1], &[]));
-        let audit = judged(
-            all,
-            &Nova {
-                servers,
-                migrations: None,
-            },
-        );
+        let audit = judged(all, &by(servers(&[1], "a", &[]), None));
         assert_eq!(found(&audit), [("orphan", "3")]);
         assert_eq!(audit.planned.len(), 1);
         assert_eq!(audit.notes.len(), 2, "{:?}", audit.notes);
@@ -451,15 +685,7 @@ mod tests {
             instance(3, &["bb"]),
             instance(4, &["bb"]),
         ];
-        let mut servers = list_of(&[1, 3], &["a"]);
-        servers.down = 1;
-        let audit = judged(
-            all,
-            &Nova {
-                servers: Some(servers),
-                migrations: None,
-            },
-        );
+        let audit = judged(all, &by(servers(&[1], "a", &[3]), None));
         assert_eq!(found(&audit), [("orphan", "2"), ("orphan", "4")]);
         assert_eq!(audit.planned.len(), 1);
         assert_eq!(audit.planned[0]["consumer"], json!(Uuid::from_u128(2)));
@@ -475,17 +701,9 @@ mod tests {
                 instance(3, &["a"]),
             ]
         };
-        for (known, is_cut) in [(&[1][..], false), (&[1, 2], true)] {
-            let list = list_of(known, &[]);
-            let servers = Some(List { is_cut, ..list });
-            let migrations = None;
-            let audit = judged(
-                all(),
-                &Nova {
-                    servers,
-                    migrations,
-                },
-            );
+        let page: Vec<u128> = (1..=2).chain(1001..1999).collect();
+        for known in [&[1][..], &page] {
+            let audit = judged(all(), &by(servers(known, "a", &[]), None));
             assert!(audit.is_incomplete && audit.planned.is_empty());
         }
     }

@@ -1,6 +1,6 @@
 //! What Nova has, as its lists of servers and migrations say.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::SystemTime;
@@ -20,8 +20,33 @@ pub(crate) const UNTYPED: &str = "consumer without a type";
 /// Nova ends a page there, whatever was asked for (`[api] max_limit`).
 const PAGE: usize = 1000;
 /// The names of the compute service and of the hypervisor, in the API and in tables.
-const HOSTS: &str =
-    "host Host OS-EXT-SRV-ATTR:host OS-EXT-SRV-ATTR:hypervisor_hostname hypervisor_hostname";
+const HOSTS: [&str; 5] = [
+    "host",
+    "Host",
+    "OS-EXT-SRV-ATTR:host",
+    "OS-EXT-SRV-ATTR:hypervisor_hostname",
+    "hypervisor_hostname",
+];
+/// The same of both ends of a migration.
+const ENDS: [&str; 8] = [
+    "source_compute",
+    "source_node",
+    "dest_compute",
+    "dest_node",
+    "Source Compute",
+    "Source Node",
+    "Dest Compute",
+    "Dest Node",
+];
+/// A migration in one of these states is over. An evacuation is `done` until the first host is back and has cleaned up.
+const OVER: [&str; 6] = [
+    "completed",
+    "confirmed",
+    "reverted",
+    "cancelled",
+    "failed",
+    "error",
+];
 
 /// Where Nova's lists come from.
 #[derive(Args)]
@@ -43,20 +68,39 @@ pub(crate) struct Lists {
 
 #[derive(Default)]
 pub(crate) struct Nova {
-    pub(crate) servers: Option<List>,
-    pub(crate) migrations: Option<List>,
+    pub(crate) servers: Option<Servers>,
+    pub(crate) migrations: Option<Migrations>,
 }
 
-/// The entries of a list.
+/// The list of servers.
 #[derive(Default)]
-pub(crate) struct List {
-    pub(crate) ids: HashSet<Uuid>,
-    /// The hosts that are named.
-    pub(crate) hosts: HashSet<String>,
+pub(crate) struct Servers {
+    /// The hosts that each server names as its own.
+    hosts_of: HashMap<Uuid, Vec<String>>,
+    /// The hosts that any server names.
+    hosts: HashSet<String>,
     /// How many are in a cell that is down.
     pub(crate) down: usize,
     /// It has as many entries as whole pages.
-    pub(crate) is_cut: bool,
+    is_cut: bool,
+}
+
+/// The list of migrations.
+#[derive(Default)]
+pub(crate) struct Migrations {
+    /// The server of each migration.
+    server_of: HashMap<Uuid, Uuid>,
+    /// Those of a server that are not over.
+    under_way: HashMap<Uuid, Vec<Migration>>,
+    /// It has as many entries as whole pages.
+    is_cut: bool,
+}
+
+/// A migration that is not over.
+pub(crate) struct Migration {
+    pub(crate) is_evacuation: bool,
+    /// The names of both its ends, as far as Nova has them.
+    pub(crate) hosts: Vec<String>,
 }
 
 impl Nova {
@@ -64,8 +108,10 @@ impl Nova {
     /// speaks 1.38: then they are what the list is that has them.
     pub(crate) fn judge<'a>(&self, consumer: &'a Value) -> (&'a str, Option<bool>) {
         let id: Option<Uuid> = consumer["uuid"].as_str().and_then(|id| id.parse().ok());
-        let has = |list: &Option<List>| Some(list.as_ref()?.ids.contains(&id?));
-        let (server, migration) = (has(&self.servers), has(&self.migrations));
+        let servers = self.servers.as_ref().map(|list| &list.hosts_of);
+        let migrations = self.migrations.as_ref().map(|list| &list.server_of);
+        let server = servers.and_then(|servers| Some(servers.contains_key(&id?)));
+        let migration = migrations.and_then(|migrations| Some(migrations.contains_key(&id?)));
         match consumer["type"].as_str() {
             None if server == Some(true) => (INSTANCE, server),
             None if migration == Some(true) => (MIGRATION, migration),
@@ -80,9 +126,34 @@ impl Nova {
     pub(crate) fn may_be_cut(&self, kind: &str) -> bool {
         let servers = self.servers.as_ref().filter(|_| kind != MIGRATION);
         let migrations = self.migrations.as_ref().filter(|_| kind != INSTANCE);
-        servers.is_some_and(List::may_be_cut)
+        servers.is_some_and(|list| list.is_cut || list.hosts_of.is_empty())
             || migrations
-                .is_some_and(|list| list.is_cut || kind == MIGRATION && list.ids.is_empty())
+                .is_some_and(|list| list.is_cut || kind == MIGRATION && list.server_of.is_empty())
+    }
+}
+
+impl Servers {
+    /// Whether a server of the list is on this host.
+    pub(crate) fn names(&self, host: &str) -> bool {
+        self.hosts.contains(host)
+    }
+
+    /// The names of the host that a server is on. There are none in a cell that is down.
+    pub(crate) fn hosts_of(&self, server: Uuid) -> &[String] {
+        self.hosts_of.get(&server).map_or(&[], Vec::as_slice)
+    }
+}
+
+impl Migrations {
+    /// The server of a migration.
+    pub(crate) fn server_of(&self, migration: Uuid) -> Option<Uuid> {
+        self.server_of.get(&migration).copied()
+    }
+
+    /// The migrations of a server that are not over; `None` if the list may lack some.
+    pub(crate) fn under_way(&self, server: Uuid) -> Option<&[Migration]> {
+        let all = self.under_way.get(&server).map_or(&[][..], Vec::as_slice);
+        (!self.is_cut).then_some(all)
     }
 }
 
@@ -95,9 +166,10 @@ impl Lists {
             "an --older-than below 1h needs --servers-command: of a list that was made elsewhere it is not \
              known when it was begun"
         );
-        let servers = taken(&self.servers, &self.servers_command, since, "servers")?;
-        let command = &self.migrations_command;
-        let migrations = taken(&self.migrations, command, since, "migrations")?;
+        let (file, command) = (&self.servers, &self.servers_command);
+        let servers = taken(file, command, since, "servers", Servers::parse)?;
+        let (file, command) = (&self.migrations, &self.migrations_command);
+        let migrations = taken(file, command, since, "migrations", Migrations::parse)?;
         ensure!(
             servers.is_some() || migrations.is_none(),
             "--migrations needs --servers too: only the list of servers shows whether a cell is down"
@@ -109,20 +181,20 @@ impl Lists {
     }
 }
 
-fn taken(
+fn taken<L>(
     file: &Option<PathBuf>,
     command: &Option<String>,
     since: SystemTime,
     what: &str,
-) -> anyhow::Result<Option<List>> {
+    parse: fn(&[u8]) -> anyhow::Result<L>,
+) -> anyhow::Result<Option<L>> {
     let bytes = match (file, command) {
         (Some(file), _) => newer(file, since, what)?,
         (_, Some(command)) => output(command)?,
         _ => return Ok(None),
     };
-    let list = List::parse(&bytes);
-    list.map(Some)
-        .with_context(|| format!("the list of {what}"))
+    let list = parse(&bytes).with_context(|| format!("the list of {what}"))?;
+    Ok(Some(list))
 }
 
 /// The content of a file that was not written before.
@@ -157,49 +229,97 @@ fn output(command: &str) -> anyhow::Result<Vec<u8>> {
     Ok(output.stdout)
 }
 
-impl List {
-    /// Reads tables of `openstack … list -f json`, or answers of Nova's API, one after the other.
-    fn parse(bytes: &[u8]) -> anyhow::Result<Self> {
+impl Servers {
+    pub(crate) fn parse(bytes: &[u8]) -> anyhow::Result<Self> {
         let mut found = Self::default();
-        for json in Deserializer::from_slice(bytes).into_iter() {
-            found.add(&json.context("it is not JSON")?)?;
-        }
+        found.is_cut = each(bytes, "servers", |id, entry| {
+            found.down += usize::from(entry.status() == Some("UNKNOWN"));
+            let hosts = entry.all(&HOSTS);
+            found.hosts.extend(hosts.clone());
+            found.hosts_of.insert(id, hosts);
+            Ok(())
+        })?;
         Ok(found)
     }
+}
 
-    fn add(&mut self, json: &Value) -> anyhow::Result<()> {
-        let mut all = json;
-        for key in ["servers", "migrations"] {
-            let links = list(&json[format!("{key}_links")]);
-            ensure!(links.is_empty(), "it is one page of several: list all");
-            all = json.get(key).unwrap_or(all);
-        }
+impl Migrations {
+    pub(crate) fn parse(bytes: &[u8]) -> anyhow::Result<Self> {
+        let mut found = Self::default();
+        found.is_cut = each(bytes, "migrations", |id, entry| {
+            let server = entry.uuid(&["instance_uuid", "Server UUID"]);
+            let server = server.context("it names no server")?;
+            found.server_of.insert(id, server);
+            if !entry.status().is_some_and(|status| OVER.contains(&status)) {
+                let kind = entry.first(&["migration_type", "Type"]);
+                found.under_way.entry(server).or_default().push(Migration {
+                    is_evacuation: kind == Some("evacuation"),
+                    hosts: entry.all(&ENDS),
+                });
+            }
+            Ok(())
+        })?;
+        Ok(found)
+    }
+}
+
+/// An entry of a list.
+struct Entry<'a>(&'a Value);
+
+impl Entry<'_> {
+    fn text(&self, key: &str) -> Option<&str> {
+        self.0[key].as_str().filter(|text| !text.is_empty())
+    }
+
+    fn first(&self, keys: &[&str]) -> Option<&str> {
+        keys.iter().find_map(|key| self.text(key))
+    }
+
+    fn all(&self, keys: &[&str]) -> Vec<String> {
+        let texts = keys.iter().filter_map(|key| self.text(key));
+        texts.map(str::to_owned).collect()
+    }
+
+    fn uuid(&self, keys: &[&str]) -> Option<Uuid> {
+        self.first(keys)?.parse().ok()
+    }
+
+    fn status(&self) -> Option<&str> {
+        self.first(&["status", "Status"])
+    }
+}
+
+/// Gives each entry of a list to `take`: of tables of `openstack … list -f json`, or of answers of Nova's API, one after the
+/// other. Returns whether Nova may have cut it off, as it has as many entries as whole pages.
+fn each(
+    bytes: &[u8],
+    what: &str,
+    mut take: impl FnMut(Uuid, Entry<'_>) -> anyhow::Result<()>,
+) -> anyhow::Result<bool> {
+    let mut is_cut = false;
+    for json in Deserializer::from_slice(bytes).into_iter::<Value>() {
+        let json = json.context("it is not JSON")?;
+        let links = list(&json[format!("{what}_links")]);
+        ensure!(links.is_empty(), "it is one page of several: list all");
+        let all = json.get(what).unwrap_or(&json);
         ensure!(all.is_array(), "it is no list of objects");
         let all = list(all);
-        self.is_cut |= !all.is_empty() && all.len().is_multiple_of(PAGE);
+        is_cut |= !all.is_empty() && all.len().is_multiple_of(PAGE);
         for (at, one) in all.iter().enumerate() {
-            let text = |key: &str| one[key].as_str().filter(|text| !text.is_empty());
-            let status = ["status", "Status"].into_iter().find_map(text);
-            if status == Some("DELETED") {
+            let entry = Entry(one);
+            if entry.status() == Some("DELETED") {
                 continue;
             }
             // A migration has a number as well.
-            let id = ["uuid", "UUID", "id", "ID"].into_iter().find_map(text);
-            let id = id.and_then(|id| id.parse().ok());
-            self.ids.insert(id.with_context(|| {
+            let id = entry.uuid(&["uuid", "UUID"]);
+            let id = id.or_else(|| entry.uuid(&["id", "ID"]));
+            let id = id.with_context(|| {
                 format!("entry {at} has no UUID: migrations have one with compute API 2.59")
-            })?);
-            self.down += usize::from(status == Some("UNKNOWN"));
-            let hosts = HOSTS.split(' ').filter_map(text);
-            self.hosts.extend(hosts.map(str::to_owned));
+            })?;
+            take(id, entry).with_context(|| format!("entry {at}"))?;
         }
-        Ok(())
     }
-
-    /// Whether Nova may have cut it off.
-    fn may_be_cut(&self) -> bool {
-        self.is_cut || self.ids.is_empty()
-    }
+    Ok(is_cut)
 }
 
 #[cfg(test)]
@@ -208,27 +328,53 @@ mod tests {
 
     use super::*;
 
-    fn parse(list: Value) -> anyhow::Result<List> {
-        List::parse(list.to_string().as_bytes())
+    fn servers(list: Value) -> anyhow::Result<Servers> {
+        Servers::parse(list.to_string().as_bytes())
+    }
+
+    fn migrations(list: Value) -> anyhow::Result<Migrations> {
+        Migrations::parse(list.to_string().as_bytes())
+    }
+
+    fn may_be_cut(servers: Servers) -> bool {
+        let servers = Some(servers);
+        let nova = Nova {
+            servers,
+            ..Nova::default()
+        };
+        nova.may_be_cut(INSTANCE)
     }
 
     #[test]
     fn tables_and_answers_of_the_api_are_understood() {
-        let (one, two) = (Uuid::from_u128(1), Uuid::from_u128(2));
+        let [one, two, three] = [1, 2, 3].map(Uuid::from_u128);
         let table = json!([{"ID": one, "Status": "ACTIVE", "Host": "a"}, {"ID": two, "Status": "UNKNOWN", "Host": null}]);
         let answer = json!({"servers": [
             {"id": one, "status": "ACTIVE", "OS-EXT-SRV-ATTR:host": "a"}, {"id": two, "status": "UNKNOWN"}]});
         for list in [table, answer] {
-            let list = parse(list).unwrap();
-            assert_eq!(list.ids, HashSet::from([one, two]));
-            assert_eq!(list.hosts, HashSet::from(["a".to_owned()]));
+            let list = servers(list).unwrap();
+            assert_eq!(list.hosts_of(one), ["a".to_owned()]);
+            assert!(list.hosts_of.contains_key(&two) && list.hosts_of(two).is_empty());
+            assert!(list.names("a") && !list.names("b"));
             assert_eq!(list.down, 1);
         }
-        for list in [
-            json!({"migrations": [{"id": 7, "uuid": one}]}),
-            json!([{"Id": 7, "UUID": one}]),
-        ] {
-            assert_eq!(parse(list).unwrap().ids, HashSet::from([one]));
+        let answer = json!({"migrations": [
+            {"id": 7, "uuid": one, "instance_uuid": three, "status": "done", "migration_type": "evacuation",
+             "source_compute": "a", "source_node": "a.example", "dest_compute": "b", "dest_node": null},
+            {"id": 8, "uuid": two, "instance_uuid": three, "status": "completed", "source_compute": "b"}]});
+        let table = json!([
+            {"Id": 7, "UUID": one, "Server UUID": three, "Status": "done", "Type": "evacuation",
+             "Source Compute": "a", "Source Node": "a.example", "Dest Compute": "b", "Dest Node": null},
+            {"Id": 8, "UUID": two, "Server UUID": three, "Status": "completed", "Source Compute": "b"}]);
+        for list in [answer, table] {
+            let list = migrations(list).unwrap();
+            assert_eq!(list.server_of(two), Some(three));
+            let [evacuation] = list.under_way(three).unwrap() else {
+                panic!("one is completed");
+            };
+            assert!(evacuation.is_evacuation);
+            assert_eq!(evacuation.hosts, ["a", "a.example", "b"]);
+            assert!(list.under_way(one).unwrap().is_empty());
         }
     }
 
@@ -238,12 +384,13 @@ mod tests {
         let all = json!([{ "ID": one }]).to_string();
         let deleted =
             json!([{"ID": two, "Status": "SOFT_DELETED"}, {"ID": three, "Status": "DELETED"}]);
-        let both = List::parse(format!("{all}\n{deleted}").as_bytes()).unwrap();
-        assert_eq!(both.ids, HashSet::from([one, two]));
+        let both = Servers::parse(format!("{all}\n{deleted}").as_bytes()).unwrap();
+        let ids: HashSet<Uuid> = both.hosts_of.keys().copied().collect();
+        assert_eq!(ids, HashSet::from([one, two]));
         let page: Vec<Value> = (0..1000)
             .map(|id| json!({ "id": Uuid::from_u128(id) }))
             .collect();
-        assert!(parse(json!(page)).unwrap().may_be_cut() && !both.may_be_cut());
+        assert!(may_be_cut(servers(json!(page)).unwrap()) && !may_be_cut(both));
     }
 
     #[test]
@@ -254,11 +401,13 @@ mod tests {
             (json!({"error": 1}), "no list"),
             (json!([{"Id": 7}]), "entry 0 has no UUID"),
         ] {
-            let error = parse(list).err().unwrap().to_string();
+            let error = servers(list).err().unwrap().to_string();
             assert!(error.contains(reason), "{error}");
         }
-        assert!(List::parse(b"ID,Host").is_err());
-        assert!(parse(json!([])).unwrap().may_be_cut());
+        assert!(Servers::parse(b"ID,Host").is_err());
+        assert!(may_be_cut(servers(json!([])).unwrap()));
+        let of_no_server = migrations(json!([{ "UUID": Uuid::nil() }])).err().unwrap();
+        assert_eq!(format!("{of_no_server:#}"), "entry 0: it names no server");
     }
 
     #[test]

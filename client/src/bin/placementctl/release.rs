@@ -1,4 +1,4 @@
-//! `placementctl consumers release`: gives back what the consumers of a plan hold, and undoes that.
+//! `placementctl consumers release`: gives back what the consumers of a plan hold, or a part of it, and undoes that.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -23,6 +23,7 @@ use crate::render::{list, print, word};
 pub(crate) const FOUND: u8 = 3;
 /// Plans and undo files say who holds what: only their owner may read them.
 pub(crate) const PRIVATE: u32 = 0o600;
+const CHANGED: &str = "it has changed since";
 /// The last microversion in which consumers have no types.
 const BEFORE_TYPES: &str = "1.37";
 
@@ -60,6 +61,9 @@ struct Planned {
     r#type: Option<String>,
     /// By provider.
     allocations: BTreeMap<Uuid, Held>,
+    /// What of these it keeps: nothing, unless it is an instance that holds a host too many.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    keeps: BTreeMap<Uuid, Held>,
     reason: String,
 }
 
@@ -86,7 +90,7 @@ pub(crate) async fn run(content: &Content, which: Which) -> anyhow::Result<ExitC
         }
         let tried = match &mut undo {
             Some(undo) => one.release(content, undo).await,
-            None => one.put(content, json!(one.allocations), Value::Null).await,
+            None => one.restore(content).await,
         };
         match tried
             .with_context(|| format!("stopped at consumer {} after {count}", one.consumer))?
@@ -114,6 +118,12 @@ fn parse(file: &Path) -> anyhow::Result<Vec<Planned>> {
             "{}: only consumers of Nova are released",
             place()
         );
+        let mut keeps = one.keeps.iter();
+        ensure!(
+            keeps.all(|(provider, kept)| one.allocations.get(provider) == Some(kept)),
+            "{}: \"keeps\" has something that is not in \"allocations\"",
+            place()
+        );
         all.push(one);
     }
     Ok(all)
@@ -128,42 +138,75 @@ fn record(file: &mut File, one: &Planned) -> anyhow::Result<()> {
     written.context("cannot write a record")
 }
 
-/// The line of a plan for a consumer as it was listed.
-pub(crate) fn planned(listed: &Value, reason: &str) -> Value {
-    let mut held = json!({});
+/// The line of a plan for a consumer as it was listed, and which of its allocations it keeps.
+pub(crate) fn planned(listed: &Value, reason: &str, is_kept: impl Fn(&Value) -> bool) -> Value {
+    let (mut held, mut keeps) = (json!({}), json!({}));
     for one in list(&listed["allocations"]) {
-        held[word(&one["provider"]["uuid"])] = json!({ "resources": one["resources"] });
+        let (provider, resources) = (word(&one["provider"]["uuid"]), &one["resources"]);
+        if is_kept(one) {
+            keeps[&provider] = json!({ "resources": resources });
+        }
+        held[provider] = json!({ "resources": resources });
     }
-    json!({
+    let mut line = json!({
         "consumer": listed["uuid"], "generation": listed["generation"], "project_id": listed["project_id"],
         "user_id": listed["user_id"], "type": listed["type"], "allocations": held, "reason": reason,
-    })
+    });
+    if keeps != json!({}) {
+        line["keeps"] = keeps;
+    }
+    line
+}
+
+/// What a consumer holds at the moment.
+struct Present {
+    allocations: BTreeMap<Uuid, Held>,
+    /// Null if there is no such consumer.
+    generation: Value,
+    consumer_type: Value,
 }
 
 impl Planned {
+    async fn present(&self, content: &Content) -> anyhow::Result<Present> {
+        let path = format!("/allocations/{}", self.consumer);
+        let mut now = content.get(&path).await?;
+        Ok(Present {
+            allocations: serde_json::from_value(now["allocations"].take())?,
+            generation: now["consumer_generation"].take(),
+            consumer_type: now["consumer_type"].take(),
+        })
+    }
+
     /// Releases it; gives the reason if it is left alone.
     async fn release(&self, content: &Content, undo: &mut File) -> anyhow::Result<Option<String>> {
-        let path = format!("/allocations/{}", self.consumer);
-        let now = content.get(&path).await?;
-        let held: BTreeMap<Uuid, Held> = serde_json::from_value(now["allocations"].clone())?;
-        if held.is_empty() {
+        let now = self.present(content).await?;
+        if now.allocations.is_empty() {
             return Ok(Some("it holds nothing any more".to_owned()));
         }
         // The undo file gets what the plan has: that must be what is there.
-        let is_of_type = now["consumer_type"] == self.r#type.as_deref().unwrap_or("unknown");
-        let is_the_same = is_of_type && now["consumer_generation"] == self.generation;
-        if !is_the_same || held != self.allocations {
-            return Ok(Some("it has changed since".to_owned()));
+        let is_of_type = now.consumer_type == self.r#type.as_deref().unwrap_or("unknown");
+        let is_the_same = is_of_type && now.generation == self.generation;
+        if !is_the_same || now.allocations != self.allocations {
+            return Ok(Some(CHANGED.to_owned()));
         }
         record(undo, self)?;
-        self.put(content, json!({}), json!(self.generation)).await
+        self.put(content, &self.keeps, json!(self.generation)).await
+    }
+
+    /// Gives back what was released, unless the consumer holds something else since then; gives the reason in that case.
+    async fn restore(&self, content: &Content) -> anyhow::Result<Option<String>> {
+        let now = self.present(content).await?;
+        if now.allocations != self.keeps {
+            return Ok(Some(CHANGED.to_owned()));
+        }
+        self.put(content, &self.allocations, now.generation).await
     }
 
     /// Gives it these allocations; gives the reason if that is refused: it has changed, or there is no room.
     async fn put(
         &self,
         content: &Content,
-        allocations: Value,
+        allocations: &BTreeMap<Uuid, Held>,
         generation: Value,
     ) -> anyhow::Result<Option<String>> {
         let mut body = json!({

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use placement_raft_store::{StoreMetrics, runtime};
+use placement_raft_store::{Store, StoreMetrics, Views, runtime};
 
 /// Room that is left for the log, in bytes.
 const RESERVE_BYTES: u64 = 32 << 20;
@@ -32,19 +32,23 @@ impl DiskSpace {
 #[derive(Debug, Clone)]
 pub(crate) struct Room {
     dir: PathBuf,
-    store: StoreMetrics,
+    metrics: StoreMetrics,
+    views: Views,
 }
 
 impl Room {
     /// For a store in the data directory `dir`.
-    pub(crate) fn new(dir: PathBuf, store: StoreMetrics) -> Self {
-        Self { dir, store }
+    pub(crate) fn new(dir: PathBuf, store: &Store) -> Self {
+        Self {
+            dir,
+            metrics: store.metrics.clone(),
+            views: store.views.clone(),
+        }
     }
 
-    /// What a snapshot of the state weighs, about, in bytes.
+    /// The approximate length of a snapshot of the state, in bytes. The database has more than the state: the ledger.
     pub(crate) fn snapshot_bytes(&self) -> u64 {
-        let state = self.store.state();
-        2 * state.sst_bytes + state.memtable_bytes
+        self.views.current().digest().bytes
     }
 
     /// Whether the rows can be flushed, and so many bytes be written besides.
@@ -52,11 +56,14 @@ impl Room {
     /// # Errors
     /// Of the kind [`io::ErrorKind::StorageFull`].
     pub(crate) async fn check(&self, bytes: u64) -> io::Result<()> {
-        let needed = bytes + self.store.state().memtable_bytes + RESERVE_BYTES;
+        let needed = bytes + self.metrics.state().memtable_bytes + RESERVE_BYTES;
         match free(&self.dir).await {
             Some(free) if free < needed => Err(io::Error::new(
                 io::ErrorKind::StorageFull,
-                format!("it needs about {needed} bytes, and the disk has {free} left"),
+                format!(
+                    "about {needed} bytes are needed on the disk of {}, and {free} are free",
+                    self.dir.display()
+                ),
             )),
             _ => Ok(()),
         }
@@ -92,7 +99,101 @@ pub(crate) fn free_now(dir: &Path) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use futures::stream;
+    use openraft::entry::RaftEntry;
+    use openraft::storage::RaftStateMachine;
+    use placement_model::command::{CreateProvider, ReplaceProviderAggregates};
+    use placement_model::types::{AggregateUuid, PartitionId, ProviderUuid, Timestamp};
+    use placement_model::{Command, Stamped};
+    use placement_raft_store::wire::{RecordVersion, WireLogId};
+    use placement_raft_store::{Entry, LoggedCommand, Payload};
+    use uuid::Uuid;
+
     use super::*;
+    use crate::new_store::new_store;
+
+    async fn apply(store: &mut Store, commands: impl IntoIterator<Item = Command>) {
+        for command in commands {
+            let index = store.views.applied_index().unwrap_or(0) + 1;
+            let stamped = Stamped {
+                partition: PartitionId::DEFAULT,
+                routes: 0,
+                at: Timestamp(1),
+                write_id: None,
+                command,
+                request_id: None,
+            };
+            let (term, node) = (1, 1);
+            let id = WireLogId { term, node, index };
+            let command = LoggedCommand::encoded(RecordVersion::NEWEST, stamped);
+            let entry = Entry::new(id.into(), Payload::Normal(command));
+            let entries = stream::iter([Ok((entry, None))]);
+            store.machine.apply(entries).await.unwrap();
+        }
+    }
+
+    fn host(number: u32) -> ProviderUuid {
+        ProviderUuid(Uuid::from_u128(u128::from(number) + 1))
+    }
+
+    fn hosts(count: u32) -> impl Iterator<Item = Command> {
+        (0..count).map(|number| {
+            Command::CreateProvider(CreateProvider {
+                uuid: host(number),
+                name: format!("cmp-{number}").try_into().unwrap(),
+                parent: None,
+            })
+        })
+    }
+
+    /// Puts a host into so many aggregates.
+    fn aggregates(count: u128) -> Command {
+        let aggregates: BTreeSet<_> = (0..count)
+            .map(|number| {
+                // Compression would find the similarity of numbers that follow each other.
+                let spread = number.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
+                AggregateUuid(Uuid::from_u128(spread).to_string().into())
+            })
+            .collect();
+        Command::ReplaceProviderAggregates(ReplaceProviderAggregates {
+            provider: host(0),
+            generation: None,
+            aggregates,
+        })
+    }
+
+    async fn written_down(store: &mut Store) -> u64 {
+        let snapshot = store.machine.get_current_snapshot().await.unwrap();
+        let file = store.drafts.write_down(&snapshot.unwrap()).await.unwrap();
+        file.length()
+    }
+
+    /// The log is cut, and snapshots are sent, as if the ledger were not there.
+    #[tokio::test]
+    async fn length_of_snapshot_follows_from_state_and_not_from_ledger() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut store = new_store(dir.path());
+        let room = Room::new(dir.path().to_owned(), &store);
+        assert_eq!(room.snapshot_bytes(), 0);
+        apply(&mut store, hosts(100)).await;
+        let before = room.snapshot_bytes();
+        while store.ledger.bytes() < 32 << 20 {
+            apply(&mut store, [aggregates(20_000), aggregates(0)]).await;
+            store.drafts.flush().await.unwrap();
+        }
+        // The generation of one host has become longer.
+        let growth = room.snapshot_bytes() - before;
+        assert!(growth < 10, "{growth}");
+        let (expected, length) = (room.snapshot_bytes(), written_down(&mut store).await);
+        assert!(
+            (length / 2..length * 2).contains(&expected),
+            "{expected} bytes are expected, and a snapshot has {length}"
+        );
+        let light = runtime::limits().light_snapshot;
+        assert!(expected < light && room.metrics.state().sst_bytes > light);
+    }
 
     #[test]
     fn files_in_subdirectories_count() {

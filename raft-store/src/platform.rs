@@ -37,6 +37,9 @@ pub struct Limits {
     /// Rows that are written and not flushed, until they are flushed. In the product RocksDB flushes its write
     /// buffers in threads of its own, and what is on disk would depend on when they run.
     pub rows_buffer: usize,
+    /// The log is cut at each of a node's moments if a snapshot has this length at most. Behind a longer one it is cut
+    /// once it has half of that length.
+    pub light_snapshot: u64,
 }
 
 impl Limits {
@@ -50,6 +53,7 @@ impl Limits {
         read_inline: 64 << 10,
         apply_inline: 16 << 10,
         rows_buffer: usize::MAX,
+        light_snapshot: 16 << 20,
     };
 }
 

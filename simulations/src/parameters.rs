@@ -240,6 +240,7 @@ fn limits(seed: Seed) -> Limits {
         read_inline: one_of(random, &[0, 500, product.read_inline]),
         rows_buffer: one_of(random, &[2000, 20_000, product.rows_buffer]),
         apply_inline: one_of(random, &[0, product.apply_inline]),
+        light_snapshot: one_of(random, &[0, product.light_snapshot]),
         ..product
     }
 }

@@ -15,7 +15,12 @@ use crate::types::{ConsumerUuid, PartitionId};
 
 /// A digest of all rows: equal states have equal digests, whatever way they were reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Digest(pub u128);
+pub struct Digest {
+    /// The sum of the hashes of the rows.
+    pub sum: u128,
+    /// Bytes of the rows, as they are written down to be hashed.
+    pub bytes: u64,
+}
 
 /// Which form of the rows digests are computed over. To be raised with every change of what a row
 /// is written down as: a field that is added or named otherwise, another encoding. A digest of
@@ -71,25 +76,30 @@ impl Digest {
         }
         let mut bytes = [0; 18];
         bytes[..2].copy_from_slice(&partition.0.to_be_bytes());
-        bytes[2..].copy_from_slice(&self.0.to_be_bytes());
-        Self(xxh3_128(&bytes))
+        bytes[2..].copy_from_slice(&self.sum.to_be_bytes());
+        Self {
+            sum: xxh3_128(&bytes),
+            ..self
+        }
     }
 
     /// Counts in what has this digest.
     pub fn count_in(&mut self, other: Self) {
-        self.0 = self.0.wrapping_add(other.0);
+        self.sum = self.sum.wrapping_add(other.sum);
+        self.bytes = self.bytes.wrapping_add(other.bytes);
     }
 
     /// Takes out what was counted in.
     pub(crate) fn count_out(&mut self, other: Self) {
-        self.0 = self.0.wrapping_sub(other.0);
+        self.sum = self.sum.wrapping_sub(other.sum);
+        self.bytes = self.bytes.wrapping_sub(other.bytes);
     }
 }
 
 /// The form of the rows, a point and 32 hexadecimal digits.
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{FORM}.{:032x}", self.0)
+        write!(f, "{FORM}.{:032x}", self.sum)
     }
 }
 
@@ -99,7 +109,10 @@ fn hashed(table: u8, key: impl Serialize, row: impl Serialize) -> Digest {
     bytes.push(table);
     rmp_serde::encode::write(&mut bytes, &(key, row))
         .expect("writing to memory does not fail, and every row type can be written down");
-    Digest(xxh3_128(&bytes))
+    Digest {
+        sum: xxh3_128(&bytes),
+        bytes: bytes.len() as u64,
+    }
 }
 
 #[cfg(test)]
@@ -110,7 +123,7 @@ mod tests {
     fn the_encoding_of_rows_is_pinned() {
         let digest = hashed(7, "c", (7_u32, Some("x"), vec![1_u8, 2]));
         assert_eq!(
-            digest.0, PINNED,
+            digest.sum, PINNED,
             "nodes of two builds would disagree about equal states"
         );
     }

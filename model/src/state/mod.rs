@@ -282,7 +282,7 @@ impl fmt::Debug for State {
             f,
             "State({:?}, digest {:032x})",
             self.sizes(),
-            self.digest.0
+            self.digest.sum
         )
     }
 }

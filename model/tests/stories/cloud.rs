@@ -147,7 +147,7 @@ impl Cloud {
     }
 
     pub(crate) fn digest(&self) -> u128 {
-        self.state.digest().0
+        self.state.digest().sum
     }
 }
 

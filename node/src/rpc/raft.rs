@@ -599,7 +599,7 @@ mod tests {
         for answers_all in [false, true] {
             let dir = tempfile::tempdir().unwrap();
             let store = new_store(dir.path());
-            let room = Room::new(dir.path().to_owned(), store.metrics.clone());
+            let room = Room::new(dir.path().to_owned(), &store);
             let (near, far) = tokio::io::duplex(1 << 16);
             let tasks = Tasks::here();
             let link = Link::new(Arc::new(Wire(Mutex::new(Some(near)))), None);

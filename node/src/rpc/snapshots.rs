@@ -195,7 +195,7 @@ impl Sending {
         });
     }
 
-    /// Leaves a node alone for a while, longer each time. Logged once.
+    /// Leaves a node alone for a while, longer each time. Logged once, with the reason: either end may lack room.
     fn put_off<E>(&self, to: u64, reason: String) -> Unsent<E> {
         if let Some(target) = self.targets.lock().get_mut(&to) {
             let pause = match &target.put_off {
@@ -204,7 +204,7 @@ impl Sending {
                     tracing::warn!(
                         target_node = to,
                         reason,
-                        "a node cannot take the snapshot that it needs; it is asked again now and then"
+                        "a node has not received the snapshot that it needs; the transfer is tried again"
                     );
                     AGAIN_MIN
                 }
@@ -320,7 +320,7 @@ mod tests {
             let entry = Entry::new(log_id.into(), Payload::Blank);
             let entries = stream::iter([Ok((entry, None))]);
             store.machine.apply(entries).await.unwrap();
-            let room = Room::new(dir.path().to_owned(), store.metrics.clone());
+            let room = Room::new(dir.path().to_owned(), &store);
             let sending = Sending::new(store.drafts.clone(), room, bytes_per_s);
             Self {
                 dir,

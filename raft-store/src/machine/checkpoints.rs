@@ -57,12 +57,16 @@ mod tests {
     #[test]
     fn the_latest_of_the_places_that_all_nodes_have_are_kept() {
         let checkpoints = Checkpoints::default();
+        let digest = |index: u64| Digest {
+            sum: index.into(),
+            bytes: 0,
+        };
         let last = EVERY * (KEPT as u64 + 10) + 5;
         for index in 1..=last {
-            checkpoints.note(index, || Digest(u128::from(index)));
+            checkpoints.note(index, || digest(index));
         }
         let latest = EVERY * (KEPT as u64 + 10);
-        assert_eq!(checkpoints.at(latest), Some(Digest(u128::from(latest))));
+        assert_eq!(checkpoints.at(latest), Some(digest(latest)));
         assert_eq!(checkpoints.at(last), None);
         assert_eq!(checkpoints.at(EVERY), None, "long ago");
         assert_eq!(checkpoints.latest(), Some(latest));

@@ -47,7 +47,7 @@ pub(super) async fn start(
     let store = runtime::blocking(move || placement_raft_store::open(options)).await?;
     peers.join(store.identity.cluster);
 
-    let room = Room::new(config.data_dir.clone(), store.metrics.clone());
+    let room = Room::new(config.data_dir.clone(), &store);
     let sending = Arc::new(Sending::new(
         store.drafts.clone(),
         room.clone(),

@@ -74,14 +74,19 @@ fn stands_alone(voters: usize, mine: Digest, theirs: &BTreeMap<u64, String>) -> 
 mod tests {
     use super::*;
 
+    fn digest(sum: u128) -> Digest {
+        Digest { sum, bytes: 0 }
+    }
+
     #[test]
     fn only_an_agreeing_majority_quarantines_a_node() {
         let digests = |all: &[(u64, u128)]| -> BTreeMap<u64, String> {
-            let digest = |(id, digest): &(u64, u128)| (*id, Digest(*digest).to_string());
-            all.iter().map(digest).collect()
+            let all = all.iter();
+            all.map(|(id, sum)| (*id, digest(*sum).to_string()))
+                .collect()
         };
         let wrong =
-            |voters, theirs: &[(u64, u128)]| stands_alone(voters, Digest(1), &digests(theirs));
+            |voters, theirs: &[(u64, u128)]| stands_alone(voters, digest(1), &digests(theirs));
         assert!(wrong(3, &[(2, 7), (3, 7)]));
         assert!(wrong(5, &[(2, 7), (3, 7), (4, 1), (5, 7)]));
         assert!(!wrong(3, &[(2, 1), (3, 7)]), "the third is the one");
@@ -90,7 +95,7 @@ mod tests {
         assert!(!wrong(2, &[(2, 7)]), "one against one");
         let another_form = BTreeMap::from([(2, "99.00".to_owned()), (3, "99.00".to_owned())]);
         assert!(
-            !stands_alone(3, Digest(1), &another_form),
+            !stands_alone(3, digest(1), &another_form),
             "another version's form"
         );
     }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use placement_raft_store::TypeConfig;
+use placement_raft_store::{TypeConfig, runtime};
 use tokio::time::{Instant, sleep};
 
 use super::Retries;
@@ -26,8 +26,6 @@ const DEADLINE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(50);
 /// How often it is looked whether a snapshot is still being sent.
 const SENDING: Duration = Duration::from_secs(1);
-/// What the state may weigh for the log to be cut at each moment, in bytes.
-const LIGHT_BYTES: u64 = 16 << 20;
 /// What an entry of the log weighs, about, in bytes.
 const ENTRY_BYTES: u64 = 256;
 
@@ -102,9 +100,9 @@ pub(crate) async fn end_streams_of_those_behind(node: Arc<Running>) {
     }
 }
 
-/// Whether so many entries of the log outweigh a state of so many bytes.
+/// Whether so many entries of the log outweigh a snapshot of so many bytes.
 fn outweighs(entries: u64, bytes: u64) -> bool {
-    bytes <= LIGHT_BYTES || entries.saturating_mul(ENTRY_BYTES) >= bytes / 2
+    bytes <= runtime::limits().light_snapshot || entries.saturating_mul(ENTRY_BYTES) >= bytes / 2
 }
 
 /// The entry after which the node at one of the `places` of the cluster makes its rows durable, if
@@ -301,7 +299,7 @@ mod tests {
 
     #[test]
     fn the_log_of_a_large_state_is_cut_where_it_outweighs_it() {
-        assert!(outweighs(1, 0) && outweighs(1, LIGHT_BYTES));
+        assert!(outweighs(1, 0) && outweighs(1, runtime::limits().light_snapshot));
         let bytes = 160 << 20;
         assert!(!outweighs(20_000, bytes), "5 MiB of log");
         assert!(!outweighs((80 << 12) - 1, bytes));

@@ -38,6 +38,8 @@ pub struct StoreOptions {
     pub log_buffer_bytes: usize,
     /// Changes of rows that are applied and not written, until they are written at once.
     pub rows_behind: usize,
+    /// Bytes of the ledger that are applied and not written, until they are written at once.
+    pub ledger_behind: usize,
     /// Bytes of the ledger on the disk, at most: beyond, what the oldest entries have changed is dropped.
     pub ledger_bytes: u64,
 }
@@ -58,6 +60,7 @@ impl StoreOptions {
             write_buffer_bytes: 64 << 20,
             log_buffer_bytes: 16 << 20,
             rows_behind: 16_384,
+            ledger_behind: 8 << 20,
             ledger_bytes: 256 << 20,
         }
     }

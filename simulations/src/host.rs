@@ -515,6 +515,7 @@ impl Host {
         // Small, so that entries are read from the disk too.
         storage.log_cache_bytes = self.parameters.knobs.log_cache_bytes;
         storage.rows_behind = self.parameters.knobs.rows_behind;
+        storage.ledger_behind = self.parameters.knobs.ledger_behind;
         storage.ledger_bytes = self.parameters.knobs.ledger_bytes;
         storage.block_cache_bytes = 1 << 20;
         // The write buffers keep the product's 64 MiB, so that no run fills them: RocksDB would flush them in a

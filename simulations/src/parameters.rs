@@ -175,6 +175,8 @@ pub struct Knobs {
     pub log_cache_bytes: usize,
     /// Changes of rows that are applied before they are written.
     pub rows_behind: usize,
+    /// Bytes of what was changed that are kept in memory before they are written.
+    pub ledger_behind: usize,
     /// Bytes that a node keeps of what was changed.
     pub ledger_bytes: u64,
     /// Sizes that the product has as constants.
@@ -196,6 +198,7 @@ impl Default for Knobs {
             hung_after: Duration::from_millis(config.disk.hung_after_ms),
             log_cache_bytes: 4 << 10,
             rows_behind: 50,
+            ledger_behind: 8 << 20,
             ledger_bytes: 16 << 10,
             limits: Limits::PRODUCT,
             lateness: Lateness::default(),
@@ -218,6 +221,7 @@ impl Knobs {
             hung_after: ms(one_of(random, &[0, 30_000])),
             log_cache_bytes: one_of(random, &[0, 4 << 10, 1 << 20]),
             rows_behind: one_of(random, &[1, 50, 16_384]),
+            ledger_behind: one_of(&mut seed.stream("ledger-behind"), &[1, 1 << 10, 8 << 20]),
             ledger_bytes: one_of(&mut seed.stream("ledger"), &[0, 2 << 10, 16 << 10, 1 << 20]),
             limits: limits(seed),
             lateness: Lateness::default(),

@@ -24,9 +24,17 @@ use crate::health::Failure;
 use crate::platform::here;
 use crate::runtime::{self, Worker};
 
-/// So many times [`StoreOptions::rows_behind`](crate::StoreOptions::rows_behind) may wait. Beyond, the next apply waits
-/// for the disk.
+/// So many times what is [`Due`] may wait. Beyond, the next apply waits for the disk.
 const BEHIND_MOST: usize = 8;
+
+/// What is written at once when it waits.
+#[derive(Clone, Copy)]
+struct Due {
+    /// Changes of rows: keys, which are small.
+    rows: usize,
+    /// Bytes of the ledger: an entry may have many names, and long sets before and after it.
+    bytes: usize,
+}
 
 /// A row that has changed.
 pub(super) struct Changed {
@@ -53,7 +61,7 @@ impl Changed {
 /// What is applied and not written. When it is dropped, the rest is applied again from the log.
 pub(super) struct Behind {
     shared: Arc<Shared>,
-    due: usize,
+    due: Due,
     /// Woken when something is due. Its thread is over when this is dropped.
     writer: Worker<()>,
 }
@@ -73,7 +81,16 @@ struct Shared {
 #[derive(Default)]
 struct Waiting {
     rows: Vec<Changed>,
+    /// Bytes that wait in the ledger.
+    bytes: usize,
     applied: Option<AppliedState>,
+}
+
+impl Waiting {
+    fn reaches(&self, due: Due, times: usize) -> bool {
+        self.rows.len() >= due.rows.saturating_mul(times)
+            || self.bytes >= due.bytes.saturating_mul(times)
+    }
 }
 
 impl Behind {
@@ -98,7 +115,10 @@ impl Behind {
         .map_err(|error| OpenError::io("start a thread that writes to", dir, error))?;
         Ok(Self {
             shared,
-            due: base.options.rows_behind,
+            due: Due {
+                rows: base.options.rows_behind,
+                bytes: base.options.ledger_behind,
+            },
             writer,
         })
     }
@@ -107,8 +127,8 @@ impl Behind {
         &self.shared.ledger
     }
 
-    /// Notes the rows that have changed since it was called last, how, and the state that follows. Returns whether there are
-    /// so many that they are to be written before there are more.
+    /// Notes the rows that have changed since it was called last, how, and the state that follows. Returns whether so much
+    /// waits that it is to be written before there is more.
     ///
     /// # Errors
     /// If rows noted earlier could not be written.
@@ -119,18 +139,20 @@ impl Behind {
         applied: AppliedState,
     ) -> io::Result<bool> {
         self.shared.failure.check()?;
+        let bytes: usize = entries.iter().map(|pack| pack.bytes.len()).sum();
         self.shared.ledger.note(entries);
-        let waiting = {
+        let (is_due, is_too_much) = {
             let mut waiting = self.shared.waiting.lock();
             waiting.rows.extend(rows);
+            waiting.bytes += bytes;
             waiting.applied = Some(applied);
-            waiting.rows.len()
+            let reaches = |times| waiting.reaches(self.due, times);
+            (reaches(1), reaches(BEHIND_MOST))
         };
-        let are_due = waiting >= self.due.saturating_mul(BEHIND_MOST);
-        if !are_due && waiting >= self.due {
+        if is_due && !is_too_much {
             self.writer.send(());
         }
-        Ok(are_due)
+        Ok(is_too_much)
     }
 
     /// Writes everything noted so far; what is flushed afterwards has it.
@@ -178,7 +200,9 @@ impl Shared {
     fn write(&self) -> io::Result<()> {
         let _writing = self.writing.lock();
         self.failure.check()?;
-        let Waiting { mut rows, applied } = std::mem::take(&mut *self.waiting.lock());
+        let Waiting {
+            mut rows, applied, ..
+        } = std::mem::take(&mut *self.waiting.lock());
         let Some(applied) = applied else {
             return Ok(());
         };

@@ -143,7 +143,7 @@ impl Core {
     }
 
     /// Applies committed entries: one published state, then the answers. The rows are written behind; returns whether so
-    /// many wait that [`Self::write_rows`] comes before the next entries. Does not wait for the disk.
+    /// much waits that [`Self::write_rows`] comes before the next entries. Does not wait for the disk.
     pub(super) fn apply(&self, entries: Vec<EntryResponder<TypeConfig>>) -> io::Result<bool> {
         let started = Instant::now();
         let count = entries.len();
@@ -187,7 +187,7 @@ impl Core {
         APPLYING.set(None);
         let decided = started.elapsed();
         let rows = changes.rows.len();
-        let rows_are_due = (self.behind).note(changes.rows, changes.entries, next.clone())?;
+        let too_much_waits = (self.behind).note(changes.rows, changes.entries, next.clone())?;
         let noted = started.elapsed();
         let index = next.index();
         self.publish(next);
@@ -213,7 +213,7 @@ impl Core {
                 "applying entries was slow"
             );
         }
-        Ok(rows_are_due)
+        Ok(too_much_waits)
     }
 
     /// Writes the rows that wait, for which apply waits.

@@ -17,6 +17,7 @@ mod snapshot_format;
 mod views;
 mod waiters;
 
+use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Weak};
 
@@ -29,7 +30,7 @@ use self::core::Core;
 use crate::base::Base;
 use crate::error::Result;
 use crate::runtime;
-use crate::types::{LogId, SnapshotMeta, StoredMembership, TypeConfig};
+use crate::types::{LogId, Payload, SnapshotMeta, StoredMembership, TypeConfig};
 
 pub use self::core::applying;
 pub use backup::{BackupInfo, check_backup, imported, receive_backup};
@@ -54,6 +55,8 @@ pub use waiters::Stopped;
 
 /// Entries applied in one batch, at most.
 const BATCH_ENTRIES: usize = 512;
+/// Bytes of their commands, about: what a batch changes is in memory before it is written.
+const BATCH_BYTES: usize = 1 << 20;
 
 /// openraft's state machine.
 pub struct StateMachine {
@@ -82,6 +85,36 @@ impl StateMachine {
     pub(crate) fn views(&self) -> Views {
         self.core.views().clone()
     }
+
+    async fn apply_batch(&self, batch: Vec<EntryResponder<TypeConfig>>) -> io::Result<()> {
+        let core = Arc::clone(&self.core);
+        // What may take long is not done on a thread of Raft's, where it would hold up heartbeats.
+        let too_much_waits = match core.is_cheap(&batch) {
+            true => core.apply(batch)?,
+            false => runtime::blocking(move || core.apply(batch)).await?,
+        };
+        if too_much_waits {
+            let core = Arc::clone(&self.core);
+            runtime::blocking(move || core.write_rows()).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Takes the first entries: so many that their commands have [`BATCH_BYTES`], one at least. `None` if there are none.
+fn first_of(
+    entries: &mut VecDeque<EntryResponder<TypeConfig>>,
+) -> Option<Vec<EntryResponder<TypeConfig>>> {
+    let mut bytes = 0;
+    let count = entries.iter().take_while(|(entry, _)| {
+        let is_in = bytes < BATCH_BYTES;
+        if let Payload::Normal(logged) = &entry.payload {
+            bytes += logged.record().0.len();
+        }
+        is_in
+    });
+    let count = count.count();
+    (count > 0).then(|| entries.drain(..count).collect())
 }
 
 impl RaftStateMachine<TypeConfig> for StateMachine {
@@ -99,16 +132,9 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
     {
         let mut batches = entries.ready_chunks(BATCH_ENTRIES);
         while let Some(batch) = batches.next().await {
-            let batch: Vec<_> = batch.into_iter().collect::<io::Result<_>>()?;
-            let core = Arc::clone(&self.core);
-            // What may take long is not done on a thread of Raft's, where it would hold up heartbeats.
-            let rows_are_due = match core.is_cheap(&batch) {
-                true => core.apply(batch)?,
-                false => runtime::blocking(move || core.apply(batch)).await?,
-            };
-            if rows_are_due {
-                let core = Arc::clone(&self.core);
-                runtime::blocking(move || core.write_rows()).await?;
+            let mut batch = batch.into_iter().collect::<io::Result<VecDeque<_>>>()?;
+            while let Some(next) = first_of(&mut batch) {
+                self.apply_batch(next).await?;
             }
         }
         Ok(())

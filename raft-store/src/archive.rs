@@ -27,8 +27,8 @@ use crate::identity::Identity;
 use crate::kept_files::{self, BACKUP, KeptFile, LOG};
 use crate::log::LogLine;
 use crate::machine::{
-    AppliedState, BackupInfo, SnapshotError, backup_time, check_backup, check_history, read_frame,
-    write_backup, write_record,
+    AppliedState, BackupInfo, SnapshotError, backup_time, check_backup, check_history, read_backup,
+    read_frame, write_backup, write_record,
 };
 use crate::runtime;
 use crate::synced::Synced;
@@ -61,6 +61,14 @@ pub enum ArchiveError {
 impl ArchiveError {
     fn file(path: &Path, error: impl Into<SnapshotError>) -> Self {
         Self::File(path.to_owned(), error.into())
+    }
+
+    /// The same with what was found before.
+    pub(crate) fn with(self, words: Option<&str>) -> Self {
+        match words {
+            None => self,
+            Some(words) => Self::Missing(format!("{self}; {words}")),
+        }
     }
 }
 
@@ -159,7 +167,7 @@ impl BackupDir {
     /// The log, to be continued where it ends.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Those of the file system, or the newest file is not of this log.
     pub fn log(&self) -> io::Result<LogArchive> {
         let next = match named(&self.dir, LOG)?.last() {
             Some((first, path)) => {
@@ -167,7 +175,9 @@ impl BackupDir {
                 files::sync(&File::open(path)?)?;
                 files::sync_dir(&self.dir)?;
                 let found = read_log(path).and_then(|found| found.of(&self.identity));
-                let last = found.ok().and_then(|mut found| found.entries.pop());
+                // A file without entries is written over. One that cannot be read may have some.
+                let mut found = found.map_err(|error| unusable(path, error))?;
+                let last = found.entries.pop();
                 last.map_or(*first, |(last, _)| last.log_id.index + 1)
             }
             None => 0,
@@ -317,6 +327,15 @@ impl Until {
         }
     }
 
+    /// Whether a backup, which has come to the entry `index`, does not go beyond it.
+    fn is_after(self, index: u64, backup: &Path) -> Result<bool, SnapshotError> {
+        Ok(match self {
+            Self::End => true,
+            Self::Time(until) => backup_time(backup)? <= Some(until),
+            Self::Index(until) => index <= until,
+        })
+    }
+
     /// Whether no later entry can belong to it. Stamps rise.
     fn is_reached(self, applied: &AppliedState) -> bool {
         match self {
@@ -395,31 +414,63 @@ impl Replayed {
     }
 }
 
-/// The newest backup in a directory that does not go beyond `until`.
-pub(crate) fn newest_before(dir: &Path, until: Until) -> Result<PathBuf, ArchiveError> {
-    let backups = named(dir, BACKUP).map_err(|error| ArchiveError::file(dir, error))?;
-    for (index, path) in backups.iter().rev() {
-        let fits = match until {
-            Until::End => true,
-            Until::Index(until) => *index <= until,
-            Until::Time(until) => {
-                let time = backup_time(path).map_err(|error| ArchiveError::file(path, error))?;
-                time <= Some(until)
-            }
+/// A backup that was read.
+pub(crate) struct ReadBackup {
+    /// Which cluster it is of; not which node.
+    pub(crate) of: Identity,
+    pub(crate) applied: AppliedState,
+    /// Which newer ones cannot be read, and why.
+    pub(crate) passed_over: Option<String>,
+}
+
+impl ReadBackup {
+    pub(crate) fn read(path: &Path) -> Result<Self, SnapshotError> {
+        let (cluster, epoch, applied) = read_backup(path)?;
+        let of = Identity {
+            cluster,
+            epoch,
+            node: 0,
         };
-        if fits {
-            return Ok(path.clone());
+        Ok(Self {
+            of,
+            applied,
+            passed_over: None,
+        })
+    }
+}
+
+/// Reads the newest backup in a directory that does not go beyond `until`. In place of a damaged one it takes the one
+/// before: the log has what is between them.
+pub(crate) fn newest_before(dir: &Path, until: Until) -> Result<ReadBackup, ArchiveError> {
+    let backups = named(dir, BACKUP).map_err(|error| ArchiveError::file(dir, error))?;
+    let mut damaged = Vec::new();
+    for (index, path) in backups.iter().rev() {
+        let read = match until.is_after(*index, path) {
+            Ok(false) => continue,
+            Ok(true) => ReadBackup::read(path),
+            Err(error) => Err(error),
+        };
+        match read {
+            Err(error) if error.is_newer() => return Err(ArchiveError::file(path, error)),
+            Err(error) => damaged.push(format!("{}: {error}", path.display())),
+            Ok(mut read) => {
+                let damaged = damaged.join("; ");
+                read.passed_over = (!damaged.is_empty()).then_some(damaged);
+                return Ok(read);
+            }
         }
     }
-    let Some((oldest, _)) = backups.first() else {
-        let words = format!("there is no backup in {}", dir.display());
-        return Err(ArchiveError::Missing(words));
-    };
-    Err(ArchiveError::Missing(format!(
-        "every backup in {} is of a later moment than the one that is asked for: the oldest has come to \
-         entry {oldest}",
-        dir.display()
-    )))
+    let dir = dir.display();
+    Err(ArchiveError::Missing(match backups.first() {
+        None => format!("there is no backup in {dir}"),
+        Some(_) if !damaged.is_empty() => {
+            format!("no backup in {dir} can be used: {}", damaged.join("; "))
+        }
+        Some((oldest, _)) => format!(
+            "every backup in {dir} is of a later moment than the one that is asked for: the oldest has come to \
+             entry {oldest}"
+        ),
+    }))
 }
 
 /// When a file was last written.
@@ -493,6 +544,14 @@ pub(crate) fn replay(
         }
         damage = (found.bad).map(|reason| format!("{}: {reason}", path.display()));
     }
+    let backups = named(dir, BACKUP).map_err(|error| ArchiveError::file(dir, error))?;
+    if let Some((index, path)) = backups.last()
+        && until == Until::End
+        && applied.index() < Some(*index)
+    {
+        let words = format!("{} has come to entry {index}", path.display());
+        damage = Some(damage.map_or(words.clone(), |before| format!("{before}; {words}")));
+    }
     let is_all = match until {
         Until::End => damage.is_none(),
         Until::Index(until) => applied.index() >= Some(until),
@@ -560,6 +619,19 @@ fn read_log(path: &Path) -> Result<LogFile, SnapshotError> {
         }
     }
     Ok(found)
+}
+
+fn unusable(path: &Path, error: SnapshotError) -> io::Error {
+    let path = path.display();
+    match error {
+        SnapshotError::Io(error) => {
+            io::Error::new(error.kind(), format!("{path} cannot be read: {error}"))
+        }
+        error => {
+            let words = format!("{path} cannot be continued: {error}. Move the file away");
+            io::Error::new(io::ErrorKind::InvalidData, words)
+        }
+    }
 }
 
 /// A file with all that was written to it, durably.

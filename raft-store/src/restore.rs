@@ -22,12 +22,12 @@ use uuid::Uuid;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::applier::Applier;
-use crate::archive::{ArchiveError, LeftOut, Replayed, Until, newest_before, replay};
+use crate::archive::{ArchiveError, LeftOut, ReadBackup, Replayed, Until, newest_before, replay};
 use crate::data_dir;
 use crate::error::{OpenError, Result};
 use crate::identity::Identity;
 use crate::log::LogDatabase;
-use crate::machine::{AppliedState, BackupInfo, SnapshotError, put_in_place, read_backup};
+use crate::machine::{AppliedState, BackupInfo, SnapshotError, put_in_place};
 use crate::options::StoreOptions;
 use crate::types::{LogId, Member, Membership, StoredMembership};
 use crate::wire::{self, RecordVersion};
@@ -63,6 +63,8 @@ pub enum NewCluster {
 pub struct Backup {
     /// Which cluster it is of, and how far it has come.
     pub info: BackupInfo,
+    /// Which newer backups could not be read, and why.
+    pub passed_over: Option<String>,
     /// Why it ends before what was asked for, or may.
     pub ends_early: Option<String>,
     /// What the kept log has beyond it.
@@ -74,7 +76,7 @@ pub struct Backup {
 }
 
 impl Backup {
-    /// Reads a backup, whole; of a directory, the newest one that does not go beyond `until`, and carries
+    /// Reads a backup, whole; of a directory, the newest undamaged one that does not go beyond `until`, and carries
     /// out what the log that was kept with it has from there on.
     ///
     /// # Errors
@@ -88,23 +90,28 @@ impl Backup {
                 from.display()
             )));
         }
-        let path = match is_dir {
+        let ReadBackup {
+            of,
+            mut applied,
+            passed_over,
+        } = match is_dir {
             true => newest_before(from, until)?,
-            false => from.to_owned(),
+            false => ReadBackup::read(from)
+                .map_err(|error| RestoreError::Backup(from.to_owned(), error))?,
         };
-        let (cluster, epoch, mut applied) =
-            read_backup(&path).map_err(|error| RestoreError::Backup(path, error))?;
-        let of = Identity {
-            cluster,
-            epoch,
-            node: 0,
-        };
+        let passed_over = passed_over.map(|damaged| {
+            format!(
+                "an older backup and the log after it are used, since a newer one is damaged: {damaged}"
+            )
+        });
         let replayed = match is_dir {
-            true => replay(from, &of, &mut applied, until, applier)?,
+            true => replay(from, &of, &mut applied, until, applier)
+                .map_err(|error| error.with(passed_over.as_deref()))?,
             false => Replayed::default(),
         };
         Ok(Self {
             info: BackupInfo::of(&of, &applied),
+            passed_over,
             clock_was_ahead: clock_was_ahead(&replayed, until),
             ends_early: replayed.ends_early,
             left_out: replayed.left_out,

@@ -241,3 +241,94 @@ fn what_follows_the_backup_is_missed_if_it_is_nowhere() {
     assert_eq!((log.next(), log.go_on_at(31)), (31, None));
     assert_eq!(dir.log().unwrap().go_on_at(41), Some((31, 40)));
 }
+
+fn turn_a_bit(path: &Path) {
+    let mut bytes = fs::read(path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn damaged_backup_is_passed_over_for_an_older_one_and_the_log() {
+    let root = TempDir::new().unwrap();
+    let dir = BackupDir::open(root.path(), identity(1)).unwrap();
+    let states = states(60);
+    log(&dir, 50);
+    for index in [10, 20, 40] {
+        dir.back_up(&states[&index], 3).unwrap();
+    }
+    let [oldest, older, newest] = &files(&dir, "backup-")[..] else {
+        panic!("three backups");
+    };
+    let read = |until| Backup::read(dir.path(), until, &Rules);
+    let names = |words: &str, path: &Path| words.contains(&path.display().to_string());
+    assert_eq!(read(Until::End).unwrap().passed_over, None);
+
+    turn_a_bit(newest);
+    fs::write(older, b"").unwrap();
+    for until in [Until::End, Until::Index(45), Until::Time(stamp(45))] {
+        let last = if until == Until::End { 50 } else { 45 };
+        let backup = read(until).unwrap();
+        assert_eq!(backup.info.digest, states[&last].digest().to_string());
+        assert_eq!(backup.ends_early, None);
+        let words = backup.passed_over.unwrap();
+        assert!(names(&words, newest) && names(&words, older), "{words}");
+        assert!(!names(&words, oldest), "{words}");
+    }
+    // What is asked for lies before the damaged ones.
+    assert_eq!(read(Until::Index(15)).unwrap().passed_over, None);
+
+    // The log does not come as far as the newest backup.
+    let kept = &files(&dir, "log-")[0];
+    let whole = fs::read(kept).unwrap();
+    fs::write(kept, &whole[..whole.len() / 2]).unwrap();
+    let backup = read(Until::End).unwrap();
+    assert!((10..40).contains(&backup.info.index));
+    let words = backup.ends_early.unwrap();
+    assert!(
+        names(&words, newest) && words.contains("entry 40"),
+        "{words}"
+    );
+    // A gap behind the older backup is reported with the damage that led to it.
+    fs::remove_file(kept).unwrap();
+    let mut archive = dir.log().unwrap();
+    let later = entries(41, 50);
+    archive.append(RecordVersion::NEWEST, &later).unwrap();
+    let words = read(Until::End).unwrap_err().to_string();
+    assert!(words.contains("no entries 11 to 40"), "{words}");
+    assert!(names(&words, newest), "{words}");
+
+    turn_a_bit(oldest);
+    let words = read(Until::End).unwrap_err().to_string();
+    for path in [oldest, older, newest] {
+        assert!(names(&words, path), "{words}");
+    }
+}
+
+/// Its entries may be nowhere else.
+#[test]
+fn file_of_the_log_that_cannot_be_read_is_not_written_over() {
+    let root = TempDir::new().unwrap();
+    let dir = BackupDir::open(root.path(), identity(1)).unwrap();
+    log(&dir, 20);
+    let kept = files(&dir, "log-").pop().unwrap();
+    let aside = root.path().join("aside");
+    fs::rename(&kept, &aside).unwrap();
+    // Reading it is an error of the file system.
+    fs::create_dir(&kept).unwrap();
+    let error = dir.log().unwrap_err();
+    assert!(error.to_string().contains("cannot be read"), "{error}");
+    fs::remove_dir(&kept).unwrap();
+
+    let mut bytes = fs::read(&aside).unwrap();
+    bytes[0] ^= 1;
+    fs::write(&kept, &bytes).unwrap();
+    let error = dir.log().unwrap_err().to_string();
+    assert!(error.contains(&kept.display().to_string()), "{error}");
+    assert!(error.contains("Move the file away"), "{error}");
+    assert_eq!(fs::read(&kept).unwrap(), bytes);
+
+    fs::rename(aside, &kept).unwrap();
+    assert_eq!(dir.log().unwrap().next(), 21);
+}

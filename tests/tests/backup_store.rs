@@ -461,6 +461,37 @@ async fn a_copy_that_differs_from_its_source_is_rejected() {
     );
 }
 
+/// The disk with the directory was put back from an older image: the store has entries that are nowhere else.
+#[tokio::test]
+async fn longer_copy_of_the_log_is_kept_when_the_directory_has_less() {
+    let mut drill = Drill::start(1, "every_s = 3600").await;
+    for number in 0..20 {
+        drill.write(&format!("p{number}")).await;
+    }
+    drill.log_is_kept(1).await;
+    let there = drill.all_is_there(1).await;
+    let place = drill.place(1).await;
+    drill.cluster.stop_node(1).await.unwrap();
+    let log = there.keys().find(|name| name.starts_with("log-")).unwrap();
+    let copy = drill.store.directory(&place).join(log);
+    let copied = fs::read(&copy).unwrap();
+    let file = drill.backups.path().join(&place).join(log);
+    let file = fs::File::options().write(true).open(file).unwrap();
+    file.set_len(copied.len() as u64 / 2).unwrap();
+    drill.cluster.start_node(1).unwrap();
+    drill.cluster.wait_healthy().await.unwrap();
+    drill.write("one more").await;
+    let reported = "the store has more of this part of the log";
+    drill.cluster.until_logged(&[1], reported).await;
+    // The next part comes there.
+    until("another part of the log", async || {
+        let names = drill.store.files(&place).into_keys();
+        names.filter(|name| name.starts_with("log-")).count() == 2
+    })
+    .await;
+    assert_eq!(fs::read(&copy).unwrap(), copied);
+}
+
 #[tokio::test]
 async fn wrong_credentials_are_reported_and_not_shown() {
     let wrong = "neverToBeShown";

@@ -39,6 +39,7 @@ pub(crate) async fn run(node: Arc<Running>, net: Arc<dyn Net>) {
         bucket: None,
         copied: BTreeMap::new(),
         unread: BTreeSet::new(),
+        longer: BTreeSet::new(),
         log_copied: None,
         config,
     };
@@ -68,6 +69,8 @@ struct Mirror {
     copied: BTreeMap<String, u64>,
     /// What was put there in this start and was not read again since.
     unread: BTreeSet<String>,
+    /// Parts of the log of which the bucket has more than the directory, and that this was logged.
+    longer: BTreeSet<String>,
     /// When the newest part of the log was copied.
     log_copied: Option<Instant>,
 }
@@ -101,6 +104,7 @@ impl Mirror {
         loop {
             let dir = self.dir.clone();
             let files = runtime::blocking(move || dir.files()).await?;
+            self.report_longer(&files);
             let mut all = self.stored();
             all.extend(files.iter().filter(|file| self.is_new(file)).cloned());
             // What would be removed again is not copied.
@@ -125,8 +129,30 @@ impl Mirror {
         self.copied.get(&file.name) == Some(&file.length)
     }
 
+    /// A part of the log only grows. Where the bucket has more of it, the file was damaged or is an older copy.
+    fn is_longer_there(&self, file: &KeptFile) -> bool {
+        let there = self.copied.get(&file.name);
+        !file.is_backup && there.is_some_and(|length| *length > file.length)
+    }
+
+    fn report_longer(&mut self, files: &[KeptFile]) {
+        for file in files {
+            if self.is_longer_there(file) && self.longer.insert(file.name.clone()) {
+                tracing::warn!(
+                    file = file.name,
+                    bytes = file.length,
+                    copied_bytes = self.copied[&file.name],
+                    "the store has more of this part of the log than the directory; the copy there stays as it is"
+                );
+            }
+        }
+    }
+
     /// The newest part of the log grows, and waits for its time.
     fn lacks(&self, file: &KeptFile, grows: bool) -> bool {
+        if self.is_longer_there(file) {
+            return false;
+        }
         match (self.is_whole(file), grows) {
             (true, true) => false,
             (true, false) => self.unread.contains(&file.name),

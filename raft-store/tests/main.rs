@@ -7,6 +7,7 @@ mod archive;
 mod codecs;
 mod common;
 mod conformance;
+mod crashes;
 mod durability;
 mod forgetting;
 mod inline;

@@ -14,10 +14,10 @@ use placement_raft_store::{
 };
 use uuid::Uuid;
 
-const NEW: Uuid = Uuid::from_u128(0x0ddba110_0000_4000_8000_000000000002);
+pub(crate) const NEW: Uuid = Uuid::from_u128(0x0ddba110_0000_4000_8000_000000000002);
 
 /// A node that has noted entry 8 as committed, and ten entries.
-fn survivor(dir: &Path) {
+pub(crate) fn survivor(dir: &Path) {
     run(async {
         let mut store = opened(dir);
         append(&mut store.log, history(9)).await;
@@ -99,20 +99,6 @@ fn a_node_whose_state_is_ahead_of_its_log_stays_the_only_voter() {
             assert_eq!(store.views.applied_index(), Some(20), "not committed yet");
         });
     }
-}
-
-#[test]
-fn a_recovery_that_a_crash_interrupted_is_done_again() {
-    let dir = new_dir();
-    survivor(dir.path());
-    // The name is written before the log, and nothing else was.
-    let other = tempfile::TempDir::new().unwrap();
-    placement_raft_store::create(other.path(), Identity::of_new_cluster(NEW, 1)).unwrap();
-    fs::copy(other.path().join("identity"), dir.path().join("identity")).unwrap();
-    let again = Uuid::from_u128(3);
-    let done = recover(&options(dir.path()), again).unwrap();
-    assert_eq!(done.is.cluster, again);
-    assert_eq!(done.entry, log_id(5, 11));
 }
 
 #[test]

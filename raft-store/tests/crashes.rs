@@ -1,0 +1,237 @@
+//! A crash after each step that makes something durable: `recover` and the installation of a snapshot.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::common::{
+    CLUSTER, append, apply, build, history, install, log_id, new_dir, opened, options, provider,
+    read_all, run, run_here,
+};
+use crate::recovering::{NEW, survivor};
+use placement_raft_store::runtime::Limits;
+use placement_raft_store::{
+    Identity, LogDisk, Platform, StoreOptions, former_clusters, inspect, install as put_here, open,
+    recover,
+};
+use rocksdb::DB;
+use tempfile::TempDir;
+use tokio::task::JoinHandle;
+use uuid::Uuid;
+
+/// Copies a data directory after each step: a copy is what a crash leaves at that moment.
+#[derive(Debug, Clone)]
+struct Copies {
+    of: PathBuf,
+    to: Arc<TempDir>,
+    taken: Arc<AtomicUsize>,
+}
+
+impl Copies {
+    fn of(dir: &Path) -> Self {
+        Self {
+            of: dir.to_owned(),
+            to: Arc::new(TempDir::new().unwrap()),
+            taken: Arc::default(),
+        }
+    }
+
+    fn take(&self) {
+        let number = self.taken.fetch_add(1, Ordering::Relaxed);
+        copy(&self.of, &self.to.path().join(number.to_string()));
+    }
+
+    /// The copies, in the order in which they were taken.
+    fn all(&self) -> Vec<PathBuf> {
+        let taken = self.taken.load(Ordering::Relaxed);
+        let names = (0..taken).map(|number| number.to_string());
+        names.map(|name| self.to.path().join(name)).collect()
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => copy(&entry.path(), &to),
+            false => drop(fs::copy(entry.path(), to).unwrap()),
+        }
+    }
+}
+
+/// Work of other threads is done on this one, and RocksDB removes no file while the directory is copied.
+impl Platform for Copies {
+    fn rocksdb_options(&self) -> &'static str {
+        "disable_auto_compactions=true;"
+    }
+
+    fn limits(&self) -> Limits {
+        Limits {
+            install_batch: 500,
+            rows_buffer: 2000,
+            ..Limits::PRODUCT
+        }
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "this is a platform")]
+    fn blocking(&self, work: Box<dyn FnOnce() + Send>) -> JoinHandle<()> {
+        work();
+        tokio::task::spawn(async {})
+    }
+
+    fn sync(&self, file: &File) -> io::Result<()> {
+        file.sync_data()?;
+        self.take();
+        Ok(())
+    }
+
+    fn sync_dir(&self, _handle: Option<&File>, dir: &Path) -> io::Result<()> {
+        File::open(dir)?.sync_all()?;
+        self.take();
+        Ok(())
+    }
+
+    fn power_fails(&self, _point: &'static str, _path: &Path) -> bool {
+        self.take();
+        false
+    }
+}
+
+impl LogDisk for Copies {
+    fn sync(&self, log: &DB) -> io::Result<()> {
+        let synced = log.flush_wal(true);
+        synced.map_err(|error| io::Error::other(error.into_string()))?;
+        self.take();
+        Ok(())
+    }
+}
+
+/// Does something to a directory; gives what a crash leaves after each step of it.
+fn after_each_step(dir: &Path, work: impl FnOnce(StoreOptions)) -> Copies {
+    let copies = Copies::of(dir);
+    let _platform = put_here(Rc::new(copies.clone()));
+    work(StoreOptions {
+        disk: Arc::new(copies.clone()),
+        ..options(dir)
+    });
+    copies
+}
+
+/// Whether the last membership in the log has node 1 as its only voter.
+fn is_alone(dir: &Path) -> bool {
+    let found = inspect(dir).unwrap();
+    assert!(found.problems.is_empty(), "{:?}", found.problems);
+    let membership = found.log.unwrap().membership;
+    membership.is_some_and(|(_, members)| members.voters == [BTreeSet::from([1])])
+}
+
+/// Node 1 is the only voter under the new name alone, and a recovery that has not come so far is repeated.
+#[track_caller]
+fn check_recovery(dir: &Path, last: u64, term: u64) {
+    let copies = after_each_step(dir, |options| {
+        recover(&options, NEW).unwrap();
+    });
+    let (is, again) = (Identity::of_new_cluster(NEW, 1), Uuid::from_u128(3));
+    let all = copies.all();
+    assert!(is_alone(all.last().unwrap()));
+    let (mut renamed, mut repeated) = (0, 0);
+    for copy in all {
+        let is_renamed = placement_raft_store::identity(&copy).unwrap() == Some(is);
+        if is_renamed {
+            renamed += 1;
+            assert_eq!(former_clusters(&copy).unwrap(), [CLUSTER]);
+        }
+        if is_alone(&copy) {
+            assert!(is_renamed, "the only voter of the cluster that was lost");
+        } else {
+            repeated += 1;
+            let done = recover(&options(&copy), again).unwrap();
+            assert_eq!(done.entry, log_id(term, last + 1));
+        }
+        assert!(is_alone(&copy));
+        run(async {
+            let mut store = opened(&copy);
+            let entries = read_all(&mut store.log).await;
+            assert_eq!(entries.last().unwrap().log_id, log_id(term, last + 1));
+        });
+    }
+    assert!(renamed > 1 && repeated > 5, "{renamed} and {repeated}");
+}
+
+#[test]
+fn recovery_that_a_crash_interrupts_leaves_no_only_voter_of_the_old_cluster() {
+    let dir = new_dir();
+    survivor(dir.path());
+    check_recovery(dir.path(), 10, 5);
+}
+
+#[test]
+fn recovery_behind_a_state_that_is_ahead_of_its_log_can_be_interrupted() {
+    let dir = new_dir();
+    run(async {
+        let mut store = opened(dir.path());
+        append(&mut store.log, history(9)).await;
+        apply(&mut store.machine, history(20)).await;
+        store.drafts.flush().await.unwrap();
+    });
+    check_recovery(dir.path(), 20, 2);
+}
+
+/// What a crash leaves is the old state or the new one, and once the new one was found, no later crash brings the old one
+/// back. The ledger begins behind the snapshot.
+#[test]
+fn installation_that_a_crash_interrupts_leaves_the_old_state_or_the_new_one() {
+    let leader_dir = new_dir();
+    let snapshot = run(async {
+        let mut leader = opened(leader_dir.path());
+        apply(&mut leader.machine, history(60)).await;
+        build(&mut leader).await
+    });
+    let bytes = fs::read(snapshot.file.path()).unwrap();
+    let dir = new_dir();
+    // Rows that the snapshot does not have, some of them not written.
+    let own = |index: u64| {
+        let mut own = provider(1, index);
+        own.payload = provider(1, index + 100).payload;
+        own
+    };
+    run(async {
+        let mut store = opened(dir.path());
+        append(&mut store.log, history(4)).await;
+        let mut first = history(1);
+        first.push(own(2));
+        apply(&mut store.machine, first).await;
+        store.drafts.flush().await.unwrap();
+    });
+    let copies = after_each_step(dir.path(), |options| {
+        run_here(async {
+            let mut store = open(options).unwrap();
+            apply(&mut store.machine, vec![own(3), own(4)]).await;
+            let mut receiver = store.snapshots.receive().unwrap();
+            receiver.write(&bytes).unwrap();
+            let received = receiver.finish().unwrap();
+            let received = store.snapshots.verify(&snapshot.meta, received).unwrap();
+            install(&mut store, &snapshot.meta, received).await.unwrap();
+        });
+    });
+    let mut found = Vec::new();
+    for copy in copies.all() {
+        let store = opened(&copy);
+        let index = store.views.applied_index();
+        found.push(index);
+        let floor = store.ledger.floor().index;
+        assert_eq!(floor, if index == Some(60) { 60 } else { 0 });
+        drop(store);
+    }
+    let installed = found.iter().position(|index| *index == Some(60)).unwrap();
+    let (before, after) = found.split_at(installed);
+    assert!(before.iter().all(|index| *index == Some(2)), "{found:?}");
+    assert!(after.iter().all(|index| *index == Some(60)), "{found:?}");
+    assert!(before.len() > 1 && after.len() > 3, "{found:?}");
+}

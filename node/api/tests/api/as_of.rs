@@ -131,6 +131,19 @@ async fn moment_that_is_not_kept_any_more_is_gone() {
 }
 
 #[tokio::test]
+async fn moment_that_is_dropped_while_it_is_made_is_gone() {
+    let (cloud, answers) = hosts().await;
+    let [first, claimed] = [0, 2].map(|which| token(&answers[which]));
+    let (_, index) = claimed.split_once('.').unwrap();
+    for moment in [&*first, "1999-01-01T00:00:00Z"] {
+        cloud.memory.keep_after_next_page(index.parse().unwrap());
+        let read = cloud.get("/resource_providers").header(AS_OF, moment);
+        let gone = read.refused(410, &format!("after {claimed}")).await;
+        gone.code("placement.as_of.gone");
+    }
+}
+
+#[tokio::test]
 async fn what_is_no_moment_of_this_history_is_refused() {
     let (cloud, _) = hosts().await;
     let ask = |as_of: &str| cloud.get("/traits").header(AS_OF, as_of);

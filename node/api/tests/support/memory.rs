@@ -30,6 +30,17 @@ pub(crate) struct Memory {
 struct Ledger {
     floor: Floor,
     entries: Vec<Arc<LedgerEntry>>,
+    /// Where the floor is once one more entry was read backward.
+    next_floor: Option<u64>,
+}
+
+impl Ledger {
+    fn keep_after(&mut self, index: u64) {
+        let gone = self.entries.iter().rfind(|entry| entry.index <= index);
+        let at = gone.map_or(self.floor.at, |entry| entry.at);
+        self.floor = Floor { index, at };
+        self.entries.retain(|entry| entry.index > index);
+    }
 }
 
 struct Inner {
@@ -55,6 +66,7 @@ impl Memory {
                     at: Timestamp(i64::MIN),
                 },
                 entries: Vec::new(),
+                next_floor: None,
             }),
             applied: watch::Sender::new(Some(0)),
         };
@@ -96,11 +108,13 @@ impl Memory {
     /// Keeps what was changed after this entry, and no more.
     #[allow(dead_code, reason = "not every test looks back")]
     pub(crate) fn keep_after(&self, index: u64) {
-        let mut ledger = self.ledger.lock().unwrap();
-        let gone = ledger.entries.iter().rfind(|entry| entry.index <= index);
-        let at = gone.map_or(ledger.floor.at, |entry| entry.at);
-        ledger.floor = Floor { index, at };
-        ledger.entries.retain(|entry| entry.index > index);
+        self.ledger.lock().unwrap().keep_after(index);
+    }
+
+    /// The same while a read goes back: once it has one more entry.
+    #[allow(dead_code, reason = "not every test looks back")]
+    pub(crate) fn keep_after_next_page(&self, index: u64) {
+        self.ledger.lock().unwrap().next_floor = Some(index);
     }
 
     /// Makes reads and writes answer this, or work again.
@@ -222,10 +236,15 @@ impl LedgerBackend for Memory {
         from: u64,
         at_most_bytes: usize,
     ) -> Result<Vec<Arc<LedgerEntry>>, LedgerUnavailable> {
-        let ledger = self.ledger.lock().unwrap();
+        let mut ledger = self.ledger.lock().unwrap();
+        let next_floor = ledger.next_floor.take();
         let asked = ledger.entries.iter().rev();
         let asked = asked.filter(|entry| entry.index <= from);
-        Ok(page(asked, at_most_bytes))
+        let page = page(asked, next_floor.map_or(at_most_bytes, |_| 1));
+        if let Some(index) = next_floor {
+            ledger.keep_after(index);
+        }
+        Ok(page)
     }
 
     fn applied_after(&self, index: u64) -> BoxFuture<'_, ()> {

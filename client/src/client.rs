@@ -80,22 +80,24 @@ impl Shared {
 /// An attempt that has to be repeated, or given up.
 struct Failure {
     reason: String,
+    /// For how long the node asks to be left alone.
     retry_after: Option<Duration>,
     /// It was a write whose outcome is unknown; otherwise nothing can have been committed by it.
     unknown: bool,
+    /// A node answered.
+    is_answer: bool,
 }
 
 impl Failure {
     /// The error if there is no further attempt; `unknown`: an earlier one may have been carried out.
     fn error(self, request: &ApiRequest, unknown: bool) -> Error {
         let reason = self.reason;
-        match self.retry_after {
-            _ if unknown || self.unknown => Error::OutcomeUnknown(reason),
-            Some(retry_after) if !request.is_read() => Error::NothingCommitted {
-                reason,
-                retry_after,
-            },
-            _ => Error::Unreachable(reason),
+        if unknown || self.unknown {
+            Error::OutcomeUnknown(reason)
+        } else if self.is_answer && !request.is_read() {
+            Error::NothingCommitted { reason }
+        } else {
+            Error::Unreachable(reason)
         }
     }
 }
@@ -332,6 +334,7 @@ impl Client {
             reason: format!("{}: {error}", self.shared.endpoints[at]),
             retry_after: None,
             unknown: matches!(error, TransportError::Lost(_)) && !request.is_read(),
+            is_answer: false,
         };
         let (answer, stream) = answer.map_err(failed)?;
         let (parts, body) = answer.into_parts();
@@ -427,6 +430,7 @@ fn judged(request: &ApiRequest, response: ApiResponse) -> Result<ApiResponse, Fa
         reason: error.to_string(),
         retry_after: response.retry_after(),
         unknown: may_be_done && !request.is_read(),
+        is_answer: true,
     })
 }
 

@@ -1,7 +1,5 @@
 //! What can go wrong between a caller and the cluster.
 
-use std::time::Duration;
-
 use http::StatusCode;
 use serde::Deserialize;
 
@@ -16,8 +14,6 @@ pub enum Error {
     NothingCommitted {
         /// What happened.
         reason: String,
-        /// When the service suggests to try again.
-        retry_after: Duration,
     },
     /// The write may or may not be committed. Look before you repeat it.
     #[error("{0}; the outcome of the write is unknown")]

@@ -29,10 +29,7 @@ async fn a_user_above_its_limit_is_slowed_and_another_is_not() {
         let answer = answer.unwrap();
         match answer.status.as_u16() {
             200 => {}
-            429 => {
-                assert_eq!(answer.header("retry-after"), Some("1"));
-                slowed += 1;
-            }
+            429 => slowed += 1,
             status => panic!("{status}"),
         }
     }

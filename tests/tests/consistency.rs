@@ -133,11 +133,8 @@ async fn refusal(client: &Client, what: &str, node: u64, request: ApiRequest) ->
     let response = client.request_once(request).await.unwrap();
     let waited = asked.elapsed();
     assert_eq!(response.status, StatusCode::SERVICE_UNAVAILABLE, "{what}");
-    let retry_after = response.header("retry-after").unwrap_or_default();
-    assert!(
-        retry_after.parse::<u64>().is_ok_and(|seconds| seconds > 0),
-        "{what}: {retry_after:?}"
-    );
+    // keystoneauth has pauses of its own, which grow.
+    assert_eq!(response.header("retry-after"), None, "{what}");
     assert!(
         waited > Duration::from_millis(1000),
         "{what} did not wait: {waited:?}"

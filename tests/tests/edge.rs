@@ -112,7 +112,6 @@ async fn a_site_that_is_cut_off_serves_reads_and_reports_their_age() {
     let write = ApiRequest::put("/traits/CUSTOM_EDGE");
     let refused = edge.request_once(write).await.unwrap();
     assert_eq!(refused.status, 503);
-    assert!(refused.header("retry-after").is_some());
     let reason = String::from_utf8_lossy(&refused.body).into_owned();
     assert!(reason.contains("nothing was committed"), "{reason}");
 

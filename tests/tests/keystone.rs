@@ -302,7 +302,6 @@ async fn without_keystone_known_tokens_are_accepted_and_others_get_503() {
     let client = cluster.client_of(1).with_token(&other);
     let answer = ask_once(&client, ApiRequest::get("/resource_providers")).await;
     assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
-    assert!(answer.headers.contains_key("retry-after"), "{answer:?}");
     keystone.go_on().await.unwrap();
     assert_eq!(status_of(&cluster, 1, &other).await, StatusCode::OK);
 }

@@ -78,10 +78,6 @@ async fn health_is_answered_while_silent_clients_hold_all_connections() {
     let refused = answer(&api, "/resource_providers");
     assert!(refused.starts_with("HTTP/1.1 503"), "{refused}");
     assert!(refused.contains("placement.unavailable.busy"), "{refused}");
-    assert!(
-        refused.to_lowercase().contains("\r\nretry-after: 1\r\n"),
-        "{refused}"
-    );
 
     drop(silent);
     until("places of the clients that are gone", async || {

@@ -104,7 +104,7 @@ pub struct NodeStatus {
     pub level_max: u32,
     /// The version of its binary.
     pub version: String,
-    /// Whether it is ready, as `/readyz` says.
+    /// Whether it is ready and a leader has just confirmed a read. (`/readyz` is 200 for `[cluster] wait_ms` more.)
     pub ready: bool,
     /// Why not.
     pub not_ready: Option<String>,

@@ -170,10 +170,8 @@ fn complete_error(status: &str, error: &mut Value) {
         return;
     }
     add_common_headers(error);
-    match status {
-        "405" => error["headers"]["Allow"] = reference("headers", "Allow"),
-        "429" | "503" => error["headers"]["Retry-After"] = reference("headers", "RetryAfter"),
-        _ => {}
+    if status == "405" {
+        error["headers"]["Allow"] = reference("headers", "Allow");
     }
     let schema = match status {
         "401" => "Unauthorized",

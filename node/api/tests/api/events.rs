@@ -347,7 +347,6 @@ async fn node_has_so_many_streams_and_no_more() {
         .get(&path("after=1.6"))
         .refused(503, "256 streams")
         .await;
-    assert_eq!(refused.header("retry-after"), Some("1"));
     refused.code("placement.unavailable.busy");
     // Other requests have their own places, and a client that goes leaves its own.
     cloud.get("/traits").expect(200).await;

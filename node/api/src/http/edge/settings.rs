@@ -156,8 +156,8 @@ impl Default for ApiSettings {
 }
 
 settings! {
-    /// Rate limits of one caller. Requests above one of them are answered 429 with `Retry-After` and its name; 0: no
-    /// bound. Each node counts for itself.
+    /// Rate limits of one caller. Requests above one of them are answered 429 with its name; 0: no bound. Each
+    /// node counts for itself.
     CallersSection {
         /// Most requests a second of one user; so many may come at once, and 2048 of them be answered at once. All
         /// of Nova is one user.

@@ -85,15 +85,15 @@ codes! {
     /// 421, 503: host (421) or path (503) belong to [no partition](regions.md#routes), or its routes changed during the
     /// request. Nothing was committed.
     pub(crate) MISDIRECTED = "placement.partition.misdirected";
-    /// 429: this user or address exceeds the named limit of `[callers]`; no effect; retry after `Retry-After`.
+    /// 429: this user or address exceeds the named limit of `[callers]`; no effect; retry after a pause that grows.
     pub(crate) TOO_MANY_REQUESTS = "placement.too_many_requests";
     /// 503: the [partition](regions.md#many-clouds) does not exist; no effect.
     pub(crate) NO_PARTITION = "placement.partition.not_found";
-    /// 503: this node or the leader is overloaded; no effect; retry after `Retry-After`.
+    /// 503: this node or the leader is overloaded; no effect; retry after a pause that grows.
     pub(crate) BUSY = "placement.unavailable.busy";
-    /// 503: Keystone does not answer (cached tokens still work); no effect; retry after `Retry-After`.
+    /// 503: Keystone does not answer (cached tokens still work); no effect; retry after a pause that grows.
     pub(crate) CANNOT_AUTHENTICATE = "placement.unavailable.identity";
-    /// 503: no effect; retry after `Retry-After`.
+    /// 503: no effect; retry after a pause that grows.
     pub NOTHING_COMMITTED = "placement.unavailable.nothing_committed";
     /// 503: `GET /` on a node that is not ready: ask another one.
     pub(crate) NOT_READY = "placement.unavailable.not_ready";

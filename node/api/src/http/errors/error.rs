@@ -1,10 +1,9 @@
 //! An error that is answered: its status, its message, and the header of some statuses.
 
 use std::fmt::Display;
-use std::time::Duration;
 
 use http::StatusCode;
-use http::header::{ALLOW, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{ALLOW, HeaderName, WWW_AUTHENTICATE};
 
 use placement_model::types::Timestamp;
 
@@ -20,7 +19,7 @@ pub(crate) struct ApiError {
     pub(crate) message: String,
     /// Whether the response says that it varies with the microversion.
     pub(crate) varies: Varies,
-    /// The header that its status has: where a token is given, which methods are allowed, when to try again.
+    /// The header that its status has: where a token is given, which methods are allowed.
     pub(crate) header: Option<Box<(HeaderName, String)>>,
     /// Of a microversion that is not served: the first and the last one that are.
     pub(super) versions: Option<(&'static str, &'static str)>,
@@ -50,13 +49,10 @@ impl ApiError {
         }
     }
 
-    /// 503, after which one may try again.
-    pub(super) fn unavailable(
-        code: &'static str,
-        message: impl Into<String>,
-        after_s: u64,
-    ) -> Self {
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, code, message).retry_after(after_s)
+    /// 503, after which one may try again. No `Retry-After` says when: keystoneauth would wait for so long each time,
+    /// in place of its pauses that double, so that services would give up early and come back all at once.
+    pub(super) fn unavailable(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, code, message)
     }
 
     fn with_header(self, name: HeaderName, value: String) -> Self {
@@ -66,11 +62,6 @@ impl ApiError {
 
     pub(crate) fn varying(self, varies: Varies) -> Self {
         Self { varies, ..self }
-    }
-
-    /// The same error, after which one may try again.
-    fn retry_after(self, seconds: u64) -> Self {
-        self.with_header(RETRY_AFTER, seconds.to_string())
     }
 
     /// The same error with this code.
@@ -100,10 +91,10 @@ impl ApiError {
     }
 
     /// 503: who is calling cannot be found out now.
-    pub(crate) fn cannot_authenticate(after_s: u64) -> Self {
+    pub(crate) fn cannot_authenticate() -> Self {
         let message = "Keystone does not answer, so it cannot be found out whose the X-Auth-Token is. \
                        Nothing was done; send the request again later.";
-        Self::unavailable(code::CANNOT_AUTHENTICATE, message, after_s).varying(Varies::No)
+        Self::unavailable(code::CANNOT_AUTHENTICATE, message).varying(Varies::No)
     }
 
     /// 403.
@@ -201,26 +192,23 @@ impl ApiError {
     /// 503 of `/` on a node that is not ready.
     pub(crate) fn not_ready(reason: &str) -> Self {
         let message = format!("This node is not ready: {reason}. Other nodes may be.");
-        Self::unavailable(code::NOT_READY, message, 1)
+        Self::unavailable(code::NOT_READY, message)
     }
 
     /// 503 of a request that this node has no room for now. Nothing was begun.
     pub(crate) fn busy(reason: &str) -> Self {
         let message = format!("{reason}. Send the request again, or to another node.");
-        Self::unavailable(code::BUSY, message, 1)
+        Self::unavailable(code::BUSY, message)
     }
 
-    /// 429: a caller asks too much. Nothing was begun.
-    pub(crate) fn too_many_requests(reason: &str, wait: Duration) -> Self {
+    /// 429: a caller asks too much. Nothing was begun. Without `Retry-After`, as [`ApiError::unavailable`].
+    pub(crate) fn too_many_requests(reason: &str) -> Self {
         let message = format!(
-            "{reason}. Nothing was done. Send the request again after the time in Retry-After, and fewer of \
-             them, or have the limit raised."
+            "{reason}. Nothing was done. Send the request again after a pause that grows each time, and fewer \
+             of them, or have the limit raised."
         );
         let status = StatusCode::TOO_MANY_REQUESTS;
-        Self::new(status, code::TOO_MANY_REQUESTS, message)
-            .varying(Varies::No)
-            // Rounded up, and one at least: a client that comes too early waits twice.
-            .retry_after(wait.as_millis().div_ceil(1000).max(1) as u64)
+        Self::new(status, code::TOO_MANY_REQUESTS, message).varying(Varies::No)
     }
 
     /// 503: no audit record could be kept. Nothing was begun.
@@ -229,14 +217,14 @@ impl ApiError {
             "This node keeps a record of each write, and can keep none now: {why}. Nothing was \
              committed. It is safe to send the request again, or to another node."
         );
-        Self::unavailable(code::NOTHING_COMMITTED, message, 1)
+        Self::unavailable(code::NOTHING_COMMITTED, message)
     }
 
     /// 503: it was done, but its audit record is not kept yet, and may be lost.
     pub(crate) fn not_recorded() -> Self {
         let message = "The write was carried out, but this node could not keep its record of it in time, so it \
                        is not acknowledged. Read what you wanted to change before you send the request again.";
-        Self::unavailable(code::OUTCOME_UNKNOWN, message, 1)
+        Self::unavailable(code::OUTCOME_UNKNOWN, message)
     }
 
     /// 400 of a candidate search that was ended: sent again, it would be ended again.
@@ -256,21 +244,19 @@ impl From<Unavailable> for ApiError {
     fn from(unavailable: Unavailable) -> Self {
         const SAFE: &str = "It is safe to send the request again.";
         let what = unavailable.to_string();
-        let unanswered = |code, advice: &str, after_s| {
-            Self::unavailable(code, format!("{what}. {advice}"), after_s)
-        };
+        let unanswered = |code, advice: &str| Self::unavailable(code, format!("{what}. {advice}"));
         match unavailable {
-            Unavailable::NothingCommitted(_) => unanswered(code::NOTHING_COMMITTED, SAFE, 1),
+            Unavailable::NothingCommitted(_) => unanswered(code::NOTHING_COMMITTED, SAFE),
             Unavailable::OutcomeUnknown(_) => {
                 let advice = "Read what you wanted to change before you send the request again.";
-                unanswered(code::OUTCOME_UNKNOWN, advice, 1)
+                unanswered(code::OUTCOME_UNKNOWN, advice)
             }
-            Unavailable::Busy(_) => unanswered(code::BUSY, SAFE, 1),
-            Unavailable::Rerouted => unanswered(code::MISDIRECTED, SAFE, 1),
+            Unavailable::Busy(_) => unanswered(code::BUSY, SAFE),
+            Unavailable::Rerouted => unanswered(code::MISDIRECTED, SAFE),
             Unavailable::NoPartition(name) => {
                 let command = format!("`placementctl partitions create {name}`");
                 let advice = format!("An operator makes it with {command}.");
-                unanswered(code::NO_PARTITION, &advice, 5)
+                unanswered(code::NO_PARTITION, &advice)
             }
             Unavailable::NoSpace(_) => {
                 let status = StatusCode::INSUFFICIENT_STORAGE;

@@ -53,7 +53,7 @@ impl From<&Misdirected> for ApiError {
                 format!("This node does not know the partitions of its cluster: {why}.")
             }
         };
-        Self::unavailable(code::MISDIRECTED, message, 5)
+        Self::unavailable(code::MISDIRECTED, message)
     }
 }
 

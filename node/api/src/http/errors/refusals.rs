@@ -183,7 +183,7 @@ pub(crate) fn refused(write: WriteKind<'_>, refusal: Refusal) -> ApiError {
         // The client asks again, and the name leads to the one that is there now, or to none.
         Refusal::PartitionGone(_) => {
             let message = format!("The partition was deleted: {refusal}. Nothing was committed.");
-            ApiError::unavailable(code::NO_PARTITION, message, 1)
+            ApiError::unavailable(code::NO_PARTITION, message)
         }
         // The request is routed again when the client sends it again.
         Refusal::RoutesChanged(_) => crate::backend::Unavailable::Rerouted.into(),
@@ -255,16 +255,4 @@ fn class_not_found(write: WriteKind<'_>, name: impl Display) -> ApiError {
         WriteKind::DeleteInventory => return not_found::inventory_to_delete(name, &missing),
         _ => return not_found::resource_class(name),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn exhausted_ids_have_no_retry_after() {
-        let exhausted = refused(WriteKind::AllocateMany, Refusal::IdsExhausted);
-        assert_eq!(exhausted.status, StatusCode::SERVICE_UNAVAILABLE);
-        assert_eq!(exhausted.header, None);
-    }
 }

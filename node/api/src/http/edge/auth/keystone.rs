@@ -10,9 +10,6 @@ use crate::http::errors::ApiError;
 use crate::identity::{CallingService, Identity};
 use crate::keystone::{Away, Keystone, Token};
 
-/// When a client may ask again, while Keystone does not answer.
-const AWAY_RETRY_S: u64 = 5;
-
 /// Asks Keystone.
 pub(super) async fn identify(
     keystone: &Keystone,
@@ -73,7 +70,7 @@ async fn token_of(
     let known = keystone.whose(token, may_have_expired).await;
     known.map_err(|Away(reason)| {
         tracing::warn!(reason, "Keystone cannot be asked");
-        ApiError::cannot_authenticate(AWAY_RETRY_S)
+        ApiError::cannot_authenticate()
     })
 }
 

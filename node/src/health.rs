@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::cluster::replica::{REMOVED, Replica};
@@ -21,7 +22,7 @@ use crate::recent::Recent;
 use crate::tasks::Tasks;
 use placement_api::backend::Readiness;
 
-/// How long a leader may be missing, and how long the question to it may take.
+/// How long a check waits for a leader and for its answer together. Balancers give a check two seconds.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Greatest age of an answer about this node's standing in the cluster. The question needs no token, and each new answer
@@ -44,9 +45,50 @@ pub(crate) struct HealthChecks {
     pub(crate) answers_cut_off: bool,
     pub(crate) tasks: Tasks,
     /// Whether the cluster lets this node keep its promises.
-    pub(crate) in_cluster: Recent<Result<Option<String>, String>>,
+    pub(crate) in_cluster: Recent<Result<Standing, String>>,
+    /// What the last check found of the leader.
+    pub(crate) leadership: Arc<Mutex<Leadership>>,
     /// The line about the free room on the disk.
     pub(crate) room: Recent<String>,
+}
+
+/// How far this node keeps its promises while it is ready.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// The leader has just confirmed a read.
+    Confirmed,
+    /// The leader was lost for a reason, less than `[cluster] wait_ms` ago: requests wait for the next one.
+    Waiting(String),
+    /// The leader is not reached for a reason, and reads are answered without it, as `[reads] default` has it.
+    CutOff(String),
+}
+
+/// What checks have found of the leader.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) enum Leadership {
+    /// No leader has confirmed a read since this node started.
+    #[default]
+    Unproven,
+    /// The last check reached the leader.
+    Proven,
+    /// The leader was reached before, and by no check since this moment.
+    LostAt(Instant),
+}
+
+impl Leadership {
+    /// Notes what a check found that began at this moment. Whether this node still lets requests wait for a leader.
+    fn note(&mut self, is_confirmed: bool, began: Instant, wait: Duration) -> bool {
+        *self = match *self {
+            _ if is_confirmed => Self::Proven,
+            Self::Proven => Self::LostAt(began),
+            unchanged => unchanged,
+        };
+        match *self {
+            Self::Unproven => false,
+            Self::Proven => true,
+            Self::LostAt(moment) => moment.elapsed() < wait,
+        }
+    }
 }
 
 impl HealthChecks {
@@ -58,9 +100,13 @@ impl HealthChecks {
             .with_state(self)
     }
 
-    /// Why this node is not ready, if it is not.
-    pub(crate) async fn not_ready(&self) -> Option<String> {
-        self.readiness(Duration::MAX).await.err()
+    /// Why this node cannot promise to carry out requests now, if it cannot. A node that waits for a leader cannot,
+    /// although it is ready.
+    pub(crate) async fn problem(&self) -> Option<String> {
+        match self.readiness(Duration::MAX).await {
+            Ok(Standing::Confirmed | Standing::CutOff(_)) => None,
+            Ok(Standing::Waiting(reason)) | Err(reason) => Some(reason),
+        }
     }
 
     /// Whether this node is ready, as far as that is known soon.
@@ -68,8 +114,8 @@ impl HealthChecks {
         self.readiness(SOON).await.is_ok()
     }
 
-    /// Whether this node is ready; if it is although it is cut off, as `[reads] default` has it, then why that is so.
-    async fn readiness(&self, patience: Duration) -> Result<Option<String>, String> {
+    /// How far this node is ready; if it is not, why.
+    async fn readiness(&self, patience: Duration) -> Result<Standing, String> {
         if let Some(reason) = self.slot.leaving.why() {
             return Err(reason.to_owned());
         }
@@ -92,29 +138,36 @@ impl HealthChecks {
         })
     }
 
-    async fn standing(self, running: Arc<Running>) -> Result<Option<String>, String> {
-        let replica = &running.replica;
+    async fn standing(self, running: Arc<Running>) -> Result<Standing, String> {
+        let began = Instant::now();
         let may_be_alone = self.answers_cut_off;
-        let mut alone = without_leader(replica, may_be_alone).await;
-        if let Some(reason) = alone.take_if(|_| !may_be_alone) {
-            return Err(reason);
+        let mut unconfirmed =
+            without_leader(&running.replica, may_be_alone, began + PATIENCE).await;
+        if let Some(lacking) = self.lacking(&running) {
+            return Err(unconfirmed.filter(|_| !may_be_alone).unwrap_or(lacking));
         }
+        if unconfirmed.is_none() {
+            let unavailable = running.linearize(began + PATIENCE).await.err();
+            unconfirmed = unavailable.map(|words| format!("reads cannot be confirmed: {words}"));
+        }
+        let wait = self.config.wait();
+        let is_waiting = (self.leadership.lock()).note(unconfirmed.is_none(), began, wait);
+        match unconfirmed {
+            None => Ok(Standing::Confirmed),
+            Some(reason) if may_be_alone => Ok(Standing::CutOff(reason)),
+            Some(reason) if is_waiting => Ok(Standing::Waiting(reason)),
+            Some(reason) => Err(reason),
+        }
+    }
+
+    /// What this node's state lacks, as far as this node knows.
+    fn lacking(&self, running: &Running) -> Option<String> {
         if !running.has_standards() {
-            return Err(LACKING.to_owned());
+            return Some(LACKING.to_owned());
         }
-        let lag = replica.apply_lag();
-        if lag > self.config.cluster.ready_lag_max {
-            return Err(format!("{lag} committed log entries are not applied yet"));
-        }
-        if alone.is_none() {
-            let confirmed = running.linearize(Instant::now() + PATIENCE);
-            let unavailable = confirmed.await.err();
-            alone = unavailable.map(|words| format!("reads cannot be confirmed: {words}"));
-        }
-        match alone {
-            Some(reason) if !may_be_alone => Err(reason),
-            alone => Ok(alone),
-        }
+        let lag = running.replica.apply_lag();
+        (lag > self.config.cluster.ready_lag_max)
+            .then(|| format!("{lag} committed log entries are not applied yet"))
     }
 
     /// A line about the disk. A node whose disk is nearly full is ready: it reads and takes away.
@@ -135,26 +188,32 @@ impl HealthChecks {
 
 /// Why no leader confirms how far this node should be, as far as it knows. A node that answers all the same does not
 /// wait for a leader again and again.
-async fn without_leader(replica: &Replica, may_be_alone: bool) -> Option<String> {
+async fn without_leader(
+    replica: &Replica,
+    may_be_alone: bool,
+    deadline: Instant,
+) -> Option<String> {
     if may_be_alone && replica.freshness.is_cut_off() {
         return Some("the leader is not reached".to_owned());
     }
-    // While one leader hands over to the next, no node knows one: a balancer would find none ready.
-    replica.other_leader(None, Instant::now() + PATIENCE).await;
+    // While one leader hands over to the next, no node knows one.
+    replica.other_leader(None, deadline).await;
     let leader = replica.leader();
     leader.is_none().then(|| "no leader is known".to_owned())
 }
 
 impl Readiness for HealthChecks {
     fn why_not(&self) -> BoxFuture<'_, Option<String>> {
-        self.not_ready().boxed()
+        let readiness = self.readiness(Duration::MAX);
+        readiness.map(Result::err).boxed()
     }
 }
 
 async fn readyz(State(checks): State<HealthChecks>) -> Response {
-    let alone = match checks.readiness(Duration::MAX).await {
-        Ok(None) => String::new(),
-        Ok(Some(reason)) => format!("cut off, and writes are refused: {reason}\n"),
+    let standing = match checks.readiness(Duration::MAX).await {
+        Ok(Standing::Confirmed) => String::new(),
+        Ok(Standing::Waiting(reason)) => format!("requests wait for a leader: {reason}\n"),
+        Ok(Standing::CutOff(reason)) => format!("cut off, and writes are refused: {reason}\n"),
         Err(reason) => {
             return (StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n")).into_response();
         }
@@ -164,5 +223,33 @@ async fn readyz(State(checks): State<HealthChecks>) -> Response {
         .get(|age, _| age < FRESH, SOON, checks.clone().free_room());
     // While the disk hangs, there is no line.
     let room = room.await.unwrap_or_default();
-    format!("ready\n{alone}{room}").into_response()
+    format!("ready\n{standing}{room}").into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WAIT: Duration = Duration::from_secs(5);
+
+    async fn after(seconds: u64) -> Instant {
+        tokio::time::advance(Duration::from_secs(seconds)).await;
+        Instant::now()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn node_waits_for_a_leader_only_if_it_had_one_and_for_as_long_as_its_requests() {
+        let mut leadership = Leadership::default();
+        let mut check = |is_confirmed, at| leadership.note(is_confirmed, at, WAIT);
+        assert!(!check(false, after(0).await), "it has never had a leader");
+        assert!(!check(false, after(60).await));
+        assert!(check(true, after(1).await));
+        for seconds in [60, 2, 2] {
+            assert!(check(false, after(seconds).await));
+        }
+        assert!(!check(false, after(1).await), "requests are answered 503");
+        assert!(!check(false, after(60).await));
+        assert!(check(true, after(1).await));
+        assert!(check(false, after(1).await), "another leader was lost");
+    }
 }

@@ -157,6 +157,7 @@ impl Node {
             answers_cut_off: config.reads.default.answers_cut_off(),
             tasks: requests.clone(),
             in_cluster: Recent::new(&requests),
+            leadership: Arc::default(),
             room: Recent::new(&requests),
         };
         let api = Api {
@@ -326,9 +327,9 @@ impl Node {
         self.tasks.ended().is_none()
     }
 
-    /// Why this node is not ready, if it is not.
-    pub(crate) async fn not_ready(&self) -> Option<String> {
-        self.checks.not_ready().await
+    /// Why this node cannot promise to carry out requests now, if it cannot.
+    pub(crate) async fn problem(&self) -> Option<String> {
+        self.checks.problem().await
     }
 
     /// What this node knows of itself at once; `GET /v1/status` adds what takes a moment to find out.

@@ -53,7 +53,7 @@ async fn watchdog(node: &Node) {
 async fn status(node: &Node) {
     let mut shown = String::new();
     loop {
-        let now = (node.not_ready().await).unwrap_or_else(|| "ready".to_owned());
+        let now = (node.problem().await).unwrap_or_else(|| "ready".to_owned());
         if now != shown {
             notify(&[Status(&now)]);
             shown = now;

@@ -22,7 +22,7 @@ const DISK_WAIT: Duration = Duration::from_secs(1);
 /// The status of a node, with what takes a moment to find out.
 pub(super) async fn full_status(admin: &Admin) -> NodeStatus {
     let bootstrap = &*admin.bootstrap;
-    let not_ready = admin.checks.not_ready().await;
+    let not_ready = admin.checks.problem().await;
     let mut settings = (*admin.shared).clone();
     for (name, policy) in &admin.policies {
         let path = match name.as_str() {

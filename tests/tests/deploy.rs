@@ -3,10 +3,11 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use http::StatusCode;
-use placement_client::{ApiRequest, Client, Trust};
+use placement_client::{ApiRequest, Client, NewProvider, Trust};
 use placement_tests::cluster::Cluster;
 use placement_tests::keystone::{Keystone, Who};
 use placement_tests::ports::Ports;
@@ -15,7 +16,10 @@ use placement_tests::python::{environment, run};
 use placement_tests::skip::skipped;
 use placement_tests::wait::until;
 use placement_tests::{binaries, osc};
+use rustix::process::Signal;
 use serde_json::{Value, json};
+use tokio::time::sleep;
+use uuid::Uuid;
 
 const PASSWORD: &str = "the-password-of-placement";
 const OPERATOR: Who<'_> = Who {
@@ -194,6 +198,18 @@ async fn openstack_client_reaches_a_running_node_through_haproxy() {
     assert!(location.starts_with(&own), "{location}");
 }
 
+/// keystoneauth, with what reads its settings. Made once: while another test installs for itself, this waits.
+fn keystoneauth() -> PathBuf {
+    let packages = ["keystoneauth1==5.18.1", "oslo.config==10.7.0"];
+    environment(installed_in(), "keystoneauth-5.18.1", &packages).unwrap()
+}
+
+/// The section of the document for a service that asks this endpoint, without Keystone.
+fn section(endpoint: &str) -> String {
+    let who = format!("auth_type = admin_token\nendpoint = {endpoint}\ntoken = admin");
+    block(&document("README.md"), "ini").replace("auth_type = password", &who)
+}
+
 /// Reads the section with keystoneauth and asks for the list of providers.
 fn asked(programs: &Path, section: &str, scratch: &Path) -> Value {
     let file = scratch.join("nova.conf");
@@ -207,19 +223,11 @@ fn asked(programs: &Path, section: &str, scratch: &Path) -> Value {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_service_with_these_retries_tolerates_a_time_without_a_leader() {
-    // Once: while another test installs for itself, this waits.
-    let packages = ["keystoneauth1==5.18.1", "oslo.config==10.7.0"];
-    let programs = environment(installed_in(), "keystoneauth-5.18.1", &packages).unwrap();
+    let programs = keystoneauth();
     let config = "[cluster]\nwait_ms = 200\n";
     let mut cluster = Cluster::start_with(3, config).await.unwrap();
-    let section = block(&document("README.md"), "ini");
-    // As Nova would be without Keystone: no one asks it here.
-    let who = format!(
-        "auth_type = admin_token\nendpoint = http://{}\ntoken = admin",
-        cluster.place(1).api()
-    );
-    let section = section.replace("auth_type = password", &who);
-    let impatient = section.replace("status_code_retries = 5\n", "");
+    let section = section(&format!("http://{}", cluster.place(1).api()));
+    let impatient = section.replace("status_code_retries = 7\n", "");
     assert_ne!(impatient, section);
     let scratch = cluster.directory().to_owned();
     cluster.kill_9(2);
@@ -244,6 +252,156 @@ async fn a_service_with_these_retries_tolerates_a_time_without_a_leader() {
     until("a first refusal", async || refused(&cluster).await > before).await;
     cluster.start_node(2).unwrap();
     assert_eq!(asking.await.unwrap()["status"], 200);
+}
+
+/// How often the leader hangs, and whether the quorum is away for long: more than one where time does not matter.
+fn rounds() -> u64 {
+    let rounds = std::env::var("PLACEMENT_BALANCER_ROUNDS");
+    rounds.map_or(1, |rounds| rounds.parse().unwrap())
+}
+
+/// Clients that boot servers behind haproxy, with the retries of the document.
+struct Boots {
+    stop: PathBuf,
+    process: Child,
+    _haproxy: Haproxy,
+}
+
+impl Boots {
+    /// In a cluster with hosts; `None` without haproxy.
+    async fn begin(cluster: &Cluster) -> Option<Self> {
+        let haproxy = Haproxy::before(cluster)?;
+        let client = cluster.client().below("/placement");
+        for host in 0..10 {
+            let uuid = Uuid::new_v4();
+            let provider = NewProvider::named(&format!("host{host}")).uuid(uuid);
+            client.create_provider(&provider).await.unwrap();
+            let path = format!("/resource_providers/{uuid}/inventories");
+            let inventories = json!({"VCPU": {"total": 1_000_000}});
+            let body = json!({"resource_provider_generation": 0, "inventories": inventories});
+            let request = ApiRequest::put(&path).json(&body);
+            client.call(request).await.unwrap();
+        }
+        let [config, stop] = ["nova.conf", "stop"].map(|name| cluster.directory().join(name));
+        let authority = haproxy.authority.display();
+        let section = format!("{}cafile = {authority}\n", section(&haproxy.url));
+        fs::write(&config, section).unwrap();
+        let mut boots = Command::new(keystoneauth().join("python"));
+        boots.arg("-B");
+        boots.arg(repository().join("tests/upstream/boots.py"));
+        boots.args([&config, &stop]).stdin(Stdio::null());
+        let process = boots.stdout(Stdio::piped()).spawn().unwrap();
+        Some(Self {
+            stop,
+            process,
+            _haproxy: haproxy,
+        })
+    }
+
+    /// No request has failed, and what is claimed is what these clients have claimed.
+    async fn end(self, cluster: &Cluster) {
+        fs::write(&self.stop, "").unwrap();
+        let waiting = tokio::task::spawn_blocking(|| self.process.wait_with_output());
+        let output = waiting.await.unwrap().unwrap();
+        let done: Value = serde_json::from_slice(&output.stdout).unwrap();
+        eprintln!("{done}");
+        assert_eq!(done["failures"], json!([]), "{done}");
+        assert!(done["booted"].as_u64().unwrap() > 20, "{done}");
+        let client = cluster.client().below("/placement");
+        let usages = ApiRequest::get("/usages?project_id=p").microversion("1.9");
+        let usages: Value = client.fetch(usages).await.unwrap();
+        assert_eq!(usages["usages"]["VCPU"], done["servers"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_boot_fails_behind_haproxy_while_a_leader_hangs_and_dies() {
+    let config = block(&document("haproxy.md"), "toml");
+    let mut cluster = Cluster::start_with(3, &config).await.unwrap();
+    let Some(boots) = Boots::begin(&cluster).await else {
+        return;
+    };
+    for _ in 0..rounds() {
+        sleep(Duration::from_secs(2)).await;
+        let leader = cluster.leader().await.unwrap();
+        cluster.process(leader).signal(Signal::STOP);
+        sleep(Duration::from_secs(6)).await;
+        cluster.kill_9(leader);
+        sleep(Duration::from_secs(1)).await;
+        cluster.start_node(leader).unwrap();
+        cluster.wait_ready(leader).await.unwrap();
+    }
+    boots.end(&cluster).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_boot_fails_behind_haproxy_while_two_of_three_nodes_are_away() {
+    let config = block(&document("haproxy.md"), "toml");
+    let mut cluster = Cluster::start_with(3, &config).await.unwrap();
+    let Some(boots) = Boots::begin(&cluster).await else {
+        return;
+    };
+    // Longer than a request waits, and than a node stays ready.
+    let away_s = if rounds() > 1 { 25 } else { 8 };
+    for _ in 0..rounds() {
+        sleep(Duration::from_secs(2)).await;
+        let leader = cluster.leader().await.unwrap();
+        let follower = cluster.followers().await.unwrap()[0];
+        for id in [leader, follower] {
+            cluster.kill_9(id);
+        }
+        sleep(Duration::from_secs(away_s)).await;
+        for id in [leader, follower] {
+            cluster.start_node(id).unwrap();
+        }
+        for id in [leader, follower] {
+            cluster.wait_ready(id).await.unwrap();
+        }
+    }
+    boots.end(&cluster).await;
+}
+
+/// Which rules of the API pass for these roles, and which do not.
+fn judged(roles: &str) -> (Vec<String>, Vec<String>) {
+    let mut check = Command::new(binaries::placementd().unwrap());
+    check.args([
+        "policy",
+        "check",
+        "--user",
+        "u",
+        "--project",
+        "p",
+        "--roles",
+        roles,
+    ]);
+    let output = run(&mut check).unwrap();
+    let rules = |verdict: &str| {
+        let prefix = format!("{verdict}: placement:");
+        let found = output.lines().filter_map(|line| line.strip_prefix(&prefix));
+        found.map(str::to_owned).collect()
+    };
+    (rules("passed"), rules("failed"))
+}
+
+#[test]
+fn deployment_tools_give_nova_the_roles_that_the_table_says_and_they_allow_that() {
+    let readme = document("README.md");
+    let (_, table) = readme
+        .split_once("| may reshape |\n|---|---|---|---|\n")
+        .unwrap();
+    let (table, _) = table.split_once("\n\n").unwrap();
+    let mut verdicts = Vec::new();
+    for row in table.lines() {
+        let cells: Vec<_> = row.split('|').map(str::trim).collect();
+        let (passed, failed) = judged(&cells[3].replace([' ', '`'], ""));
+        match cells[4].starts_with("yes") {
+            true => assert_eq!(failed, [""; 0], "{row}"),
+            false => assert_eq!(failed, ["reshaper:reshape"], "{row}"),
+        }
+        assert!(passed.contains(&"allocations:update".to_owned()), "{row}");
+        verdicts.push(failed.is_empty());
+    }
+    assert_eq!(verdicts, [false, true, true, true]);
 }
 
 /// devstack's functions, as far as the plugin calls them.

@@ -13,11 +13,19 @@ from oslo_config import cfg
 GROUP = "placement"
 
 
-def main(file: str, path: str) -> None:
+def adapter(file: str):
+    """The client that Nova makes of its section."""
     conf = cfg.ConfigOpts()
     loading.register_session_conf_options(conf, GROUP)
     loading.register_auth_conf_options(conf, GROUP)
     loading.register_adapter_conf_options(conf, GROUP, include_deprecated=False)
+    conf([], default_config_files=[file])
+    auth = loading.load_auth_from_conf_options(conf, GROUP)
+    session = loading.load_session_from_conf_options(conf, GROUP, auth=auth)
+    return loading.load_adapter_from_conf_options(conf, GROUP, session=session, auth=auth)
+
+
+def main(file: str, path: str) -> None:
     known = [
         *loading.get_session_conf_options(),
         *loading.get_auth_common_conf_options(),
@@ -28,11 +36,7 @@ def main(file: str, path: str) -> None:
     given = configparser.ConfigParser(interpolation=None)
     given.read(file)
     unknown = set(given[GROUP]) - {option.dest for option in known}
-    conf([], default_config_files=[file])
-    auth = loading.load_auth_from_conf_options(conf, GROUP)
-    session = loading.load_session_from_conf_options(conf, GROUP, auth=auth)
-    adapter = loading.load_adapter_from_conf_options(conf, GROUP, session=session, auth=auth)
-    answer = adapter.get(path, raise_exc=False)
+    answer = adapter(file).get(path, raise_exc=False)
     print(json.dumps({"unknown": sorted(unknown), "status": answer.status_code}))
 
 

@@ -49,6 +49,8 @@ def main() -> None:
             "formed": True,
             "numbers": [1, 4, 3],
             "tlsSecretName": "certificates",
+            "apiTlsSecretName": "api",
+            "caSecretName": "authorities",
             "metricsFrom": [{"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}],
         }),
     }, sys.stdout)

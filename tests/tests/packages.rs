@@ -17,6 +17,7 @@ use placement_tests::binaries;
 use placement_tests::cluster::Cluster;
 use placement_tests::ports::Ports;
 use placement_tests::private;
+use placement_tests::program::Program;
 use placement_tests::python::{self, environment};
 use placement_tests::skip::skipped;
 use placement_tests::tutorial;
@@ -135,6 +136,120 @@ fn the_unit_is_sound_and_its_node_can_lose_little() {
     printed(security.arg(&file));
     fs::write(&file, "[Service]\nExecStart=/bin/true\n").unwrap();
     assert!(!works(&mut security), "any unit does");
+}
+
+/// Has placementd see what the unit lets it see of `/proc`.
+#[tokio::test]
+async fn the_unit_shows_its_node_the_machine() {
+    let may_mount =
+        works(Command::new("unshare").args(["--mount", "mount", "-t", "proc", "proc", "/proc"]));
+    if !may_mount {
+        skipped(
+            "the machine as the unit shows it",
+            "/proc cannot be mounted",
+        );
+        return;
+    }
+    let text = read(&packaging().join("debian/placementd.service"));
+    let [protect, subset] = ["ProtectProc", "ProcSubset"].map(|key| unit(&text, key).pop());
+    let options = match subset {
+        Some(subset) => format!("hidepid={},subset={subset}", protect.unwrap()),
+        None => format!("hidepid={}", protect.unwrap()),
+    };
+    let mut cluster = Cluster::prepare(1, "").unwrap();
+    let confined = cluster.directory().join("confined");
+    let placementd = binaries::placementd().unwrap();
+    let script = format!(
+        "#!/bin/sh\nexec unshare --mount sh -c 'mount -t proc -o {options} proc /proc && exec \"$0\" \"$@\"' \
+         {placementd:?} \"$@\"\n"
+    );
+    fs::write(&confined, script).unwrap();
+    fs::set_permissions(&confined, fs::Permissions::from_mode(0o755)).unwrap();
+    cluster.options_mut().binary = Some(confined);
+    cluster.start_node(1).unwrap();
+    cluster.wait_ready(1).await.unwrap();
+    let (host, _) = cluster.admin_of(1).look("host", 1 << 20).await.unwrap();
+    let host = String::from_utf8_lossy(&host.body).into_owned();
+    for words in [
+        "Linux version",
+        "MemTotal:",
+        "== /proc/loadavg\n",
+        "Max open files",
+    ] {
+        assert!(host.contains(words), "{words:?}: {host}");
+    }
+    let load = host.split_once("== /proc/loadavg\n").unwrap().1;
+    assert!(
+        load.starts_with(|first: char| first.is_ascii_digit()),
+        "{host}"
+    );
+}
+
+#[test]
+fn logs_are_rotated_as_their_owner_and_opened_again() {
+    let rotate = Command::new("logrotate").arg("--version").output();
+    if rotate.is_err() || !geteuid().is_root() {
+        skipped(
+            "the rotation of logs",
+            "this is not root, or there is no logrotate",
+        );
+        return;
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    let at = scratch.path();
+    fs::set_permissions(at, fs::Permissions::from_mode(0o755)).unwrap();
+    let as_daemon = |line: &str| {
+        let mut command = Command::new("setpriv");
+        command.args([
+            "--reuid=daemon",
+            "--regid=daemon",
+            "--clear-groups",
+            "sh",
+            "-ec",
+        ]);
+        command.arg(line).current_dir(at);
+        command
+    };
+    printed(
+        Command::new("install")
+            .args(["-d", "-o", "daemon", "-g", "daemon", "-m", "0700"])
+            .arg(at.join("log")),
+    );
+    printed(&mut as_daemon("echo line > log/audit.log"));
+    // What systemd says of the service, and the service itself.
+    let mut service = as_daemon(
+        "trap 'touch log/reopened; exit' HUP; touch log/runs; for try in $(seq 600); do sleep 0.1; done",
+    );
+    let mut service = Program(service.spawn().unwrap());
+    fs::write(
+        at.join("systemctl"),
+        format!("#!/bin/sh\necho {}\n", service.id()),
+    )
+    .unwrap();
+    fs::set_permissions(at.join("systemctl"), fs::Permissions::from_mode(0o755)).unwrap();
+    while !at.join("log/runs").exists() {
+        assert!(service.try_wait().unwrap().is_none());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let rules = read(&packaging().join("debian/placementd.logrotate"));
+    let rules = rules.replace("/var/log/placementd", at.join("log").to_str().unwrap());
+    let rules = rules.replace("su placement placement", "su daemon daemon");
+    fs::write(at.join("rules"), rules).unwrap();
+    let path = format!("{}:{}", at.display(), std::env::var("PATH").unwrap());
+    let mut rotate = Command::new("logrotate");
+    rotate
+        .args(["--verbose", "--force", "--state"])
+        .arg(at.join("state"));
+    let output = rotate
+        .arg(at.join("rules"))
+        .env("PATH", path)
+        .output()
+        .unwrap();
+    let shown = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+    assert!(output.status.success(), "{shown}");
+    assert!(shown.contains("switching euid from 0 to "), "{shown}");
+    assert!(service.wait().unwrap().success());
+    assert!(at.join("log/reopened").exists() && at.join("log/audit.log.1").exists());
 }
 
 /// systemd's sets of system calls, as it prints them: members are indented, and may be sets.
@@ -479,12 +594,18 @@ fn pods(manifests: &Value) -> [(u64, bool, String); 3] {
     assert_eq!(spec["replicas"], 3);
     let spec = &spec["template"]["spec"];
     let container = &spec["containers"][0];
+    let is_https = container["env"].to_string().contains("PLACEMENTD_API_TLS");
+    for probe in ["startupProbe", "livenessProbe", "readinessProbe"] {
+        let scheme = if is_https { "HTTPS" } else { "HTTP" };
+        assert_eq!(container[probe]["httpGet"]["scheme"], scheme, "{probe}");
+    }
     [0, 1, 2].map(|nth| {
         let pod = format!("cloud-placementd-{nth}");
         let scratch = tempfile::tempdir().unwrap();
         let is_secured = spec["initContainers"].is_array();
         if is_secured {
             take_certificate(&spec["initContainers"][0], &pod, scratch.path());
+            mount_secrets(spec, scratch.path());
         }
         let password = "PLACEMENTD_KEYSTONE_PASSWORD".to_owned();
         let mut environment = BTreeMap::from([
@@ -495,8 +616,10 @@ fn pods(manifests: &Value) -> [(u64, bool, String); 3] {
             if let Some(value) = variable["value"].as_str() {
                 let name = variable["name"].as_str().unwrap().to_owned();
                 let value = value.replace("$(POD)", &pod);
-                let own = scratch.path().join("own").display().to_string();
-                environment.insert(name, value.replace("/run/certificate", &own));
+                let at = |name: &str| scratch.path().join(name).display().to_string();
+                let value = value.replace("/run/certificate", &at("own"));
+                let value = value.replace("/run/api-certificate", &at("api-certificate"));
+                environment.insert(name, value.replace("/run/authorities", &at("authorities")));
             }
         }
         let line = container["args"][0].as_str().unwrap();
@@ -507,7 +630,10 @@ fn pods(manifests: &Value) -> [(u64, bool, String); 3] {
         let id = printed(shell.envs(&environment)).trim().to_owned();
         environment.insert("PLACEMENTD_NODE_ID".to_owned(), id);
         let settings = checked(config, &environment);
-        assert_eq!(settings.contains("tls = \"require\""), is_secured);
+        let secured = settings.matches("tls = \"require\"").count();
+        assert_eq!(secured, usize::from(is_secured) + usize::from(is_https));
+        let trusts_an_authority = settings.contains("authorities/ca.crt\"");
+        assert_eq!(trusts_an_authority, is_https, "{settings}");
         member(&settings)
     })
 }
@@ -528,4 +654,27 @@ fn take_certificate(container: &Value, pod: &str, scratch: &Path) {
     let key = fs::metadata(own.join("node-key.pem")).unwrap();
     assert_eq!(key.permissions().mode() & 0o777, 0o600);
     assert_eq!(fs::read_dir(&own).unwrap().count(), 3);
+}
+
+/// What the kubelet puts into a pod of the Secrets that are given to it, and with which permissions.
+fn mount_secrets(spec: &Value, scratch: &Path) {
+    for (volume, from, file) in [
+        ("api-certificate", "node.pem", "tls.crt"),
+        ("api-certificate", "node-key.pem", "tls.key"),
+        ("authorities", "ca.pem", "ca.crt"),
+    ] {
+        let mut volumes = spec["volumes"].as_array().unwrap().iter();
+        let source = volumes.find(|one| one["name"] == volume).unwrap();
+        let mut mounts = (spec["containers"][0]["volumeMounts"].as_array().unwrap()).iter();
+        assert!(mounts.any(|mount| mount["mountPath"] == format!("/run/{volume}")));
+        let to = scratch.join(volume);
+        fs::create_dir_all(&to).unwrap();
+        fs::copy(scratch.join("own").join(from), to.join(file)).unwrap();
+        // There they are root's.
+        if geteuid().is_root() {
+            let mode = source["secret"]["defaultMode"].as_u64().unwrap_or(0o644);
+            let mode = fs::Permissions::from_mode(u32::try_from(mode).unwrap());
+            fs::set_permissions(to.join(file), mode).unwrap();
+        }
+    }
 }

@@ -9,8 +9,8 @@ use placement_raft_store::runtime;
 use super::Admin;
 use crate::logging;
 
-/// What the system says of the machine, of the limits of a container, and of this process.
-const HOST: [&str; 14] = [
+/// What the system says of the machine and of this process.
+const HOST: [&str; 11] = [
     "/etc/os-release",
     "/proc/version",
     "/proc/uptime",
@@ -19,13 +19,12 @@ const HOST: [&str; 14] = [
     "/proc/pressure/cpu",
     "/proc/pressure/io",
     "/proc/pressure/memory",
-    "/sys/fs/cgroup/cpu.max",
-    "/sys/fs/cgroup/memory.max",
-    "/sys/fs/cgroup/memory.current",
     "/proc/self/limits",
     "/proc/self/status",
     "/proc/self/io",
 ];
+/// What its control group says of limits, such as those of a unit or a container.
+const GROUP: [&str; 3] = ["cpu.max", "memory.max", "memory.current"];
 
 pub(super) async fn log() -> String {
     logging::last_lines()
@@ -37,7 +36,22 @@ pub(super) async fn settings(State(admin): State<Admin>) -> String {
 }
 
 pub(super) async fn host() -> String {
-    runtime::blocking(|| HOST.map(file).concat()).await
+    runtime::blocking(|| {
+        let group = control_group();
+        let limits = GROUP.map(|name| file(&format!("{group}/{name}")));
+        [HOST.map(file).concat(), limits.concat()].concat()
+    })
+    .await
+}
+
+/// The directory of the control group of this process, which is the root in a container.
+fn control_group() -> String {
+    let groups = read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let own = groups.lines().find_map(|line| line.strip_prefix("0::"));
+    format!(
+        "/sys/fs/cgroup{}",
+        own.unwrap_or_default().trim_end_matches('/')
+    )
 }
 
 fn file(path: &str) -> String {

@@ -26,3 +26,8 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 {{ join "," $peers }}
 {{- end }}
+
+{{/* How the API is reached. */}}
+{{- define "placementd.scheme" -}}
+{{ ternary "HTTPS" "HTTP" (ne .Values.apiTlsSecretName "") }}
+{{- end }}

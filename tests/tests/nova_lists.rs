@@ -62,7 +62,7 @@ async fn answer(
     let query = request.uri().query().unwrap_or_default();
     let body = match request.uri().path() {
         "/v3/auth/tokens" => token(&url),
-        "/v3" | "/v3/" => json!({"version": {"id": "v3.14", "status": "stable", "links": []}}),
+        "/v3" | "/v3/" => version(&url, "v3", json!({"id": "v3.14", "status": "stable"})),
         "/v2.1/servers/detail" if query.contains("deleted=True") => json!({"servers": []}),
         "/v2.1/servers/detail" if query.contains("marker=") => servers(&[(DOUBLED, "nova-2")]),
         "/v2.1/servers/detail" => {
@@ -75,14 +75,20 @@ async fn answer(
             "id": 1, "uuid": RESIZE, "instance_uuid": RESIZED, "migration_type": "resize", "status": "finished",
             "source_compute": "nova-3", "dest_compute": "nova-4"}]}),
         _ => {
-            json!({"version": {"id": "v2.1", "status": "CURRENT", "version": "2.100", "min_version": "2.1",
-            "links": [{"rel": "self", "href": format!("{url}/v2.1/")}]}})
+            let versions = json!({"id": "v2.1", "status": "CURRENT", "version": "2.100", "min_version": "2.1"});
+            version(&url, "v2.1", versions)
         }
     };
     Response::builder()
         .header("content-type", "application/json")
         .header("x-subject-token", "token")
         .body(Full::from(body.to_string()))
+}
+
+/// What a service says of its version.
+fn version(url: &str, path: &str, mut version: Value) -> Value {
+    version["links"] = json!([{"rel": "self", "href": format!("{url}/{path}/")}]);
+    json!({ "version": version })
 }
 
 fn token(url: &str) -> Value {

@@ -235,7 +235,7 @@ impl Audit {
                 self.planned.retain(is_other);
                 self.notes.push(format!(
                     "no {kind} is planned: Nova's lists lack {unknown} of these, and have {instances} instances. \
-                     They may be of one project, cut off, or empty: list all, as with --all-projects --limit -1"
+                     They may be of one project, cut off, or empty: list the servers of --all-projects, without --limit"
                 ));
             }
         }
@@ -384,6 +384,8 @@ fn id(consumer: &Value) -> Option<Uuid> {
 
 #[cfg(test)]
 mod tests {
+    use std::slice::from_ref;
+
     use super::*;
     use crate::nova::{Migrations, Servers};
 
@@ -546,7 +548,7 @@ mod tests {
         let evacuation = |status| moved(4, 1, "evacuation", status, ["a", "bb"]);
         let known = || servers(&[1, 2], "bb", &[]);
         let with = |more: &[Value]| {
-            let all = [&[resize.clone()], more].concat();
+            let all = [from_ref(&resize), more].concat();
             judged_on_shared_storage(consumers(), &by(known(), migrations(&all)))
         };
         for audit in [

@@ -12,6 +12,7 @@ use placement_raft_store::{
     Entry, Inspection, LogId, LogLine, Payload, inspect, inspect_kept_log, inspect_log,
     inspect_rows,
 };
+use placement_words::inert_lines;
 use serde_json::{Value, json};
 
 /// Prints what a data directory holds, and fails if something in it is wrong.
@@ -42,10 +43,11 @@ pub(crate) fn log(
 
 /// Prints an entry. Returns how much is wrong with it.
 fn print(line: &LogLine, as_json: bool) -> usize {
-    match as_json {
-        true => println!("{}", json_of(line)),
-        false => println!("{}", line_of(line)),
-    }
+    let text = match as_json {
+        true => json_of(line).to_string(),
+        false => line_of(line),
+    };
+    println!("{}", inert_lines(&text));
     usize::from(line.entry.is_err())
 }
 

@@ -224,15 +224,14 @@ impl Tables {
             true => defined,
             false => &named,
         };
-        let place = |column: &Column| given.iter().position(|one| one == column.name);
-        let places: Option<Vec<usize>> = known.columns.iter().map(place).collect();
-        let Some(places) = places else {
-            self.refuse(
-                line,
-                &format!("rows of {table} lack a column of upstream's"),
-            );
-            return Ok(());
-        };
+        let mut places = Vec::new();
+        for Column { name, .. } in known.columns {
+            let Some(place) = given.iter().position(|one| one == name) else {
+                self.refuse(line, &format!("rows of {table} have no column {name}"));
+                return Ok(());
+            };
+            places.push(place);
+        }
         let count = given.len();
         if let Some(row) = rows.iter().position(|values| values.len() != count) {
             let (at, values) = (row + 1, rows[row].len());

@@ -268,7 +268,7 @@ fn another_schema_is_refused_with_the_command_that_helps() {
         (
             "INSERT INTO \"alembic_version\" VALUES('a082b8bb98d0');",
             "INSERT INTO \"alembic_version\"(other) VALUES('a082b8bb98d0');",
-            "rows of alembic_version lack a column",
+            "rows of alembic_version have no column version_num",
         ),
         (
             "COMMIT;",

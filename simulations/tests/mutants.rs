@@ -101,6 +101,7 @@ caught! {
     leading_without_a_quorum: LeadWithoutQuorum from 4;
     reading_before_the_first_entry: ReadBeforeTheFirstEntry from 7;
     ruling_before_all_is_applied: RuleBeforeApplying from 2;
+    ruling_behind_a_learner: RuleBehindALearner from 1;
     reading_a_forwarded_write_wrongly: MisreadWrite from 1;
     a_local_read_served_as_linearizable: LocalReadAsLinearizable from 1;
     a_session_read_turned_away: TokenNotWaitedFor from 11;

@@ -72,7 +72,8 @@ impl Alone {
             running,
             _dir: dir,
         };
-        alone.becomes("the leader", Replica::rules_alone).await;
+        let leads = alone.running.linearize(Instant::now() + PATIENCE).await;
+        leads.expect("the only voter leads");
         alone
     }
 

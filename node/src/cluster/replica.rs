@@ -253,18 +253,6 @@ impl Replica {
         self.server_metrics(|metrics| metrics.state == ServerState::Leader)
     }
 
-    /// Whether this node is the only voter, leads, and has applied an entry of its own term. Then it
-    /// has applied all that was acknowledged anywhere, and no one else acknowledges anything.
-    pub(super) fn rules_alone(&self) -> bool {
-        let applied = self.views.current().last;
-        let applied_term = applied.map(|id| id.committed_leader_id().term);
-        self.raft_metrics(|metrics| {
-            metrics.state == ServerState::Leader
-                && (applied_term == Some(metrics.current_term) || mutant!("rule-before-applying"))
-                && metrics.membership_config.voter_ids().eq([self.me])
-        })
-    }
-
     /// Waits for a leader other than `than` (or any, for `None`), until the deadline at most.
     pub(crate) async fn other_leader(&self, than: Option<u64>, deadline: Instant) {
         let mut changes = self.leadership_changes();

@@ -203,6 +203,33 @@ pub(super) fn only_voter(seed: Seed) -> (Parameters, Vec<Planned>) {
     (parameters, faults)
 }
 
+/// There is one voter and a learner, both with clients. Each applies entries on a thread that often
+/// comes to its work late, so the learner acknowledges many writes before the voter has applied
+/// them. A clock drifts, which is no harm, but requests may be refused at a learner that is new as
+/// long as it does.
+pub(super) fn learner_is_ahead(seed: Seed) -> (Parameters, Vec<Planned>) {
+    let parameters = Parameters {
+        sync_max: Duration::from_millis(5),
+        snapshot_every: 1000,
+        clients: 6,
+        writes_percent: 40,
+        pause_max: Duration::from_millis(50),
+        faults_from_the_start: false,
+        minority_stays_down: false,
+        ..several(seed)
+    };
+    let regions = Regions::new(&[1], 1, Duration::from_millis(1));
+    let mut parameters = in_regions(parameters, regions);
+    late_threads(&mut parameters);
+    parameters.knobs.append_entries = 1000;
+    parameters.knobs.limits.apply_inline = 0;
+    parameters.knobs.rows_behind = 1;
+    (
+        parameters,
+        vec![Planned::at(100, 4000, Fault::ClockDrift(1, 500))],
+    )
+}
+
 /// Messages of leaders are lost, but those to them arrive: what they acknowledge then, no other node knows to be committed.
 pub(super) fn leaders_fall_mute(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {

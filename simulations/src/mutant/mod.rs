@@ -109,8 +109,10 @@ mutants! {
     CountEveryVote, "count-every-vote", from_history::LINEARIZABLE;
     /// A new leader answers reads before it has committed an entry of its own.
     ReadBeforeTheFirstEntry, "read-before-the-first-entry", from_history::LINEARIZABLE;
-    /// The only voter answers reads before it has applied the end of its log.
+    /// The only voter answers reads before it has applied what is committed.
     RuleBeforeApplying, "rule-before-applying", from_history::LINEARIZABLE;
+    /// The same, where a learner has acknowledged a write that the voter has not applied.
+    RuleBehindALearner, "rule-behind-a-learner", from_history::LINEARIZABLE;
     /// A state counts as fresh as of the leader's answer.
     FreshAsOfTheAnswer, "fresh-as-of-the-answer", staleness::NAME;
     /// Votes are given whatever the candidate's log lacks.
@@ -229,6 +231,7 @@ impl Mutant {
             | Mutant::ForgetVotesTwoLeaders
             | Mutant::ForgetVotesSameLeader => "forget-votes",
             Mutant::ReuseBootsOutOfOrder => "reuse-boots",
+            Mutant::RuleBehindALearner => "rule-before-applying",
             _ => self.name(),
         }
     }
@@ -269,6 +272,7 @@ impl Mutant {
             Mutant::VoteForAnyLog | Mutant::HeartbeatAgrees => courses::truncations(seed),
             Mutant::JoinTheRound | Mutant::FreshAsOfTheAnswer => courses::slow_links(seed),
             Mutant::RuleBeforeApplying => courses::only_voter(seed),
+            Mutant::RuleBehindALearner => courses::learner_is_ahead(seed),
             Mutant::LostAsNotSent => courses::careful_client(seed),
             Mutant::DropTruncations => courses::long_tails(seed),
             Mutant::CountLearners => courses::learners(seed),

@@ -1,13 +1,15 @@
-//! The read index (Raft thesis, 6.4): how far a node must have applied the log so that a read misses
-//! nothing that was acknowledged before it was asked for.
+//! The read index (Raft thesis, 6.4): how far a node must have applied the log so that a read
+//! misses nothing that was acknowledged before it was asked for.
 //!
-//! The leader is asked, after the read came in, how far it has committed. The votes of a quorum show whether it still
-//! leads ([`super::quorum`]): the other voters are asked for them at the same time unless the two are a quorum.
-//! Where a node does not reach them, the leader asks them for it. openraft's own read index is not used: an answer that
-//! comes late may confirm what was sent later.
-//! One such round is under way per node; later reads share the next one.
+//! The leader is asked, after the read came in, how far it has committed. The votes of a quorum
+//! show whether it still leads ([`super::quorum`]): the other voters are asked for them at the same
+//! time unless the two are a quorum. Where a node does not reach them, the leader asks them for it.
+//! openraft's own read index is not used: an answer that comes late may confirm what was sent
+//! later. One such round is under way per node; later reads share the next one.
 //!
-//! A node that is the only voter asks no one.
+//! A node that is the only voter asks no other node, but waits like any node until it has applied
+//! what is committed: a learner applies its own log, and may have acknowledged a write that the
+//! voter has committed and not applied.
 //!
 //! Leases are not used: a restarted follower has forgotten the lease it granted.
 
@@ -44,8 +46,10 @@ impl Running {
         if self.replica.is_removed() {
             return Err(Unavailable::nothing_committed(REMOVED));
         }
-        if self.replica.failure().is_none() && self.replica.rules_alone() {
-            self.replica.freshness.confirm(self.replica.freshness.now());
+        let Replica { me, freshness, .. } = &*self.replica;
+        let rules_alone = || self.replica.leads() && self.replica.voters().iter().eq([me]);
+        if mutant!("rule-before-applying") && rules_alone() {
+            freshness.confirm(freshness.now());
             return Ok(());
         }
         let (answer, asked) = oneshot::channel();
@@ -62,10 +66,10 @@ impl Running {
         };
         self.replica.apply_up_to(point.index, deadline).await?;
         let asked = match mutant!("fresh-as-of-the-answer") {
-            true => self.replica.freshness.now(),
+            true => freshness.now(),
             false => point.asked,
         };
-        self.replica.freshness.confirm(asked);
+        freshness.confirm(asked);
         Ok(())
     }
 }

@@ -71,7 +71,7 @@ RAFT_AND_DISKS = [
         ("Reached", "bool", each("placement_peer_up", "{{instance}} to {{peer}}")),
         ("Round trips", "s", each("placement_peer_round_trip_seconds", "{{instance}} to {{peer}}")),
         ("Sent to other nodes", "Bps", [(rate("placement_peer_sent_bytes_total", "instance, peer"), "{{instance}} to {{peer}}")]),
-        ("Clock ahead of the majority", "s", each("placement_clock_ahead_seconds")),
+        ("Clock ahead of other voters", "s", each("placement_clock_ahead_seconds")),
     ]),
     ("The log", [
         ("Entries applied", "ops", [(rate("placement_log_entries_applied_total", "instance"), "{{instance}}")]),

@@ -500,6 +500,27 @@ fn a_leader_whose_clock_is_ahead_stamps_by_the_clocks_of_a_majority() {
     assert!(bounded > 0, "{:?}", report.rare);
 }
 
+/// The third node is away for so long that its clock is known no more. Which of two clocks is wrong
+/// no node knows then.
+#[test]
+fn slow_clock_of_a_voter_overrules_no_leader_while_another_voter_is_away() {
+    // Both runs have the same leader when the clock is set, and one of them sets that of the other
+    // node.
+    for slow in [1, 2] {
+        let faults = vec![
+            Planned::at(500, 21_000, Fault::Isolate(3)),
+            Planned::at(12_500, 7000, Fault::ClockStep(slow, -3_600_000)),
+        ];
+        let parameters = Parameters {
+            fault_phase: ms(22_000),
+            ..quiet(24)
+        };
+        let report = goes_well(parameters, faults);
+        let bounded = ran(&report, RarePath::ClockBounded);
+        assert_eq!(bounded, 0, "the clock of node {slow} was slow");
+    }
+}
+
 /// The same number never comes back: what had its disk was taken out, and a spare has its place.
 #[test]
 fn a_node_that_lost_its_disk_is_replaced_while_faults_go_on() {

@@ -137,7 +137,7 @@ pub struct NodeStatus {
     pub round_trips: Vec<MeasuredRoundTrip>,
     /// Why the times of elections do not fit them, if so.
     pub round_trip_problem: Option<String>,
-    /// How far its wall clock is ahead of those of a majority of the voters, if it is too far.
+    /// Why its wall clock or another node's is wrong, if their times differ too much.
     pub clock_problem: Option<String>,
 }
 

@@ -148,7 +148,7 @@ pub(crate) fn node_status(bootstrap: &Bootstrap) -> NodeStatus {
             })
             .collect(),
         round_trip_problem: too_long(replica, &bootstrap.peers.round_trips),
-        clock_problem: running.clock_problem(),
+        clock_problem: running.clock_problem().map(|problem| problem.to_string()),
         ..unformed
     }
 }

@@ -118,7 +118,7 @@ catalog! {
     ROUND_TRIP_TOO_LONG = "placement_round_trip_too_long" Gauge None []
         "1 while the round trip to a voter is too long for the election times; set [raft] round_trip_ms";
     CLOCK_AHEAD = "placement_clock_ahead" Gauge SECONDS []
-        "How far this node's clock is ahead of what the clocks of a majority of the voters have reached; beyond 5 s a leader uses their time";
+        "How far this node's clock is ahead of those of a majority of the voters (beyond 5 s a leader uses theirs), or of the one that differs most if no majority agrees";
     PEER_SENT = "placement_peer_sent" Counter BYTES ["peer"]
         "Sent to another node";
     PEER_SENT_PLAIN = "placement_peer_sent_plain" Counter BYTES ["peer"]

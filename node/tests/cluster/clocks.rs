@@ -8,17 +8,26 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use placement_api::backend::Consistency;
 use placement_api::world::{Clock, RealWorld};
 
-use crate::fixture::{Machine, cluster_of, machines, uuid};
+use crate::fixture::{Machine, cluster_of, machines, settled, uuid};
 
 const DAY: i64 = 86_400;
 
-/// The right time, and so many seconds more.
+const HOUR: i64 = 3_600;
+/// What a clock has shown counts for ten seconds.
+const FORGOTTEN: Duration = Duration::from_secs(11);
+
+/// The right time, and so many seconds more, or fewer.
+#[derive(Default)]
 struct Set(AtomicI64);
 
 impl Clock for Set {
     fn now(&self) -> SystemTime {
         let ahead = self.0.load(Ordering::Relaxed);
-        SystemTime::now() + Duration::from_secs(u64::try_from(ahead).unwrap())
+        let by = Duration::from_secs(ahead.unsigned_abs());
+        match ahead < 0 {
+            true => SystemTime::now() - by,
+            false => SystemTime::now() + by,
+        }
     }
 
     fn monotonic(&self) -> Duration {
@@ -46,10 +55,89 @@ async fn stamp(machine: &Machine, number: u128) -> i64 {
     view.state.node(place).created_at.0 / 1_000_000
 }
 
+/// A cluster each of whose nodes has a clock that can be set, and those clocks.
+async fn with_clocks(count: u64) -> (Vec<Machine>, Vec<Arc<Set>>) {
+    let mut machines = machines(count);
+    let clocks: Vec<_> = machines.iter().map(|_| Arc::new(Set::default())).collect();
+    for (machine, clock) in machines.iter_mut().zip(&clocks) {
+        machine.env.clock = clock.clone();
+        machine.set_election(3_000, 6_000);
+    }
+    (cluster_of(machines).await, clocks)
+}
+
+/// Waits until a node reports such a problem with a clock.
+async fn reports(machine: &Machine, words: &str) {
+    let mut status = String::new();
+    for _ in 0..300 {
+        status = machine.admin("GET", "/v1/status", "").await.1;
+        if status.contains(words) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    panic!("{words}: {status}");
+}
+
+/// Checks that writes through a node have the right time, and that it rises as time passes.
+async fn has_right_time(machine: &Machine, numbers: std::ops::Range<u128>) {
+    for number in numbers {
+        let (begun, at) = (right_time(), stamp(machine, number).await);
+        assert!((begun..=right_time()).contains(&at), "{at} for {begun}");
+        tokio::time::sleep(Duration::from_millis(1_100)).await;
+    }
+}
+
+/// Of two clocks that differ no node knows which is right, so neither overrules the leader's.
+#[tokio::test(flavor = "multi_thread")]
+async fn slow_clock_of_a_follower_does_not_stop_the_time_of_the_log_while_a_voter_is_away() {
+    for voters in [3, 2] {
+        let (mut machines, clocks) = with_clocks(voters).await;
+        let leader = settled(&machines).await;
+        let others: Vec<_> = (0..machines.len()).filter(|at| *at != leader).collect();
+        let slow = others[0];
+        clocks[slow].to(-HOUR);
+        for away in &others[1..] {
+            reports(&machines[slow], "s behind the clocks of a majority").await;
+            machines[*away].kill().await;
+            tokio::time::sleep(FORGOTTEN).await;
+        }
+        let mut both = [machines[leader].id(), machines[slow].id()];
+        both.sort_unstable();
+        let differ = format!(
+            "the clocks of nodes {} and {} differ by 3",
+            both[0], both[1]
+        );
+        for at in [leader, slow] {
+            reports(&machines[at], &differ).await;
+        }
+        assert!(
+            machines[leader].leads(),
+            "the test needs a leader whose clock is right"
+        );
+        has_right_time(&machines[leader], 1..4).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leader_whose_clock_is_behind_stamps_by_the_clocks_of_a_majority() {
+    let (machines, clocks) = with_clocks(3).await;
+    let leader = settled(&machines).await;
+    clocks[leader].to(-HOUR);
+    let behind = "s behind the clocks of a majority of the voters";
+    reports(&machines[leader], behind).await;
+    assert!(
+        machines[leader].leads(),
+        "the test needs a leader whose clock is behind"
+    );
+    let (begun, at) = (right_time(), stamp(&machines[leader], 1).await);
+    assert!(at >= begun - 5, "{at} for {begun}");
+}
+
 /// The only voter was a day ahead, so the stamps of the log are for a day.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_join_token_that_is_issued_while_stamps_are_ahead_ends_in_its_time() {
-    let clock = Arc::new(Set(AtomicI64::new(0)));
+    let clock = Arc::new(Set::default());
     let mut machines = machines(1);
     machines[0].env.clock = clock.clone();
     let machines = cluster_of(machines).await;

@@ -155,7 +155,7 @@ impl Stage {
             "PlacementRoundTripTooLong",
             "PlacementDiskNearlyFull",
             "PlacementFramesDamaged",
-            "PlacementClockAhead",
+            "PlacementClockDiffers",
             "PlacementLevelHeldDown",
         ];
         self.open(1, "ahead");

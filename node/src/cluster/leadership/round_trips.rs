@@ -44,16 +44,16 @@ pub(crate) fn too_long(replica: &Replica, ways: &RoundTrips) -> Option<String> {
 /// Measures for as long as this node runs.
 pub(crate) async fn measure(node: Arc<Running>, tasks: Tasks) {
     let Running { replica, peers, .. } = &*node;
-    let (mut has_warned, mut is_ahead) = (false, false);
+    let (mut has_warned, mut wrong_clock) = (false, None);
     loop {
         sleep(EVERY).await;
         let problem = node.clock_problem();
-        match &problem {
-            Some(words) if !is_ahead => tracing::warn!("{words}"),
-            None if is_ahead => tracing::info!("the clock agrees with those of a majority again"),
+        match problem {
+            Some(problem) if !problem.is_still(wrong_clock) => tracing::warn!("{problem}"),
+            None if wrong_clock.is_some() => tracing::info!("no clock is known to be wrong now"),
             _ => {}
         }
-        is_ahead = problem.is_some();
+        wrong_clock = problem;
         if !has_warned && let Some(words) = too_long(replica, &peers.round_trips) {
             tracing::warn!("{words}");
             has_warned = true;

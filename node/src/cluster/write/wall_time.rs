@@ -1,7 +1,12 @@
-//! The wall clock of this node, held against those of the other voters.
+//! The wall clock of this node, compared with those of the voters.
 //!
-//! The stamps of the log follow the clock of its leader, and operators and join tokens count on them: a
-//! clock that is ahead once would put all later stamps ahead.
+//! The stamps of the log follow the clock of its leader, and operators and join tokens rely on
+//! them. A clock that is ahead once puts all later stamps ahead; while a leader's is behind, the
+//! time of the log stands still. So a leader uses the time on which a majority of the voters agree,
+//! if that is not its own. Without such a majority it is not known which clock is wrong: each
+//! leader uses its own, and the nodes report that they differ.
+
+use std::fmt;
 
 use placement_model::types::Timestamp;
 use placement_raft_store::coverage::RarePath;
@@ -9,72 +14,229 @@ use placement_raft_store::coverage::RarePath;
 use crate::cluster::running::Running;
 use placement_api::world::micros;
 
-/// How far a clock may be ahead of what a majority has reached, in microseconds.
-const AHEAD_MAX: i64 = 5_000_000;
+/// Clocks agree that differ by no more, in microseconds.
+const AGREE_MAX: u64 = 5_000_000;
 
-impl Running {
-    /// The time by this node's clock; where that is too far ahead, the time that the clocks of a majority
-    /// of the voters have reached.
-    pub(crate) fn wall_time(&self) -> Timestamp {
-        let (own, majority) = self.clocks();
-        match majority {
-            Some(majority) if own.0.saturating_sub(majority.0) > AHEAD_MAX => {
-                RarePath::ClockBounded.ran();
-                majority
-            }
-            _ => own,
+/// What the clocks of the voters show about this node's. Differences are in microseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// Too few clocks are known, and none of them differs.
+    Unknown,
+    /// A majority of the voters agrees with it; so far is the farthest of those.
+    Agrees { ahead: i64 },
+    /// A majority of the voters agrees on another time.
+    Outvoted { ahead: i64 },
+    /// It differs from that of a voter, and no majority of the voters agrees.
+    Disputed { with: u64, ahead: i64 },
+}
+
+/// What is wrong with the clocks, for the log and the status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ClockProblem {
+    /// This node's clock is wrong: it is so many seconds ahead, or behind.
+    Wrong { ahead_s: i64 },
+    /// Those of two nodes differ by so many seconds, and either may be wrong.
+    Differ { nodes: [u64; 2], by_s: u64 },
+}
+
+impl fmt::Display for ClockProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Wrong { ahead_s } => write!(
+                f,
+                "its clock is {} s {} the clocks of a majority of the voters: while it leads, it stamps writes by those; \
+                 set the clock of its machine",
+                ahead_s.unsigned_abs(),
+                if *ahead_s < 0 { "behind" } else { "ahead of" },
+            ),
+            Self::Differ {
+                nodes: [a, b],
+                by_s,
+            } => write!(
+                f,
+                "the clocks of nodes {a} and {b} differ by {by_s} s; which one is wrong is not known: writes have the time \
+                 of the leader's; compare both with the right time, and set the one that is wrong",
+            ),
         }
-    }
-
-    /// How far the clock is ahead of what a majority has reached, in microseconds; negative: behind it.
-    /// `None` while too few clocks are known.
-    pub(crate) fn clock_ahead(&self) -> Option<i64> {
-        let (own, majority) = self.clocks();
-        majority.map(|majority| own.0.saturating_sub(majority.0))
-    }
-
-    /// Why the clock is not used, if so.
-    pub(crate) fn clock_problem(&self) -> Option<String> {
-        let ahead = self.clock_ahead().filter(|ahead| *ahead > AHEAD_MAX)?;
-        Some(format!(
-            "its clock is {} s ahead of the clocks of a majority of the voters: while it leads, it stamps writes by \
-             those; set the clock of its machine",
-            ahead / 1_000_000
-        ))
-    }
-
-    fn clocks(&self) -> (Timestamp, Option<Timestamp>) {
-        let own = micros(self.clock.now());
-        let voters = self.replica.voters();
-        let clocks = voters.iter().filter_map(|voter| match *voter {
-            voter if voter == self.replica.me => Some(own),
-            voter => self.peers.round_trips.clock_of(voter),
-        });
-        (own, reached_by_majority(voters.len(), clocks.collect()))
     }
 }
 
-/// The latest time that the clocks of a majority of so many voters have reached. `None` if fewer are known.
-fn reached_by_majority(voters: usize, mut clocks: Vec<Timestamp>) -> Option<Timestamp> {
-    clocks.sort_unstable_by(|a, b| b.cmp(a));
-    clocks.get(voters / 2).copied()
+impl ClockProblem {
+    /// Whether it is the same one, though the clocks have moved.
+    pub(crate) fn is_still(&self, before: Option<Self>) -> bool {
+        match (self, before) {
+            (Self::Wrong { .. }, Some(Self::Wrong { .. })) => true,
+            (Self::Differ { nodes, .. }, Some(Self::Differ { nodes: before, .. })) => {
+                *nodes == before
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Running {
+    /// The time by this node's clock, or by those of a majority of voters that agrees on another.
+    pub(crate) fn wall_time(&self) -> Timestamp {
+        match self.compare_clocks() {
+            (own, Standing::Outvoted { ahead }) => {
+                RarePath::ClockBounded.ran();
+                Timestamp(own.0.saturating_sub(ahead))
+            }
+            (own, _) => own,
+        }
+    }
+
+    /// By how many microseconds the clock is ahead of those of a majority of the voters, or of the
+    /// one that differs most if there is no majority; negative: behind. `None` while too few clocks
+    /// are known.
+    pub(crate) fn clock_ahead(&self) -> Option<i64> {
+        match self.compare_clocks().1 {
+            Standing::Unknown => None,
+            Standing::Agrees { ahead }
+            | Standing::Outvoted { ahead }
+            | Standing::Disputed { ahead, .. } => Some(ahead),
+        }
+    }
+
+    /// What is wrong with the clocks, as far as this node's is concerned.
+    pub(crate) fn clock_problem(&self) -> Option<ClockProblem> {
+        let seconds = |micros: i64| micros / 1_000_000;
+        match self.compare_clocks().1 {
+            Standing::Unknown | Standing::Agrees { .. } => None,
+            Standing::Outvoted { ahead } => Some(ClockProblem::Wrong {
+                ahead_s: seconds(ahead),
+            }),
+            Standing::Disputed { with, ahead } => {
+                let mut nodes = [self.replica.me, with];
+                nodes.sort_unstable();
+                Some(ClockProblem::Differ {
+                    nodes,
+                    by_s: seconds(ahead).unsigned_abs(),
+                })
+            }
+        }
+    }
+
+    fn compare_clocks(&self) -> (Timestamp, Standing) {
+        let own = micros(self.clock.now());
+        let (me, voters) = (self.replica.me, self.replica.voters());
+        let others = voters.iter().filter(|voter| **voter != me);
+        let known =
+            others.filter_map(|voter| Some((*voter, self.peers.round_trips.clock_of(*voter)?)));
+        let standing = compare(own, voters.contains(&me), known.collect(), voters.len());
+        (own, standing)
+    }
+}
+
+/// Compares a node's own clock with those of the other voters that are known, out of `voters`.
+fn compare(own: Timestamp, votes: bool, others: Vec<(u64, Timestamp)>, voters: usize) -> Standing {
+    let majority = voters / 2 + 1;
+    let ahead_of = |(node, clock): (u64, Timestamp)| (node, own.0.saturating_sub(clock.0));
+    let mut others: Vec<_> = others.into_iter().map(ahead_of).collect();
+    // The latest clock first.
+    others.sort_unstable_by_key(|(node, ahead)| (*ahead, *node));
+    let distance = |(_, ahead): &(u64, i64)| ahead.unsigned_abs();
+    let agreeing: Vec<_> = (others.iter().copied())
+        .filter(|other| distance(other) <= AGREE_MAX)
+        .collect();
+    if agreeing.len() + usize::from(votes) >= majority {
+        let (_, ahead) = (agreeing.into_iter().max_by_key(distance)).unwrap_or_default();
+        return Standing::Agrees { ahead };
+    }
+    let agreed = (others.windows(majority))
+        .find(|some| some[majority - 1].1.abs_diff(some[0].1) <= AGREE_MAX);
+    if let Some([.., (_, ahead)]) = agreed {
+        // The latest time that all of them have reached.
+        return Standing::Outvoted { ahead: *ahead };
+    }
+    match others.into_iter().max_by_key(distance) {
+        Some((with, ahead)) if ahead.unsigned_abs() > AGREE_MAX => {
+            Standing::Disputed { with, ahead }
+        }
+        _ => Standing::Unknown,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const S: i64 = 1_000_000;
+
+    /// What node 1, whose clock shows 3600 s, makes of those of the next ones, in seconds; of nodes
+    /// without one nothing is known.
+    fn standing(voters: usize, others: &[Option<i64>]) -> Standing {
+        let others = (2..).zip(others);
+        let known = others.filter_map(|(node, clock)| Some((node, Timestamp((*clock)? * S))));
+        compare(Timestamp(3600 * S), true, known.collect(), voters)
+    }
+
     #[test]
-    fn a_majority_of_the_voters_has_reached_the_time() {
-        let reached = |voters, clocks: &[i64]| {
-            let clocks = clocks.iter().map(|clock| Timestamp(*clock)).collect();
-            reached_by_majority(voters, clocks).map(|time| time.0)
+    fn majority_of_all_voters_overrules_a_clock_in_both_directions() {
+        let outvoted = |ahead| Standing::Outvoted { ahead: ahead * S };
+        assert_eq!(standing(3, &[Some(10), Some(14)]), outvoted(3590));
+        assert_eq!(standing(3, &[Some(7200), Some(7204)]), outvoted(-3600));
+        let five = [Some(10), Some(3600), Some(12), Some(11)];
+        assert_eq!(standing(5, &five), outvoted(3590));
+        // A node without a vote asks two of the three voters.
+        let known = vec![(2, Timestamp(10 * S)), (3, Timestamp(10 * S))];
+        let learner = compare(Timestamp(3600 * S), false, known, 3);
+        assert_eq!(learner, outvoted(3590));
+    }
+
+    #[test]
+    fn one_other_clock_overrules_none_while_a_voter_is_away() {
+        let disputed = |with, ahead| Standing::Disputed {
+            with,
+            ahead: ahead * S,
         };
-        assert_eq!(reached(1, &[90]), Some(90));
-        assert_eq!(reached(2, &[90, 10]), Some(10));
-        assert_eq!(reached(3, &[10, 90, 11]), Some(11));
-        assert_eq!(reached(3, &[10, 90]), Some(10), "one is not known");
-        assert_eq!(reached(5, &[90, 12, 10, 11, 91]), Some(12));
-        assert_eq!(reached(3, &[90]), None);
+        assert_eq!(standing(3, &[Some(0), None]), disputed(2, 3600));
+        assert_eq!(standing(3, &[None, Some(7200)]), disputed(3, -3600));
+        assert_eq!(standing(2, &[Some(0)]), disputed(2, 3600));
+        // All three differ.
+        assert_eq!(standing(3, &[Some(0), Some(1800)]), disputed(2, 3600));
+        // Two of four are no majority, nor are two of five.
+        assert_eq!(standing(4, &[Some(0), Some(0), None]), disputed(3, 3600));
+        let five = [Some(0), Some(0), Some(3600), None];
+        assert_eq!(standing(5, &five), disputed(3, 3600));
+    }
+
+    #[test]
+    fn clock_is_right_with_a_majority_and_nothing_is_known_without_others() {
+        let agrees = |ahead| Standing::Agrees { ahead: ahead * S };
+        assert_eq!(standing(3, &[Some(3596), Some(0)]), agrees(4));
+        assert_eq!(standing(3, &[Some(3604), None]), agrees(-4));
+        assert_eq!(standing(1, &[]), agrees(0));
+        assert_eq!(standing(3, &[None, None]), Standing::Unknown);
+        assert_eq!(
+            standing(5, &[Some(3600), None, None, None]),
+            Standing::Unknown
+        );
+        let far = compare(Timestamp(i64::MAX), true, vec![(2, Timestamp(i64::MIN))], 2);
+        assert!(matches!(far, Standing::Disputed { with: 2, .. }));
+    }
+
+    #[test]
+    fn problem_names_both_nodes_while_either_may_be_wrong() {
+        let differ = ClockProblem::Differ {
+            nodes: [1, 2],
+            by_s: 3600,
+        };
+        let words = differ.to_string();
+        assert!(words.starts_with(
+            "the clocks of nodes 1 and 2 differ by 3600 s; which one is wrong is not known"
+        ));
+        let wrong = |ahead_s| ClockProblem::Wrong { ahead_s };
+        assert!(
+            wrong(-9)
+                .to_string()
+                .starts_with("its clock is 9 s behind the clocks of a majority")
+        );
+        assert!(
+            wrong(9)
+                .to_string()
+                .starts_with("its clock is 9 s ahead of the clocks of a majority")
+        );
+        assert!(wrong(9).is_still(Some(wrong(10))) && !wrong(9).is_still(Some(differ)));
     }
 }

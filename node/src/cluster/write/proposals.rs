@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
 use futures::future::BoxFuture;
 use openraft::ServerState;
+use openraft::alias::CommittedLeaderIdOf;
 use openraft::errors::ClientWriteError;
-use openraft::raft::WriteResult;
+use openraft::impls::ProgressResponder;
+use openraft::raft::ClientWriteResult;
 use placement_model::mutant;
 use placement_model::types::Timestamp;
 use placement_model::{Command, Level, Stamped};
@@ -198,13 +199,41 @@ impl Stamper {
     }
 }
 
+/// The leadership of a node: its term and number.
+type LeaderId = CommittedLeaderIdOf<TypeConfig>;
+
+/// The last leadership of this node that began with the stamps of all leaders before it known.
+#[derive(Default)]
+struct Settled(Option<LeaderId>);
+
+impl Settled {
+    /// Waits for a moment, in a new leadership, until all entries of earlier leaders are applied.
+    ///
+    /// # Errors
+    /// They are not: no write may be stamped.
+    async fn settle(
+        &mut self,
+        leader: LeaderId,
+        all_is_applied: impl Future<Output = bool>,
+    ) -> Result<(), WriteReply> {
+        if self.0 == Some(leader) {
+            return Ok(());
+        }
+        RarePath::ClockSettled.ran();
+        if !timeout(SETTLE, all_is_applied).await.unwrap_or(false) {
+            return Err(WriteReply::Rejected(UNSETTLED.to_owned()));
+        }
+        self.0 = Some(leader);
+        Ok(())
+    }
+}
+
 /// Takes proposals one after the other.
 pub(crate) struct Proposer {
     node: Arc<Running>,
     stamper: Stamper,
     tasks: Tasks,
-    /// The term for which the stamps of all leaders before are known.
-    settled: u64,
+    settled: Settled,
 }
 
 impl Proposer {
@@ -213,7 +242,7 @@ impl Proposer {
             node,
             stamper: Stamper::default(),
             tasks,
-            settled: 0,
+            settled: Settled::default(),
         }
     }
 
@@ -224,18 +253,21 @@ impl Proposer {
             batch.retain(|proposal| !proposal.asker.has_given_up());
             let now = Instant::now();
             let late = batch.extract_if(.., |proposal| proposal.deadline <= now);
-            reject(late, "its time was over before its turn came");
+            refuse(late, &rejected("its time was over before its turn came"));
             if let Some(failure) = self.node.replica.failure() {
-                reject(batch.drain(..), &failure);
-            } else if let Err(reason) = self.settle().await {
-                reject(batch.drain(..), reason);
-            } else {
-                self.propose(batch.drain(..)).await;
+                refuse(batch.drain(..), &rejected(&failure));
+                continue;
+            }
+            match self.settle().await {
+                Ok(leader) => self.propose(batch.drain(..), leader).await,
+                Err(reply) => refuse(batch.drain(..), &reply),
             }
         }
     }
 
-    async fn propose(&mut self, batch: impl Iterator<Item = Proposal>) {
+    /// Stamps and proposes, as this leader only: Raft refuses what comes when it leads no more, or
+    /// again, as the leaders in between may have stamped later times.
+    async fn propose(&mut self, batch: impl Iterator<Item = Proposal>, leader: LeaderId) {
         let has_request_ids = self.node.replica.level() >= Level::REQUEST_IDS;
         let mut applied = self.node.replica.views.current().last_stamp;
         if mutant!("stamp-by-the-clock") {
@@ -243,7 +275,6 @@ impl Proposer {
         }
         let now = self.node.wall_time();
         let mut waiting = Vec::new();
-        let mut commands = Vec::new();
         for mut proposal in batch {
             proposal.asker.proposed();
             let call = proposal.call;
@@ -256,34 +287,29 @@ impl Proposer {
                 routes: call.destination.routes,
                 request_id: uuid_of_request(&call.request_id).filter(|_| has_request_ids),
             };
-            commands.push(LoggedCommand::new(stamped, call.command));
-            waiting.push((proposal.asker, [commit, proposal.span], proposal.permit));
-        }
-        if commands.is_empty() {
-            return;
-        }
-        let results = match self.node.replica.raft.client_write_many(commands).await {
-            Ok(results) => results,
-            Err(fatal) => {
-                for (asker, _, _) in waiting {
-                    let reason = format!("replication has stopped on this node: {fatal}");
-                    asker.answer(Err(WriteReply::Rejected(reason)));
+            let (responder, result) = ProgressResponder::complete_only();
+            // Raft takes all that wait into one append.
+            let proposed = (self.node.replica.raft)
+                .write(LoggedCommand::new(stamped, call.command))
+                .with_leader(leader)
+                .responder(responder);
+            match proposed.await {
+                Ok(()) => {
+                    let spans = [commit, proposal.span];
+                    waiting.push((proposal.asker, result, spans, proposal.permit));
                 }
-                return;
+                Err(fatal) => {
+                    let reason = format!("replication has stopped on this node: {fatal}");
+                    proposal.asker.answer(Err(WriteReply::Rejected(reason)));
+                }
             }
-        };
+        }
         self.tasks.spawn(async move {
-            // It ends early when replication stops, and is asked once for each that waits.
-            let mut results = results.fuse();
-            for (asker, [commit, propose], permit) in waiting {
+            for (asker, result, [commit, propose], permit) in waiting {
                 let proposed = async {
-                    let proposed = match results.next().await {
-                        Some(Ok(result)) => committed(result),
-                        Some(Err(fatal)) => {
-                            let reason = format!("replication has stopped: {fatal}");
-                            Err(WriteReply::Unknown(reason))
-                        }
-                        None => Err(WriteReply::Unknown("replication has stopped".to_owned())),
+                    let proposed = match result.await {
+                        Ok(result) => committed(result),
+                        Err(_) => Err(WriteReply::Unknown("replication has stopped".to_owned())),
                     };
                     proposed.map(|index| {
                         permit.answered();
@@ -298,43 +324,44 @@ impl Proposer {
         });
     }
 
-    /// Before the first stamp of a term: everything that earlier leaders stamped is applied, so that
-    /// time never goes back in the log, however wrong a clock is. Without that nothing is proposed:
-    /// a leader without a quorum could not commit it either.
-    async fn settle(&mut self) -> Result<(), &'static str> {
-        let (term, leads, last) = self.node.replica.raft_metrics(|metrics| {
+    /// Before the first stamp of a leadership: everything that earlier leaders stamped is applied,
+    /// so that time never goes back in the log, however wrong a clock is. Without that nothing is
+    /// proposed: a leader without a quorum could not commit it either.
+    async fn settle(&mut self) -> Result<LeaderId, WriteReply> {
+        let replica = &self.node.replica;
+        let (leader, leads, last) = replica.raft_metrics(|metrics| {
             (
-                metrics.current_term,
+                *metrics.vote.leader_id(),
                 metrics.state == ServerState::Leader,
                 metrics.last_log_index,
             )
         });
-        // A node that does not lead finds out when it proposes.
-        if !leads || term == self.settled {
-            return Ok(());
+        if !leads {
+            return Err(WriteReply::NotLeader);
         }
-        if let Some(last) = last {
-            RarePath::ClockSettled.ran();
-            timeout(SETTLE, self.node.replica.views.wait_applied(last))
-                .await
-                .map_err(|_| UNSETTLED)?
-                .map_err(|_| UNSETTLED)?;
-        }
-        self.settled = term;
-        Ok(())
+        let all_is_applied = async {
+            match last {
+                Some(last) => replica.views.wait_applied(last).await.is_ok(),
+                None => true,
+            }
+        };
+        (self.settled.settle(leader, all_is_applied).await).map(|()| leader)
     }
 }
 
-fn reject(batch: impl Iterator<Item = Proposal>, reason: &str) {
+fn rejected(reason: &str) -> WriteReply {
+    WriteReply::Rejected(reason.to_owned())
+}
+
+fn refuse(batch: impl Iterator<Item = Proposal>, reply: &WriteReply) {
     for proposal in batch {
-        let reason = reason.to_owned();
-        proposal.asker.answer(Err(WriteReply::Rejected(reason)));
+        proposal.asker.answer(Err(reply.clone()));
     }
 }
 
-fn committed(result: WriteResult<TypeConfig>) -> Result<u64, WriteReply> {
+fn committed(result: ClientWriteResult<TypeConfig>) -> Result<u64, WriteReply> {
     Err(match result {
-        Ok(written) => match written.response {
+        Ok(written) => match written.data {
             Applied::Outcome(_) => return Ok(written.log_id.index()),
             Applied::NoCommand => {
                 WriteReply::Unknown("the log holds no command where it should".to_owned())
@@ -347,7 +374,88 @@ fn committed(result: WriteResult<TypeConfig>) -> Result<u64, WriteReply> {
 
 #[cfg(test)]
 mod tests {
+    use std::future::{pending, ready};
+
+    use placement_model::command::CreateProvider;
+    use placement_model::types::{Destination, ProviderUuid};
+    use placement_raft_store::wire::{Blob, RecordVersion};
+    use uuid::Uuid;
+
     use super::*;
+    use crate::cluster::fixtures::Alone;
+
+    /// The reply of the leader to a write that it was asked to propose.
+    async fn reply(
+        alone: &Alone,
+        proposer: &mut Proposer,
+        leader: LeaderId,
+    ) -> Result<(), WriteReply> {
+        let node = &alone.running;
+        let command = Command::CreateProvider(CreateProvider {
+            uuid: ProviderUuid(Uuid::from_u128(1)),
+            name: "cn1".to_owned().try_into().unwrap(),
+            parent: None,
+        });
+        let call = WriteCall {
+            write_id: node.ids.issue().id,
+            request_id: String::new(),
+            command: Blob(wire::encode(RecordVersion::NEWEST, &command).into()),
+            patience_ms: 0,
+            destination: Destination::DEFAULT,
+            trace: None,
+        };
+        let (answer, proposed) = oneshot::channel();
+        let proposal = Proposal {
+            permit: node.permit(&call).unwrap(),
+            call,
+            command,
+            deadline: Instant::now() + Duration::from_secs(60),
+            asker: Asker::Here(answer),
+            span: Span::none(),
+        };
+        proposer.propose([proposal].into_iter(), leader).await;
+        proposed.await.unwrap()
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn write_that_was_stamped_in_an_earlier_leadership_is_not_proposed() {
+        let alone = Alone::start().await;
+        let (vote, _) = alone.running.replica.vote();
+        let leader = *vote.leader_id();
+        let mut proposer = Proposer::new(alone.running.clone(), alone.bootstrap.tasks.clone());
+        let earlier = LeaderId {
+            term: leader.term - 1,
+            ..leader
+        };
+        let refused = reply(&alone, &mut proposer, earlier).await;
+        assert!(matches!(refused, Err(WriteReply::NotLeader)), "{refused:?}");
+        let view = alone.running.replica.view();
+        assert!(
+            view.state
+                .place(&ProviderUuid(Uuid::from_u128(1)))
+                .is_none()
+        );
+        reply(&alone, &mut proposer, leader).await.unwrap();
+        alone.stop().await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_write_of_a_new_leader_is_stamped_before_earlier_entries_are_applied() {
+        let mut settled = Settled::default();
+        let [first, second] = [1, 2].map(|term| LeaderId { term, node_id: 1 });
+        for _ in 0..3 {
+            let unsettled = settled.settle(first, pending()).await;
+            assert!(
+                matches!(unsettled, Err(WriteReply::Rejected(_))),
+                "{unsettled:?}"
+            );
+            assert!(settled.settle(first, ready(false)).await.is_err());
+        }
+        settled.settle(first, ready(true)).await.unwrap();
+        // Known from then on, until the node leads again.
+        settled.settle(first, pending()).await.unwrap();
+        assert!(settled.settle(second, pending()).await.is_err());
+    }
 
     #[test]
     fn stamps_rise_although_the_clock_goes_back_and_an_earlier_leader_was_ahead() {

@@ -5,13 +5,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rocksdb::{
-    BlockBasedOptions, Cache, ColumnFamily, DB, DBCompressionType, IteratorMode, LogLevel, Options,
+    BlockBasedOptions, Cache, ColumnFamily, DB, DBCompressionType, Env, IteratorMode, LogLevel,
+    Options,
 };
 use serde::de::DeserializeOwned;
 
 use crate::error::{OpenError, Result};
 use crate::platform::here;
 use crate::wire;
+
+/// The databases of a node: log and state. All databases of a process share the threads that flush, and those that
+/// compact.
+const DATABASES: i32 = 2;
 
 /// Options that hold for each database and each of its column families, which have write buffers of so many bytes;
 /// and what is `special` to one, as text.
@@ -76,6 +81,7 @@ impl Database {
     /// long as they are empty.
     pub(crate) fn open(options: &Options, dir: PathBuf, families: &[&str]) -> Result<Self> {
         let failed = |error| open_error(&dir, &error);
+        a_thread_for_each_database().map_err(failed)?;
         let mut unknown = Vec::new();
         if is_there(&dir) {
             unknown = others(DB::list_cf(options, &dir).map_err(failed)?, families);
@@ -146,12 +152,46 @@ impl Database {
     }
 }
 
+/// A database begins one flush and one compaction at a time. On a thread that it shares, that of the log would wait for a
+/// long one of the state, and the writes of the log for it.
+fn a_thread_for_each_database() -> Result<(), rocksdb::Error> {
+    let mut threads = Env::new()?;
+    threads.set_high_priority_background_threads(DATABASES);
+    threads.set_low_priority_background_threads(DATABASES);
+    Ok(())
+}
+
 fn open_error(dir: &Path, error: &rocksdb::Error) -> OpenError {
     match error.kind() {
         rocksdb::ErrorKind::Corruption => OpenError::damaged(dir, error.to_string()),
         _ => {
             let error = io::Error::other(error.to_string());
             OpenError::io("open the database", dir, error)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::StoreOptions;
+
+    #[test]
+    fn log_and_state_wait_for_no_flush_or_compaction_of_each_other() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let cache = StoreOptions::new(dir.path()).cache();
+        let open = |name| {
+            let options = options(1 << 20, &cache, "");
+            Database::open(&options, dir.path().join(name), &["rows"]).unwrap()
+        };
+        let _databases = [open("one"), open("other")];
+        let threads = std::fs::read_dir("/proc/self/task").unwrap();
+        let names: Vec<_> = threads
+            .filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("comm")).ok())
+            .collect();
+        for of_kind in ["rocksdb:high", "rocksdb:low"] {
+            let count = names.iter().filter(|name| name.trim() == of_kind).count();
+            assert_eq!(count, 2, "{names:?}");
         }
     }
 }

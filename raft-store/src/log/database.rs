@@ -46,7 +46,7 @@ pub(crate) struct Ends {
 /// that of a file that grows does. It needs none that all families are flushed of, so they are flushed together.
 fn options(store: &StoreOptions, cache: &Cache) -> Options {
     let mut options = rocks::options(store.log_buffer_bytes, cache, "recycle_log_file_num=2;");
-    // The state shares the thread that flushes.
+    // The state is flushed to the same disk, which may be slow.
     options.set_max_write_buffer_number(6);
     options.set_atomic_flush(true);
     options

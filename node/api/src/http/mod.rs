@@ -18,12 +18,12 @@ pub use edge::policy::Target;
 pub use edge::policy::{Mistake, Policy, PolicyError};
 pub use edge::public_address::{PathPrefix, PublicAddress, PublicUrl};
 pub use edge::searches::Searches;
-pub use edge::service::{ErrorCode, Served};
-pub use edge::settings::MIN_BYTES_PER_S;
+pub use edge::service::{ErrorCode, Served, Within};
 pub use edge::settings::{
     ApiSection, ApiSettings, ApiTls, AuthSection, AuthStrategy, CallerLimits, CallersSection,
     CandidateSettings, CorsSettings, PolicySettings, ReadsSection, RequestLimits,
 };
+pub use edge::settings::{GRACE, MIN_BYTES_PER_S};
 pub use edge::state::Api;
 pub use errors::Misdirected;
 pub use errors::code::{CONFLICTS, NOTHING_COMMITTED, UNAVAILABLE};

@@ -140,7 +140,7 @@ routes! {
     }
     "/placementd/v1/what-if" {
         "GET" Accept "what_if" what_if::fit;
-        "POST" Content "what_if" what_if::ask;
+        "POST" Content "what_if" what_if::ask body_max_bytes: what_if::BODY_MAX_BYTES;
     }
 }
 

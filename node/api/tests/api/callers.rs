@@ -133,6 +133,26 @@ async fn requests_count_while_they_are_answered_and_not_when_their_clients_have_
 }
 
 #[tokio::test]
+async fn request_counts_until_its_answer_is_taken_whatever_the_answer() {
+    for (limit, user) in [("user_in_flight", true), ("address_in_flight", false)] {
+        let mut settings = settings();
+        match user {
+            true => settings.users.in_flight = 2,
+            false => settings.addresses.in_flight = 2,
+        }
+        let cloud = Cloud::with(settings);
+        let list = cloud.get("/traits").untaken().await;
+        let missing = cloud.get("/traits/CUSTOM_MISSING").untaken().await;
+        assert_eq!(list.status().as_u16(), 200);
+        assert_eq!(missing.status().as_u16(), 404);
+        limited_by(cloud.get("/traits").send().await, limit);
+        drop(missing);
+        cloud.get("/traits").expect(200).await;
+        drop(list);
+    }
+}
+
+#[tokio::test]
 async fn behind_a_trusted_proxy_each_client_has_its_own_address() {
     let mut settings = settings();
     settings.addresses.per_s = 1;

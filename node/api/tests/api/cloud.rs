@@ -234,6 +234,12 @@ impl Ask {
         self
     }
 
+    /// It is another user's, from another address, where proxies are trusted.
+    pub(crate) fn of_another_caller(self) -> Self {
+        let other = self.token(Some("other:project")).header("x-roles", "admin");
+        other.header("x-forwarded-for", "198.51.100.7")
+    }
+
     pub(crate) fn host(mut self, host: &str) -> Self {
         self.host = host.to_owned();
         self
@@ -300,6 +306,11 @@ impl Ask {
             body: StreamExt::boxed(response.into_body().into_data_stream()),
             text: String::new(),
         }
+    }
+
+    /// Sends it without a body; the answer waits until it is taken.
+    pub(crate) async fn untaken(self) -> Response<Body> {
+        self.respond(Body::empty()).await
     }
 
     async fn respond(mut self, body: Body) -> Response<Body> {

@@ -11,7 +11,7 @@ use placement_api::http::ApiSettings;
 
 use serde_json::{Value, json};
 
-use crate::cloud::{Cloud, Counting, uuid};
+use crate::cloud::{Ask, Cloud, Counting, uuid};
 
 const LIMIT: &str = "placement.limit_exceeded";
 const BUSY: &str = "placement.unavailable.busy";
@@ -270,20 +270,118 @@ async fn a_body_that_does_not_come_is_given_up() {
 }
 
 #[tokio::test]
-async fn bodies_and_answers_share_what_memory_there_is() {
+async fn a_body_that_no_operation_reads_takes_no_memory() {
+    let cloud = Cloud::new();
+    let announced = |sent: Ask, bytes: &str| {
+        sent.header("content-type", "application/json")
+            .header("content-length", bytes)
+    };
+    // More than is thrown away is not read at all.
+    let root = cloud.get("/").token(None);
+    for sent in [
+        root,
+        cloud.get("/traits"),
+        cloud.delete("/traits/CUSTOM_NONE"),
+    ] {
+        let (body, asked) = silent_body();
+        let answer = announced(sent, "16777216").send_streaming(body).await;
+        assert!(matches!(answer.status.as_u16(), 200 | 404));
+        assert_eq!(asked.load(Ordering::Relaxed), 0);
+        assert_eq!(answer.header("connection"), Some("close"));
+    }
+    let endless = stream::repeat_with(|| {
+        Ok::<_, std::convert::Infallible>(Bytes::from_static(&[b' '; 1000]))
+    });
+    let chunked = cloud
+        .get("/traits")
+        .header("content-type", "application/json");
+    let answer = chunked.send_streaming(Body::from_stream(endless)).await;
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.header("connection"), Some("close"));
+    // A short one does not cost the connection.
+    let short = cloud.put("/traits/CUSTOM_A", json!({"any": "thing"}));
+    assert_eq!(short.expect(201).await.header("connection"), None);
+}
+
+#[tokio::test]
+async fn the_limit_of_a_route_is_known_before_its_body_is_read() {
+    let cloud = Cloud::new();
+    let sent = cloud.ask("POST", "/placementd/v1/what-if");
+    let sent = sent.header("content-type", "application/json");
+    let (body, asked) = silent_body();
+    let sent = sent
+        .header("content-length", "1048577")
+        .send_streaming(body);
+    sent.await
+        .refused(413, "1048576 bytes")
+        .code("placement.body_too_large");
+    assert_eq!(asked.load(Ordering::Relaxed), 0);
+}
+
+/// Where a proxy names the address of each client, and there is little memory.
+fn small_cloud() -> Cloud {
     let mut settings = ApiSettings::default();
-    settings.limits.in_flight_bytes = 100_000;
-    let cloud = Cloud::with(settings);
-    let named = |length: usize| json!({"name": "x", "uuid": uuid(1), "parent_provider_uuid": "p".repeat(length)});
-    let post = |length| cloud.post("/resource_providers", named(length)).send();
-    let answer = post(30_000).await.expect(503).code(BUSY);
-    assert_eq!(answer.header("retry-after"), None);
-    post(1_000).await.expect(400);
+    settings.public.trust_proxy_headers = true;
+    settings.limits.in_flight_bytes = 2_000_000;
+    Cloud::with(settings)
+}
+
+fn named(length: usize) -> Value {
+    json!({"name": "x", "uuid": uuid(1), "parent_provider_uuid": "p".repeat(length)})
+}
+
+#[tokio::test]
+async fn bodies_of_one_caller_leave_memory_for_those_of_others_and_for_answers() {
+    let cloud = small_cloud();
+    // A body that stops, of as much as one user may have.
+    let most = Bytes::from(vec![b' '; 1_000_000]);
+    let begun = stream::once(async move { Ok::<_, std::convert::Infallible>(most) });
+    let begun = Body::from_stream(begun.chain(stream::pending()));
+    let held = cloud.ask("POST", "/resource_providers");
+    let held = held.header("content-type", "application/json");
+    let mut held = Box::pin(held.send_streaming(begun));
+    assert!(futures::poll!(&mut held).is_pending());
+
+    let post = |length| cloud.post("/resource_providers", named(length));
+    let refused = post(30_000)
+        .refused(503, "memory for bodies for this user")
+        .await;
+    refused.code(BUSY);
+    // What is short is always let in.
+    post(1_000).expect(400).await;
+    post(30_000).of_another_caller().expect(400).await;
     for number in 1..=600 {
         cloud.provider(number, None).await;
     }
-    let answer = cloud.get("/resource_providers").send().await;
-    answer.expect(503).code(BUSY);
+    cloud.get("/resource_providers").expect(200).await;
+    drop(held);
+    post(30_000).expect(400).await;
+}
+
+#[tokio::test]
+async fn answers_that_one_caller_does_not_take_leave_memory_for_those_of_others() {
+    let cloud = small_cloud();
+    for number in 1..=600 {
+        cloud.provider(number, None).await;
+    }
+    let list = || cloud.get("/resource_providers");
+    let mut untaken = Vec::new();
+    let refused = loop {
+        let answer = list().untaken().await;
+        if answer.status() != 200 {
+            break answer;
+        }
+        untaken.push(answer);
+    };
+    assert_eq!(refused.status(), 503);
+    assert!(!untaken.is_empty());
+    list()
+        .refused(503, "memory for answers for this user")
+        .await
+        .code(BUSY);
     let one = format!("/resource_providers?uuid={}", uuid(7));
     cloud.get(&one).expect(200).await;
+    list().of_another_caller().expect(200).await;
+    drop(untaken);
+    list().expect(200).await;
 }

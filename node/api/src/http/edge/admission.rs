@@ -1,29 +1,29 @@
 //! What costs the whole process something for a while: searches, lists, and the bytes of bodies and answers.
 //! So much is let in at once; what comes beyond it is refused at once, and may come again.
 
-use std::collections::VecDeque;
-use std::pin::Pin;
+use std::collections::HashMap;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use bytes::Bytes;
-use hyper::body::{Body, Frame, SizeHint};
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
+use super::budget::{Account, Budget, Caller, Held};
 use super::settings::{ApiSettings, CandidateSettings};
 use crate::http::errors::ApiError;
 
-/// Bytes are counted in these.
-const UNIT_BYTES: usize = 1024;
+/// Bytes are taken in such steps.
+const STEP_BYTES: usize = 4 * 1024;
 /// What each request may take without asking, so that large ones leave room for small ones. How much this
 /// is in all follows from the number of connections.
 const FREE_BYTES: usize = 64 * 1024;
-/// So many questions of people wait for their turn, of each kind.
+/// So many questions of people wait for their turn, of each kind; and as many more of each user
+/// wait for its own.
 const PEOPLE_WAITING_MAX: usize = 8;
-/// Streams of events at once, of all partitions.
-const STREAMS_MAX: usize = 256;
+/// Streams of events at once, of all partitions. One user alone may have half of them.
+const STREAMS_MAX: usize = 512;
 
 /// What is let in.
 #[derive(Clone)]
@@ -34,16 +34,22 @@ pub(crate) struct Admission {
     /// get half of the processors that searches get.
     pub(crate) lists: Queue,
     /// Explanations, for people: one at a time.
-    pub(crate) explanations: Queue,
+    pub(crate) explanations: UserQueue,
     /// Reads of earlier moments: explanations have their turn while they wait for one.
-    pub(crate) moments: Queue,
+    pub(crate) moments: UserQueue,
     /// Questions what would be if.
-    pub(crate) what_ifs: Queue,
+    pub(crate) what_ifs: UserQueue,
     /// Pieces of streams of events: however many streams there are, they get half of the processors that searches get.
     pub(crate) events: Queue,
-    streams: Arc<Semaphore>,
-    bytes: Arc<Semaphore>,
+    streams: Arc<Budget>,
+    bodies: Arc<Budget>,
+    answers: Arc<Budget>,
+    /// Whose share of these it is.
+    partition: u64,
 }
+
+/// Numbers partitions: one that is created again under an old name has shares of its own.
+static PARTITIONS: AtomicU64 = AtomicU64::new(0);
 
 impl Admission {
     pub(crate) fn new(settings: &ApiSettings) -> Self {
@@ -53,21 +59,24 @@ impl Admission {
         Self {
             searches: Queue::new(concurrency, queue, "candidate searches"),
             lists: Queue::new(concurrency.div_ceil(2), queue, "long lists"),
-            explanations: Queue::new(1, PEOPLE_WAITING_MAX, "explanations"),
-            moments: Queue::new(1, PEOPLE_WAITING_MAX, "reads of an earlier moment"),
-            what_ifs: Queue::new(1, PEOPLE_WAITING_MAX, "what-if questions"),
+            explanations: UserQueue::new("explanations"),
+            moments: UserQueue::new("reads of an earlier moment"),
+            what_ifs: UserQueue::new("what-if questions"),
             events: Queue::new(concurrency.div_ceil(2), STREAMS_MAX, "streams of events"),
-            streams: Arc::new(Semaphore::new(STREAMS_MAX)),
-            bytes: Arc::new(Semaphore::new(settings.limits.in_flight_bytes / UNIT_BYTES)),
+            streams: Budget::new("streams of events", STREAMS_MAX),
+            bodies: Budget::new("memory for bodies", settings.limits.in_flight_bytes),
+            answers: Budget::new("memory for answers", settings.limits.in_flight_bytes),
+            partition: PARTITIONS.fetch_add(1, Ordering::Relaxed),
         }
     }
 
-    /// The same for another partition: queues of its own, so that nothing waits behind what this one is asked, and
-    /// the same bytes and places of streams, as the process has no more.
+    /// The same for another partition: queues of its own, so that nothing waits behind what this
+    /// one is asked, and a share of the bytes and streams, as the process has no more.
     pub(crate) fn for_partition(&self, settings: &ApiSettings) -> Self {
         Self {
-            bytes: self.bytes.clone(),
             streams: self.streams.clone(),
+            bodies: self.bodies.clone(),
+            answers: self.answers.clone(),
             ..Self::new(settings)
         }
     }
@@ -75,25 +84,53 @@ impl Admission {
     /// The place of a stream of events, until it is dropped.
     ///
     /// # Errors
-    /// 503 if there are too many.
-    pub(crate) fn stream(&self) -> Result<OwnedSemaphorePermit, ApiError> {
-        let place = self.streams.clone().try_acquire_owned();
-        place.map_err(|_| {
-            let reason =
-                format!("This node has {STREAMS_MAX} streams of events, the most that it may");
-            ApiError::busy(&reason)
-        })
+    /// 503 if its caller or its partition has its share of them.
+    pub(crate) fn stream(&self, caller: Caller) -> Result<Held, ApiError> {
+        let mut place = self.streams.nothing(self.account(caller));
+        place.grow(1)?;
+        Ok(place)
     }
 
     /// How many streams of events there are.
     pub(crate) fn streams_open(&self) -> usize {
-        STREAMS_MAX - self.streams.available_permits()
+        self.streams.taken()
     }
 
-    /// Bytes that a request is about to take; none yet.
-    pub(crate) fn bytes(&self) -> Held {
-        let nothing = self.bytes.clone().try_acquire_many_owned(0);
-        Held(nothing.expect("the semaphore is never closed"))
+    /// Memory for the body of a request; none yet.
+    pub(crate) fn body(&self, caller: Caller) -> Memory {
+        Memory(self.bodies.nothing(self.account(caller)))
+    }
+
+    /// Memory for an answer; none yet.
+    pub(crate) fn answer(&self, caller: Caller) -> Memory {
+        Memory(self.answers.nothing(self.account(caller)))
+    }
+
+    fn account(&self, caller: Caller) -> Account {
+        Account {
+            partition: self.partition,
+            caller,
+        }
+    }
+}
+
+/// Bytes that a request takes of what the process has for all, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Memory(Held);
+
+impl Memory {
+    /// Holds so many bytes in all, if it does not yet. The first of them are free.
+    ///
+    /// # Errors
+    /// 503 if that exceeds the share of the partition, the user or the address.
+    pub(crate) fn grow_to(&mut self, bytes: usize) -> Result<(), ApiError> {
+        let counted = bytes.saturating_sub(FREE_BYTES);
+        self.0.grow(counted.div_ceil(STEP_BYTES) * STEP_BYTES)
+    }
+
+    /// Whether there is nothing to give back.
+    pub(super) fn is_free(&self) -> bool {
+        self.0.is_nothing()
     }
 }
 
@@ -117,6 +154,11 @@ impl Queue {
             waiting_max: waiting,
             kind,
         }
+    }
+
+    /// Whether anyone has it besides the one who asks: as a turn, or to wait for one.
+    fn is_used(&self) -> bool {
+        Arc::strong_count(&self.running) > 1
     }
 
     /// How many wait for their turn.
@@ -147,68 +189,75 @@ pub(crate) struct Turn {
     _permits: [OwnedSemaphorePermit; 2],
 }
 
-/// Bytes that a request takes of what the process has for all, until it is dropped.
-pub(crate) struct Held(OwnedSemaphorePermit);
+/// Where questions of people wait for their turn, of which there is one at a time. A user has one
+/// place: further questions of the same one wait behind it, so that a user who asks much delays
+/// another one by one turn.
+#[derive(Clone)]
+pub(crate) struct UserQueue {
+    all: Queue,
+    /// Of each user that has a question here; `None`: of those that have no name.
+    users: Arc<Mutex<HashMap<Option<u64>, Queue>>>,
+}
 
-impl Held {
-    /// Holds so many bytes in all, if it does not yet. The first of them are everybody's.
+impl UserQueue {
+    fn new(kind: &'static str) -> Self {
+        Self {
+            all: Queue::new(1, PEOPLE_WAITING_MAX, kind),
+            users: Arc::default(),
+        }
+    }
+
+    /// Waits for the place of the user, so long at most.
     ///
     /// # Errors
-    /// 503 if others hold too many.
-    pub(crate) fn grow_to(&mut self, bytes: usize) -> Result<(), ApiError> {
-        let counted = bytes.saturating_sub(FREE_BYTES).div_ceil(UNIT_BYTES);
-        let more = counted.saturating_sub(self.0.num_permits());
-        if more == 0 {
-            return Ok(());
-        }
-        let all = self.0.semaphore().clone();
-        let more = u32::try_from(more).ok();
-        let taken = more.and_then(|more| all.try_acquire_many_owned(more).ok());
-        self.0.merge(taken.ok_or_else(|| {
-            ApiError::busy(
-                "Other requests' bodies and answers take all the memory that there is for them",
-            )
-        })?);
-        Ok(())
+    /// 503 if too many of the user's questions wait already, or if it was not free in time.
+    pub(crate) async fn place(
+        &self,
+        caller: Caller,
+        patience: Duration,
+    ) -> Result<UserPlace, ApiError> {
+        let own = {
+            let mut users = self.users.lock();
+            users.retain(|_, own| own.is_used());
+            let new = || Queue::new(1, PEOPLE_WAITING_MAX, self.all.kind);
+            users.entry(caller.user()).or_insert_with(new).clone()
+        };
+        Ok(UserPlace {
+            _own: own.turn(patience).await?,
+            all: self.all.clone(),
+        })
+    }
+
+    /// Waits for a turn, so long at most.
+    ///
+    /// # Errors
+    /// As [`UserQueue::place`] and [`UserPlace::turn`].
+    pub(crate) async fn turn(
+        &self,
+        caller: Caller,
+        patience: Duration,
+    ) -> Result<(UserPlace, Turn), ApiError> {
+        let begun = Instant::now();
+        let place = self.place(caller, patience).await?;
+        let turn = place.turn(patience.saturating_sub(begun.elapsed()));
+        let turn = turn.await?;
+        Ok((place, turn))
     }
 }
 
-/// An answer that holds its bytes until it is sent.
-pub(super) struct HeldBody {
-    pieces: VecDeque<Bytes>,
-    left_bytes: u64,
-    _held: Held,
+/// The one place of a user, until it is dropped.
+pub(crate) struct UserPlace {
+    _own: Turn,
+    all: Queue,
 }
 
-impl HeldBody {
-    pub(super) fn new(pieces: Vec<Bytes>, held: Held) -> Self {
-        Self {
-            left_bytes: pieces.iter().map(|piece| piece.len() as u64).sum(),
-            pieces: pieces.into(),
-            _held: held,
-        }
-    }
-}
-
-impl Body for HeldBody {
-    type Data = Bytes;
-    type Error = std::convert::Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        let piece = self.pieces.pop_front();
-        self.left_bytes -= piece.as_ref().map_or(0, Bytes::len) as u64;
-        Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.pieces.is_empty()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.left_bytes)
+impl UserPlace {
+    /// Waits for a turn among those of other users, so long at most.
+    ///
+    /// # Errors
+    /// 503 if too many users wait already, or if its turn did not come.
+    pub(crate) async fn turn(&self, patience: Duration) -> Result<Turn, ApiError> {
+        self.all.turn(patience).await
     }
 }
 
@@ -269,23 +318,54 @@ mod tests {
         );
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn user_who_asks_much_delays_another_by_one_turn() {
+        let queue = UserQueue::new("explanations");
+        let user = |id: &str| Caller::new(Some(id), None);
+        let (busy, patience) = (user("busy"), Duration::from_secs(10));
+        let first = queue.turn(busy, patience).await.ok().unwrap();
+        let more: Vec<_> = (0..PEOPLE_WAITING_MAX)
+            .map(|_| queue.clone())
+            .map(|queue| async move { queue.turn(busy, patience).await.map(drop) })
+            .collect();
+        let mut more = Box::pin(futures::future::join_all(more));
+        assert!(futures::poll!(&mut more).is_pending());
+        let refused = queue.turn(busy, patience).await.err().unwrap();
+        assert!(refused.message.contains("Too many explanations"));
+        let mut other = Box::pin(queue.turn(user("other"), patience));
+        assert!(futures::poll!(&mut other).is_pending());
+        drop(first);
+        assert!(futures::poll!(&mut other).is_ready(), "the next turn");
+        for turn in more.await {
+            turn.unwrap();
+        }
+        let again = queue.turn(user("other"), patience).await;
+        assert_eq!(queue.users.lock().len(), 1, "the others are forgotten");
+        drop(again);
+    }
+
     #[test]
     fn bytes_come_back() {
-        let admission = admission(1, 1, 10 * UNIT_BYTES);
-        let mut one = admission.bytes();
-        let mut other = admission.bytes();
-        let units = |count: usize| FREE_BYTES + count * UNIT_BYTES;
+        let admission = admission(1, 1, 20 * STEP_BYTES);
+        let caller = |id: &str| Caller::new(Some(id), None);
+        let [mut one, mut other] = ["one", "other"].map(|id| admission.answer(caller(id)));
+        let steps = |count: usize| FREE_BYTES + count * STEP_BYTES;
         one.grow_to(1).unwrap();
-        one.grow_to(units(4)).unwrap();
+        assert!(one.is_free());
+        one.grow_to(steps(9)).unwrap();
         one.grow_to(2).unwrap();
-        other.grow_to(units(7)).unwrap_err();
-        other.grow_to(units(6)).unwrap();
-        one.grow_to(units(5)).unwrap_err();
-        // Who takes little is always let in.
-        admission.bytes().grow_to(FREE_BYTES).unwrap();
+        other.grow_to(steps(6)).unwrap_err();
+        other.grow_to(steps(4)).unwrap();
+        one.grow_to(steps(10)).unwrap_err();
+        // Who takes little is always let in, and bodies have memory of their own.
+        admission.answer(caller("one")).grow_to(FREE_BYTES).unwrap();
+        admission.body(caller("one")).grow_to(steps(10)).unwrap();
         drop(other);
-        one.grow_to(units(10)).unwrap();
+        one.grow_to(steps(10)).unwrap();
         drop(one);
-        admission.bytes().grow_to(units(10)).unwrap();
+        admission
+            .answer(caller("other"))
+            .grow_to(steps(10))
+            .unwrap();
     }
 }

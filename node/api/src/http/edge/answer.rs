@@ -17,12 +17,21 @@ pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     /// JSON in one piece or in several, or nothing.
     pub(crate) body: Vec<Bytes>,
-    /// A body that comes bit by bit, and what its type is.
-    pub(crate) stream: Option<(&'static str, Body)>,
+    /// A body that comes bit by bit.
+    pub(crate) stream: Option<Stream>,
     /// Path of what was created, below the API's own, for `location`.
     pub(crate) location: Option<String>,
     /// `last-modified` and `cache-control`, from 1.15.
     pub(crate) caching: Option<Caching>,
+}
+
+/// A body that comes bit by bit.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    pub(crate) content_type: &'static str,
+    pub(crate) body: Body,
+    /// How long its client may take for all of it.
+    pub(crate) within: Duration,
 }
 
 /// The headers for caches.
@@ -48,10 +57,10 @@ impl Answer {
         }
     }
 
-    /// 200 with a body of this type that comes bit by bit; it is not to be kept.
-    pub(crate) fn stream(content_type: &'static str, body: Body) -> Self {
+    /// 200 with a body that comes bit by bit; it is not to be kept.
+    pub(crate) fn stream(stream: Stream) -> Self {
         Self {
-            stream: Some((content_type, body)),
+            stream: Some(stream),
             caching: Some(Caching::NoDate),
             ..Self::default()
         }

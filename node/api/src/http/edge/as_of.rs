@@ -18,8 +18,10 @@ use crate::http::errors::{ApiError, code};
 
 const AS_OF: HeaderName = HeaderName::from_static("placement-as-of");
 
-/// How long it may take to undo what has come since, and to wait for it.
+/// How long it may take to undo what has come since.
 pub(super) const DEADLINE: Duration = Duration::from_secs(10);
+/// How long it may wait for its turn: longer than another one takes.
+pub(super) const WAIT: Duration = Duration::from_secs(15);
 
 /// A moment of the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

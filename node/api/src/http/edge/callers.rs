@@ -1,5 +1,5 @@
-//! How much one caller may ask: requests that are being answered at once, and requests in a second, of each
-//! user and of each address (`[callers]`).
+//! How much one caller may ask: requests that are being answered at once, until their answers are
+//! taken, and requests in a second, of each user and of each address (`[callers]`).
 //!
 //! Requests in a second are counted as GCRA does (ITU-T I.371): each moves the moment ahead at which its
 //! caller counts as not having asked anything, and who would move it beyond a second from now is refused. So a
@@ -30,13 +30,21 @@ const ID_MAX_BYTES: usize = 64;
 /// The time in which requests are counted.
 const SECOND: Duration = Duration::from_secs(1);
 
+/// A request that counts to its partition, its address and its user, until it is dropped.
+#[derive(Default)]
+pub(crate) struct Counted {
+    _partition: Option<InFlight<()>>,
+    _address: Option<InFlight<IpAddr>>,
+    _user: Option<InFlight<Box<str>>>,
+}
+
 /// How much each caller may ask.
 pub struct Callers {
     clock: Arc<dyn Clock>,
-    users: Limited<Box<str>>,
-    addresses: Limited<IpAddr>,
+    users: Arc<Limited<Box<str>>>,
+    addresses: Arc<Limited<IpAddr>>,
     /// All of a partition together.
-    whole: Limited<()>,
+    whole: Arc<Limited<()>>,
     /// Knows the proxies whose clients are behind one address, if they do not say from where they come.
     auth: AuthSection,
 }
@@ -45,59 +53,65 @@ impl Callers {
     pub(crate) fn new(settings: &ApiSettings, clock: Arc<dyn Clock>) -> Self {
         Self {
             clock,
-            users: Limited::new(settings.users),
-            addresses: Limited::new(settings.addresses),
-            whole: Limited::new(settings.whole),
+            users: Arc::new(Limited::new(settings.users)),
+            addresses: Arc::new(Limited::new(settings.addresses)),
+            whole: Arc::new(Limited::new(settings.whole)),
             auth: settings.auth.clone(),
         }
     }
 
-    /// Lets a request in whose partition may have so many at once; it counts until what is returned is dropped.
+    /// Lets a request in whose partition may have so many at once.
     ///
     /// # Errors
     /// 429.
-    pub(crate) fn admit(&self) -> Result<Option<Counted<'_, ()>>, ApiError> {
+    pub(crate) fn admit(&self, counted: &mut Counted) -> Result<(), ApiError> {
         let admitted = self.whole.admit((), self.clock.monotonic());
-        admitted.map_err(|_| {
+        counted._partition = admitted.map_err(|_| {
             let most = self.whole.limits.in_flight;
             let message = format!(
                 "More than {most} requests to this partition are being answered by this node \
                  ([[partitions]] in_flight)"
             );
             ApiError::too_many_requests(&message)
-        })
+        })?;
+        Ok(())
     }
 
-    /// Lets a request in that came over a connection from `peer`, and from `client` in the words of a trusted
-    /// proxy; it counts until what is returned is dropped.
+    /// The address that a request counts to which came over a connection from `peer`, and from
+    /// `client` in the words of a trusted proxy. `None`: it is the address of a proxy that does not
+    /// say whose request it is.
+    pub(crate) fn address(&self, peer: Option<Peer>, client: Option<&str>) -> Option<IpAddr> {
+        let named = client.and_then(address_in);
+        let address = named.or(peer.map(|Peer(address)| address.ip()))?;
+        let address = address.to_canonical();
+        let is_all = named.is_none() && self.auth.is_proxy(&address);
+        (!is_all).then(|| network(address))
+    }
+
+    /// Lets a request in from this address.
     ///
     /// # Errors
     /// 429.
     pub(crate) fn admit_address(
         &self,
-        peer: Option<Peer>,
-        client: Option<&str>,
-    ) -> Result<Option<Counted<'_, IpAddr>>, ApiError> {
-        let named = client.and_then(address_in);
-        let Some(address) = named.or(peer.map(|Peer(address)| address.ip())) else {
-            return Ok(None);
-        };
-        let address = address.to_canonical();
-        if named.is_none() && self.auth.is_proxy(&address) {
-            return Ok(None);
-        }
-        let admitted = (self.addresses).admit(network(address), self.clock.monotonic());
-        admitted.map_err(|over| over.error("address", &self.addresses.limits))
+        address: IpAddr,
+        counted: &mut Counted,
+    ) -> Result<(), ApiError> {
+        let admitted = (self.addresses).admit(address, self.clock.monotonic());
+        counted._address =
+            admitted.map_err(|over| over.error("address", &self.addresses.limits))?;
+        Ok(())
     }
 
     /// The same by the user who asks.
     ///
     /// # Errors
     /// 429.
-    pub(crate) fn admit_user(&self, id: &str) -> Result<Option<Counted<'_, Box<str>>>, ApiError> {
+    pub(crate) fn admit_user(&self, id: &str, counted: &mut Counted) -> Result<(), ApiError> {
         let id = &id[..id.floor_char_boundary(ID_MAX_BYTES)];
         let admitted = self.users.admit(id.into(), self.clock.monotonic());
-        admitted.map_err(|over| over.error("user", &self.users.limits))
+        counted._user = admitted.map_err(|over| over.error("user", &self.users.limits))?;
+        Ok(())
     }
 
     /// How many requests were refused, by the limit that they would have exceeded.
@@ -144,9 +158,9 @@ struct Limited<K> {
     over_per_s: AtomicU64,
 }
 
-/// A request that is being answered, until it is dropped.
-pub(crate) struct Counted<'a, K: Hash + Eq> {
-    limited: &'a Limited<K>,
+/// A request that counts to one of them, until it is dropped.
+struct InFlight<K: Hash + Eq> {
+    limited: Arc<Limited<K>>,
     key: K,
 }
 
@@ -164,7 +178,7 @@ impl<K: Hash + Eq + Clone> Limited<K> {
     }
 
     /// `None`: nothing is counted.
-    fn admit(&self, key: K, now: Duration) -> Result<Option<Counted<'_, K>>, Over> {
+    fn admit(self: &Arc<Self>, key: K, now: Duration) -> Result<Option<InFlight<K>>, Over> {
         let CallerLimits { in_flight, per_s } = self.limits;
         if in_flight == 0 && per_s == 0 {
             return Ok(None);
@@ -185,11 +199,12 @@ impl<K: Hash + Eq + Clone> Limited<K> {
         }
         caller.in_flight += 1;
         drop(known);
-        Ok(Some(Counted { limited: self, key }))
+        let limited = Arc::clone(self);
+        Ok(Some(InFlight { limited, key }))
     }
 }
 
-impl<K: Hash + Eq> Drop for Counted<'_, K> {
+impl<K: Hash + Eq> Drop for InFlight<K> {
     fn drop(&mut self) {
         let mut known = self.limited.known.lock();
         if let Some(caller) = known.callers.get_mut(&self.key) {
@@ -275,11 +290,15 @@ mod tests {
         CallerLimits { in_flight, per_s }
     }
 
+    fn limited<K: Hash + Eq + Clone>(in_flight: usize, per_s: u64) -> Arc<Limited<K>> {
+        Arc::new(Limited::new(limits(in_flight, per_s)))
+    }
+
     const MS: Duration = Duration::from_millis(1);
 
     #[test]
     fn requests_in_flight_are_limited() {
-        let users = Limited::new(limits(2, 0));
+        let users = limited(2, 0);
         let one = users.admit("u", SECOND).ok().unwrap();
         let _two = users.admit("u", SECOND).ok().unwrap();
         assert!(matches!(users.admit("u", SECOND), Err(Over::InFlight)));
@@ -291,7 +310,7 @@ mod tests {
 
     #[test]
     fn burst_of_one_second_is_allowed_and_later_requests_are_spaced() {
-        let users = Limited::new(limits(0, 10));
+        let users = limited(0, 10);
         for _ in 0..10 {
             assert!(users.admit("u", SECOND).is_ok());
         }
@@ -310,7 +329,7 @@ mod tests {
 
     #[test]
     fn without_limits_nothing_is_counted() {
-        let users = Limited::new(limits(0, 0));
+        let users = limited(0, 0);
         for _ in 0..10_000 {
             assert!(matches!(users.admit("u", SECOND), Ok(None)));
         }
@@ -319,7 +338,7 @@ mod tests {
 
     #[test]
     fn many_addresses_fill_no_memory_and_evict_no_caller_in_flight() {
-        let addresses = Limited::new(limits(1, 5));
+        let addresses = limited(1, 5);
         let _answered = addresses.admit(u64::MAX, SECOND).ok().unwrap();
         for address in 0..3 * KNOWN_MAX as u64 {
             assert!(addresses.admit(address, SECOND).is_ok());

@@ -16,6 +16,8 @@ use crate::http::wire::query::{Query, parse_candidates, spell_candidates};
 
 /// An explanation that takes longer says how far it came.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(2);
+/// How long it may wait for its turn: longer than another one takes.
+pub(crate) const WAIT: Duration = Duration::from_secs(3);
 
 /// A request over the state that it was answered from.
 #[derive(Clone)]

@@ -3,9 +3,11 @@
 pub(crate) mod accept;
 pub(crate) mod admission;
 pub(crate) mod answer;
+mod answer_body;
 mod as_of;
 pub(crate) mod auth;
 mod body;
+pub(crate) mod budget;
 pub(crate) mod callers;
 pub(crate) mod consistency;
 pub(crate) mod cors;

@@ -10,11 +10,12 @@ use indexmap::IndexSet;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::headers;
+use super::callers::Counted;
 use super::request_context::Notes;
 use super::route::is_own;
 use super::searches::Kept;
 use super::state::Api;
+use super::{budget, headers};
 use crate::access::{ID_MAX_BYTES, Line, Peer, URI_MAX_BYTES, bounded};
 use crate::audit::{Asked, Caller, Listener, Origin, Outcome, Record};
 use crate::http::errors::ApiError;
@@ -43,6 +44,10 @@ pub(super) struct Progress<'a> {
     pub(super) params: Vec<String>,
     /// The code of the error that it ends with.
     pub(super) code: Option<&'static str>,
+    /// Whose share of memory it takes.
+    pub(super) caller: budget::Caller,
+    /// It counts to its caller until its answer is taken, which has this then.
+    pub(super) counted: Counted,
     /// The body was not read to its end: there is no telling where the next request begins.
     pub(super) body_unread: bool,
     pub(super) notes: Arc<Mutex<Notes>>,
@@ -66,6 +71,8 @@ impl<'a> Progress<'a> {
             operation: None,
             params: Vec::new(),
             code: None,
+            caller: budget::Caller::default(),
+            counted: Counted::default(),
             body_unread: !body.is_end_stream(),
             notes: Arc::default(),
             begun: Instant::now(),

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use super::answer::{Answer, Caching};
 use super::as_of::{self, AsOf};
+use super::budget::Caller;
 use super::consistency;
 use super::ledger::Ledger;
 use super::patience::Patience;
@@ -58,6 +59,8 @@ pub(crate) struct RequestContext {
     pub(crate) method: &'static str,
     /// The microversion of the request.
     pub(crate) version: Microversion,
+    /// Who asks, for what has a share for each.
+    pub(crate) caller: Caller,
     /// The values of the path's parameters, in order.
     pub(crate) params: Vec<String>,
     pub(crate) query: Result<Query, ApiError>,
@@ -179,8 +182,8 @@ impl RequestContext {
 
     /// The state of an earlier moment, made of a later one, in a queue of its own and the time of explanations.
     async fn view_then(&self, newest: View, as_of: AsOf) -> Result<View, ApiError> {
-        let turn = self.server.admission.moments.turn(as_of::DEADLINE);
-        let turn = turn.await?;
+        let moments = &self.server.admission.moments;
+        let turn = moments.turn(self.caller, as_of::WAIT).await?;
         let patience = self.patience(self.server.api.clock.monotonic(), as_of::DEADLINE);
         let ledger = self.ledger(&newest);
         let made = self.compute_idly(move || {

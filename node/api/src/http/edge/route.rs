@@ -26,6 +26,8 @@ pub(crate) struct Operation {
     pub(crate) until: u8,
     /// Which headers it needs.
     pub(crate) needs: Needs,
+    /// Longest body, where that is less than others may have.
+    pub(crate) body_max_bytes: usize,
     /// Whether headers are looked at before the version.
     pub(crate) headers_first: bool,
     /// Whether an older version is answered 405 rather than 404.
@@ -64,6 +66,7 @@ pub(crate) const fn operation(
         since: 0,
         until: u8::MAX,
         needs,
+        body_max_bytes: usize::MAX,
         headers_first: false,
         too_old_is_405: false,
         policy: Some(policy),

@@ -14,13 +14,14 @@
 //! | 8 | route and method | 404, 405 |
 //! | 9 | the version and the headers that the operation needs | 404, 406, 415 |
 //! | 10 | policy | 403 |
-//! | 11 | the body, which is read now | 408, 413 |
+//! | 11 | the body, which is read now, or thrown away if the operation has none | 408, 413 |
 //! | 12 | of writes: room on the disks, and for an audit record | 503, 507 |
 //!
 //! A caller whom another listener has authorized, such as an operator, skips the first three.
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
@@ -29,22 +30,23 @@ use http::header::{
     ACCEPT, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue,
     LAST_MODIFIED, LOCATION, VARY,
 };
-use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use percent_encoding::percent_decode_str;
 use tracing::Instrument;
 use tracing::field::Empty;
 
 use super::accept::Accept;
-use super::admission::HeldBody;
 use super::answer::{Answer, Caching};
+use super::answer_body::AnswerBody;
+use super::body::Incoming;
+use super::budget::Caller;
 use super::policy::{Denied, Target};
 use super::progress::Progress;
 use super::public_address::PublicAddress;
 use super::request_context::{RequestContext, Table};
 use super::route::{Needs, Operation, Route, Routes};
 use super::state::Server;
-use super::{as_of, auth, body, consistency, cors, headers, searches, session_cookie};
+use super::{as_of, auth, consistency, cors, headers, searches, session_cookie};
 use crate::access::{Peer, WORD_MAX_BYTES, bounded};
 use crate::audit::Listener;
 use crate::contain::contain;
@@ -62,6 +64,11 @@ pub struct Served {
     /// The route that served it, if one was found.
     pub route: Option<&'static str>,
 }
+
+/// In the extensions of a response whose body comes bit by bit: how long its client may take for
+/// all of it.
+#[derive(Debug, Clone, Copy)]
+pub struct Within(pub Duration);
 
 /// The code of an error, in the extensions of its response.
 #[derive(Debug, Clone, Copy)]
@@ -206,19 +213,27 @@ async fn handle(
             progress.params = params.clone();
         }
     }
-    // They count until there is an answer. `/` tells balancers how this node is, however busy it is.
-    let (mut _of_all, mut _of_address, mut _of_user) = (None, None, None);
+    // `/` tells balancers how this node is, however busy it is.
+    let address = match progress.identity {
+        Some(_) => None,
+        None => (server.callers).address(peer, progress.client.as_deref()),
+    };
     if path != Some("/") && progress.identity.is_none() {
-        _of_all = server.callers.admit()?;
-        _of_address = (server.callers).admit_address(peer, progress.client.as_deref())?;
+        server.callers.admit(&mut progress.counted)?;
+        if let Some(address) = address {
+            (server.callers).admit_address(address, &mut progress.counted)?;
+        }
         let public = server.api.settings.public.path(&parts.headers);
         let asked = path.map_or_else(|| whole_path.clone(), |path| public + path);
         let identity = auth::identify(&server.api, parts, &asked, peer)
             .instrument(tracing::debug_span!("authorize"))
             .await?;
         let identity = progress.identity.insert(identity);
-        _of_user = server.callers.admit_user(&identity.user_id)?;
+        (server.callers).admit_user(&identity.user_id, &mut progress.counted)?;
     }
+    let user = progress.identity.as_ref();
+    let caller = Caller::new(user.map(|user| user.user_id.as_str()), address);
+    progress.caller = caller;
     let settings = &server.api.settings;
     let (uri, uri_max) = (parts.uri.path_and_query(), settings.limits.uri_bytes);
     if uri.is_some_and(|uri| uri.as_str().len() > uri_max) {
@@ -250,6 +265,7 @@ async fn handle(
         route: route.path,
         method: operation.method,
         version,
+        caller,
         params,
         query: Query::parse_at_most(
             settings.limits.query_parameters,
@@ -272,9 +288,16 @@ async fn handle(
     };
     check_policy(&context, operation, progress.identity.as_ref())?;
     // Only now, so that who may not send it cannot have this node wait for it and keep it.
-    let mut held = server.admission.bytes();
-    context.body = body::read(body, &parts.headers, &settings.limits, &mut held).await?;
-    progress.body_unread = false;
+    let incoming = Incoming::new(body, &parts.headers, settings.limits.body_timeout);
+    let mut memory = server.admission.body(caller);
+    progress.body_unread = match operation.needs {
+        Needs::Content => {
+            let limit = settings.limits.body_bytes.min(operation.body_max_bytes);
+            context.body = incoming.read(limit, &mut memory).await?;
+            false
+        }
+        _ => !incoming.discard().await?,
+    };
     // Before the work is done that a refusal would make vain.
     if progress.is_write() {
         server.api.write.has_room()?;
@@ -390,12 +413,12 @@ fn finish(
     result: Result<Answer, ApiError>,
 ) -> Response<Body> {
     let parts = progress.parts;
-    let result = result.and_then(|answer| success(server, parts, answer));
+    let result = result.and_then(|answer| success(server, progress, answer));
     let (mut response, varies) = match result {
         Ok(response) => (response, Varies::Yes),
         Err(error) => {
             progress.code = Some(error.code);
-            let mut response = failure(parts, &progress.request_id, progress.version, &error);
+            let mut response = failure(server, progress, &error);
             response.extensions_mut().insert(ErrorCode(error.code));
             (response, error.varies)
         }
@@ -433,21 +456,32 @@ fn finish(
 /// # Errors
 /// 503 if there is no memory to keep the answer until its client has taken it. Writes are carried
 /// out by then, so their answers, which are short, are given in any case.
-fn success(server: &Server, parts: &Parts, answer: Answer) -> Result<Response<Body>, ApiError> {
+fn success(
+    server: &Server,
+    progress: &mut Progress<'_>,
+    answer: Answer,
+) -> Result<Response<Body>, ApiError> {
+    let parts = progress.parts;
     let has_body = !answer.body.is_empty();
+    let within = answer.stream.as_ref().map(|stream| stream.within);
     let (content_type, body) = match answer.stream {
-        Some((content_type, body)) => (Some(content_type), body),
+        // It counts among the streams of the node, and no longer as a request.
+        Some(stream) => (Some(stream.content_type), stream.body),
         None => {
-            let mut held = server.admission.bytes();
+            let mut memory = server.admission.answer(progress.caller);
             if parts.method == Method::GET {
-                held.grow_to(answer.body.iter().map(Bytes::len).sum())?;
+                memory.grow_to(answer.body.iter().map(Bytes::len).sum())?;
             }
-            let body = Body::new(HeldBody::new(answer.body, held));
+            let counted = std::mem::take(&mut progress.counted);
+            let body = Body::new(AnswerBody::new(answer.body, counted, memory));
             (has_body.then_some("application/json"), body)
         }
     };
     let mut response = Response::new(body);
     *response.status_mut() = answer.status;
+    if let Some(within) = within {
+        response.extensions_mut().insert(Within(within));
+    }
     let headers = response.headers_mut();
     headers.reserve(USUAL_HEADERS);
     if let Some(content_type) = content_type {
@@ -466,12 +500,8 @@ fn success(server: &Server, parts: &Parts, answer: Answer) -> Result<Response<Bo
     Ok(response)
 }
 
-fn failure(
-    parts: &Parts,
-    request_id: &str,
-    version: Option<Microversion>,
-    error: &ApiError,
-) -> Response<Body> {
+fn failure(server: &Server, progress: &mut Progress<'_>, error: &ApiError) -> Response<Body> {
+    let (parts, request_id) = (progress.parts, &progress.request_id);
     if error.status == StatusCode::INTERNAL_SERVER_ERROR {
         tracing::error!(request_id, reason = error.message, "answering 500");
     }
@@ -487,13 +517,16 @@ fn failure(
         accept: accept.as_deref(),
         content_type: sent.as_deref().filter(|sent| !sent.is_empty()),
         request_id,
-        since_23: version.is_some_and(|version| version.from(23)),
+        since_23: (progress.version).is_some_and(|version| version.from(23)),
     };
     let (body, content_type) = error.render(format, asked);
-    let mut response = Response::new(match head {
-        true => Body::empty(),
-        false => Body::from(body),
-    });
+    let body = match head {
+        true => Vec::new(),
+        false => vec![body],
+    };
+    let counted = std::mem::take(&mut progress.counted);
+    let memory = server.admission.answer(progress.caller);
+    let mut response = Response::new(Body::new(AnswerBody::new(body, counted, memory)));
     *response.status_mut() = error.status;
     let headers = response.headers_mut();
     if head {

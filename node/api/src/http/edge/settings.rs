@@ -16,14 +16,17 @@ use crate::backend::Consistency;
 use crate::keystone::KeystoneSection;
 use crate::settings::{Invalid, Text, is_loopback, settings};
 
-/// What a byte of a body counts among the bytes in flight: reading it takes that much memory.
+/// What a byte of a body counts once all have come: parsing takes that much memory.
 pub(crate) const BODY_COST: usize = 8;
 /// Longest body that is read.
 const BODY_BYTES_MAX: usize = 16 << 20;
 
-/// How fast a client must send a body and take an answer, in bytes a second, after the first ten seconds that it
-/// keeps this node waiting: slower than any link, and a bound for those that hold connections on purpose.
-pub const MIN_BYTES_PER_S: u64 = 1024;
+/// How fast a client must send a body and take an answer, in bytes a second, beyond [`GRACE`]:
+/// slower than any link of a cloud, and a bound for clients that hold memory on purpose.
+pub const MIN_BYTES_PER_S: u64 = 64 * 1024;
+/// How long a client may keep this node waiting for a body, or with an answer, however little it
+/// sends or takes.
+pub const GRACE: Duration = Duration::from_secs(10);
 
 settings! {
     /// The REST API.
@@ -213,7 +216,8 @@ settings! {
         body_bytes: usize = BODY_BYTES_MAX,
         /// How long reading a body may take.
         body_timeout: Duration = Duration::from_secs(60),
-        /// Bytes of bodies and answers of all requests at once, twice what the longest body takes.
+        /// Bytes of the bodies of all requests at once, and as many of their answers: twice what
+        /// the longest body takes.
         in_flight_bytes: usize = 2 * BODY_COST * BODY_BYTES_MAX,
         /// Values of all kinds in a body.
         json_values: usize = 500_000,

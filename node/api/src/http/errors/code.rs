@@ -72,7 +72,7 @@ codes! {
     pub(crate) LIMIT_EXCEEDED = "placement.limit_exceeded";
     /// 403: a write to a [backup](operations.md#look-at-a-backup), which is only read.
     pub(crate) READ_ONLY = "placement.read_only";
-    /// 408: the body was not there within 60 s, or was slower than 1 KiB/s.
+    /// 408: the body was not there within 60 s, paused for 10 s, or was slower than 64 KiB/s.
     pub(crate) BODY_TOO_SLOW = "placement.body_too_slow";
     /// 410: this node does not keep what was changed since that moment; `oldest` and `oldest_at` say since when it does.
     pub(crate) EVENTS_GONE = "placement.events.gone";
@@ -80,7 +80,7 @@ codes! {
     pub(crate) AS_OF_GONE = "placement.as_of.gone";
     /// 412: a token of another cluster's history.
     pub(crate) FOREIGN_INDEX = "placement.consistency.foreign_index";
-    /// 413: the body is longer than 16 MiB.
+    /// 413: the body is longer than 16 MiB, or than 1 MiB for `what-if`.
     pub(crate) BODY_TOO_LARGE = "placement.body_too_large";
     /// 421, 503: host (421) or path (503) belong to [no partition](regions.md#routes), or its routes changed during the
     /// request. Nothing was committed.
@@ -89,7 +89,8 @@ codes! {
     pub(crate) TOO_MANY_REQUESTS = "placement.too_many_requests";
     /// 503: the [partition](regions.md#many-clouds) does not exist; no effect.
     pub(crate) NO_PARTITION = "placement.partition.not_found";
-    /// 503: this node or the leader is overloaded; no effect; retry after a pause that grows.
+    /// 503: this node or the leader is overloaded, or this user, address or partition has its
+    /// [share of this node](operations.md#rate-limits); no effect; retry after a pause that grows.
     pub(crate) BUSY = "placement.unavailable.busy";
     /// 503: Keystone does not answer (cached tokens still work); no effect; retry after a pause that grows.
     pub(crate) CANNOT_AUTHENTICATE = "placement.unavailable.identity";
@@ -127,6 +128,8 @@ mod tests {
              The REST API has them in `errors[0].code`; [how errors look](api.md#errors).\n\n\
              Generated: `PLACEMENT_WRITE_DOCS=1 cargo test --workspace --lib errors::code` writes this page.\n\n\
              ## Of this service alone\n\nAt every microversion.\n{}\n\
+             A request without a code: 431 has no body and no request id. Its head is longer than 80 KiB (HTTP/2) or some \
+             400 KiB (HTTP/1.1), or has more than 100 headers (HTTP/1.1).\n\n\
              ## Of the reference\n\nFrom microversion 1.23 on, as in upstream.\n{}",
             table(OWN_PAGE),
             table(REFERENCE_PAGE)

@@ -166,8 +166,8 @@ impl ApiError {
 
     /// 408.
     pub(crate) fn body_too_slow() -> Self {
-        let message = "The body did not come in time. Send it within a minute, and 1024 bytes a second at \
-                       the least.";
+        let message = "The body did not come in time. Send it within a minute, without pauses of ten seconds, \
+                       and at least 64 KiB a second.";
         Self::new(StatusCode::REQUEST_TIMEOUT, code::BODY_TOO_SLOW, message)
     }
 

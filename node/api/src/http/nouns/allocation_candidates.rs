@@ -21,7 +21,7 @@ use tracing::Instrument;
 
 use self::writer::AnswerWriter;
 use super::{explain, unknown_name};
-use crate::http::edge::admission::Held;
+use crate::http::edge::admission::Memory;
 use crate::http::edge::answer::Answer;
 use crate::http::edge::explanations::Asked;
 use crate::http::edge::patience::Patience;
@@ -63,7 +63,7 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
         settings,
     };
     let asked = job.asked.clone();
-    let mut memory = admission.bytes();
+    let mut memory = admission.answer(context.caller);
     let found = async {
         if let Some(found) = job.run_briefly(&mut memory)? {
             return Ok(found);
@@ -112,7 +112,7 @@ type Unanswered = Option<ApiError>;
 impl Job {
     /// The answer if it takes little to make, as most do. `None`: it has to be made elsewhere, from
     /// the beginning.
-    fn run_briefly(&self, memory: &mut Held) -> Result<Option<Found>, ApiError> {
+    fn run_briefly(&self, memory: &mut Memory) -> Result<Option<Found>, ApiError> {
         let watch = |_steps| ControlFlow::Break(());
         match self.answer(Box::new(watch), AT_ONCE_MAX_BYTES, memory) {
             Ok(found) => Ok(Some(found)),
@@ -121,7 +121,7 @@ impl Job {
         }
     }
 
-    fn run(&self, memory: &mut Held) -> Result<Found, ApiError> {
+    fn run(&self, memory: &mut Memory) -> Result<Found, ApiError> {
         let deadline = self.settings.deadline;
         let watch = |_steps| self.patience.look();
         let answer = self.answer(Box::new(watch), usize::MAX, memory);
@@ -133,7 +133,7 @@ impl Job {
         &'a self,
         watch: Watch<'a>,
         most: usize,
-        memory: &mut Held,
+        memory: &mut Memory,
     ) -> Result<Found, Unanswered> {
         let max = self.settings.memory_max_bytes;
         let mut take = |bytes: usize| {

@@ -14,7 +14,6 @@ use placement_model::{LedgerEntry, mutant};
 use serde::de::{IntoDeserializer, value};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::{self, OwnedPermit, Receiver, Sender};
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
@@ -24,8 +23,9 @@ use crate::backend::{
 };
 use crate::contain::contain;
 use crate::http::edge::accept::Accept;
-use crate::http::edge::admission::Held;
-use crate::http::edge::answer::Answer;
+use crate::http::edge::admission::Memory;
+use crate::http::edge::answer::{Answer, Stream};
+use crate::http::edge::budget::{Caller, Held};
 use crate::http::edge::consistency::parse_token;
 use crate::http::edge::headers;
 use crate::http::edge::ledger::Ledger;
@@ -85,11 +85,12 @@ pub(crate) async fn watch(context: &RequestContext) -> Result<Answer, ApiError> 
             return Err(ledger.gone(code::EVENTS_GONE, &what));
         }
     };
-    let place = context.server.admission.stream()?;
+    let place = context.server.admission.stream(context.caller)?;
     let (sender, receiver) = mpsc::channel(2);
     let last = sender.clone().try_reserve_owned();
     let watch = Watch {
         server: context.server.clone(),
+        caller: context.caller,
         ledger,
         filter,
         form,
@@ -104,14 +105,22 @@ pub(crate) async fn watch(context: &RequestContext) -> Result<Answer, ApiError> 
     let last = last.map_err(|_| ApiError::internal())?;
     let task = async move {
         // A panic is in the log by now, and the stream just ends.
-        let _ = contain(watch.run(view, begin, last, place)).await;
+        let _ = contain(watch.run(view, begin, last)).await;
     };
     context.server.api.background.spawn(Box::pin(task));
-    let body = stream::unfold(receiver, async |mut receiver: Receiver<Piece>| {
-        let piece = receiver.recv().await?;
-        Some((Ok::<_, Infallible>(piece.lines), receiver))
-    });
-    Ok(Answer::stream(form.content_type(), Body::from_stream(body)))
+    // It has its place for as long as its client has not taken all of it.
+    let body = stream::unfold(
+        (receiver, place),
+        async |(mut receiver, place): (Receiver<Piece>, Held)| {
+            let piece = receiver.recv().await?;
+            Some((Ok::<_, Infallible>(piece.lines), (receiver, place)))
+        },
+    );
+    Ok(Answer::stream(Stream {
+        content_type: form.content_type(),
+        body: Body::from_stream(body),
+        within: LIFETIME + PATIENCE,
+    }))
 }
 
 /// Which changes a query asks for.
@@ -220,12 +229,13 @@ impl Form {
 /// Some lines, and the memory that they take.
 struct Piece {
     lines: Bytes,
-    _held: Held,
+    _memory: Memory,
 }
 
 /// A stream that is being written.
 struct Watch {
     server: Arc<Server>,
+    caller: Caller,
     ledger: Ledger,
     filter: Filter,
     form: Form,
@@ -240,14 +250,8 @@ struct Watch {
 }
 
 impl Watch {
-    /// Writes the stream to its end. It has a place among those of the node.
-    async fn run(
-        mut self,
-        view: View,
-        begin: Begin,
-        last: OwnedPermit<Piece>,
-        _place: OwnedSemaphorePermit,
-    ) {
+    /// Writes the stream to its end.
+    async fn run(mut self, view: View, begin: Begin, last: OwnedPermit<Piece>) {
         let (client, ledger) = (self.sender.clone(), self.ledger.clone());
         let ended = tokio::select! {
             biased;
@@ -263,7 +267,7 @@ impl Watch {
             self.form.put(&mut lines, next.as_deref(), &line);
             last.send(Piece {
                 lines: lines.into(),
-                _held: self.server.admission.bytes(),
+                _memory: self.server.admission.answer(self.caller),
             });
         }
     }
@@ -468,11 +472,14 @@ impl Watch {
         if lines.is_empty() {
             return Ok(());
         }
-        let mut held = self.server.admission.bytes();
-        held.grow_to(lines.len()).map_err(|_| End::Slow)?;
+        let mut memory = self.server.admission.answer(self.caller);
+        memory.grow_to(lines.len()).map_err(|_| End::Slow)?;
         match timeout(PATIENCE, self.sender.reserve()).await {
             Ok(Ok(free)) => {
-                free.send(Piece { lines, _held: held });
+                free.send(Piece {
+                    lines,
+                    _memory: memory,
+                });
                 Ok(())
             }
             _ => Err(End::Slow),

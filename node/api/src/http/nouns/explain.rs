@@ -3,7 +3,7 @@
 use placement_model::query::candidates::CandidateRequest;
 
 use crate::http::edge::answer::Answer;
-use crate::http::edge::explanations::{Asked, DEADLINE};
+use crate::http::edge::explanations::{Asked, DEADLINE, WAIT};
 use crate::http::edge::request_context::RequestContext;
 use crate::http::errors::ApiError;
 use crate::http::wire::microversion::Microversion;
@@ -52,9 +52,9 @@ pub(super) fn parse(
 pub(crate) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
     let version = version(context);
     let request = parse(context, context.query()?, version)?;
-    let turn = context.server.admission.explanations.turn(DEADLINE);
+    let explanations = &context.server.admission.explanations;
     // Before the state: one that is kept is copied by writes.
-    let turn = turn.await?;
+    let turn = explanations.turn(context.caller, WAIT).await?;
     let asked = Asked {
         view: context.view().await?,
         request,

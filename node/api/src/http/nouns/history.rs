@@ -8,7 +8,7 @@ use super::events::{parse_filter, parse_place};
 use super::parse_limit;
 use crate::backend::Consistency;
 use crate::http::edge::answer::Answer;
-use crate::http::edge::explanations::DEADLINE;
+use crate::http::edge::explanations::{DEADLINE, WAIT};
 use crate::http::edge::ledger::Ledger;
 use crate::http::edge::patience::Patience;
 use crate::http::edge::request_context::RequestContext;
@@ -43,8 +43,8 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     };
     // It is not kept while this waits.
     drop(view);
-    let turn = context.server.admission.explanations.turn(DEADLINE);
-    let turn = turn.await?;
+    let explanations = &context.server.admission.explanations;
+    let turn = explanations.turn(context.caller, WAIT).await?;
     let patience = context.patience(context.server.api.clock.monotonic(), DEADLINE);
     let made = context.compute_idly(move || {
         let _turn = turn;

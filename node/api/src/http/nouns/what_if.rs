@@ -23,21 +23,23 @@ use crate::http::edge::patience::Patience;
 use crate::http::edge::request_context::RequestContext;
 use crate::http::edge::route::is_own;
 use crate::http::edge::state::{Api, Server};
-use crate::http::errors::{ApiError, to_json};
+use crate::http::errors::ApiError;
 use crate::http::wire::microversion::Microversion;
 
 /// Longest body.
-const BODY_MAX_BYTES: usize = 1024 * 1024;
+pub(crate) const BODY_MAX_BYTES: usize = 1024 * 1024;
 /// Most writes of one request.
 const CHANGES_MAX: usize = 1_000;
 /// Most questions of one request.
 const QUESTIONS_MAX: usize = 4;
 /// Most claims of one question.
 const CLAIMS_MAX: u64 = 10_000;
-/// How long it may wait for its turn, and how long a question for claims may take.
+/// How long a question for claims may take.
 const DEADLINE: Duration = Duration::from_secs(10);
 /// The same of a `GET`, which people wait for.
 const FIT_DEADLINE: Duration = Duration::from_secs(1);
+/// How long either may wait for its turn: longer than a question of someone else takes.
+const WAIT: Duration = Duration::from_secs(15);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -91,9 +93,6 @@ enum Found {
 
 /// `POST /placementd/v1/what-if`.
 pub(crate) async fn ask(context: &RequestContext) -> Result<Answer, ApiError> {
-    if context.body.len() > BODY_MAX_BYTES {
-        return Err(ApiError::body_too_large(BODY_MAX_BYTES));
-    }
     let asked: WhatIf = serde_json::from_slice(&context.body)
         .map_err(|wrong| ApiError::bad_request(format!("JSON does not validate: {wrong}")))?;
     for (what, count, most) in [
@@ -108,7 +107,10 @@ pub(crate) async fn ask(context: &RequestContext) -> Result<Answer, ApiError> {
     let questions = asked.ask.into_iter();
     let questions = questions.map(|question| question.parse(context, version));
     let questions = questions.collect::<Result<Vec<_>, _>>()?;
-    let turn = context.server.admission.what_ifs.turn(DEADLINE).await?;
+    // One turn for the changes and one for each question, so that others have theirs in between.
+    let what_ifs = &context.server.admission.what_ifs;
+    let place = what_ifs.place(context.caller, WAIT).await?;
+    let turn = place.turn(WAIT).await?;
     let api = &context.server.api;
     let fork = Arc::new(Fork::of(context.view().await?, api.clock.clone()));
     let server = Arc::new(Server {
@@ -128,23 +130,28 @@ pub(crate) async fn ask(context: &RequestContext) -> Result<Answer, ApiError> {
         // Others wait for this thread, too.
         tokio::task::yield_now().await;
     }
-    let becomes = Becomes {
+    let becomes = Arc::new(Becomes {
         view: fork.now(),
         patience: context.patience(Duration::ZERO, DEADLINE),
-    };
-    let answer = context.compute_idly(move || {
-        let _turn = turn;
-        let answers = questions.into_iter().map(|ask| ask(&becomes));
-        let answers = answers.collect::<Result<_, ApiError>>()?;
-        Ok(to_json(&Answered { changes, answers }))
     });
-    Ok(Answer::chunks(vec![answer.await?]))
+    drop(turn);
+    let mut answers = Vec::new();
+    for ask in questions {
+        let (turn, becomes) = (place.turn(WAIT).await?, becomes.clone());
+        let answer = context.compute_idly(move || {
+            let _turn = turn;
+            ask(&becomes)
+        });
+        answers.push(answer.await?);
+    }
+    Ok(Answer::json(&Answered { changes, answers }))
 }
 
 /// `GET /placementd/v1/what-if`, with the query of `/allocation_candidates`: how often it can be claimed now.
 pub(crate) async fn fit(context: &RequestContext) -> Result<Answer, ApiError> {
     let request = explain::parse(context, context.query()?, explain::version(context))?;
-    let turn = context.server.admission.what_ifs.turn(FIT_DEADLINE).await?;
+    let what_ifs = &context.server.admission.what_ifs;
+    let turn = what_ifs.turn(context.caller, WAIT).await?;
     let now = Becomes {
         view: context.view().await?,
         patience: context.patience(Duration::ZERO, FIT_DEADLINE),

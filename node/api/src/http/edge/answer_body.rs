@@ -1,0 +1,87 @@
+//! The body of an answer: until its client has taken it, it counts to its caller and keeps its
+//! memory.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame, SizeHint};
+
+use super::admission::Memory;
+use super::callers::Counted;
+
+/// An answer of a few pieces.
+pub(super) struct AnswerBody {
+    pieces: VecDeque<Bytes>,
+    remaining_bytes: u64,
+    /// Of a long one each piece has this, too: what serves the connection drops the body once it
+    /// has the last piece, and may keep that for as long as the client likes.
+    _kept: Kept,
+}
+
+enum Kept {
+    Short { _counted: Counted },
+    Long { _both: Arc<(Counted, Memory)> },
+}
+
+/// A piece of a long answer.
+struct Piece {
+    bytes: Bytes,
+    _kept: Arc<(Counted, Memory)>,
+}
+
+impl AsRef<[u8]> for Piece {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl AnswerBody {
+    pub(super) fn new(pieces: Vec<Bytes>, counted: Counted, memory: Memory) -> Self {
+        let mut pieces = VecDeque::from(pieces);
+        let remaining_bytes = pieces.iter().map(|piece| piece.len() as u64).sum();
+        let kept = match memory.is_free() {
+            true => Kept::Short { _counted: counted },
+            false => {
+                let both = Arc::new((counted, memory));
+                for piece in &mut pieces {
+                    *piece = Bytes::from_owner(Piece {
+                        bytes: std::mem::take(piece),
+                        _kept: Arc::clone(&both),
+                    });
+                }
+                Kept::Long { _both: both }
+            }
+        };
+        Self {
+            pieces,
+            remaining_bytes,
+            _kept: kept,
+        }
+    }
+}
+
+impl Body for AnswerBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let piece = self.pieces.pop_front();
+        self.remaining_bytes -= piece.as_ref().map_or(0, Bytes::len) as u64;
+        Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.remaining_bytes)
+    }
+}

@@ -1,0 +1,296 @@
+//! What a node has once for all clients, in shares: no partition, and no user or address of one,
+//! gets so much of it that nothing remains for the others.
+//!
+//! The more is taken, the less each may have, so that a caller who has nothing yet always gets some
+//! of it. Source: Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet
+//! switches" (1998). Fixed shares would keep most of it from the only user of a node, and enough
+//! callers together could still take all.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::http::errors::ApiError;
+
+/// Who sends a request, as far as shares need to know.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Caller {
+    /// A hash of the user's id: every request has one of these, and a copy of the id would be an
+    /// allocation.
+    user: Option<u64>,
+    address: Option<IpAddr>,
+}
+
+impl Caller {
+    pub(crate) fn new(user_id: Option<&str>, address: Option<IpAddr>) -> Self {
+        let hashed = |id: &str| {
+            let mut hasher = DefaultHasher::new();
+            id.hash(&mut hasher);
+            hasher.finish()
+        };
+        Self {
+            user: user_id.map(hashed),
+            address,
+        }
+    }
+
+    /// What tells its user apart from others.
+    pub(crate) fn user(&self) -> Option<u64> {
+        self.user
+    }
+}
+
+/// One of those who have a share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Owner {
+    Partition,
+    User(u64),
+    Address(IpAddr),
+}
+
+impl Owner {
+    fn noun(self) -> &'static str {
+        match self {
+            Self::Partition => "partition",
+            Self::User(_) => "user",
+            Self::Address(_) => "address",
+        }
+    }
+}
+
+/// A caller of a partition.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Account {
+    /// Its number in this process.
+    pub(super) partition: u64,
+    pub(super) caller: Caller,
+}
+
+impl Account {
+    fn callers(self) -> impl Iterator<Item = Owner> {
+        let Caller { user, address } = self.caller;
+        let user = user.map(Owner::User);
+        user.into_iter().chain(address.map(Owner::Address))
+    }
+}
+
+/// So much of one thing.
+#[derive(Debug)]
+pub(super) struct Budget {
+    /// What it is of, as in "no more … for this user".
+    what: &'static str,
+    all: usize,
+    taken: Mutex<Taken>,
+}
+
+#[derive(Debug, Default)]
+struct Taken {
+    all: usize,
+    /// By the partition and who it is there. Nothing is kept of those who have nothing.
+    by: HashMap<(u64, Owner), usize>,
+}
+
+impl Taken {
+    fn by(&self, partition: u64, owner: Owner) -> usize {
+        let taken = self.by.get(&(partition, owner));
+        taken.copied().unwrap_or_default()
+    }
+}
+
+/// What a partition may have of what others leave: three quarters.
+fn of_partition(left: usize) -> usize {
+    left - left / 4
+}
+
+/// What a user or an address may have of what others leave of its partition's: two thirds, so that
+/// one alone may have half of the whole.
+fn of_caller(left: usize) -> usize {
+    left - left / 3
+}
+
+impl Budget {
+    pub(super) fn new(what: &'static str, all: usize) -> Arc<Self> {
+        Arc::new(Self {
+            what,
+            all,
+            taken: Mutex::default(),
+        })
+    }
+
+    /// Nothing of it yet.
+    pub(super) fn nothing(self: &Arc<Self>, account: Account) -> Held {
+        Held {
+            budget: Arc::clone(self),
+            account,
+            amount: 0,
+        }
+    }
+
+    /// How much of it is taken.
+    pub(super) fn taken(&self) -> usize {
+        self.taken.lock().all
+    }
+
+    /// # Errors
+    /// Whose share it would exceed.
+    fn take(&self, account: Account, more: usize) -> Result<(), Owner> {
+        let Account { partition, .. } = account;
+        let mut taken = self.taken.lock();
+        let here = taken.by(partition, Owner::Partition);
+        let of_all = of_partition(self.all - (taken.all - here));
+        for owner in account.callers() {
+            let own = taken.by(partition, owner);
+            let most = of_caller(of_all.saturating_sub(here - own));
+            if own.saturating_add(more) > most {
+                return Err(owner);
+            }
+        }
+        if here.saturating_add(more) > of_all {
+            return Err(Owner::Partition);
+        }
+        taken.all += more;
+        for owner in account.callers().chain([Owner::Partition]) {
+            *taken.by.entry((partition, owner)).or_default() += more;
+        }
+        Ok(())
+    }
+
+    fn give_back(&self, account: Account, amount: usize) {
+        let Account { partition, .. } = account;
+        let mut taken = self.taken.lock();
+        taken.all -= amount;
+        for owner in account.callers().chain([Owner::Partition]) {
+            if let Some(own) = taken.by.get_mut(&(partition, owner)) {
+                *own -= amount;
+                if *own == 0 {
+                    taken.by.remove(&(partition, owner));
+                }
+            }
+        }
+    }
+}
+
+/// What a request has of a budget, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Held {
+    budget: Arc<Budget>,
+    account: Account,
+    amount: usize,
+}
+
+impl Held {
+    /// Holds so much in all, if it does not yet.
+    ///
+    /// # Errors
+    /// 503 if that exceeds the share of the partition, the user or the address.
+    pub(super) fn grow(&mut self, amount: usize) -> Result<(), ApiError> {
+        let more = amount.saturating_sub(self.amount);
+        if more == 0 {
+            return Ok(());
+        }
+        let taken = self.budget.take(self.account, more);
+        taken.map_err(|owner| {
+            let what = self.budget.what;
+            ApiError::busy(&format!(
+                "This node has no more {what} for this {} now",
+                owner.noun()
+            ))
+        })?;
+        self.amount = amount;
+        Ok(())
+    }
+
+    /// Whether it is none.
+    pub(super) fn is_nothing(&self) -> bool {
+        self.amount == 0
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if self.amount > 0 {
+            self.budget.give_back(self.account, self.amount);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn account(partition: u64, user: &str, address: &str) -> Account {
+        Account {
+            partition,
+            caller: Caller::new(Some(user), address.parse().ok()),
+        }
+    }
+
+    /// Takes one after the other until that is refused.
+    fn take_all(budget: &Arc<Budget>, account: Account) -> (Vec<Held>, ApiError) {
+        let mut all = Vec::new();
+        loop {
+            let mut one = budget.nothing(account);
+            match one.grow(1) {
+                Ok(()) => all.push(one),
+                Err(refused) => return (all, refused),
+            }
+        }
+    }
+
+    #[test]
+    fn one_caller_gets_half_and_its_address_no_more_by_other_users() {
+        let budget = Budget::new("tea", 240);
+        let (first, refused) = take_all(&budget, account(0, "mallory", "10.0.0.1"));
+        assert_eq!(first.len(), 120);
+        let message = "This node has no more tea for this user now.";
+        assert!(refused.message.starts_with(message), "{}", refused.message);
+        let (second, refused) = take_all(&budget, account(0, "mallory's friend", "10.0.0.1"));
+        assert_eq!(second.len(), 0);
+        assert!(refused.message.contains("for this address"));
+        let (other, _) = take_all(&budget, account(0, "nova", "10.0.0.2"));
+        assert_eq!(other.len(), 40, "two thirds of what remains of 180");
+        drop((first, second, other));
+        assert_eq!(budget.taken(), 0);
+        assert!(budget.taken.lock().by.is_empty());
+    }
+
+    #[test]
+    fn many_callers_of_one_partition_leave_a_quarter_to_others() {
+        let budget = Budget::new("tea", 1 << 20);
+        let mallories = (0..30).map(|nth| {
+            let address = format!("10.0.0.{nth}");
+            take_all(&budget, account(1, &address, &address)).0
+        });
+        let taken: Vec<_> = mallories.collect();
+        let all: usize = taken.iter().map(Vec::len).sum();
+        assert!(all > (1 << 19) && all <= 3 << 18, "{all}");
+        let (other, _) = take_all(&budget, account(2, "nova", "10.0.0.1"));
+        assert!(other.len() >= 1 << 16, "{}", other.len());
+    }
+
+    #[test]
+    fn largest_request_of_an_idle_node_fits() {
+        let budget = Budget::new("tea", 240);
+        let mut held = budget.nothing(account(0, "nova", "10.0.0.1"));
+        held.grow(120).unwrap();
+        held.grow(100).unwrap();
+        assert_eq!(budget.taken(), 120, "it never shrinks");
+        held.grow(121).unwrap_err();
+        held.grow(usize::MAX).unwrap_err();
+    }
+
+    #[test]
+    fn request_without_user_or_address_has_the_share_of_its_partition() {
+        let budget = Budget::new("tea", 240);
+        let unknown = Account {
+            partition: 0,
+            caller: Caller::default(),
+        };
+        let (all, refused) = take_all(&budget, unknown);
+        assert_eq!(all.len(), 180);
+        assert!(refused.message.contains("for this partition"));
+    }
+}

@@ -6,6 +6,7 @@
 pub(crate) mod connections;
 pub(crate) mod local;
 mod paced;
+mod streams;
 mod under_way;
 
 use std::convert::Infallible;
@@ -20,23 +21,25 @@ use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulConnection;
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::io::AsyncWriteExt;
-use tokio::sync::Semaphore;
-use tokio::time::timeout;
+use tokio::sync::{Semaphore, oneshot};
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
 use self::connections::Connections;
 use self::paced::{Announced, Paced};
+use self::streams::Streams;
 use self::under_way::UnderWay;
 use crate::newest::Newest;
 use crate::tasks::Tasks;
 use crate::tls::{Admitted, Gate, Refused};
 use placement_api::access::{self, Encrypted, Peer};
+use placement_api::http::{GRACE, Within};
 use placement_api::net::{BoxStream, Listener};
 
 /// Connections beyond the limits that are open at once: a health check is answered at once and does not
@@ -51,6 +54,9 @@ const PAUSE: Duration = Duration::from_millis(100);
 const HTTP2_PING: Duration = Duration::from_secs(20);
 /// Requests at once on one of its connections.
 const HTTP2_STREAMS: u32 = 128;
+/// Longest head of one of its requests: a path, a token and a service's token, as long as HTTP/1
+/// takes them.
+const HTTP2_HEAD_BYTES: u32 = 80 * 1024;
 /// What a client is answered that begins to speak HTTP where TLS is required.
 const HTTPS_REQUIRED: &[u8] =
     b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\
@@ -114,10 +120,7 @@ impl Drain {
     pub(crate) async fn finish(&self, patience: Duration) {
         self.begun.cancel();
         self.connections.close();
-        if tokio::time::timeout(patience, self.connections.wait())
-            .await
-            .is_err()
-        {
+        if timeout(patience, self.connections.wait()).await.is_err() {
             tracing::warn!(
                 ?patience,
                 "some requests were not answered before this node stopped"
@@ -145,7 +148,7 @@ impl<A: Answers> HttpServer<A> {
                 Ok(accepted) => accepted,
                 Err(error) => {
                     tracing::warn!(%error, purpose = self.purpose, "cannot take a connection");
-                    tokio::time::sleep(PAUSE).await;
+                    sleep(PAUSE).await;
                     continue;
                 }
             };
@@ -184,11 +187,7 @@ impl<A: Answers> HttpServer<A> {
             .header_read_timeout(header_timeout)
             .keep_alive(keep_alive)
             .auto_date_header(self.date);
-        let mut two = http2::Builder::new(TokioExecutor::new());
-        two.timer(TokioTimer::new())
-            .keep_alive_interval(HTTP2_PING)
-            .max_concurrent_streams(HTTP2_STREAMS)
-            .auto_date_header(self.date);
+        let two = http_2(self.date);
         let (gate, answers) = (self.gate.clone(), answers.clone());
         let draining = self.drain.begun.clone();
         let purpose = self.purpose;
@@ -207,7 +206,7 @@ impl<A: Answers> HttpServer<A> {
             let announced = Announced::default();
             let stream = TokioIo::new(Paced::new(stream, announced.clone()));
             let under_way = UnderWay::none();
-            let idle = under_way.clone();
+            let watched = under_way.clone();
             let service = service_fn(move |request: Request<Incoming>| {
                 let mut request = request.map(body);
                 if is_tls {
@@ -229,7 +228,13 @@ impl<A: Answers> HttpServer<A> {
                     // In HTTP/2 there is no such header, and no connection is closed by it.
                     if let Some((answering, _)) = answering {
                         response.headers_mut().remove(CONNECTION);
-                        response = response.map(|body| answering.until_sent(body));
+                        let within = response.extensions().get::<Within>();
+                        let within = within.map(|Within(limit)| *limit);
+                        response = response.map(|body| {
+                            let (body, due) = answering.until_sent(body, within);
+                            due.into_iter().for_each(Streams::end_at);
+                            body
+                        });
                     } else if response.headers().contains_key(CONNECTION) {
                         announced.close();
                     }
@@ -238,13 +243,8 @@ impl<A: Answers> HttpServer<A> {
             });
             let ended = match is_http2 {
                 true => {
-                    let enough = async {
-                        tokio::select! {
-                            () = draining.cancelled() => {}
-                            () = idle.idle_for(header_timeout) => {}
-                        }
-                    };
-                    until(enough, two.serve_connection(stream, service)).await
+                    let connection = two.serve_connection(stream, service);
+                    until_useless(connection, &watched, draining.cancelled(), header_timeout).await
                 }
                 false => until(draining.cancelled(), one.serve_connection(stream, service)).await,
             };
@@ -257,6 +257,17 @@ impl<A: Answers> HttpServer<A> {
             }
         }
     }
+}
+
+/// How connections that speak HTTP/2 are served.
+fn http_2(date: bool) -> http2::Builder<Streams> {
+    let mut two = http2::Builder::new(Streams);
+    two.timer(TokioTimer::new())
+        .keep_alive_interval(HTTP2_PING)
+        .max_concurrent_streams(HTTP2_STREAMS)
+        .max_header_list_size(HTTP2_HEAD_BYTES)
+        .auto_date_header(date);
+    two
 }
 
 /// Serves a connection to its end; once it is enough, what has been asked on it.
@@ -272,6 +283,38 @@ async fn until<C: GracefulConnection>(
             connection.as_mut().graceful_shutdown();
             connection.await
         }
+    }
+}
+
+/// Serves a connection that speaks HTTP/2 until it has been of no use for so long, or draining
+/// begins; then what has been asked on it, but for answers that are overdue.
+async fn until_useless<C: GracefulConnection>(
+    connection: C,
+    under_way: &UnderWay,
+    draining: impl Future<Output = ()>,
+    limit: Duration,
+) -> Result<(), C::Error> {
+    let (shut_down, is_shut_down) = oneshot::channel();
+    let enough = async {
+        tokio::select! {
+            () = draining => {}
+            () = under_way.useless_for(limit) => {}
+        }
+        // The other end is there, as this waits for it.
+        let _ = shut_down.send(());
+    };
+    let only_overdue = async {
+        if is_shut_down.await.is_err() {
+            std::future::pending().await
+        }
+        // The client learns that the connection ends, and says so.
+        sleep(GRACE).await;
+        under_way.only_overdue().await;
+    };
+    tokio::select! {
+        biased;
+        ended = until(enough, connection) => ended,
+        () = only_overdue => Ok(()),
     }
 }
 
@@ -310,46 +353,109 @@ impl Drop for Closing {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use http_body_util::Empty;
+    use http_body_util::{BodyExt, Empty};
+    use hyper::client::conn::http2::SendRequest;
+    use hyper_util::rt::TokioExecutor;
     use placement_raft_store::runtime;
+    use tokio::task::JoinHandle;
     use tokio::time::Instant;
 
     use super::*;
 
-    #[tokio::test(start_paused = true)]
-    async fn http_2_connection_without_requests_is_closed() {
-        const LIMIT: Duration = Duration::from_secs(30);
+    const LIMIT: Duration = Duration::from_secs(30);
+
+    /// A client whose windows have so many bytes, and the end of its connection to a server that
+    /// answers after so long with so many bytes.
+    async fn connected(
+        window: u32,
+        after: Duration,
+        bytes: usize,
+    ) -> (SendRequest<Empty<Bytes>>, JoinHandle<()>) {
         let (client, server) = tokio::io::duplex(1 << 16);
         let under_way = UnderWay::none();
-        let idle = under_way.clone();
+        let watched = under_way.clone();
         let service = service_fn(move |_: Request<Incoming>| {
             let (answering, _) = under_way.begin();
             async move {
-                tokio::time::sleep(2 * LIMIT).await;
-                Ok::<_, Infallible>(Response::new(answering.until_sent(Body::from("late"))))
+                sleep(after).await;
+                let (body, due) = answering.until_sent(Body::from(vec![b' '; bytes]), None);
+                due.into_iter().for_each(Streams::end_at);
+                Ok::<_, Infallible>(Response::new(body))
             }
         });
-        let mut two = http2::Builder::new(TokioExecutor::new());
-        two.timer(TokioTimer::new()).keep_alive_interval(HTTP2_PING);
-        let connection = two.serve_connection(TokioIo::new(server), service);
-        let served = runtime::spawn(async move { until(idle.idle_for(LIMIT), connection).await });
-
-        let (mut client, connection) =
-            hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(client))
-                .await
-                .unwrap();
+        let connection = http_2(false).serve_connection(TokioIo::new(server), service);
+        let served = runtime::spawn(async move {
+            let never = std::future::pending();
+            let ended = until_useless(connection, &watched, never, LIMIT).await;
+            ended.unwrap_or_default();
+        });
+        let (client, connection) = hyper::client::conn::http2::Builder::new(TokioExecutor::new())
+            .initial_stream_window_size(window)
+            .handshake(TokioIo::new(client))
+            .await
+            .unwrap();
         drop(runtime::spawn(async move {
             connection.await.unwrap_or_default()
         }));
+        (client, served)
+    }
+
+    fn request() -> Request<Empty<Bytes>> {
+        Request::new(Empty::new())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn http_2_connection_without_requests_is_closed() {
+        let (mut client, served) = connected(1 << 16, 2 * LIMIT, 4).await;
         let begun = Instant::now();
-        let request = Request::new(Empty::<Bytes>::new());
-        let answer = client.send_request(request).await.unwrap();
+        let answer = client.send_request(request()).await.unwrap();
         assert_eq!(begun.elapsed(), 2 * LIMIT, "a slow answer is waited for");
-        drop(answer);
+        drop(answer.collect().await.unwrap());
         // Either side may close it first.
         let served = timeout(10 * LIMIT, served).await;
-        drop(served.expect("it is ended").unwrap());
+        served.expect("it is ended").unwrap();
         let ended = begun.elapsed();
-        assert!(ended >= 3 * LIMIT && ended < 4 * LIMIT, "{ended:?}");
+        assert!(ended >= 3 * LIMIT && ended < 5 * LIMIT, "{ended:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn http_2_answer_that_is_not_taken_is_reset_and_others_go_on() {
+        for window in [0, 10_000] {
+            let (mut client, _served) = connected(window, Duration::ZERO, 1 << 20).await;
+            let begun = Instant::now();
+            let mut untaken = client.send_request(request()).await.unwrap().into_body();
+            sleep(GRACE / 2).await;
+            let other = client.send_request(request()).await.unwrap().into_body();
+            let other = async {
+                match window {
+                    // Such a client takes nothing at all.
+                    0 => drop(other),
+                    _ => assert_eq!(other.collect().await.unwrap().to_bytes().len(), 1 << 20),
+                }
+            };
+            other.await;
+            sleep(GRACE + Duration::from_secs(1 << 20) / (64 * 1024)).await;
+            let error = loop {
+                match untaken.frame().await {
+                    Some(Ok(_)) => {}
+                    other => break other.expect("the answer is cut off").unwrap_err(),
+                }
+            };
+            assert!(format!("{error:?}").contains("CANCEL"), "{error:?}");
+            assert!(begun.elapsed() < LIMIT + GRACE);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn http_2_connection_whose_last_piece_is_not_taken_is_closed() {
+        for window in [0, 1] {
+            let (mut client, served) = connected(window, Duration::ZERO, 1_000).await;
+            let _untaken = client.send_request(request()).await.unwrap();
+            let begun = Instant::now();
+            let served = timeout(10 * LIMIT, served).await;
+            served.expect("it is ended").unwrap();
+            let ended = begun.elapsed();
+            assert!(ended <= 4 * LIMIT, "{window}: {ended:?}");
+        }
     }
 }

@@ -5,6 +5,7 @@ pub mod backups;
 pub mod cluster;
 pub mod histories;
 pub mod host;
+pub mod http_2;
 pub mod keystone;
 pub mod link;
 pub mod osc;

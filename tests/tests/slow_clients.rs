@@ -5,26 +5,20 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
-use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::join_all;
 use http::Request;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use hyper::client::conn::http2::{self, SendRequest};
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use placement_client::ApiRequest;
+use hyper::client::conn::http2::SendRequest;
+use placement_client::{ApiRequest, NewProvider};
 use placement_tests::cluster::Cluster;
 use placement_tests::wait::{PATIENCE, until};
-use placement_tests::{binaries, host};
+use placement_tests::{binaries, host, http_2};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use serde_json::{Value, json};
 use tokio::time::timeout;
-use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use uuid::Uuid;
 
 /// A connection that has sent this and waits.
@@ -180,28 +174,6 @@ async fn a_node_raises_its_limit_of_descriptors_and_outlives_their_exhaustion() 
 /// So much of an answer over HTTP/2 is sent before the client reads it.
 const WINDOW_BYTES: u32 = 64 * 1024;
 
-/// A connection to the first node that speaks HTTP/2 over TLS.
-async fn connected_by_http_2(cluster: &Cluster) -> SendRequest<String> {
-    let trust = cluster.options().authority.clone().unwrap().trust(None);
-    let mut roots = RootCertStore::empty();
-    for root in CertificateDer::pem_file_iter(trust.ca_file.unwrap()).unwrap() {
-        roots.add(root.unwrap()).unwrap();
-    }
-    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
-    let config = config.with_safe_default_protocol_versions().unwrap();
-    let mut config = config.with_root_certificates(roots).with_no_client_auth();
-    config.alpn_protocols = vec![b"h2".to_vec()];
-    let plain = tokio::net::TcpStream::connect(cluster.place(1).api()).await;
-    let name = ServerName::try_from("localhost").unwrap();
-    let secured = TlsConnector::from(Arc::new(config)).connect(name, plain.unwrap());
-    let mut two = http2::Builder::new(TokioExecutor::new());
-    let two = two.initial_stream_window_size(WINDOW_BYTES);
-    let made = two.handshake(TokioIo::new(secured.await.unwrap())).await;
-    let (connection, served) = made.unwrap();
-    drop(tokio::spawn(served));
-    connection
-}
-
 /// A stream of events over a connection that it shares.
 struct Stream {
     body: Incoming,
@@ -266,7 +238,7 @@ async fn stream_that_is_not_read_holds_up_no_other_one_of_its_connection() {
     let cluster = Cluster::start_secured(1, "").await.unwrap();
     let client = cluster.client();
     let host = host::create(&client, "host").await;
-    let mut connection = connected_by_http_2(&cluster).await;
+    let mut connection = http_2::connected(&cluster, WINDOW_BYTES).await.unwrap();
     let mut read = Stream::open(&mut connection, "").await;
     while read.next().await.unwrap()["snapshot_end"].is_null() {}
     let mut stalled = Stream::open(&mut connection, "").await;
@@ -300,4 +272,53 @@ async fn stream_that_is_not_read_holds_up_no_other_one_of_its_connection() {
         found.push(again.event().await);
     }
     assert_eq!(found, indexes);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_that_are_not_taken_over_http_2_are_reset_and_their_connection_ends() {
+    let cluster = Cluster::start_secured(1, "").await.unwrap();
+    let client = cluster.client();
+    // So that the list takes of the memory for answers.
+    let created = (0..100).map(|nth| {
+        let client = client.clone();
+        let new = NewProvider::named(&format!("host-{nth}"));
+        async move { client.create_provider(&new).await.unwrap() }
+    });
+    join_all(created).await;
+
+    // With no window nothing of an answer is sent, with a small one all but the end of a short
+    // answer.
+    tokio::join!(take_nothing(&cluster, 0), take_nothing(&cluster, 100));
+}
+
+/// Takes no answer over a connection whose windows have so many bytes, until its node has ended it.
+async fn take_nothing(cluster: &Cluster, window: u32) {
+    let mut connection = http_2::connected(cluster, window).await.unwrap();
+    let mut untaken = Vec::new();
+    for (path, token, status) in [
+        ("/resource_providers", "admin", 200),
+        ("/traits", "admin", 200),
+        ("/traits", "", 401),
+    ] {
+        let asked = Request::get(format!("https://localhost{path}"));
+        let asked = asked.header("x-auth-token", token).body(String::new());
+        let answer = connection.send_request(asked.unwrap()).await.unwrap();
+        assert_eq!(answer.status(), status, "{path}");
+        untaken.push(answer.into_body());
+    }
+    let ended = async {
+        while !connection.is_closed() {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    timeout(3 * PATIENCE, ended).await.unwrap();
+    for body in &mut untaken {
+        let cut_off = loop {
+            match body.frame().await {
+                Some(Ok(_)) => {}
+                other => break other,
+            }
+        };
+        assert!(cut_off.is_some_and(|frame| frame.is_err()), "{window}");
+    }
 }

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use http::{Method, StatusCode};
+use http::{Method, Request, StatusCode};
 use placement_client::{Admin, ApiRequest, Client, Error, NewProvider, Trust};
 use placement_tests::authority::Authority;
 use placement_tests::binaries;
 use placement_tests::cluster::{Cluster, STEADY_LEADER};
 use placement_tests::host::create;
+use placement_tests::http_2;
 use placement_tests::python;
 use placement_tests::wait::{PATIENCE, until, until_ok};
 
@@ -391,5 +392,30 @@ async fn tls_is_1_3_or_1_2_and_clients_may_speak_http_2() {
     assert_eq!(
         found.lines().collect::<Vec<_>>(),
         expected.collect::<Vec<_>>()
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn long_heads_are_read_over_http_2_as_over_http_1() {
+    let cluster = Cluster::start_secured(1, "").await.unwrap();
+    // As long as a URL and a token may be.
+    let name = format!("CUSTOM_{}", "A".repeat(240));
+    let path = format!("/traits?name=in:{}", vec![name.as_str(); 125].join(","));
+    let token = format!("admin:{}", "p".repeat(15_000));
+    let client = cluster.client().with_token(token.as_str());
+    client.call(ApiRequest::get(&path)).await.unwrap();
+    let mut connection = http_2::connected(&cluster, 1 << 16).await.unwrap();
+    let mut status = async |padding: usize| {
+        let asked = Request::get(format!("https://localhost{path}"))
+            .header("x-auth-token", &token)
+            .header("openstack-api-version", "placement 1.39")
+            .header("x-padding", "p".repeat(padding));
+        let answer = connection.send_request(asked.body(String::new()).unwrap());
+        answer.await.unwrap().status()
+    };
+    assert_eq!(status(10).await, StatusCode::OK);
+    assert_eq!(
+        status(60_000).await,
+        StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
     );
 }

@@ -11,11 +11,9 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use placement_api::http::MIN_BYTES_PER_S;
+use placement_api::http::{GRACE, MIN_BYTES_PER_S};
 use placement_api::net::BoxStream;
 
-/// How long a peer may keep this node waiting, however little it takes.
-const GRACE: Duration = Duration::from_secs(10);
 /// How long what a peer still sends is read after it was answered.
 const LINGER: Duration = Duration::from_secs(1);
 /// How much of it.
@@ -205,7 +203,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn slow_peer_is_cut_off_in_the_end() {
-        for (bytes_per_s, all) in [(512, false), (2048, true)] {
+        let rate = MIN_BYTES_PER_S as usize;
+        let answer = vec![0; 20 * rate];
+        for (bytes_per_s, all) in [(rate / 2, false), (2 * rate, true)] {
             let (here, mut there) = duplex(64);
             let (mut paced, _) = paced(here);
             let slow = async {
@@ -218,7 +218,7 @@ mod tests {
                 }
             };
             let sent = tokio::select! {
-                sent = paced.write_all(&[0; 100_000]) => sent,
+                sent = paced.write_all(&answer) => sent,
                 () = slow => panic!("the writer ends first"),
             };
             assert_eq!(sent.is_ok(), all, "{bytes_per_s}");

@@ -1,82 +1,236 @@
-//! The requests of an HTTP/2 connection that are being answered. Over HTTP/1 there is one at a time, and hyper
-//! itself ends a connection that has none for long.
+//! The answers that an HTTP/2 connection is sending, and when its client must have taken each. Over
+//! HTTP/1 there is one at a time: [`Paced`](super::paced::Paced) watches it, and hyper itself ends
+//! a connection that has none for long.
+//!
+//! A client of HTTP/2 decides by its windows how much of each answer is sent, so that the socket
+//! says nothing. An answer that is not taken in time is reset. hyper has nothing to reset once it
+//! has the last piece, which may wait for a window in its queue; so an answer counts as sent once
+//! its last byte has left, and one that stays overdue ends the connection.
 
+use std::collections::BTreeMap;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::body::Body;
-use http_body_util::BodyExt;
+use bytes::Bytes;
+use hyper::body::{Body as _, Frame, SizeHint};
 use parking_lot::Mutex;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, sleep_until};
 
-/// How many there are.
+use placement_api::http::{GRACE, MIN_BYTES_PER_S};
+
+/// Longest piece of an answer that hyper is handed. It cannot reset a stream once it has the last
+/// one.
+const PIECE_BYTES: usize = 16 * 1024;
+/// How often it is looked whether all that remains is overdue.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// The answers of a connection.
 #[derive(Clone)]
-pub(super) struct UnderWay(Arc<Mutex<Count>>);
+pub(super) struct UnderWay(Arc<Mutex<Answers>>);
 
-struct Count {
-    requests: usize,
+struct Answers {
+    /// By their number, when each must have been taken; `None`: it is not due yet.
+    due: BTreeMap<u64, Option<Instant>>,
+    next: u64,
     /// When the last one ended.
     idle_since: Instant,
 }
 
 /// One of them, until it is dropped.
-pub(super) struct Answering(UnderWay);
+pub(super) struct Answering {
+    of: UnderWay,
+    number: u64,
+}
 
 impl UnderWay {
     pub(super) fn none() -> Self {
-        Self(Arc::new(Mutex::new(Count {
-            requests: 0,
+        Self(Arc::new(Mutex::new(Answers {
+            due: BTreeMap::new(),
+            next: 0,
             idle_since: Instant::now(),
         })))
     }
 
     /// One more, and whether it is the only one.
     pub(super) fn begin(&self) -> (Answering, bool) {
-        let mut count = self.0.lock();
-        count.requests += 1;
-        (Answering(self.clone()), count.requests == 1)
+        let mut answers = self.0.lock();
+        let number = answers.next;
+        answers.next += 1;
+        answers.due.insert(number, None);
+        let of = self.clone();
+        (Answering { of, number }, answers.due.len() == 1)
     }
 
-    /// Waits until there was none for so long.
-    pub(super) async fn idle_for(&self, limit: Duration) {
+    /// Waits until the connection has been of no use for so long: there was no answer but overdue
+    /// ones, or one has been overdue for so long.
+    pub(super) async fn useless_for(&self, limit: Duration) {
         loop {
-            let idle = {
-                let count = self.0.lock();
-                match count.requests {
-                    0 => count.idle_since.elapsed(),
-                    _ => Duration::ZERO,
-                }
-            };
-            if idle >= limit {
-                return;
+            let now = Instant::now();
+            let end = self.0.lock().useless_since(now).map(|since| since + limit);
+            match end {
+                Some(end) if end <= now => return,
+                end => sleep_until(end.unwrap_or(now + limit)).await,
             }
-            sleep(limit - idle).await;
+        }
+    }
+
+    /// Waits until there is no answer but overdue ones.
+    pub(super) async fn only_overdue(&self) {
+        while self.0.lock().are_some_awaited(Instant::now()) {
+            sleep(EVERY).await;
+        }
+    }
+}
+
+impl Answers {
+    fn are_some_awaited(&self, now: Instant) -> bool {
+        let is_overdue = |due: &Option<Instant>| due.is_some_and(|due| due <= now);
+        !self.due.values().all(is_overdue)
+    }
+
+    fn useless_since(&self, now: Instant) -> Option<Instant> {
+        let overdue = || self.due.values().flatten().filter(|due| **due <= now);
+        match self.are_some_awaited(now) {
+            true => overdue().min().copied(),
+            false => overdue().max().copied().max(Some(self.idle_since)),
         }
     }
 }
 
 impl Drop for Answering {
     fn drop(&mut self) {
-        let mut count = self.0.0.lock();
-        count.requests -= 1;
-        count.idle_since = Instant::now();
+        let mut answers = self.of.0.lock();
+        answers.due.remove(&self.number);
+        answers.idle_since = Instant::now();
     }
 }
 
 impl Answering {
-    /// A body with whose last byte this ends.
-    pub(super) fn until_sent(self, body: Body) -> Body {
-        // The closure lives as long as the body.
-        Body::new(body.map_err(move |error| {
-            let _ = &self;
-            error
-        }))
+    /// Its client has to take all of it within this time. Returns when that is over.
+    fn end_within(&self, within: Duration) -> Instant {
+        let due = Instant::now() + within;
+        self.of.0.lock().due.insert(self.number, Some(due));
+        due
+    }
+
+    fn has_deadline(&self) -> bool {
+        let answers = self.of.0.lock();
+        answers.due.get(&self.number).is_some_and(Option::is_some)
+    }
+
+    /// A body with whose last byte this ends, and when it has to be taken: within this time or, by
+    /// default, that of its length. `None`: it comes bit by bit.
+    pub(super) fn until_sent(
+        self,
+        body: Body,
+        within: Option<Duration>,
+    ) -> (Body, Option<Instant>) {
+        let of_length = |bytes| GRACE + Duration::from_secs(bytes / MIN_BYTES_PER_S);
+        let within = within.or_else(|| body.size_hint().exact().map(of_length));
+        let due = within.map(|within| self.end_within(within));
+        let sent = Sent {
+            body: Some(body),
+            rest: Bytes::new(),
+            answer: Arc::new(Answer {
+                answering: self,
+                body: Mutex::default(),
+            }),
+        };
+        (Body::new(sent), due)
+    }
+}
+
+/// A body whose pieces know of the answer that they belong to.
+struct Sent {
+    /// Until this is dropped.
+    body: Option<Body>,
+    /// What has come of it and is not handed on yet.
+    rest: Bytes,
+    answer: Arc<Answer>,
+}
+
+struct Answer {
+    answering: Answering,
+    /// The whole body, once hyper is done with it: it counts to its caller until the last piece has
+    /// left.
+    body: Mutex<Option<Body>>,
+}
+
+/// A piece of an answer.
+struct Piece {
+    bytes: Bytes,
+    _answer: Arc<Answer>,
+}
+
+impl AsRef<[u8]> for Piece {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl hyper::body::Body for Sent {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        if self.rest.is_empty() {
+            let Some(body) = &mut self.body else {
+                return Poll::Ready(None);
+            };
+            match ready!(Pin::new(body).poll_frame(cx)).transpose()? {
+                Some(frame) => match frame.into_data() {
+                    Ok(bytes) => {
+                        let _answer = Arc::clone(&self.answer);
+                        self.rest = Bytes::from_owner(Piece { bytes, _answer });
+                    }
+                    Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
+                },
+                None => return Poll::Ready(None),
+            }
+        }
+        let length = self.rest.len().min(PIECE_BYTES);
+        let piece = self.rest.split_to(length);
+        Poll::Ready(Some(Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_empty() && self.body.as_ref().is_none_or(Body::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let body = self.body.as_ref();
+        let mut hint = body.map_or_else(SizeHint::default, Body::size_hint);
+        let rest = self.rest.len() as u64;
+        match hint.upper() {
+            Some(upper) => {
+                hint.set_upper(upper + rest);
+                hint.set_lower(hint.lower() + rest);
+            }
+            None => hint.set_lower(hint.lower() + rest),
+        }
+        hint
+    }
+}
+
+impl Drop for Sent {
+    fn drop(&mut self) {
+        let answering = &self.answer.answering;
+        if !answering.has_deadline() {
+            answering.end_within(GRACE);
+        }
+        *self.answer.body.lock() = self.body.take();
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use axum::body::HttpBody;
+    use http_body_util::BodyExt;
 
     use super::*;
 
@@ -86,21 +240,85 @@ mod tests {
     async fn connection_is_idle_from_the_end_of_its_last_answer() {
         let under_way = UnderWay::none();
         let begun = Instant::now();
-        under_way.idle_for(LIMIT).await;
+        under_way.useless_for(LIMIT).await;
         assert_eq!(begun.elapsed(), LIMIT);
 
         let (one, is_first) = under_way.begin();
         let (other, is_second) = under_way.begin();
         assert!(is_first && !is_second);
-        let body = one.until_sent(Body::from("answer"));
-        assert_eq!(body.size_hint().exact(), Some(6));
         drop(other);
         let begun = Instant::now();
-        let sent = async {
+        let answered = async {
             sleep(4 * LIMIT).await;
-            drop(body);
+            drop(one);
         };
-        tokio::join!(sent, under_way.idle_for(LIMIT));
+        tokio::join!(answered, under_way.useless_for(LIMIT));
         assert_eq!(begun.elapsed(), 5 * LIMIT);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn answer_ends_with_its_last_piece_and_its_body_with_it() {
+        struct Counted {
+            _count: Arc<()>,
+        }
+        impl AsRef<[u8]> for Counted {
+            fn as_ref(&self) -> &[u8] {
+                b"answer"
+            }
+        }
+        let under_way = UnderWay::none();
+        let counted = Arc::new(());
+        let bytes = Bytes::from_owner(Counted {
+            _count: counted.clone(),
+        });
+        let (answering, _) = under_way.begin();
+        let (mut body, due) = answering.until_sent(Body::from(bytes), None);
+        assert_eq!(body.size_hint().exact(), Some(6));
+        assert_eq!(due, Some(Instant::now() + GRACE));
+        let piece = body.frame().await.unwrap().unwrap().into_data().unwrap();
+        assert!(body.is_end_stream());
+        drop(body);
+        assert!(under_way.0.lock().are_some_awaited(Instant::now()));
+        assert_eq!(Arc::strong_count(&counted), 2);
+        let part = piece.slice(5..);
+        drop(piece);
+        assert_eq!(under_way.0.lock().due.len(), 1, "one byte is left");
+        drop(part);
+        assert_eq!(under_way.0.lock().due.len(), 0);
+        assert_eq!(Arc::strong_count(&counted), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn overdue_answer_makes_a_connection_useless_even_while_others_are_taken() {
+        let under_way = UnderWay::none();
+        let (overdue, _) = under_way.begin();
+        let (_body, due) = overdue.until_sent(Body::from("answer"), None);
+        let (awaited, _) = under_way.begin();
+        let begun = Instant::now();
+        under_way.useless_for(LIMIT).await;
+        assert!(begun.elapsed() <= GRACE + 2 * LIMIT);
+        assert!(Instant::now() >= due.unwrap() + LIMIT);
+        let ends = async {
+            sleep(LIMIT).await;
+            drop(awaited);
+        };
+        let begun = Instant::now();
+        tokio::join!(ends, under_way.only_overdue());
+        assert!(begun.elapsed() >= LIMIT, "the other one is waited for");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn long_answer_has_the_time_of_its_length_and_a_stream_its_own() {
+        let under_way = UnderWay::none();
+        let until_sent = |body, within| under_way.begin().0.until_sent(body, within);
+        let long = Body::from(vec![b' '; 20 * MIN_BYTES_PER_S as usize]);
+        let (_long, due) = until_sent(long, None);
+        let begun = Instant::now();
+        assert_eq!(due, Some(begun + GRACE + Duration::from_secs(20)));
+        let stream = || Body::from_stream(futures::stream::pending::<std::io::Result<Bytes>>());
+        let (_, due) = until_sent(stream(), None);
+        assert_eq!(due, None);
+        let (_stream, due) = until_sent(stream(), Some(LIMIT));
+        assert_eq!(due, Some(begun + LIMIT));
     }
 }

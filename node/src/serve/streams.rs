@@ -1,0 +1,51 @@
+//! The streams of HTTP/2 connections: each is a task, which ends when its answer is overdue. hyper
+//! then resets the stream, whatever its client's windows are.
+
+use std::cell::Cell;
+use std::future::pending;
+
+use hyper::rt::Executor;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep_until};
+
+use placement_raft_store::runtime;
+
+tokio::task_local! {
+    /// Where the task of a stream learns when its answer is due.
+    static DUE: Cell<Option<oneshot::Sender<Instant>>>;
+}
+
+/// Runs streams.
+#[derive(Clone, Copy)]
+pub(super) struct Streams;
+
+impl Streams {
+    /// The answer of the stream whose task this is has to be taken until then.
+    pub(super) fn end_at(due: Instant) {
+        // Outside of such a task there is no stream to reset.
+        let announce = DUE.try_with(Cell::take).ok().flatten();
+        if let Some(announce) = announce {
+            // It has ended, if it does not listen.
+            let _ = announce.send(due);
+        }
+    }
+}
+
+impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Streams {
+    fn execute(&self, stream: F) {
+        let (announce, due) = oneshot::channel();
+        let overdue = async {
+            match due.await {
+                Ok(due) => sleep_until(due).await,
+                Err(_) => pending().await,
+            }
+        };
+        drop(runtime::spawn(async move {
+            tokio::select! {
+                biased;
+                () = DUE.scope(Cell::new(Some(announce)), stream) => {}
+                () = overdue => {}
+            }
+        }));
+    }
+}

@@ -1,0 +1,38 @@
+//! Clients that speak HTTP/2, as they can be: with windows of any size.
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use hyper::client::conn::http2::{self, SendRequest};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+use crate::cluster::Cluster;
+
+/// A connection to the first node that speaks HTTP/2 over TLS; so many bytes of an answer are sent
+/// before they are read.
+pub async fn connected(cluster: &Cluster, window: u32) -> anyhow::Result<SendRequest<String>> {
+    let authority = cluster.options().authority.clone();
+    let trust = authority.context("the cluster has no TLS")?.trust(None);
+    let mut roots = RootCertStore::empty();
+    let file = trust.ca_file.context("no file of authorities")?;
+    for root in CertificateDer::pem_file_iter(file)? {
+        roots.add(root?)?;
+    }
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let config = config.with_safe_default_protocol_versions()?;
+    let mut config = config.with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    let plain = tokio::net::TcpStream::connect(cluster.place(1).api()).await?;
+    let name = ServerName::try_from("localhost")?;
+    let secured = TlsConnector::from(Arc::new(config)).connect(name, plain);
+    let mut two = http2::Builder::new(TokioExecutor::new());
+    let two = two.initial_stream_window_size(window);
+    let (connection, served) = two.handshake(TokioIo::new(secured.await?)).await?;
+    drop(tokio::spawn(served));
+    Ok(connection)
+}

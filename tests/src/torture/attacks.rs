@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use http::Method;
 use placement_client::{ApiRequest, Client, Error};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
@@ -19,6 +19,22 @@ use crate::layout::NodePlace;
 const PATIENCE: Duration = Duration::from_secs(90);
 /// Silent connections, as many as one machine can have of a node and more.
 const SILENT: usize = 1_500;
+
+/// Long answers that are taken slowly, all of them by one user from one address; and so many bytes
+/// of each in a second. They are more than a node has memory for.
+const SLOW_READERS: usize = 300;
+const SLOW_BYTES: usize = 1_400;
+/// That takes a while to be answered.
+const SLOW: Duration = Duration::from_secs(12);
+/// The least that a system keeps for a connection.
+const BUFFER_BYTES: u32 = 4096;
+
+/// Where attackers come from that have an address of their own, as the bystanders have.
+const ADDRESS: &str = "127.0.0.2:0";
+/// Who such an attacker is, if it has a token.
+const MALLORY: &str = "X-Auth-Token: mallory:project\r\nX-Roles: admin\r\n";
+/// Longest body that a node reads.
+const BODY_BYTES: usize = 16 << 20;
 
 /// What is attacked.
 #[derive(Clone)]
@@ -135,6 +151,19 @@ pub(super) const ATTACKS: &[Attack] = &[
         let head = [0x05, 0xff, 0xff, 0xff, 1, 0, 0, 0, 0, 0, 0, 0, 0];
         silent(target, until, NodePlace::peer, &head)
     }),
+    ("bodies without a token that stop", |target, until| {
+        let head = "GET / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n";
+        stopping(target, until, 2, head.to_owned())
+    }),
+    ("bodies with a token that stop", |target, until| {
+        let head =
+            "POST /resource_providers HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n";
+        stopping(target, until, 12, format!("{head}{MALLORY}"))
+    }),
+    ("long answers that are taken slowly", |target, until| {
+        let head = format!("GET /resource_providers HTTP/1.1\r\nHost: x\r\n{MALLORY}\r\n");
+        slow(target, until.max(Instant::now() + SLOW), head)
+    }),
     ("unread answers", |target, until| {
         let head = "GET /traits HTTP/1.1\r\nHost: x\r\nX-Auth-Token: admin\r\n\
                         OpenStack-API-Version: placement 1.39\r\n\r\n";
@@ -245,6 +274,97 @@ async fn linger(address: &str, head: &[u8], until: Instant) -> std::io::Result<(
         {
             return Err(std::io::ErrorKind::UnexpectedEof.into());
         }
+    }
+    Ok(())
+}
+
+/// A connection from the attackers' address that keeps little of what comes.
+async fn connected(address: &str) -> std::io::Result<TcpStream> {
+    let invalid = |_| std::io::ErrorKind::InvalidInput;
+    let socket = TcpSocket::new_v4()?;
+    socket.set_recv_buffer_size(BUFFER_BYTES)?;
+    socket.bind(ADDRESS.parse().map_err(invalid)?)?;
+    socket.connect(address.parse().map_err(invalid)?).await
+}
+
+/// So many bodies to the leader of nearly all that one may have, which then do not go on; each is
+/// sent again once it is answered.
+fn stopping(target: Target, until: Instant, clients: usize, head: String) -> Running {
+    let address = target.leader().api();
+    Box::pin(async move {
+        let mut attackers = JoinSet::new();
+        for _ in 0..clients {
+            let (address, head) = (address.clone(), head.clone());
+            attackers.spawn(async move {
+                let mut answers = Answers::default();
+                while Instant::now() < until {
+                    let end = sleep(until.saturating_duration_since(Instant::now()));
+                    tokio::select! {
+                        () = end => answers.note("kept"),
+                        answer = stop(&address, &head) => {
+                            answers.note(answer.unwrap_or_else(|_| "closed".to_owned()));
+                            sleep(Duration::from_millis(50)).await;
+                        }
+                    }
+                }
+                answers
+            });
+        }
+        Answers::of_all(attackers).await
+    })
+}
+
+/// The status with which a body is answered that stops.
+async fn stop(address: &str, head: &str) -> std::io::Result<String> {
+    let mut stream = connected(address).await?;
+    let head = format!("{head}Content-Length: {BODY_BYTES}\r\n\r\n");
+    stream.write_all(head.as_bytes()).await?;
+    let (mut answer, mut sender) = stream.split();
+    let body = async {
+        // It may be answered before.
+        let _ = sender.write_all(&vec![b' '; BODY_BYTES - 64]).await;
+        std::future::pending().await
+    };
+    let mut status = [0; "HTTP/1.1 200".len()];
+    tokio::select! {
+        read = answer.read_exact(&mut status) => read?,
+        () = body => 0,
+    };
+    Ok(String::from_utf8_lossy(&status["HTTP/1.1 ".len()..]).into_owned())
+}
+
+/// Many requests to the leader whose answers are taken slowly.
+fn slow(target: Target, until: Instant, head: String) -> Running {
+    let address = target.leader().api();
+    Box::pin(async move {
+        let mut attackers = JoinSet::new();
+        for nth in 0..SLOW_READERS {
+            let (address, head) = (address.clone(), head.clone());
+            attackers.spawn(async move {
+                sleep(SLOW / 2 * nth as u32 / SLOW_READERS as u32).await;
+                let mut answers = Answers::default();
+                match take_slowly(&address, &head, until).await {
+                    Ok(()) => answers.note("kept"),
+                    Err(_) => answers.note("closed"),
+                }
+                answers
+            });
+        }
+        Answers::of_all(attackers).await
+    })
+}
+
+async fn take_slowly(address: &str, head: &str, until: Instant) -> std::io::Result<()> {
+    let mut stream = connected(address).await?;
+    stream.write_all(head.as_bytes()).await?;
+    let mut some = [0; SLOW_BYTES];
+    while Instant::now() < until {
+        if let Ok(read) = timeout(Duration::from_secs(1), stream.read(&mut some)).await
+            && read? == 0
+        {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        sleep(Duration::from_secs(1)).await;
     }
     Ok(())
 }

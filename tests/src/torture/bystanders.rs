@@ -1,4 +1,5 @@
-//! The others: on each node one who writes and one who reads, ten times a second each.
+//! The others: on each node one who writes and one who reads, ten times a second each. Among the
+//! reads are long lists and searches for candidates, as those of a cloud are.
 
 use std::fmt;
 use std::sync::Arc;
@@ -65,7 +66,8 @@ pub(super) struct Bystanders {
 }
 
 impl Bystanders {
-    pub(super) fn start(cluster: &Cluster, providers: &[Uuid]) -> Self {
+    /// They claim from and read these, and what is in the tree of one.
+    pub(super) fn start(cluster: &Cluster, providers: &[Uuid], tree: Uuid) -> Self {
         let stop = Arc::<AtomicBool>::default();
         let mut tasks = Vec::new();
         for (nth, client) in cluster.clients().into_iter().enumerate() {
@@ -74,7 +76,7 @@ impl Bystanders {
                 .with_patience(Duration::ZERO);
             let provider = providers[nth % providers.len()];
             tasks.push(tokio::spawn(write(client.clone(), provider, stop.clone())));
-            tasks.push(tokio::spawn(read(client, provider, stop.clone())));
+            tasks.push(tokio::spawn(read(client, provider, tree, stop.clone())));
         }
         Self { stop, tasks }
     }
@@ -110,12 +112,19 @@ async fn write(client: Client, provider: Uuid, stop: Arc<AtomicBool>) -> Seen {
     seen
 }
 
-async fn read(client: Client, provider: Uuid, stop: Arc<AtomicBool>) -> Seen {
+async fn read(client: Client, provider: Uuid, tree: Uuid, stop: Arc<AtomicBool>) -> Seen {
     let mut seen = Seen::default();
-    let path = format!("/resource_providers/{provider}/inventories");
-    while !stop.load(Ordering::Relaxed) {
+    let paths = [
+        format!("/resource_providers/{provider}/inventories"),
+        format!("/resource_providers?in_tree={tree}"),
+        "/allocation_candidates?resources=VCPU:1&limit=5".to_owned(),
+    ];
+    let mut paths = paths.iter().cycle();
+    while !stop.load(Ordering::Relaxed)
+        && let Some(path) = paths.next()
+    {
         let begun = Instant::now();
-        match client.call(ApiRequest::get(&path)).await {
+        match client.call(ApiRequest::get(path)).await {
             Ok(_) => seen.reads.push(begun.elapsed()),
             Err(error) => seen.failed.push(error.to_string()),
         }

@@ -10,7 +10,8 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use placement_client::{Inventory, NewProvider};
+use futures::stream::{self, StreamExt};
+use placement_client::{ApiRequest, Inventory, NewProvider};
 use uuid::Uuid;
 
 pub use self::answers::Answers;
@@ -27,6 +28,9 @@ pub const LATENCY_MAX: Duration = Duration::from_secs(1);
 pub const OVERLOADED_LINK: u32 = 1_000_000;
 /// How much memory a node may take above what it had before, in bytes.
 pub const MEMORY_MAX: u64 = 512 * 1024 * 1024;
+/// Children of the root of one tree, and other providers, for long lists.
+const IN_TREE: usize = 120;
+const OTHERS: usize = 1_000;
 /// Short breaks between attacks, in which what one left behind goes.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -72,14 +76,15 @@ pub async fn hostile(
     mut report: impl FnMut(&Outcome),
 ) -> anyhow::Result<Vec<Outcome>> {
     let providers = providers(cluster).await?;
+    let tree = long_lists(cluster).await?;
     let mut outcomes = Vec::new();
     // Once in peace: what the connections and the caches of the others take is no attacker's doing.
-    let peace = Bystanders::start(cluster, &providers);
+    let peace = Bystanders::start(cluster, &providers, tree);
     tokio::time::sleep(Duration::from_secs(1).min(each)).await;
     peace.stop().await?;
     for attack in ATTACKS {
         for _ in 0..ATTEMPTS {
-            let outcome = carry_out(cluster, attack, &providers, each).await?;
+            let outcome = carry_out(cluster, attack, &providers, tree, each).await?;
             report(&outcome);
             tokio::time::sleep(PAUSE).await;
             let ends = outcome.seen.are_served();
@@ -99,6 +104,7 @@ async fn carry_out(
     cluster: &mut Cluster,
     (attack, run): &Attack,
     providers: &[Uuid],
+    tree: Uuid,
     each: Duration,
 ) -> anyhow::Result<Outcome> {
     let ids = cluster.ids();
@@ -110,7 +116,7 @@ async fn carry_out(
         leader: cluster.leader().await?,
         provider: providers[0],
     };
-    let bystanders = Bystanders::start(cluster, providers);
+    let bystanders = Bystanders::start(cluster, providers, tree);
     let answers = run(target, Instant::now() + each).await;
     let seen = bystanders.stop().await?;
     let memory =
@@ -152,4 +158,30 @@ async fn providers(cluster: &Cluster) -> anyhow::Result<Vec<Uuid>> {
         client.replace_provider_traits(uuid, 0, [TRAIT]).await?;
     }
     Ok(providers)
+}
+
+/// Providers for lists that are long enough to take of the memory for answers: those of one tree,
+/// whose root this returns, and of all of them.
+async fn long_lists(cluster: &Cluster) -> anyhow::Result<Uuid> {
+    let client = cluster.client();
+    let root = Uuid::new_v4();
+    let new = NewProvider::named("tree").uuid(root);
+    client.create_provider(&new).await?;
+    let all = (0..IN_TREE + OTHERS).map(|nth| {
+        let new = NewProvider::named(&format!("listed-{nth}"));
+        let new = match nth < IN_TREE {
+            true => new.child_of(root),
+            false => new,
+        };
+        let client = client.clone();
+        async move { client.create_provider(&new).await }
+    });
+    let created: Vec<_> = stream::iter(all).buffer_unordered(64).collect().await;
+    created
+        .into_iter()
+        .try_for_each(|created| created.map(drop))?;
+    let list = format!("/resource_providers?in_tree={root}");
+    let list = client.call(ApiRequest::get(&list)).await?;
+    anyhow::ensure!(list.body.len() > 64 * 1024, "{} bytes", list.body.len());
+    Ok(root)
 }

@@ -3,8 +3,12 @@
 //! ```text
 //! backup-INDEX   a backup; has this name once it is whole, on disk and read again
 //! log-FIRST      committed entries from FIRST on, in files of some megabytes:
-//!                magic "PLACELOG", a frame with the header, then a frame for each entry
+//!                magic "PLACELOG", a frame with the header, then batches: a frame with the time
+//!                by the clock of the node that keeps them, and one for each entry
 //! ```
+//!
+//! A node keeps what it has applied every second, so those times show whether the stamps of leaders
+//! have kept pace. The times of the files would not: copies have others.
 //!
 //! A file of the log that ends in the middle of a frame, or with a bad one, ends before it. What follows
 //! is in the next file, or nowhere: then that is a gap, which no restoring crosses.
@@ -13,7 +17,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use placement_model::Level;
 use placement_model::types::Timestamp;
@@ -39,6 +43,7 @@ const DRAFT: &str = "draft";
 const MAGIC: &[u8; 8] = b"PLACELOG";
 const HEADER: u8 = 1;
 const ENTRY: u8 = 2;
+const KEPT_AT: u8 = 3;
 
 /// A change of the format takes the next version of this record.
 #[derive(Debug, Serialize, Deserialize)]
@@ -178,7 +183,7 @@ impl BackupDir {
                 // A file without entries is written over. One that cannot be read may have some.
                 let mut found = found.map_err(|error| unusable(path, error))?;
                 let last = found.entries.pop();
-                last.map_or(*first, |(last, _)| last.log_id.index + 1)
+                last.map_or(*first, |last| last.entry.log_id.index + 1)
             }
             None => 0,
         };
@@ -224,11 +229,17 @@ impl LogArchive {
         (from > 0 && first > from).then(|| (from, first - 1))
     }
 
-    /// Adds committed entries, durably. They may begin later than [`LogArchive::next`]: that is a gap.
+    /// Adds committed entries, durably, at the time `now` of this node's clock. They may begin
+    /// later than [`LogArchive::next`]: that is a gap.
     ///
     /// # Errors
     /// Those of the file system; then none counts as added.
-    pub fn append(&mut self, version: RecordVersion, entries: &[Entry]) -> io::Result<()> {
+    pub fn append(
+        &mut self,
+        version: RecordVersion,
+        entries: &[Entry],
+        now: Timestamp,
+    ) -> io::Result<()> {
         let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
             return Ok(());
         };
@@ -239,6 +250,7 @@ impl LogArchive {
             _ => self.begin(first.log_id.index, version)?,
         };
         let mut target = BufWriter::new(file);
+        write_record(&mut target, version, KEPT_AT, &now)?;
         for entry in entries {
             write_record(&mut target, version, ENTRY, &WireEntry::from(entry))?;
         }
@@ -289,11 +301,19 @@ pub fn inspect_kept_log(
             next = *first;
         }
         let found = read_log(path).map_err(|error| ArchiveError::file(path, error))?;
-        for (entry, bytes) in found.entries {
+        for Kept {
+            entry,
+            bytes,
+            kept_at,
+        } in found.entries
+        {
             let index = entry.log_id.index;
             if (next..=to).contains(&index) {
                 next = index + 1;
-                each(LogLine::new(index, bytes, Ok(entry)));
+                each(LogLine {
+                    kept_at: Some(kept_at),
+                    ..LogLine::new(index, bytes, Ok(entry))
+                });
             }
         }
         damage = (found.bad).map(|reason| format!("{}: {reason}", path.display()));
@@ -388,9 +408,7 @@ pub(crate) struct Replayed {
     /// Why it may have ended before what was asked for.
     pub(crate) ends_early: Option<String>,
     pub(crate) left_out: Option<LeftOut>,
-    /// The stamp that is furthest ahead of the time at which its file was last written, and by how
-    /// many microseconds.
-    pub(crate) ahead: Option<(Stamp, i64)>,
+    pub(crate) stamps: Stamps,
 }
 
 impl Replayed {
@@ -404,12 +422,74 @@ impl Replayed {
         left.entries += 1;
         left.last = last;
     }
+}
 
-    fn compare(&mut self, entry: &Entry, written: Timestamp) {
-        let Some(at) = stamp(entry) else { return };
-        let by = at.0.saturating_sub(written.0);
+/// How the time in the log compares with the clock of the node that has kept it, in microseconds.
+#[derive(Debug, Default)]
+pub(crate) struct Stamps {
+    /// The stamp that is furthest ahead of the time at which its entry was kept, and by how much.
+    pub(crate) ahead: Option<(Stamp, i64)>,
+    /// The longest run in which time stood still.
+    pub(crate) still: Option<Run>,
+    run: Option<Run>,
+    /// The last entry, which may be in two files.
+    last: Option<u64>,
+}
+
+/// Entries of which each is stamped one microsecond after the one before it, as a leader does whose
+/// clock is behind the time of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Run {
+    pub(crate) first: Stamp,
+    pub(crate) last: Stamp,
+    begun: Timestamp,
+    ended: Timestamp,
+    /// How often later entries were kept at a later time.
+    times: u32,
+}
+
+impl Run {
+    /// How long it lasted by the clock of the node that has kept it. Entries that were proposed
+    /// together are such a run, too, and may be kept at two times, between which the node may have
+    /// been down.
+    pub(crate) fn lasted(&self) -> i64 {
+        match self.times {
+            0 | 1 => 0,
+            _ => self.ended.0.saturating_sub(self.begun.0),
+        }
+    }
+}
+
+impl Stamps {
+    fn note(&mut self, entry: &Entry, kept_at: Timestamp) {
+        let this = Stamp::of(entry);
+        let Some(at) = this.at.filter(|_| Some(this.index) > self.last) else {
+            return;
+        };
+        self.last = Some(this.index);
+        let by = at.0.saturating_sub(kept_at.0);
         if self.ahead.is_none_or(|(_, most)| by > most) {
-            self.ahead = Some((Stamp::of(entry), by));
+            self.ahead = Some((this, by));
+        }
+        let follows = |run: &Run| run.last.at == Some(Timestamp(at.0.saturating_sub(1)));
+        let run = match self.run.filter(follows) {
+            Some(run) => Run {
+                last: this,
+                ended: kept_at,
+                times: run.times + u32::from(kept_at > run.ended),
+                ..run
+            },
+            None => Run {
+                first: this,
+                last: this,
+                begun: kept_at,
+                ended: kept_at,
+                times: 0,
+            },
+        };
+        self.run = Some(run);
+        if self.still.is_none_or(|still| run.lasted() > still.lasted()) {
+            self.still = Some(run);
         }
     }
 }
@@ -473,13 +553,6 @@ pub(crate) fn newest_before(dir: &Path, until: Until) -> Result<ReadBackup, Arch
     }))
 }
 
-/// When a file was last written.
-fn written_at(path: &Path) -> io::Result<Timestamp> {
-    let since = fs::metadata(path)?.modified()?.duration_since(UNIX_EPOCH);
-    let micros = i64::try_from(since.unwrap_or_default().as_micros());
-    Ok(Timestamp(micros.unwrap_or(i64::MAX)))
-}
-
 /// Carries out what the log in a directory has after a state, up to `until`, by the ordinary rules.
 /// What lies beyond is counted.
 pub(crate) fn replay(
@@ -497,21 +570,21 @@ pub(crate) fn replay(
         if logs.get(at + 1).is_some_and(|(first, _)| *first <= next) {
             continue;
         }
-        let found = read_log(path).and_then(|found| found.of(of));
-        let read = found.and_then(|found| Ok((found, written_at(path)?)));
-        let (found, written) = match read {
+        let found = match read_log(path).and_then(|found| found.of(of)) {
             // What is beyond is only counted.
             Err(_) if replayed.left_out.is_some() => continue,
             read => read.map_err(|error| ArchiveError::file(path, error))?,
         };
-        for (entry, _) in found.entries {
+        for Kept { entry, kept_at, .. } in found.entries {
+            // Those that the backup has, too: whether it is of an earlier moment is judged by
+            // stamps.
+            replayed.stamps.note(&entry, kept_at);
             let next = applied.index().map_or(0, |last| last + 1);
             let index = entry.log_id.index;
             let seen = replayed.left_out.map_or(next, |left| left.last.index + 1);
             if index < seen {
                 continue;
             }
-            replayed.compare(&entry, written);
             if replayed.left_out.is_some() || until.is_before(&entry) && index == next {
                 replayed.leave_out(&entry);
                 continue;
@@ -570,10 +643,18 @@ pub(crate) fn replay(
 #[derive(Default)]
 struct LogFile {
     header: Option<Header>,
-    /// Each with how many bytes it takes.
-    entries: Vec<(Entry, usize)>,
+    entries: Vec<Kept>,
     /// What is bad about the frame behind them.
     bad: Option<String>,
+}
+
+/// An entry of the kept log.
+struct Kept {
+    entry: Entry,
+    /// Of its record.
+    bytes: usize,
+    /// By the clock of the node that has kept it.
+    kept_at: Timestamp,
 }
 
 impl LogFile {
@@ -596,6 +677,7 @@ fn read_log(path: &Path) -> Result<LogFile, SnapshotError> {
             false => Err(SnapshotError::NotASnapshot),
         };
     };
+    let mut time = None;
     while !rest.is_empty() {
         let body = match read_frame(&mut rest) {
             Ok(body) => body,
@@ -604,13 +686,19 @@ fn read_log(path: &Path) -> Result<LogFile, SnapshotError> {
                 break;
             }
         };
-        match body.split_first() {
-            Some((&HEADER, record)) if found.header.is_none() => {
+        match (body.split_first(), time) {
+            (Some((&HEADER, record)), _) if found.header.is_none() => {
                 found.header = Some(wire::decode(record)?);
             }
-            Some((&ENTRY, record)) if found.header.is_some() => {
-                let entry = wire::decode::<WireEntry>(record)?.into_entry()?;
-                found.entries.push((entry, record.len()));
+            (Some((&KEPT_AT, record)), _) if found.header.is_some() => {
+                time = Some(wire::decode(record)?);
+            }
+            (Some((&ENTRY, record)), Some(kept_at)) => {
+                found.entries.push(Kept {
+                    entry: wire::decode::<WireEntry>(record)?.into_entry()?,
+                    bytes: record.len(),
+                    kept_at,
+                });
             }
             _ => {
                 found.bad = Some("a frame of no known kind".to_owned());

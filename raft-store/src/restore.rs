@@ -22,7 +22,9 @@ use uuid::Uuid;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::applier::Applier;
-use crate::archive::{ArchiveError, LeftOut, ReadBackup, Replayed, Until, newest_before, replay};
+use crate::archive::{
+    ArchiveError, LeftOut, ReadBackup, Replayed, Stamps, Until, newest_before, replay,
+};
 use crate::data_dir;
 use crate::error::{OpenError, Result};
 use crate::identity::Identity;
@@ -70,7 +72,7 @@ pub struct Backup {
     /// What the kept log has beyond it.
     pub left_out: Option<LeftOut>,
     /// Why a time does not say what was written before it, if so.
-    pub clock_was_ahead: Option<String>,
+    pub wrong_times: Option<String>,
     /// The state.
     pub applied: AppliedState,
 }
@@ -112,7 +114,7 @@ impl Backup {
         Ok(Self {
             info: BackupInfo::of(&of, &applied),
             passed_over,
-            clock_was_ahead: clock_was_ahead(&replayed, until),
+            wrong_times: wrong_times(&replayed.stamps, until),
             ends_early: replayed.ends_early,
             left_out: replayed.left_out,
             applied,
@@ -228,18 +230,39 @@ const NEVER_STARTED: SessionRow = SessionRow {
 /// Clocks of nodes may differ by so many microseconds without a warning.
 const CLOCKS_DIFFER_MAX: i64 = 5_000_000;
 
-/// What was written before a moment has earlier stamps only if no clock was ahead.
-fn clock_was_ahead(replayed: &Replayed, until: Until) -> Option<String> {
-    let (stamp, by) = replayed.ahead?;
-    let decides = matches!(until, Until::Time(_)) && by > CLOCKS_DIFFER_MAX;
-    decides.then(|| {
+/// What was written before a moment has earlier stamps, and what was written after it later ones,
+/// only if clocks were right.
+fn wrong_times(stamps: &Stamps, until: Until) -> Option<String> {
+    if !matches!(until, Until::Time(_)) {
+        return None;
+    }
+    let seconds = |micros: i64| micros / 1_000_000;
+    let ahead = stamps.ahead.filter(|(_, by)| *by > CLOCKS_DIFFER_MAX);
+    let ahead = ahead.map(|(stamp, by)| {
         format!(
-            "the time in the log is ahead: entry {} is stamped {} s later than the file that has it was last \
-             written, so a leader's clock was wrong, and what is left out may have been written before the moment \
-             that was asked for. `placementd inspect kept-log` shows the entries; choose the last one by \
-             --until-index instead of --until",
+            "the time in the log is ahead: entry {} is stamped {} s later than this log got it, so the clock of a leader was \
+             ahead, or that of the node that made the backup was behind, and what is left out may have been written \
+             before the moment that was asked for",
             stamp.index,
-            by / 1_000_000
+            seconds(by)
+        )
+    });
+    let still = stamps.still.filter(|run| run.lasted() > CLOCKS_DIFFER_MAX);
+    let still = still.map(|run| {
+        format!(
+            "the time in the log stood still for {} s: entries {} to {} were written in that time, and each is stamped one \
+             microsecond after the one before it, as the clock of a leader was behind; what is restored may have been \
+             written after the moment that was asked for",
+            seconds(run.lasted()),
+            run.first.index,
+            run.last.index
+        )
+    });
+    let reasons: Vec<_> = [ahead, still].into_iter().flatten().collect();
+    (!reasons.is_empty()).then(|| {
+        format!(
+            "{}. `placementd inspect kept-log` shows the entries; choose the last one by --until-index instead of --until",
+            reasons.join("; ")
         )
     })
 }

@@ -38,7 +38,7 @@ fn log(dir: &BackupDir, to: u64) -> u64 {
     let mut log = dir.log().unwrap();
     let from = log.next();
     for some in entries(from, to).chunks(3) {
-        log.append(RecordVersion::NEWEST, some).unwrap();
+        log.append(RecordVersion::NEWEST, some, stamp(to)).unwrap();
     }
     from
 }
@@ -144,7 +144,7 @@ fn a_torn_tail_is_continued_and_what_is_missing_is_not_crossed() {
     // A node whose log was cut before it could be kept.
     let mut archive = dir.log().unwrap();
     archive
-        .append(RecordVersion::NEWEST, &entries(70, 80))
+        .append(RecordVersion::NEWEST, &entries(70, 80), stamp(80))
         .unwrap();
     assert_at(&dir, &states, 60);
     let words = refusal(&dir, 75);
@@ -157,6 +157,7 @@ fn inspected(dir: &BackupDir, from: u64, to: u64) -> (Vec<u64>, Vec<String>) {
     inspect_kept_log(dir.path(), from, to, |line| match line.entry {
         Ok(entry) => {
             assert_eq!(entry, entries(line.index, line.index)[0]);
+            assert!(line.kept_at >= Some(stamp(line.index)));
             indexes.push(line.index);
         }
         Err(words) => gaps.push(words),
@@ -187,7 +188,7 @@ fn what_is_kept_can_be_looked_at_entry_by_entry_and_gaps_are_named() {
 
     let mut archive = dir.log().unwrap();
     let later = entries(50, 60);
-    archive.append(RecordVersion::NEWEST, &later).unwrap();
+    (archive.append(RecordVersion::NEWEST, &later, stamp(60))).unwrap();
     let (found, gaps) = inspected(&dir, 30, 55);
     let both: Vec<u64> = (30..=40).chain(50..=55).collect();
     assert_eq!(found, both);
@@ -237,7 +238,7 @@ fn what_follows_the_backup_is_missed_if_it_is_nowhere() {
     assert_eq!(log.go_on_at(11), None, "the backup has what is before");
     assert_eq!(log.go_on_at(20), Some((11, 19)));
     assert_eq!(log.go_on_at(20), None, "it is reported once");
-    log.append(RecordVersion::NEWEST, &entries(20, 30)).unwrap();
+    (log.append(RecordVersion::NEWEST, &entries(20, 30), stamp(30))).unwrap();
     assert_eq!((log.next(), log.go_on_at(31)), (31, None));
     assert_eq!(dir.log().unwrap().go_on_at(41), Some((31, 40)));
 }
@@ -294,7 +295,9 @@ fn damaged_backup_is_passed_over_for_an_older_one_and_the_log() {
     fs::remove_file(kept).unwrap();
     let mut archive = dir.log().unwrap();
     let later = entries(41, 50);
-    archive.append(RecordVersion::NEWEST, &later).unwrap();
+    archive
+        .append(RecordVersion::NEWEST, &later, stamp(60))
+        .unwrap();
     let words = read(Until::End).unwrap_err().to_string();
     assert!(words.contains("no entries 11 to 40"), "{words}");
     assert!(names(&words, newest), "{words}");

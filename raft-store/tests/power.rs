@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::common::{
     append, applied, apply, blank, build, history, identity, install, log_id, new_dir, opened,
-    options, provider, read_all, run, run_here,
+    options, provider, read_all, run, run_here, stamp,
 };
 use openraft::storage::RaftLogStorage;
 use placement_machine::{POINTS, START_POINTS, SimulatedDisk, simulate};
@@ -218,7 +218,8 @@ fn a_kept_log_that_a_killed_process_has_left_unsynced_is_durable_once_it_is_gone
     let aside = TempDir::new().unwrap();
     let kept = BackupDir::open(aside.path(), identity(1)).unwrap();
     let mut log = kept.log().unwrap();
-    log.append(RecordVersion::NEWEST, &history(20)).unwrap();
+    log.append(RecordVersion::NEWEST, &history(20), stamp(30))
+        .unwrap();
     let machine = Machine::new();
     let root = machine.top.path().join("backups");
     let dir = BackupDir::open(&root, identity(1)).unwrap();
@@ -265,12 +266,15 @@ fn a_backup_and_the_log_that_is_kept_are_found_again() {
     assert_eq!(newest(&dir), 21);
 
     let mut log = dir.log().unwrap();
-    log.append(RecordVersion::NEWEST, &entries(22, 24)).unwrap();
+    log.append(RecordVersion::NEWEST, &entries(22, 24), stamp(30))
+        .unwrap();
     let dir = reopened();
     assert_eq!((dir.log().unwrap().next(), newest(&dir)), (25, 24));
     let mut log = dir.log().unwrap();
-    log.append(RecordVersion::NEWEST, &entries(25, 27)).unwrap();
-    log.append(RecordVersion::NEWEST, &entries(28, 30)).unwrap();
+    log.append(RecordVersion::NEWEST, &entries(25, 27), stamp(30))
+        .unwrap();
+    log.append(RecordVersion::NEWEST, &entries(28, 30), stamp(30))
+        .unwrap();
     let dir = reopened();
     assert_eq!((dir.log().unwrap().next(), newest(&dir)), (31, 30));
 }

@@ -19,7 +19,7 @@ use std::process::{Command, Stdio};
 
 use crate::common::{
     append, applied, apply, blank, build, history, identity, install, log_id, opened, options,
-    provider, run, send,
+    provider, run, send, stamp,
 };
 use openraft::storage::RaftLogStorage;
 use placement_raft_store::wire::RecordVersion;
@@ -117,7 +117,8 @@ fn child_that_lives() {
         backups.back_up(&applied(&store), 1).unwrap();
         step("keep-log");
         let mut log = backups.log().unwrap();
-        log.append(RecordVersion::NEWEST, &history(3)).unwrap();
+        log.append(RecordVersion::NEWEST, &history(3), stamp(3))
+            .unwrap();
         backups
     });
     step("read-backup");

@@ -163,9 +163,9 @@ fn line_of(line: &LogLine) -> String {
             let (name, summary) = summary(entry);
             let at = stamped(entry).map_or("-".to_owned(), |stamped| date(stamped.at));
             let bytes = line.bytes;
-            format!("{} {at} {name} {bytes} bytes {summary}", entry.log_id)
-                .trim_end()
-                .to_owned()
+            let known = format!("{} {at} {name} {bytes} bytes {summary}", entry.log_id);
+            let kept = (line.kept_at).map_or(String::new(), |at| format!(" kept {}", date(at)));
+            format!("{}{kept}", known.trim_end())
         }
         Err(reason) => format!("{} DAMAGED {reason}", line.index),
     }
@@ -179,7 +179,7 @@ fn json_of(line: &LogLine) -> Value {
             let stamped = stamped(entry);
             json!({
                 "index": id.index, "term": id.term, "node": id.node, "bytes": line.bytes,
-                "stamp": stamped.map(|stamped| stamped.at.0),
+                "stamp": stamped.map(|stamped| stamped.at.0), "kept": line.kept_at.map(|at| at.0),
                 "write_id": stamped.and_then(|stamped| stamped.write_id),
                 "command": name, "summary": summary,
                 "content": stamped.map(|stamped| content(&stamped.command)),

@@ -89,11 +89,7 @@ pub(crate) fn run(
 
 /// What a person should know of it.
 pub(super) fn warn(backup: &Backup) {
-    let reasons = [
-        &backup.passed_over,
-        &backup.ends_early,
-        &backup.clock_was_ahead,
-    ];
+    let reasons = [&backup.passed_over, &backup.ends_early, &backup.wrong_times];
     for why in reasons.into_iter().flatten() {
         eprintln!("placementd: warning: {why}");
     }

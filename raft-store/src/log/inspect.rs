@@ -1,5 +1,6 @@
 //! The log of a node that does not run, read and not changed.
 
+use placement_model::types::Timestamp;
 use rocksdb::IteratorMode;
 
 use super::database::{LogDatabase, bounds, decode};
@@ -14,6 +15,8 @@ pub struct LogLine {
     pub bytes: usize,
     /// The entry.
     pub entry: Result<Entry, String>,
+    /// When a node has kept it with its backups, by that node's clock.
+    pub kept_at: Option<Timestamp>,
 }
 
 impl LogLine {
@@ -22,6 +25,7 @@ impl LogLine {
             index,
             bytes,
             entry,
+            kept_at: None,
         }
     }
 }

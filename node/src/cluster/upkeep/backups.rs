@@ -14,6 +14,7 @@ use tokio::time::{sleep, timeout};
 use super::Retries;
 use crate::cluster::kept_backups::{Kept, Part};
 use crate::cluster::running::Running;
+use placement_api::world::micros;
 
 /// How often what was committed is added to the log that is kept.
 const LOG_EVERY: Duration = Duration::from_secs(1);
@@ -133,6 +134,8 @@ pub(crate) async fn keep_log(node: Arc<Running>, log: LogReader) {
 
 fn add(node: &Running, archive: &mut LogArchive, log: &LogReader) -> io::Result<()> {
     let applied = node.replica.views.current();
+    // All of that was stamped before, and most of it since the last time that this was done.
+    let now = micros(node.clock.now());
     let end = applied.index().map_or(0, |last| last + 1);
     while archive.next() < end {
         let next = archive.next();
@@ -152,7 +155,7 @@ fn add(node: &Running, archive: &mut LogArchive, log: &LogReader) -> io::Result<
             break;
         };
         let last = last.log_id.index;
-        archive.append(applied.record_version(), &entries)?;
+        archive.append(applied.record_version(), &entries, now)?;
         node.kept.is_logged_up_to(last);
     }
     Ok(())

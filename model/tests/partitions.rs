@@ -14,7 +14,7 @@ use placement_model::outcome::{Outcome, Refusal, Reply};
 use placement_model::query::candidates::{CandidateRequest, RequestGroup};
 use placement_model::query::resource_providers::ProviderFilter;
 use placement_model::state::Digest;
-use placement_model::state::change::RowKey;
+use placement_model::state::change::{Counters, RowKey};
 use placement_model::types::{Given, PartitionId, PartitionName, Route, Routes, Timestamp};
 use placement_model::{Change, Cluster, Level, State, apply};
 use placement_naive::Naive;
@@ -556,4 +556,60 @@ fn there_are_so_many_partitions_and_no_more() {
     }
     let full = Outcome::Refused(Refusal::PartitionsExhausted);
     assert_eq!(create(257, &mut cluster), full);
+}
+
+/// New standard names reach all partitions but one that has handed out all its ids.
+#[test]
+fn partition_whose_ids_are_used_up_does_not_hold_up_the_others() {
+    let mut clouds = Clouds::new();
+    let (full, other) = (clouds.ids[&name(1)], clouds.ids[&name(2)]);
+    let use_up = |clouds: &mut Clouds, id| {
+        let counters = clouds.cluster.row(id, &RowKey::Counters);
+        let Some(Change::PutCounters(counters)) = counters else {
+            panic!("{counters:?}");
+        };
+        let used_up = Counters {
+            trait_: u32::MAX,
+            ..counters
+        };
+        (clouds.cluster).commit(&vec![(id, vec![Change::PutCounters(used_up)])]);
+    };
+    use_up(&mut clouds, full);
+    let new = Command::SyncStandards(SyncStandards {
+        resource_classes: Vec::new(),
+        traits: BTreeSet::from(["HW_NEW".parse().unwrap()]),
+    });
+    let run = |clouds: &mut Clouds, command: &Command| {
+        let stamped = clouds.stamped(PartitionId::DEFAULT, command.clone());
+        let (outcome, changes) = clouds.cluster.apply(&stamped);
+        clouds.cluster.commit(&changes);
+        outcome
+    };
+    assert_eq!(run(&mut clouds, &new), Outcome::Done(Reply::Done));
+    let to = Level(clouds.cluster.level().0 + 1);
+    let raise = Command::RaiseLevel(RaiseLevel { to });
+    assert_eq!(run(&mut clouds, &raise), Outcome::Done(Reply::Done));
+    let has_it = |cluster: &Cluster, id| {
+        let state = cluster.partition(id).unwrap();
+        assert_eq!(state.level(), to);
+        state.trait_id(&"HW_NEW".parse().unwrap()).is_some()
+    };
+    let those = [PartitionId::DEFAULT, full, other].map(|id| has_it(&clouds.cluster, id));
+    assert_eq!(those, [true, false, true]);
+
+    // The default partition decides for the cluster: without it nothing changes.
+    use_up(&mut clouds, PartitionId::DEFAULT);
+    let newer = Command::SyncStandards(SyncStandards {
+        resource_classes: Vec::new(),
+        traits: BTreeSet::from(["HW_NEWER".parse().unwrap()]),
+    });
+    let before = clouds.cluster.digest();
+    let (outcome, changes) = {
+        let mut stamped = clouds.stamped(PartitionId::DEFAULT, newer);
+        stamped.write_id = None;
+        clouds.cluster.apply(&stamped)
+    };
+    clouds.cluster.commit(&changes);
+    assert_eq!(outcome, Outcome::Refused(Refusal::IdsExhausted));
+    assert_eq!(clouds.cluster.digest(), before);
 }

@@ -51,10 +51,13 @@ fn decide(
     let Stamped { at, command, .. } = stamped;
     match command {
         Command::SyncStandards(_) | Command::RaiseLevel(_) => {
-            for other in others.values_mut() {
-                other.run(*at, command);
+            let outcome = default.run(*at, command);
+            if let Outcome::Done(_) = outcome {
+                for other in others.values_mut() {
+                    other.run(*at, command);
+                }
             }
-            default.run(*at, command)
+            outcome
         }
         Command::CreatePartition(_) => {
             let outcome = default.run(*at, command);

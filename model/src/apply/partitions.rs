@@ -70,13 +70,16 @@ impl Cluster {
         }
     }
 
-    /// What concerns all partitions alike. Of several reasons to refuse, the first stands, and nothing changes.
+    /// What concerns all partitions alike. The default one decides whether it is refused. Another
+    /// one that cannot follow, as its ids are used up, stays as it is and does not hold up the
+    /// others.
     fn decide_for_each(&self, at: Timestamp, command: &Command) -> (Outcome, ClusterChanges) {
         let mut changes = ClusterChanges::new();
         for (id, state) in self.states() {
             match decide(state, at, command) {
                 (Outcome::Done(_), own) => changes.push((id, own)),
-                (refused, _) => return (refused, ClusterChanges::new()),
+                (refused, _) if id.is_default() => return (refused, ClusterChanges::new()),
+                _ => {}
             }
         }
         (Outcome::Done(Reply::Done), changes)

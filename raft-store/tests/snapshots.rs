@@ -7,7 +7,10 @@ use crate::common::{
     self, Built, append, applied, apply, assert_says, blank, build, current, history, identity,
     install, logged, new_dir, opened, provider, refusal, replay, run, send, stamp, take_over,
 };
+use futures::FutureExt;
 use openraft::storage::{RaftLogReader, RaftLogStorage, RaftSnapshotBuilder, RaftStateMachine};
+use placement_model::Outcome;
+use placement_model::command::WriteId;
 use placement_raft_store::{
     Identity, OpenError, Payload, SnapshotError, SnapshotFile, Store, StoreOptions, create, inspect,
 };
@@ -97,6 +100,48 @@ fn a_follower_far_behind_takes_over_the_whole_state() {
         drop(follower);
         let follower = opened(follower_dir.path());
         assert_eq!(applied(&follower).digest(), applied(&leader).digest());
+    });
+}
+
+/// The write whose entry the snapshot covers is asked for again, and answered by another entry.
+#[test]
+fn write_that_waits_is_woken_when_a_snapshot_takes_the_place_of_its_entry() {
+    run(async {
+        let (dir, follower_dir) = (new_dir(), TempDir::new().unwrap());
+        create(follower_dir.path(), identity(2)).unwrap();
+        let id = WriteId {
+            origin: 2,
+            boot: 1,
+            sequence: 1,
+            answered_below: 1,
+        };
+        let write = |index| {
+            let mut entry = provider(1, index);
+            if let Payload::Normal(command) = &mut entry.payload {
+                let mut stamped = command.stamped().clone();
+                stamped.write_id = Some(id);
+                *command = logged(stamped);
+            }
+            entry
+        };
+        let mut store = opened(dir.path());
+        apply(&mut store.machine, history(20)).await;
+        apply(&mut store.machine, vec![write(21)]).await;
+        let snapshot = build(&mut store).await;
+
+        let mut follower = opened(follower_dir.path());
+        let mut expected = follower.views.expect(&id).unwrap();
+        assert_eq!(expected.answer().now_or_never(), None, "it waits");
+        take_over(&mut follower, &snapshot).await;
+        assert_eq!(expected.answer().now_or_never(), Some(None));
+        follower.views.renew(&mut expected, &id).unwrap();
+        apply(&mut follower.machine, vec![write(22)]).await;
+        let answered = expected.answer().now_or_never().flatten().unwrap();
+        assert_eq!(answered.at.index(), 22);
+        assert!(
+            matches!(answered.outcome, Outcome::Done(_)),
+            "as the first time"
+        );
     });
 }
 

@@ -101,6 +101,18 @@ impl Views {
         self.outcomes.expect(id)
     }
 
+    /// Waits for the command again, if nothing more comes to this place: a snapshot has taken that
+    /// of the log, and what is proposed again is answered behind it.
+    ///
+    /// # Errors
+    /// [`Stopped`]: this node applies nothing any more.
+    pub fn renew(&self, expected: &mut Expected, id: &WriteId) -> Result<(), Stopped> {
+        if expected.is_over() {
+            *expected = self.expect(id)?;
+        }
+        Ok(())
+    }
+
     /// Digests to be compared with those of other nodes.
     pub fn checkpoints(&self) -> &Checkpoints {
         &self.checkpoints

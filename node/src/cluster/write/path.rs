@@ -11,7 +11,7 @@ use placement_model::types::Destination;
 use placement_model::{Command, Outcome};
 use placement_raft_store::coverage::RarePath;
 use placement_raft_store::wire::{self, Blob, RecordVersion};
-use placement_raft_store::{Committed, Expected};
+use placement_raft_store::{Committed, Expected, Stopped};
 use tokio::time::Instant;
 use tracing::Instrument;
 
@@ -25,6 +25,10 @@ use placement_api::trace;
 
 /// How long to wait before the same leader is asked again.
 const PAUSE: Duration = Duration::from_millis(50);
+
+/// Why the outcome of a write is not known that the cluster recognises.
+const FORGOTTEN: &str = "the cluster has carried out or refused this write, and keeps its outcome no longer: too many later \
+                         writes through this node were answered in the meantime";
 
 /// What is known of the attempts so far.
 enum Doubt {
@@ -121,7 +125,11 @@ impl Running {
         };
         let Committed { at, outcome } = self.send_write(call, deadline).await?;
         if outcome == Outcome::AnsweredBefore {
-            let reason = "the cluster takes no more writes under this node's number";
+            let cluster = &self.replica.views.current().cluster;
+            let reason = match cluster.is_retired(self.replica.me) {
+                true => "the cluster takes no more writes under this node's number",
+                false => FORGOTTEN,
+            };
             return Err(Doubt::Sent(reason.to_owned()).gave_up(String::new()));
         }
         // All that was acknowledged before this write began stands before it in the log.
@@ -179,13 +187,12 @@ impl Running {
                 if !mutant!("deny-what-was-sent") {
                     doubt = Doubt::Sent(reason.clone());
                 }
+                let stopped = |stopped: Stopped| Unavailable::outcome_unknown(stopped.to_string());
                 if mutant!("ask-again-as-another") {
                     call.write_id = self.ids.issue().id;
+                    expected = (self.replica.views.expect(&call.write_id)).map_err(stopped)?;
                 }
-                if expected.is_over() || mutant!("ask-again-as-another") {
-                    expected = (self.replica.views.expect(&call.write_id))
-                        .map_err(|stopped| Unavailable::outcome_unknown(stopped.to_string()))?;
-                }
+                (self.replica.views.renew(&mut expected, &call.write_id)).map_err(stopped)?;
             }
             let why = doubt.asks_again(reply)?;
             if Instant::now() >= deadline {

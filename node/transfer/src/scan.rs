@@ -71,9 +71,10 @@ impl Scan {
                 }
                 self.within = Within::Code;
             }
-            Within::Quotes { .. } | Within::Line => {}
+            Within::Quotes { .. } => {}
+            // MySQL has tokens in comments, and the parser takes an empty `--` for two signs.
+            Within::Line => self.tokens += 1,
             Within::Comment { depth } => {
-                // MySQL has tokens in comments.
                 self.tokens += 1;
                 if rest.starts_with(b"*/") {
                     match *depth {
@@ -100,7 +101,7 @@ impl Scan {
     fn code(&mut self, rest: &[u8], previous: Option<u8>) -> usize {
         let (byte, in_word) = (rest[0], previous.is_some_and(is_of_word));
         if let Some((within, length)) = self.opened(rest, previous) {
-            self.tokens += 1;
+            self.tokens += length;
             if !matches!(within, Within::Line | Within::Comment { .. }) {
                 self.last = byte;
             }

@@ -26,7 +26,7 @@ async fn other_clients_are_served_while_hostile_ones_attack() {
         let mut attempts = outcomes.iter().filter(|one| one.attack == outcome.attack);
         assert!(attempts.any(|one| one.seen.are_served()), "{outcome}");
         let other = |failed: &&String| !failed.contains(BUSY);
-        assert_eq!(outcome.seen.failed.iter().find(other), None, "{outcome}");
+        assert_eq!(outcome.harm().find(other), None, "{outcome}");
     }
 }
 

@@ -22,14 +22,20 @@ const SILENT: usize = 1_500;
 
 /// Long answers that are taken slowly, all of them by one user from one address; and so many bytes
 /// of each in a second. They are more than a node has memory for.
-const SLOW_READERS: usize = 300;
+const SLOW_READERS: usize = 400;
 const SLOW_BYTES: usize = 1_400;
 /// That takes a while to be answered.
 const SLOW: Duration = Duration::from_secs(12);
 /// The least that a system keeps for a connection.
 const BUFFER_BYTES: u32 = 4096;
 
-/// Where attackers come from that have an address of their own, as the bystanders have.
+/// The attacks of those who are another user, or none, at an address of their own.
+pub(super) const ELSEWHERE: [&str; 3] = [
+    "bodies without a token that stop",
+    "bodies with a token that stop",
+    "long answers that are taken slowly",
+];
+/// Where they come from.
 const ADDRESS: &str = "127.0.0.2:0";
 /// Who such an attacker is, if it has a token.
 const MALLORY: &str = "X-Auth-Token: mallory:project\r\nX-Roles: admin\r\n";
@@ -161,7 +167,8 @@ pub(super) const ATTACKS: &[Attack] = &[
         stopping(target, until, 12, format!("{head}{MALLORY}"))
     }),
     ("long answers that are taken slowly", |target, until| {
-        let head = format!("GET /resource_providers HTTP/1.1\r\nHost: x\r\n{MALLORY}\r\n");
+        let head = "GET /resource_providers HTTP/1.1\r\nHost: x\r\nOpenStack-API-Version: placement 1.39\r\n";
+        let head = format!("{head}{MALLORY}\r\n");
         slow(target, until.max(Instant::now() + SLOW), head)
     }),
     ("unread answers", |target, until| {

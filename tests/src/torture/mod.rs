@@ -15,7 +15,7 @@ use placement_client::{ApiRequest, Inventory, NewProvider};
 use uuid::Uuid;
 
 pub use self::answers::Answers;
-use self::attacks::{ATTACKS, Attack, TRAIT, Target};
+use self::attacks::{ATTACKS, Attack, ELSEWHERE, TRAIT, Target};
 use self::bystanders::{Bystanders, Seen};
 pub use self::overload::{Load, Overload, overload};
 use crate::cluster::Cluster;
@@ -28,8 +28,9 @@ pub const LATENCY_MAX: Duration = Duration::from_secs(1);
 pub const OVERLOADED_LINK: u32 = 1_000_000;
 /// How much memory a node may take above what it had before, in bytes.
 pub const MEMORY_MAX: u64 = 512 * 1024 * 1024;
-/// Children of the root of one tree, and other providers, for long lists.
-const IN_TREE: usize = 120;
+/// Children of the root of one tree, and other providers, for long lists: that of the tree is longer
+/// than what two bodies that are nearly whole leave of the memory for them.
+const IN_TREE: usize = 400;
 const OTHERS: usize = 1_000;
 /// Short breaks between attacks, in which what one left behind goes.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -51,6 +52,20 @@ pub struct Outcome {
     pub memory: u64,
     /// Whether the term has changed.
     pub election: bool,
+    /// Whether the attackers were the same user at the same address as the uninvolved clients.
+    same_caller: bool,
+}
+
+impl Outcome {
+    /// What the uninvolved clients were refused, except for what attackers take of their own share,
+    /// where both are one caller.
+    pub fn harm(&self) -> impl Iterator<Item = &String> {
+        let is_own = |failed: &String| self.same_caller && failed.contains("for this user now");
+        self.seen
+            .failed
+            .iter()
+            .filter(move |failed| !is_own(failed))
+    }
 }
 
 impl fmt::Display for Outcome {
@@ -127,6 +142,7 @@ async fn carry_out(
         seen,
         memory,
         election: self::term(cluster).await? != term,
+        same_caller: !ELSEWHERE.contains(attack),
     })
 }
 
@@ -182,6 +198,6 @@ async fn long_lists(cluster: &Cluster) -> anyhow::Result<Uuid> {
         .try_for_each(|created| created.map(drop))?;
     let list = format!("/resource_providers?in_tree={root}");
     let list = client.call(ApiRequest::get(&list)).await?;
-    anyhow::ensure!(list.body.len() > 64 * 1024, "{} bytes", list.body.len());
+    anyhow::ensure!(list.body.len() > 256 * 1024, "{} bytes", list.body.len());
     Ok(root)
 }

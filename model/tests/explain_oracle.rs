@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used)] // A test may fail.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use placement_model::command::{
@@ -11,11 +12,11 @@ use placement_model::command::{
     ReplaceAllocations,
 };
 use placement_model::query::candidates::{Amount, CandidateRequest};
-use placement_model::query::explain::{Explanation, Verdict};
-use placement_model::types::{Given, Timestamp};
+use placement_model::query::explain::{Explanation, Kind, Verdict};
+use placement_model::types::{Given, ProviderUuid, Timestamp};
 use placement_model::{Command, Outcome, apply, mutant};
 use placement_naive::cases::{cases, tight_cases};
-use placement_naive::explain::{explain, relaxations};
+use placement_naive::explain::{Explained, explain, relaxations};
 use placement_naive::sample_cloud::SampleCloud;
 use placement_naive::stamped;
 use proptest::prelude::*;
@@ -41,7 +42,7 @@ fn judge(sample_cloud: &SampleCloud, request: &CandidateRequest) -> Judgement {
     if all != found.trees {
         return Err("the sum");
     }
-    if (gone, found.with_candidates) != (right.gone, right.with_candidates) {
+    if (&gone, found.with_candidates) != (&right.gone, right.with_candidates) {
         return Err("the funnel");
     }
     if (found.verdict == Verdict::Some) != (right.with_candidates > 0) || found.undecided > 0 {
@@ -50,13 +51,111 @@ fn judge(sample_cloud: &SampleCloud, request: &CandidateRequest) -> Judgement {
     if found.verdict == Verdict::Some {
         return Ok(());
     }
-    let less: BTreeMap<String, u64> = (found.relaxations.into_iter())
-        .map(|relaxation| (relaxation.query, relaxation.trees))
+    let less: BTreeMap<String, u64> = (found.relaxations.iter())
+        .map(|relaxation| (relaxation.query.clone(), relaxation.trees))
         .collect();
-    match less == relaxations(sample_cloud, request) {
-        true => Ok(()),
-        false => Err("the relaxations"),
+    if less != relaxations(sample_cloud, request) {
+        return Err("the relaxations");
     }
+    if !reason_is_right(&found, &right) {
+        return Err("the reason");
+    }
+    match nearest_are_right(sample_cloud, request, &found, &right) {
+        true => Ok(()),
+        false => Err("what nearly fits"),
+    }
+}
+
+/// How much a condition weighs: a host that is named, a place, what a provider is, what it has left.
+fn level(kind: Kind) -> u8 {
+    match kind {
+        Kind::InTree => 0,
+        Kind::MemberOf => 1,
+        Kind::RootRequired | Kind::Inventory | Kind::Required | Kind::Forbidden => 2,
+        Kind::Unit | Kind::Room | Kind::Together => 3,
+    }
+}
+
+/// The reason takes some of the last trees away. To do without it gives candidates, if to do without one condition of its
+/// weight does; or else some tree fails nothing but it, if some tree fails only one of these.
+fn reason_is_right(found: &Explanation, right: &Explained) -> bool {
+    let Some(last) = right.gone.iter().rposition(|gone| *gone > 0) else {
+        return found.cause.is_none();
+    };
+    let Some(cause) = found.cause else {
+        return false;
+    };
+    let kind = |index: usize| found.funnel[index].atom.kind;
+    let weight = level(kind(last));
+    let alike = |index: &usize| right.gone[*index] > 0 && level(kind(*index)) == weight;
+    let is_less = |index: usize| {
+        let mut less = found.relaxations.iter().map(|one| &one.less[0].atom);
+        less.any(|less| match less.kind {
+            Kind::Together => kind(index) == Kind::Together,
+            _ => found.funnel[index].atom == *less,
+        })
+    };
+    let mut stages = (0..right.gone.len()).filter(alike);
+    alike(&cause)
+        && match stages.clone().any(is_less) {
+            true => is_less(cause),
+            false => right.alone[cause] > 0 || stages.all(|index| right.alone[index] == 0),
+        }
+}
+
+/// The trees that come furthest are shown, and those that are asked for by name before them. Each lacks the condition at
+/// which it is gone, and what is free there is right.
+fn nearest_are_right(
+    sample_cloud: &SampleCloud,
+    request: &CandidateRequest,
+    found: &Explanation,
+    right: &Explained,
+) -> bool {
+    let root = |provider: &str| {
+        let root = sample_cloud.root(provider);
+        let mut all = sample_cloud.providers.iter();
+        all.find(|one| one.name == root).unwrap().uuid
+    };
+    let groups = request.groups.iter();
+    let named = groups.filter(|group| !group.resources.is_empty());
+    let named = named.filter_map(|group| group.in_tree.as_ref());
+    let is_named = |uuid: &Given<_>| {
+        let mut all = sample_cloud.providers.iter();
+        all.find(|one| Given::Valid(one.uuid) == *uuid)
+    };
+    let named: BTreeSet<_> = named
+        .filter_map(is_named)
+        .map(|one| root(&one.name))
+        .collect();
+    let kind = |root: &ProviderUuid| found.funnel[right.reasons[root]].atom.kind;
+    let mut expected: Vec<_> = (right.reasons.keys())
+        .map(|root| (!named.contains(root), Reverse(kind(root))))
+        .collect();
+    expected.sort_unstable();
+    expected.truncate(found.nearest.len());
+    let shown = found.nearest.iter().map(|near| near.root.uuid);
+    let shown = shown.map(|root| (!named.contains(&root), Reverse(kind(&root))));
+    let is_free = |free: u64, class: &str| {
+        let mut stocks = (sample_cloud.providers.iter()).filter_map(|one| one.stocks.get(class));
+        stocks.any(|stock| {
+            let capacity = stock.inventory.capacity_exact().floor().max(0.0) as u64;
+            capacity.saturating_sub(stock.used) == free
+        })
+    };
+    let lacks_are_right = found.nearest.iter().all(|near| {
+        let reason = &found.funnel[right.reasons[&near.root.uuid]].atom;
+        near.lacks.iter().any(|lack| lack.atom == *reason)
+            && near
+                .lacks
+                .iter()
+                .all(|lack| match (lack.free, &lack.atom.class) {
+                    (Some(free), Some(class)) => {
+                        Some(free) < lack.atom.asked && is_free(free, class.as_str())
+                    }
+                    _ => true,
+                })
+    });
+    shown.eq(expected) && found.nearest.len() == right.reasons.len().min(5) && lacks_are_right
 }
 
 fn run(count: u32, judged: impl Fn(&SampleCloud, &CandidateRequest) -> TestCaseResult) {
@@ -182,6 +281,8 @@ fn injected_bugs_are_found() {
         ("explain-units-ignored", "the funnel"),
         ("explain-counted-twice", "the sum"),
         ("explain-relaxation-not-run", "the relaxations"),
+        ("explain-place-blamed", "the reason"),
+        ("explain-named-host-forgotten", "what nearly fits"),
     ] {
         let _bug = mutant::inject(bug);
         let found = Cell::new(0);

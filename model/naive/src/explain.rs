@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use placement_model::query::candidates::{CandidateRequest, GroupPolicy, RequestGroup};
-use placement_model::types::{AggregateUuid, Given, ResourceClassName, TraitName};
+use placement_model::types::{AggregateUuid, Given, ProviderUuid, ResourceClassName, TraitName};
 
 use crate::candidates::{
     Item, aggregates_are_right, amounts_are_permitted, anchored, is_reachable, items, roots,
@@ -17,11 +17,16 @@ use crate::sample_cloud::{Provider, SampleCloud};
 pub struct Explained {
     /// How many trees are gone at each condition; the last is that all groups are met at once.
     pub gone: Vec<u64>,
+    /// How many trees meet all conditions but this one, each by itself.
+    pub alone: Vec<u64>,
+    /// The condition at which each tree without a candidate is gone, by the UUID of its root.
+    pub reasons: BTreeMap<ProviderUuid, usize>,
     /// The trees with a candidate.
     pub with_candidates: u64,
 }
 
 /// A condition, in the order in which they are looked at.
+#[derive(Clone, Copy)]
 enum Condition<'a> {
     Root(&'a Given<TraitName>, bool),
     Inventory(usize, &'a Given<ResourceClassName>),
@@ -38,6 +43,21 @@ enum Condition<'a> {
 
 fn conditions(request: &CandidateRequest) -> Vec<Condition<'_>> {
     let mut all = Vec::new();
+    let groups = || request.groups.iter().enumerate();
+    all.extend(
+        groups()
+            .filter(|(_, group)| group.in_tree.is_some())
+            .map(|(at, _)| Condition::InTree(at)),
+    );
+    for (at, group) in groups() {
+        all.extend(
+            group
+                .member_of
+                .iter()
+                .map(|any| Condition::MemberOf(at, any)),
+        );
+        all.extend((!group.not_member_of.is_empty()).then_some(Condition::NotMemberOf(at)));
+    }
     all.extend(
         request
             .root_required
@@ -50,7 +70,7 @@ fn conditions(request: &CandidateRequest) -> Vec<Condition<'_>> {
             .iter()
             .map(|name| Condition::Root(name, false)),
     );
-    for (at, group) in request.groups.iter().enumerate() {
+    for (at, group) in groups() {
         all.extend(
             group
                 .resources
@@ -61,14 +81,6 @@ fn conditions(request: &CandidateRequest) -> Vec<Condition<'_>> {
         if group.resources.is_empty() && (group.suffix.is_empty() || is_idle) {
             all.push(Condition::Nothing);
         }
-        all.extend(
-            group
-                .member_of
-                .iter()
-                .map(|any| Condition::MemberOf(at, any)),
-        );
-        all.extend((!group.not_member_of.is_empty()).then_some(Condition::NotMemberOf(at)));
-        all.extend(group.in_tree.is_some().then_some(Condition::InTree(at)));
         let required: BTreeSet<_> = group.required.iter().collect();
         all.extend(required.into_iter().map(|any| Condition::Required(at, any)));
         all.extend(
@@ -78,27 +90,19 @@ fn conditions(request: &CandidateRequest) -> Vec<Condition<'_>> {
                 .map(|name| Condition::Forbidden(at, name)),
         );
     }
-    for (at, group) in request.groups.iter().enumerate() {
-        all.extend(
-            group
-                .resources
-                .keys()
-                .map(|class| Condition::Unit(at, class)),
-        );
+    for (at, group) in groups() {
+        let classes = group.resources.keys();
+        all.extend(classes.map(|class| Condition::Unit(at, class)));
     }
-    for (at, group) in request.groups.iter().enumerate() {
-        all.extend(
-            group
-                .resources
-                .keys()
-                .map(|class| Condition::Room(at, class)),
-        );
+    for (at, group) in groups() {
+        let classes = group.resources.keys();
+        all.extend(classes.map(|class| Condition::Room(at, class)));
     }
     all
 }
 
-/// What becomes of each tree.
-pub fn explain(sample_cloud: &SampleCloud, request: &CandidateRequest) -> Explained {
+/// The conditions that have an effect.
+fn effective<'a>(sample_cloud: &SampleCloud, request: &'a CandidateRequest) -> Vec<Condition<'a>> {
     let mut conditions = conditions(request);
     // Without effect, unless the provider does not exist.
     conditions.retain(|condition| match condition {
@@ -108,20 +112,79 @@ pub fn explain(sample_cloud: &SampleCloud, request: &CandidateRequest) -> Explai
         }
         _ => true,
     });
+    conditions
+}
+
+/// What becomes of each tree.
+pub fn explain(sample_cloud: &SampleCloud, request: &CandidateRequest) -> Explained {
+    let conditions = effective(sample_cloud, request);
     let mut gone = vec![0; conditions.len() + 1];
+    let mut alone = gone.clone();
+    let mut reasons = BTreeMap::new();
     let good = anchored(sample_cloud, request);
     let mut with_candidates = 0;
     for root in roots(sample_cloud) {
-        let meets = |count: &usize| !meets(sample_cloud, request, root, &conditions[..*count]);
-        match (1..=conditions.len()).find(meets) {
-            Some(count) => gone[count - 1] += 1,
-            None if good.contains(root.name.as_str()) => with_candidates += 1,
-            None => gone[conditions.len()] += 1,
+        let is_unmet = |count: &usize| !meets(sample_cloud, request, root, &conditions[..*count]);
+        let reason = match (1..=conditions.len()).find(is_unmet) {
+            Some(count) => count - 1,
+            None if good.contains(root.name.as_str()) => {
+                with_candidates += 1;
+                continue;
+            }
+            None => conditions.len(),
+        };
+        gone[reason] += 1;
+        reasons.insert(root.uuid, reason);
+        for (index, alone) in alone.iter_mut().enumerate() {
+            let is_alone = fails_at_most(sample_cloud, request, root, &conditions, index);
+            *alone += u64::from(is_alone);
         }
     }
     Explained {
         gone,
+        alone,
+        reasons,
         with_candidates,
+    }
+}
+
+/// Whether a tree meets all conditions but this one; the last is that of all groups at once.
+fn fails_at_most(
+    sample_cloud: &SampleCloud,
+    request: &CandidateRequest,
+    root: &Provider,
+    conditions: &[Condition<'_>],
+    index: usize,
+) -> bool {
+    // A class that is given up is asked of no provider.
+    if let Some(Condition::Inventory(at, class)) = conditions.get(index) {
+        let mut less = request.clone();
+        less.groups[*at].resources.remove(*class);
+        if less.groups[*at].resources.is_empty() {
+            less.groups.remove(*at);
+        }
+        let conditions = effective(sample_cloud, &less);
+        return !less.groups.is_empty() && meets(sample_cloud, &less, root, &conditions);
+    }
+    let others = conditions.iter().enumerate();
+    let others = others.filter(|(other, condition)| {
+        let given_up = conditions.get(index);
+        *other != index && !given_up.is_some_and(|given_up| is_given_up(condition, given_up))
+    });
+    let others: Vec<_> = others.map(|(_, condition)| *condition).collect();
+    meets(sample_cloud, request, root, &others)
+}
+
+/// Whether a request does without this condition, too, if it does without another one. Without an amount, neither its
+/// units nor its room matter.
+fn is_given_up(one: &Condition<'_>, given_up: &Condition<'_>) -> bool {
+    match (one, given_up) {
+        (Condition::MemberOf(at, any), Condition::MemberOf(of, other)) => at == of && any == other,
+        (
+            Condition::Unit(at, class) | Condition::Room(at, class),
+            Condition::Unit(of, other) | Condition::Room(of, other),
+        ) => at == of && class == other,
+        _ => false,
     }
 }
 

@@ -24,11 +24,21 @@ pub(crate) async fn run(content: &Content, Which { what }: Which) -> anyhow::Res
     let output = &content.source.output;
     if !what.starts_with("req-") {
         let answer = now(content, &what, MICROVERSION_DEFAULT).await?;
-        return output.report(&answer, None, |_| explained(&answer));
+        return output.report(&answer, None, |_| explained(&answer, output.is_wide()));
     }
-    let mut searches = on_all_nodes(content, &json!({ "request_id": what })).await?;
+    let filters = json!({ "request_id": what });
+    let (mut searches, left_out) = on_all_nodes(content, &filters).await?;
     if searches.is_empty() {
-        bail!("no node keeps a search of {what}: it asked for no candidates, or is too long ago");
+        bail!(
+            "no node keeps a search of {what}: that request asked for no candidates, is too long ago, or came with an id of \
+             its caller's. Then searches have that id: it is the first of the two in Nova's log, [req-CALLER req-NOVA …]. \
+             `placementctl searches --since 1h --project PROJECT` lists the searches of a project"
+        );
+    }
+    if left_out > 0 {
+        warn(&format!(
+            "{left_out} older searches of the request are left out"
+        ));
     }
     searches.reverse();
     for search in &mut searches {
@@ -48,7 +58,7 @@ pub(crate) async fn run(content: &Content, Which { what }: Which) -> anyhow::Res
             search["explained_now"] = json!(true);
         }
     }
-    output.report(&searches, None, |_| looked_up(&searches))
+    output.report(&searches, None, |_| looked_up(&searches, output.is_wide()))
 }
 
 /// Explains a query on the present state.
@@ -58,7 +68,7 @@ async fn now(content: &Content, given: &str, microversion: &str) -> anyhow::Resu
 }
 
 /// All searches of a request, the oldest first. The first line says what became of it.
-fn looked_up(searches: &[Value]) -> String {
+fn looked_up(searches: &[Value], is_wide: bool) -> String {
     let (all, is_answered) = (searches.len(), |one: &&Value| one["candidates"] != 0);
     let mut explanations = searches.iter().map(|search| &search["explanation"]);
     let first = explanations.find(|explanation| explanation.is_object());
@@ -70,16 +80,21 @@ fn looked_up(searches: &[Value]) -> String {
         ),
     };
     for search in searches {
+        let limit = match search["limited"] == true {
+            true => " (its limit; there may be more)",
+            false => "",
+        };
+        text += &phrase("\n{at}  {candidates*candidate}", search);
+        text += limit;
         text += &phrase(
-            "\n{at}  {candidates*candidate} from node {node}, asked in {microversion} by user {user_id} of project \
-             {project_id}\n  {query}\n",
+            " from node {node}, asked in {microversion} by user {user_id} of project {project_id}\n  {query}\n",
             search,
         );
         if search["explained_now"] == true {
             text += "  no explanation of then was kept; of now:\n";
         }
         if search["explanation"].is_object() {
-            text += &indented(&explained(&search["explanation"]));
+            text += &indented(&explained(&search["explanation"], is_wide));
         }
     }
     text
@@ -89,21 +104,16 @@ fn looked_up(searches: &[Value]) -> String {
 const WORDS: Words = Words(word);
 
 /// An explanation for people. The first line names the cause.
-pub(crate) fn explained(answer: &Value) -> String {
-    let line = |name: String| name + "\n";
-    let unknown = list(&answer["unknown"])
-        .iter()
-        .map(|name| line(WORDS.unknown(name)));
-    let unused = list(&answer["unused"])
-        .iter()
-        .map(|name| line(WORDS.unused(name)));
-    let mut text = line(WORDS.cause(answer));
+pub(crate) fn explained(answer: &Value, is_wide: bool) -> String {
+    let mut text = WORDS.cause(answer) + "\n";
+    // The first line has the first of them.
+    let names = WORDS.absent_names(answer).skip(1).map(|name| name + "\n");
+    let title = WORDS.nearest_title(answer) + ":\n";
     for (title, part) in [
-        ("", unknown.collect()),
-        ("", unused.collect()),
-        ("", funnel(answer)),
+        ("", names.collect()),
+        ("", funnel(answer, is_wide)),
         ("what would fit:\n", indented(&relaxations(answer))),
-        ("what nearly fits:\n", indented(&nearest(answer))),
+        (&title, indented(&nearest(answer))),
         (
             "",
             phrase("state {index} of node {node}\n", &answer["position"]),
@@ -121,39 +131,47 @@ fn indented(text: &str) -> String {
     text.lines().map(line).collect()
 }
 
-/// How many trees each condition leaves.
-fn funnel(answer: &Value) -> String {
+/// How many trees each condition leaves; those that remove none as one row, unless all are asked for.
+fn funnel(answer: &Value, is_wide: bool) -> String {
+    let (stages, others) = match is_wide {
+        true => (list(&answer["funnel"]).iter().collect(), 0),
+        false => WORDS.stages(answer),
+    };
     let start = json!({"what": "all trees", "left": answer["trees"]});
-    let steps = list(&answer["funnel"]).iter().map(|step| {
+    let steps = stages.into_iter().map(|step| {
         let mut step = step.clone();
         step["what"] = json!(WORDS.condition(&step));
         step["examples"] = json!(some(list(&step["examples"])));
         step
     });
-    let columns = "left gone condition:what gone_are:examples";
-    let rows = Rows::new(columns, once(start).chain(steps).collect());
+    let others = (others > 0).then(|| {
+        let what = format!("{others} more conditions (-o wide shows them)");
+        json!({"gone": 0, "what": what})
+    });
+    let columns = "remaining:left removed:gone condition:what for_example:examples";
+    let rows = Rows::new(columns, once(start).chain(steps).chain(others).collect());
     (Output::default().rows(rows)).unwrap_or_default()
 }
 
 /// What would have candidates if less were asked.
 fn relaxations(answer: &Value) -> String {
     let line = |one: &Value| WORDS.less(one) + &phrase("\n  {query}\n", one);
-    list(&answer["relaxations"]).iter().map(line).collect()
+    WORDS.relaxations(answer).iter().map(line).collect()
 }
 
 /// The trees that nearly fit, and who holds what they lack.
 fn nearest(answer: &Value) -> String {
     let mut text = String::new();
     for one in list(&answer["nearest"]) {
-        let lacks: Vec<_> = list(&one["lacks"])
-            .iter()
-            .map(|atom| WORDS.condition(atom))
-            .collect();
-        text += &phrase("{name} lacks ", &one["root"]);
-        text += &(lacks.join(" and ") + "\n");
+        text += &(WORDS.near(one) + "\n");
         let holder =
             "  {class}:{amount} held by {consumer} ({type}) of project {project} since {since}\n";
         text.extend(list(&one["holders"]).iter().map(|one| phrase(holder, one)));
+        text.extend(
+            WORDS
+                .more_holders(one)
+                .map(|more| format!("  and {more}\n")),
+        );
     }
     text
 }
@@ -164,24 +182,27 @@ mod tests {
 
     fn answer() -> Value {
         json!({
-            "verdict": "none", "trees": 5012, "with_candidates": 0, "undecided": 0, "unknown": [],
+            "verdict": "none", "reason": "room", "cause": 3, "trees": 5012, "with_candidates": 0, "undecided": 0,
+            "unknown": [],
             "funnel": [
-                {"atom": "inventory", "group": "", "class": "VCPU", "left": 5012, "gone": 0, "examples": []},
                 {"atom": "member_of", "group": "", "aggregates": ["6f", "7a"], "left": 702, "gone": 4310,
                  "examples": [{"uuid": "1", "name": "cmp-1"}, {"uuid": "2", "name": "計算"}]},
+                {"atom": "inventory", "group": "_1", "class": "VCPU", "left": 702, "gone": 0, "examples": []},
+                {"atom": "unit", "group": "_1", "class": "VCPU", "asked": 8, "left": 702, "gone": 0, "examples": []},
                 {"atom": "room", "group": "_1", "class": "VCPU", "asked": 8, "left": 0, "gone": 702, "most_free": 6,
                  "examples": []},
             ],
             "relaxations": [
                 {"less": [{"atom": "room", "group": "_1", "class": "VCPU", "asked": 8, "enough": 6}], "trees": 37,
                  "query": "resources_1=VCPU:6", "example": {"uuid": "3", "name": "cmp-3"}},
-                {"less": [{"atom": "forbidden", "group": "", "traits": ["A"]}], "trees": 1, "query": "q",
+                {"less": [{"atom": "forbidden", "group": "", "traits": ["!A"]}], "trees": 1, "query": "q",
                  "example": {"uuid": "4", "name": "cmp-4"}},
             ],
             "nearest": [{"root": {"uuid": "3", "name": "cmp-3"},
-                         "lacks": [{"atom": "room", "group": "_1", "class": "VCPU", "asked": 8, "free": 6}],
+                         "lacks": [{"atom": "room", "group": "_1", "class": "VCPU", "asked": 8, "free": 6,
+                                    "capacity": 24}],
                          "holders": [{"consumer": "c", "type": null, "project": "p", "class": "VCPU", "amount": 16,
-                                      "since": "2026-11-26T20:00:00Z"}]}],
+                                      "since": "2026-11-26T20:00:00Z"}], "holders_more": 2}],
             "position": {"index": "1.42", "node": 2}, "cost": {"ms": 6.4, "steps": 1},
         })
     }
@@ -189,27 +210,33 @@ mod tests {
     #[test]
     fn an_explanation_begins_with_its_cause() {
         let expected = "\
-no candidates; there are some with VCPU:6 in place of 8: 37 trees, such as cmp-3
+no candidates; there are some with VCPU:6 in place of 8 for group _1: 37 trees, such as cmp-3
 
-LEFT  GONE  CONDITION                                      GONE ARE
-5012     -  all trees                                      -
-5012     0  an inventory of VCPU                           -
- 702  4310  aggregate 6f or 7a                             cmp-1, 計算
-   0   702  room for VCPU:8 for group _1 (6 free at most)  -
+REMAINING  REMOVED  CONDITION                                      FOR EXAMPLE
+     5012        -  all trees                                      -
+      702     4310  aggregate 6f or 7a                             cmp-1, 計算
+        0      702  room for VCPU:8 for group _1 (6 free at most)  -
+        -        0  2 more conditions (-o wide shows them)         -
 
 what would fit:
-  with VCPU:6 in place of 8: 37 trees, such as cmp-3
+  with VCPU:6 in place of 8 for group _1: 37 trees, such as cmp-3
     resources_1=VCPU:6
   with trait A allowed: 1 tree, such as cmp-4
     q
 
-what nearly fits:
-  cmp-3 lacks room for VCPU:8 for group _1 (6 free)
+what nearly fits (the nearest 1 of 5012 trees):
+  cmp-3 has 6 of 24 VCPU free for group _1 (8 are asked)
     VCPU:16 held by c (-) of project p since 2026-11-26T20:00:00Z
+    and 2 more consumers
 
 state 1.42 of node 2
 ";
-        assert_eq!(explained(&answer()), expected);
+        assert_eq!(explained(&answer(), false), expected);
+        let wide = explained(&answer(), true);
+        assert!(
+            wide.contains("\n      702        0  VCPU:8 in one piece for group _1"),
+            "{wide}"
+        );
     }
 
     #[test]
@@ -231,10 +258,19 @@ state 1.42 of node 2
             of(unused),
             "no candidates: no provider has the aggregate 6f"
         );
+        let nowhere = json!({"unknown": [{"provider": "7c"}]});
+        assert_eq!(of(nowhere), "no candidates: there is no provider 7c");
         let first = json!([{"atom": "required", "group": "", "traits": ["A", "B"], "left": 0, "gone": 5012}]);
         assert_eq!(
-            of(json!({"funnel": first, "relaxations": []})),
-            "no candidates: no tree has trait A or B; 5012 of 5012 trees met all before it"
+            of(json!({"funnel": first, "cause": 0, "relaxations": []})),
+            "no candidates: no remaining tree has trait A or B"
+        );
+        let full = json!({"relaxations": [{"less": [{"atom": "member_of", "group": "", "aggregates": ["6f"]}],
+                                           "trees": 5, "example": {"name": "cmp-9"}}]});
+        assert_eq!(
+            of(full),
+            "no candidates: 702 remaining trees have at most 6 VCPU free for group _1; 8 are asked; there are some \
+             without aggregate 6f: 5 trees, such as cmp-9"
         );
         let some = json!({"verdict": "some", "with_candidates": 3, "undecided": 1});
         assert_eq!(
@@ -247,10 +283,69 @@ state 1.42 of node 2
             "undecided: no candidates on 5012 trees so far (9 trees not searched to the end)"
         );
         assert_eq!(
-            of(json!({"trees": 0, "funnel": [], "relaxations": []})),
+            of(json!({"trees": 0, "funnel": [], "cause": null, "relaxations": []})),
             "no candidates on 0 trees"
         );
         assert_eq!(WORDS.cause(&Value::Null), "no candidates on - trees");
+    }
+
+    #[test]
+    fn a_host_that_was_asked_for_by_name_is_the_cause() {
+        let mut answer = answer();
+        answer["funnel"][0] =
+            json!({"atom": "in_tree", "group": "", "provider": "3", "left": 1, "gone": 5011});
+        assert_eq!(
+            WORDS.cause(&answer),
+            "no candidates: cmp-3 has 6 of 24 VCPU free for group _1 (8 are asked); held by c"
+        );
+    }
+
+    #[test]
+    fn a_trait_on_another_provider_is_named() {
+        let mut answer = answer();
+        let (root, device) = (
+            json!({"uuid": "6", "name": "cmp-6"}),
+            json!({"uuid": "7", "name": "cmp-6_gpu"}),
+        );
+        let gold = json!({"atom": "required", "group": "_1", "traits": ["GOLD"], "left": 0, "gone": 702,
+                          "elsewhere": {"root": root, "provider": device}});
+        answer["funnel"][3] = gold.clone();
+        answer["relaxations"] = json!([]);
+        assert_eq!(
+            WORDS.cause(&answer),
+            "no candidates: no remaining tree has trait GOLD where it provides VCPU for group _1; cmp-6 has it on cmp-6_gpu"
+        );
+        answer["nearest"] = json!([{"root": root, "lacks": [gold], "holders": []}]);
+        let text = explained(&answer, false);
+        assert!(
+            text.contains(
+                "cmp-6 lacks trait GOLD where it would serve for group _1 (cmp-6_gpu has it)\n"
+            ),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn equal_groups_are_one() {
+        let mut answer = answer();
+        let groups = ["1", "2", "3", "4", "5"];
+        answer["funnel"][3] = json!({"atom": "together", "group": "", "left": 0, "gone": 702,
+            "short": {"class": "PCI", "asked": 5, "most": 4, "groups": groups}});
+        let less = |group: &&str| {
+            json!({"less": [{"atom": "inventory", "group": group, "class": "PCI"}], "trees": 60, "query": "q",
+                   "example": {"name": "cmp-1"}})
+        };
+        answer["relaxations"] = groups.iter().map(less).collect();
+        let text = explained(&answer, false);
+        assert!(
+            text.starts_with(
+                "no candidates: at most 4 PCI on one host; 5 are asked (groups 1 to 5)\n"
+            ),
+            "{text}"
+        );
+        let folded = "  without PCI for one of groups 1 to 5: 60 trees, such as cmp-1\n";
+        assert_eq!(text.matches("without PCI").count(), 1, "{text}");
+        assert!(text.contains(folded), "{text}");
     }
 
     #[test]
@@ -259,7 +354,7 @@ state 1.42 of node 2
             json!({"at": "2026-11-26T20:00:00Z", "node": 1, "candidates": candidates, "query": "resources=VCPU:8",
                    "microversion": "1.36", "user_id": "u", "project_id": "p", "explanation": explanation})
         };
-        let text = looked_up(&[search(0, answer()), search(7, Value::Null)]);
+        let text = looked_up(&[search(0, answer()), search(7, Value::Null)], false);
         let first = text.lines().next().unwrap();
         assert!(
             first.starts_with("Placement did answer: 1 of 2 searches had"),
@@ -275,7 +370,7 @@ state 1.42 of node 2
         }
         let mut now = search(0, answer());
         now["explained_now"] = json!(true);
-        let text = looked_up(&[now]);
+        let text = looked_up(&[now], false);
         assert!(
             text.starts_with("no candidates; there are some with VCPU:6"),
             "{text}"

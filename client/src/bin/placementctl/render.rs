@@ -58,7 +58,12 @@ impl Output {
         if let Some(sort) = &self.sort {
             rows.sort(sort)?;
         }
-        rows.items.truncate(self.limit.unwrap_or(usize::MAX));
+        if let Some(limit) = self.limit
+            && rows.items.len() > limit
+        {
+            cut(&format!("the first {limit} rows"));
+            rows.items.truncate(limit);
+        }
         let cells = rows.cells(&self.shown(&rows)?);
         Ok(match self.output {
             Format::Table | Format::Wide => aligned(&cells),
@@ -87,6 +92,11 @@ impl Output {
         })
     }
 
+    /// Whether all is shown.
+    pub(crate) fn is_wide(&self) -> bool {
+        matches!(self.output, Format::Wide)
+    }
+
     /// Whether what comes bit by bit is printed as it came, and not for people.
     pub(crate) fn is_raw(&self) -> anyhow::Result<bool> {
         match self.output {
@@ -106,6 +116,11 @@ impl Output {
             .filter(|one| !is_narrow || !one.starts_with('+'))
             .collect())
     }
+}
+
+/// Says on standard error that an answer is not the whole one.
+pub(crate) fn cut(what: &str) {
+    warn(&format!("{what}; there are more (--limit)"));
 }
 
 /// Objects of one kind, and which of their members are columns.

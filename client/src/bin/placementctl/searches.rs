@@ -11,7 +11,7 @@ use time::format_description::well_known::Rfc3339;
 
 use crate::content::{Content, EXTENSIONS, filtered};
 use crate::moment::seconds;
-use crate::render::{Rows, list, warn};
+use crate::render::{Rows, cut, list, warn, word};
 
 /// As the API has them.
 #[derive(Args, Serialize)]
@@ -22,16 +22,37 @@ pub(crate) struct Which {
     /// Those without candidates alone.
     #[arg(long)]
     empty: bool,
+    /// Of callers of this project.
+    #[arg(long)]
+    project: Option<String>,
 }
+
+/// So many are shown, if nothing else is asked for.
+const LIMIT_USUAL: usize = 100;
+/// So many a node gives at most.
+const LIMIT_MAX: usize = 1000;
 
 pub(crate) async fn show(content: &Content, which: Which) -> anyhow::Result<String> {
-    let found = on_all_nodes(content, &serde_json::to_value(which)?).await?;
-    content.source.output.rows(listed(found))
+    let output = &content.source.output;
+    // The newest so many of all nodes are among those of each.
+    let limit = output.limit.unwrap_or(LIMIT_USUAL).clamp(1, LIMIT_MAX);
+    let mut filters = serde_json::to_value(which)?;
+    filters["limit"] = json!(limit);
+    let (mut found, left_out) = on_all_nodes(content, &filters).await?;
+    let all = found.len() as u64 + left_out;
+    found.truncate(limit);
+    if all > found.len() as u64 {
+        cut(&format!("the newest {} of {all} searches", found.len()));
+    }
+    output.rows(listed(found))
 }
 
-/// The searches that nodes keep, newest first, with `node` in each. A node that does not answer is named on standard
-/// error; it is an error if all do not.
-pub(crate) async fn on_all_nodes(content: &Content, filters: &Value) -> anyhow::Result<Vec<Value>> {
+/// The searches that nodes keep, newest first, with `node` in each, and how many they have left out. A node that does not
+/// answer is named on standard error; it is an error if all do not.
+pub(crate) async fn on_all_nodes(
+    content: &Content,
+    filters: &Value,
+) -> anyhow::Result<(Vec<Value>, u64)> {
     let request = filtered(&format!("{EXTENSIONS}/searches"), filters);
     let request = request.consistency(Consistency::Local);
     let Content { admin, source, .. } = content;
@@ -45,10 +66,12 @@ pub(crate) async fn on_all_nodes(content: &Content, filters: &Value) -> anyhow::
         }
     }
     let (count, mut found, mut failed) = (asked.len(), Vec::new(), Vec::new());
+    let mut left_out = 0;
     for (id, answer) in asked {
         match answer.await? {
             Err(error) => failed.push((id, error)),
             Ok(answer) => {
+                left_out += answer["left_out"].as_u64().unwrap_or(0);
                 for mut search in list(&answer["searches"]).iter().cloned() {
                     search["node"] = json!(id);
                     found.push(search);
@@ -65,7 +88,7 @@ pub(crate) async fn on_all_nodes(content: &Content, filters: &Value) -> anyhow::
         warn(&format!("the searches of node {id} are missing: {error}"));
     }
     found.sort_by_key(|search| Reverse(at(search)));
-    Ok(found)
+    Ok((found, left_out))
 }
 
 /// When a search was.
@@ -73,8 +96,20 @@ fn at(search: &Value) -> Option<OffsetDateTime> {
     OffsetDateTime::parse(search["at"].as_str()?, &Rfc3339).ok()
 }
 
-fn listed(searches: Vec<Value>) -> Rows {
-    let columns = "request_id at node candidates ms reason +global_request_id +user:user_id \
+/// A row for each search. The id is that of the caller's request, such as Nova's, where it sent one, as `history` has it.
+fn listed(mut searches: Vec<Value>) -> Rows {
+    for search in &mut searches {
+        let id = match &search["global_request_id"] {
+            Value::Null => &search["request_id"],
+            callers => callers,
+        };
+        search["traced_by"] = id.clone();
+        search["found"] = match search["limited"] == true {
+            true => json!(format!("{}+", word(&search["candidates"]))),
+            false => search["candidates"].clone(),
+        };
+    }
+    let columns = "request_id:traced_by at node candidates:found ms reason +answer_id:request_id +user:user_id \
                    +project:project_id +microversion +index +query";
     Rows::new(columns, searches)
 }
@@ -93,6 +128,18 @@ mod tests {
             printed.lines().last(),
             Some("req-1       2026-11-26T20:00:00Z     3           0  1.5  unknown_name")
         );
+    }
+
+    #[test]
+    fn a_search_has_the_id_of_its_callers_request_and_says_that_it_was_limited() {
+        let search = json!({"at": "2026-11-26T20:00:00Z", "request_id": "req-1", "global_request_id": "req-nova",
+            "candidates": 1, "limited": true, "ms": 1.5, "node": 3, "query": "resources=VCPU:1&limit=1"});
+        let printed = Format::Table.printed(listed(vec![search.clone()]));
+        assert_eq!(
+            printed.lines().last(),
+            Some("req-nova    2026-11-26T20:00:00Z     3  1+          1.5  -")
+        );
+        assert_eq!(Format::Name.printed(listed(vec![search])), "req-nova\n");
     }
 
     #[test]

@@ -51,7 +51,7 @@ fn described(question: &Value, answer: &Value) -> anyhow::Result<String> {
         let part = match (fit.is_object(), explanation.is_object()) {
             (true, _) if fit["exact"] == true => phrase("exactly {count} fit\n", fit),
             (true, _) => phrase("at least {count} fit\n", fit),
-            (_, true) => explained(explanation),
+            (_, true) => explained(explanation, false),
             _ => Output::default().rows(summed(&one["capacity"]))?,
         };
         text += &format!("\n{part}");

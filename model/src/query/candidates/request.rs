@@ -12,6 +12,8 @@ pub struct CandidateRequest {
     /// In the order of their first appearance in the query string, which decides which of two
     /// wrong groups is reported.
     pub groups: Vec<RequestGroup>,
+    /// The classes in the order in which the query names them, which explanations follow; others come behind.
+    pub class_order: Vec<Given<ResourceClassName>>,
     /// Required from two named groups on.
     pub group_policy: Option<GroupPolicy>,
     /// Traits that the anchor's root must have.
@@ -35,6 +37,20 @@ pub struct CandidateRequest {
     /// their creation and round, and gives one candidate of each in turn; which one comes first of an
     /// anchor follows from the number too.
     pub seed: Option<u64>,
+}
+
+impl CandidateRequest {
+    /// What a group asks for, in the order of the query.
+    pub fn in_order<'a>(
+        &self,
+        group: &'a RequestGroup,
+    ) -> Vec<(&'a Given<ResourceClassName>, u64)> {
+        let place = |name| self.class_order.iter().position(|one| one == name);
+        let resources = group.resources.iter();
+        let mut all: Vec<_> = resources.map(|(name, units)| (name, *units)).collect();
+        all.sort_by_key(|(name, _)| place(*name).unwrap_or(usize::MAX));
+        all
+    }
 }
 
 /// One request group.

@@ -2,13 +2,14 @@
 
 use std::num::NonZeroU64;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::atoms::Atom;
+use super::kind::Kind;
 use crate::query::NamedProvider;
 use crate::types::{
-    AggregateUuid, ConsumerTypeName, ConsumerUuid, Given, ProjectId, ResourceClassName, Timestamp,
-    TraitName,
+    AggregateUuid, ConsumerTypeName, ConsumerUuid, Given, Inventory, ProjectId, ProviderUuid,
+    ResourceClassName, Timestamp, TraitName,
 };
 
 /// Why a request has the answer that it has, over one state.
@@ -16,6 +17,12 @@ use crate::types::{
 pub struct Explanation {
     /// Whether there is any candidate.
     pub verdict: Verdict,
+    /// Why there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Reason>,
+    /// The stage of the funnel that is the reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<usize>,
     /// All trees: those that are gone, those with candidates and those that are undecided.
     pub trees: u64,
     /// The trees that are the anchor of a candidate. One that takes from sharing providers alone is a candidate of each
@@ -53,6 +60,40 @@ pub enum Verdict {
     Undecided,
 }
 
+/// Why there is no candidate, in a word: answers, logs and metrics have the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// The time was up before it was known.
+    Undecided,
+    /// A name does not exist.
+    UnknownName,
+    /// No provider has a name.
+    UnusedName,
+    /// There are no providers.
+    NoTrees,
+    /// What is left of the trees does not meet a condition.
+    Condition(Kind),
+}
+
+impl Reason {
+    /// As answers, logs and metrics name it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Undecided => "undecided",
+            Self::UnknownName => "unknown_name",
+            Self::UnusedName => "unused_name",
+            Self::NoTrees => "no_trees",
+            Self::Condition(kind) => kind.as_str(),
+        }
+    }
+}
+
+impl Serialize for Reason {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
 /// A name that a request gives and no provider has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AbsentName {
@@ -74,6 +115,8 @@ pub enum Name {
     Trait(Given<TraitName>),
     /// An aggregate.
     Aggregate(AggregateUuid),
+    /// A provider.
+    Provider(Given<ProviderUuid>),
 }
 
 /// An atom, and what it does to the trees that meet those before.
@@ -89,8 +132,59 @@ pub struct Stage {
     /// Of `room`: the most that a provider of those trees could give.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub most_free: Option<u64>,
+    /// More about those trees.
+    #[serde(flatten)]
+    pub detail: Detail,
     /// The roots of some of those that are gone.
     pub examples: Vec<NamedProvider>,
+}
+
+/// What exactly a condition fails at.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Detail {
+    /// Of `unit`: the bound that the amount breaks; of several trees, that of those which come nearest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bound: Option<Bound>,
+    /// Of a required trait: a provider that has it, but would not serve the request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub elsewhere: Option<Elsewhere>,
+    /// Of `together`: a class of which the groups ask more than one tree has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub short: Option<Short>,
+}
+
+/// The bound of an inventory that an amount breaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bound {
+    /// The amount is larger.
+    MaxUnit(u32),
+    /// It is smaller.
+    MinUnit(u32),
+    /// It is no multiple of it.
+    StepSize(u32),
+}
+
+/// A provider with a trait, and its root.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Elsewhere {
+    /// The root of its tree.
+    pub root: NamedProvider,
+    /// The provider.
+    pub provider: NamedProvider,
+}
+
+/// A class of which several groups together ask more than one tree has for them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Short {
+    /// The class.
+    pub class: Given<ResourceClassName>,
+    /// Units that all groups ask for.
+    pub asked: u64,
+    /// Units that they can take of one tree at most.
+    pub most: u64,
+    /// The suffixes of the groups.
+    pub groups: Vec<String>,
 }
 
 /// A request that asks for less and has candidates.
@@ -118,6 +212,9 @@ pub struct Less {
     /// Of an amount: the largest that would do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enough: Option<u64>,
+    /// Of `unit`: the bound that the amount breaks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bound: Option<Bound>,
 }
 
 /// A tree that lacks little.
@@ -127,8 +224,11 @@ pub struct Near {
     pub root: NamedProvider,
     /// The atoms that it does not meet.
     pub lacks: Vec<Lack>,
-    /// Who holds most of what is missing.
+    /// Who holds most of what is missing,
     pub holders: Vec<Holder>,
+    /// and how many more hold some of it; at most a thousand of each provider are counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub holders_more: Option<NonZeroU64>,
 }
 
 /// An atom that a tree does not meet.
@@ -137,9 +237,15 @@ pub struct Lack {
     /// The atom.
     #[serde(flatten)]
     pub atom: Atom,
-    /// Of `room`: what is free on the best provider.
+    /// Of `room`: what is free on the best provider,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub free: Option<u64>,
+    /// of so much.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<u64>,
+    /// More about it.
+    #[serde(flatten)]
+    pub detail: Detail,
 }
 
 /// A consumer that holds some of what is missing.
@@ -161,27 +267,38 @@ pub struct Holder {
     pub since: Timestamp,
 }
 
+impl Bound {
+    /// The bound that an amount breaks; `None` if the inventory permits it.
+    pub(super) fn against(inventory: &Inventory, amount: u64) -> Option<Self> {
+        let Inventory {
+            max_unit,
+            min_unit,
+            step_size,
+            ..
+        } = *inventory;
+        match amount {
+            _ if amount > u64::from(max_unit) => Some(Self::MaxUnit(max_unit)),
+            _ if amount < u64::from(min_unit) => Some(Self::MinUnit(min_unit)),
+            _ if !amount.is_multiple_of(u64::from(step_size)) => Some(Self::StepSize(step_size)),
+            _ => None,
+        }
+    }
+
+    /// Of two, the one that more amounts meet; the first if they are of different kinds.
+    pub(super) fn nearer(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::MaxUnit(one), Self::MaxUnit(other)) => Self::MaxUnit(one.max(other)),
+            (Self::MinUnit(one), Self::MinUnit(other)) => Self::MinUnit(one.min(other)),
+            (first, _) => first,
+        }
+    }
+}
+
 impl Explanation {
-    /// The first cause in a word, and the resource class that it is about.
-    pub fn reason(&self) -> (&'static str, Option<&str>) {
-        if self.verdict == Verdict::Undecided {
-            return ("undecided", None);
-        }
-        for (names, reason) in [
-            (&self.unknown, "unknown_name"),
-            (&self.unused, "unused_name"),
-        ] {
-            if !names.is_empty() {
-                return (reason, None);
-            }
-        }
-        let less = self.relaxations.first().map(|one| &one.less[0].atom);
-        // Without a single one, that with which the last trees are gone.
-        let mut funnel = self.funnel.iter().rev();
-        let last = funnel.find(|stage| stage.gone > 0);
-        let atom = less.or(last.map(|stage| &stage.atom));
-        atom.map_or(("no_trees", None), |atom| {
-            (atom.kind, atom.class.as_ref().map(Given::as_str))
-        })
+    /// The resource class that the reason is about.
+    pub fn class(&self) -> Option<&str> {
+        let stage = &self.funnel[self.cause?];
+        let short = stage.detail.short.as_ref().map(|short| &short.class);
+        stage.atom.class.as_ref().or(short).map(Given::as_str)
     }
 }

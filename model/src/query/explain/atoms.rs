@@ -1,7 +1,7 @@
 //! The atoms of a request: the conditions that it is made of, in the order in which trees are judged by them.
 //!
-//! What a host is comes before what it has left, and what one provider must meet comes before what several must meet
-//! together.
+//! Where a host is comes before what it is, and that before what it has left, so that the trees that come furthest are
+//! those that were meant. What one provider must meet comes before what several must meet together.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -9,6 +9,7 @@ use std::fmt::Display;
 
 use serde::Serialize;
 
+use super::kind::Kind;
 use crate::mutant;
 use crate::query::candidates::{CandidateRequest, RequestGroup};
 use crate::state::State;
@@ -33,11 +34,9 @@ pub(super) fn up_to(atom: usize) -> Bits {
 /// One condition of a request, as answers show it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Atom {
-    /// What it is about, as answers, logs and metrics name it: `root_required`, `inventory`, `member_of`, `in_tree`,
-    /// `required`, `forbidden`, `unit` (`min_unit`, `max_unit` and `step_size` permit the amount), `room` (so much is
-    /// free), or `together` (all groups can be met at once).
+    /// What it is about.
     #[serde(rename = "atom")]
-    pub kind: &'static str,
+    pub kind: Kind,
     /// The suffix of its group; empty for the unnumbered group and for what concerns the request as a whole.
     pub group: String,
     /// The resource class, of `inventory`, `unit` and `room`.
@@ -124,6 +123,16 @@ pub(super) struct Looks<'a> {
     pub(super) fails: Bits,
 }
 
+/// What a tree lacks.
+pub(super) struct Lacks<'l, 'a> {
+    /// The atoms that speak against the best provider of each part, and those that the tree as a whole fails.
+    pub(super) atoms: Bits,
+    /// How much is missing of the amounts, in thousandths of each.
+    pub(super) shortfall: u64,
+    /// The best provider of each part: it meets most of the first atoms.
+    pub(super) best: Vec<&'l Look<'a>>,
+}
+
 /// A request that cannot be explained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -151,28 +160,20 @@ impl<'a> Atoms<'a> {
             parts: Vec::new(),
             covering: 0,
         };
-        let required = request.root_required.iter().map(|name| (name, true));
-        let forbidden = request.root_forbidden.iter().map(|name| (name, false));
-        for (name, wanted) in required.chain(forbidden) {
-            let atom = Atom {
-                kind: "root_required",
-                traits: spelled(if wanted { "" } else { "!" }, [name]),
-                ..Atom::default()
-            };
-            let test = state.trait_given(name).map(|id| Test::Root(id, wanted));
-            let cut: Cut<'a> = Box::new(move |less| match wanted {
-                true => _ = less.root_required.remove(name),
-                false => _ = less.root_forbidden.remove(name),
-            });
-            atoms.push(None, atom, test, Some(cut));
+        for group in 0..request.groups.len() {
+            atoms.add_named_host(state, group);
         }
+        for group in 0..request.groups.len() {
+            atoms.add_aggregates(group);
+        }
+        atoms.add_roots(state);
         for group in 0..request.groups.len() {
             atoms.add_what_it_is(state, group);
         }
-        atoms.add_amounts(state, "unit", Test::Unit);
-        atoms.add_amounts(state, "room", Test::Room);
+        atoms.add_amounts(state, Kind::Unit, Test::Unit);
+        atoms.add_amounts(state, Kind::Room, Test::Room);
         let together = Atom {
-            kind: "together",
+            kind: Kind::Together,
             ..Atom::default()
         };
         atoms.push(None, together, Some(Test::Together), None);
@@ -188,17 +189,68 @@ impl<'a> Atoms<'a> {
         Ok(atoms)
     }
 
+    /// The host that a group asks for.
+    fn add_named_host(&mut self, state: &State, at: usize) {
+        let group = &self.request.groups[at];
+        let Some(provider) = &group.in_tree else {
+            return;
+        };
+        let place = state.place_given(provider);
+        // Upstream finds the providers of a resourceless group without it.
+        if !group.resources.is_empty() || place.is_none() {
+            let mut atom = group_atom(Kind::InTree, group);
+            atom.provider = Some(provider.clone());
+            let test = place.map(|place| Test::InTree(place.tree));
+            self.add(at, atom, test, |group| group.in_tree = None);
+        }
+    }
+
+    /// The aggregates that a group asks for.
+    fn add_aggregates(&mut self, at: usize) {
+        let group = &self.request.groups[at];
+        for any in &group.member_of {
+            let mut atom = group_atom(Kind::MemberOf, group);
+            atom.aggregates = spelled("", any);
+            self.add(at, atom, Some(Test::MemberOf(any)), move |group| {
+                group.member_of.retain(|other| other != any);
+            });
+        }
+        let all = &group.not_member_of;
+        if !all.is_empty() {
+            let mut atom = group_atom(Kind::MemberOf, group);
+            atom.aggregates = spelled("!", all);
+            let test = Some(Test::NotMemberOf(all));
+            self.add(at, atom, test, |group| group.not_member_of.clear());
+        }
+    }
+
+    /// What is asked of roots.
+    fn add_roots(&mut self, state: &State) {
+        let request = self.request;
+        let required = request.root_required.iter().map(|name| (name, true));
+        let forbidden = request.root_forbidden.iter().map(|name| (name, false));
+        for (name, wanted) in required.chain(forbidden) {
+            let atom = Atom {
+                kind: Kind::RootRequired,
+                traits: spelled(if wanted { "" } else { "!" }, [name]),
+                ..Atom::default()
+            };
+            let test = state.trait_given(name).map(|id| Test::Root(id, wanted));
+            let cut: Cut<'a> = Box::new(move |less| match wanted {
+                true => _ = less.root_required.remove(name),
+                false => _ = less.root_forbidden.remove(name),
+            });
+            self.push(None, atom, test, Some(cut));
+        }
+    }
+
     /// What a provider must be, whatever it has left.
     fn add_what_it_is(&mut self, state: &State, at: usize) {
         let group = &self.request.groups[at];
-        let of = |kind| Atom {
-            kind,
-            group: group.suffix.clone(),
-            ..Atom::default()
-        };
+        let of = |kind| group_atom(kind, group);
         let resourceless = group.resources.is_empty();
-        for name in group.resources.keys() {
-            let mut atom = of("inventory");
+        for (name, _) in self.request.in_order(group) {
+            let mut atom = of(Kind::Inventory);
             atom.class = Some(name.clone());
             let test = state.class_given(name).map(Test::Inventory);
             let cut: Cut<'a> = Box::new(move |less| {
@@ -215,34 +267,10 @@ impl<'a> Atoms<'a> {
         // Upstream starts from what is asked for. From a group that asks for nothing it gets no provider.
         let asks = !group.required.is_empty() || !group.member_of.is_empty();
         if resourceless && (group.suffix.is_empty() || !asks) {
-            self.push(Some(at), of("inventory"), None, None);
-        }
-        for any in &group.member_of {
-            let mut atom = of("member_of");
-            atom.aggregates = spelled("", any);
-            self.add(at, atom, Some(Test::MemberOf(any)), move |group| {
-                group.member_of.retain(|other| other != any);
-            });
-        }
-        let all = &group.not_member_of;
-        if !all.is_empty() {
-            let mut atom = of("member_of");
-            atom.aggregates = spelled("!", all);
-            let test = Some(Test::NotMemberOf(all));
-            self.add(at, atom, test, |group| group.not_member_of.clear());
-        }
-        if let Some(provider) = &group.in_tree {
-            let place = state.place_given(provider);
-            // Upstream finds the providers of a resourceless group without it.
-            if !resourceless || place.is_none() {
-                let mut atom = of("in_tree");
-                atom.provider = Some(provider.clone());
-                let test = place.map(|place| Test::InTree(place.tree));
-                self.add(at, atom, test, |group| group.in_tree = None);
-            }
+            self.push(Some(at), of(Kind::Inventory), None, None);
         }
         for any in group.required.iter().collect::<BTreeSet<_>>() {
-            let mut atom = of("required");
+            let mut atom = of(Kind::Required);
             atom.traits = spelled("", any);
             let ids = any.iter().map(|name| state.trait_given(name));
             let test = ids.collect::<Option<_>>().map(Test::Required);
@@ -251,7 +279,7 @@ impl<'a> Atoms<'a> {
             });
         }
         for name in &group.forbidden {
-            let mut atom = of("forbidden");
+            let mut atom = of(Kind::Forbidden);
             atom.traits = spelled("!", [name]);
             let test = state.trait_given(name).map(Test::Forbidden);
             self.add(at, atom, test, |group| _ = group.forbidden.remove(name));
@@ -262,19 +290,17 @@ impl<'a> Atoms<'a> {
     fn add_amounts(
         &mut self,
         state: &State,
-        kind: &'static str,
+        kind: Kind,
         test: fn(ResourceClassId, u64) -> Test<'a>,
     ) {
         for (at, group) in self.request.groups.iter().enumerate() {
-            for (name, amount) in &group.resources {
+            for (name, amount) in self.request.in_order(group) {
                 let atom = Atom {
-                    kind,
-                    group: group.suffix.clone(),
                     class: Some(name.clone()),
-                    asked: Some(*amount),
-                    ..Atom::default()
+                    asked: Some(amount),
+                    ..group_atom(kind, group)
                 };
-                let test = state.class_given(name).map(|id| test(id, *amount));
+                let test = state.class_given(name).map(|id| test(id, amount));
                 match test {
                     Some(Test::Room(..)) => self.add(at, atom, test, |_| {}),
                     _ => self.push(Some(at), atom, test, None),
@@ -338,6 +364,12 @@ impl<'a> Atoms<'a> {
     /// The atoms that these are.
     pub(super) fn which(&self, is_one: impl Fn(&Condition<'a>) -> bool) -> Bits {
         bits(self.list.iter().map(is_one))
+    }
+
+    /// Whether a group asks for this tree by name.
+    pub(super) fn names(&self, number: TreeNumber) -> bool {
+        let mut tests = self.list.iter().map(|one| &one.test);
+        tests.any(|test| matches!(test, Test::InTree(named) if *named == number))
     }
 
     /// The atoms that a tree fails as a whole.
@@ -448,22 +480,51 @@ impl<'a> Atoms<'a> {
         met
     }
 
-    /// The atoms that speak against the best provider of each part, which meets most of the first ones, and these looks.
-    pub(super) fn lacks<'l>(&self, looks: &'l Looks<'a>) -> (Bits, Vec<&'l Look<'a>>) {
+    /// What a tree lacks whose first unmet atom is this.
+    pub(super) fn lacks<'l>(&self, looks: &'l Looks<'a>, first_unmet: usize) -> Lacks<'l, 'a> {
         let best = |part: usize| {
             let of_part = looks.list.iter().filter(|look| look.part == part);
             // One without an inventory fails nothing that asks for an amount of it.
             let nearness = |look: &&Look<'_>| {
                 let met_first = look.fails.trailing_zeros();
-                (Reverse(met_first), look.fails.count_ones())
+                let shortfall = self.shortfall(look);
+                (Reverse(met_first), look.fails.count_ones(), shortfall)
             };
             of_part.min_by_key(nearness)
         };
         let best: Vec<_> = (0..self.parts.len()).filter_map(best).collect();
-        let all = best.iter();
-        let lacks = all.fold(looks.fails, |bits, look| bits | look.fails);
+        let fails = best.iter().map(|look| look.fails);
         let covered = looks.list.iter().fold(0, |bits, look| bits | look.covers);
-        (lacks | self.covering & !covered, best)
+        // A trait may be there, but on no provider that serves: then it is the first that is unmet.
+        let own = looks.fails | self.covering & !covered | 1 << first_unmet;
+        Lacks {
+            atoms: fails.fold(own, |bits, fails| bits | fails),
+            shortfall: best.iter().map(|look| self.shortfall(look)).sum(),
+            best,
+        }
+    }
+
+    /// How much a provider lacks of what is asked, in thousandths, summed over the amounts.
+    fn shortfall(&self, look: &Look<'_>) -> u64 {
+        let atoms = self.parts[look.part].atoms.iter();
+        let short = atoms.filter(|atom| look.fails & 1 << **atom != 0);
+        let short = short.map(|atom| match self.list[*atom].test {
+            Test::Room(class, asked) => look.node.stock(class).map_or(0, |stock| {
+                let missing = asked.saturating_sub(stock.inventory.free(stock.used));
+                (u128::from(missing) * 1000 / u128::from(asked.max(1))) as u64
+            }),
+            _ => 0,
+        });
+        short.sum()
+    }
+}
+
+/// A condition of a group.
+fn group_atom(kind: Kind, group: &RequestGroup) -> Atom {
+    Atom {
+        kind,
+        group: group.suffix.clone(),
+        ..Atom::default()
     }
 }
 

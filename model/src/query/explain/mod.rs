@@ -7,18 +7,27 @@
 
 mod answer;
 mod atoms;
+mod detail;
 mod explainer;
+mod kind;
 mod names;
 mod nearest;
+mod reason;
 mod relax;
 
+use std::cmp::Reverse;
+
 pub use answer::{
-    AbsentName, Explanation, Holder, Lack, Less, Name, Near, Relaxation, Stage, Verdict,
+    AbsentName, Bound, Detail, Elsewhere, Explanation, Holder, Lack, Less, Name, Near, Reason,
+    Relaxation, Short, Stage, Verdict,
 };
 pub use atoms::{Atom, TooManyAtoms};
+pub use kind::Kind;
 
 use self::atoms::{Atoms, Looks, Test, up_to};
+use self::detail::SharedClass;
 use self::explainer::Explainer;
+use self::reason::{cause, reason};
 use self::relax::{Way, ways};
 use crate::mutant;
 use crate::query::NamedProvider;
@@ -63,20 +72,34 @@ impl State {
         if found.with_candidates == 0 {
             found.relaxations = explainer.relaxations(&walk.ways, spell);
             let nearest = walk.nearest.iter();
-            let nearest = nearest.map(|(_, number)| explainer.near(*number));
+            let nearest = nearest.map(|(_, number)| explainer.near(*number, &walk.shared));
             found.nearest = nearest.flatten().collect();
+            let shorts = walk.shorts.into_iter().flatten();
+            if let Some(stage) = found.funnel.last_mut() {
+                stage.detail.short = shorts.flatten().next();
+            }
+            found.cause = cause(&found, &walk.ways);
+            found.reason = Some(reason(&found));
         }
         found.steps = explainer.budget.steps();
         Ok(found)
     }
 }
 
+/// How far a tree that has no candidate is from one. Those that are named are nearest, then those that come further, then
+/// those that lack fewer things, then those that lack less of an amount.
+type Distance = (Reverse<bool>, Reverse<Kind>, u32, u64);
+
 /// What a walk over all trees has found.
 struct Walk {
     found: Explanation,
     ways: Vec<Way>,
-    /// Trees that lack little, with how many atoms.
-    nearest: Vec<(u32, TreeNumber)>,
+    /// The classes that several groups ask for.
+    shared: Vec<SharedClass>,
+    /// Of each of them the largest shortage of the trees that are gone at the last stage; `None` once one has enough.
+    shorts: Vec<Option<Option<Short>>>,
+    /// The trees that lack least.
+    nearest: Vec<(Distance, TreeNumber)>,
 }
 
 impl Explainer<'_> {
@@ -128,9 +151,12 @@ impl Walk {
             funnel: funnel.collect(),
             ..Explanation::default()
         };
+        let shared = atoms.shared_classes();
         Self {
             found,
             ways: ways(atoms),
+            shorts: vec![Some(None); shared.len()],
+            shared,
             nearest: Vec::new(),
         }
     }
@@ -148,21 +174,52 @@ impl Walk {
         if stage.examples.len() < EXAMPLES {
             stage.examples.push(NamedProvider::of(tree.root()));
         }
-        if let Test::Room(class, _) = atoms.list[reason].test {
-            // Those that would serve if they had room.
-            let looks = looks.list.iter();
-            let able = looks.filter(|look| look.fails & up_to(reason) == 1 << reason);
-            let offers = able.filter_map(|look| look.node.stock(class)).map(offer);
-            stage.most_free = stage.most_free.max(offers.max());
+        // Those that would serve but for this.
+        let able = looks.list.iter();
+        let able = able.filter(|look| look.fails & up_to(reason) == 1 << reason);
+        match atoms.list[reason].test {
+            Test::Room(class, _) => {
+                let offers = able.filter_map(|look| look.node.stock(class)).map(offer);
+                stage.most_free = stage.most_free.max(offers.max());
+            }
+            Test::Unit(class, asked) => {
+                let stocks = able.filter_map(|look| look.node.stock(class));
+                let bounds = stocks.filter_map(|stock| Bound::against(&stock.inventory, asked));
+                let bounds = stage.detail.bound.into_iter().chain(bounds);
+                stage.detail.bound = bounds.reduce(Bound::nearer);
+            }
+            Test::Required(_) | Test::Root(_, true) if stage.detail.elsewhere.is_none() => {
+                stage.detail.elsewhere = atoms.elsewhere(tree, reason);
+            }
+            _ => {}
         }
         if self.found.with_candidates > 0 {
             return;
         }
+        if reason == atoms.list.len() - 1 {
+            self.note_short(atoms, looks);
+        }
         self.note_ways(atoms, number, looks);
-        let lacks = atoms.lacks(looks).0.count_ones().max(1);
-        self.nearest.push((lacks, number));
-        self.nearest.sort_by_key(|(lacks, _)| *lacks);
+        let lacks = atoms.lacks(looks, reason);
+        let is_named = atoms.names(number) && !mutant!("explain-named-host-forgotten");
+        let come_to = atoms.list[reason].atom.kind;
+        let count = lacks.atoms.count_ones();
+        let distance = (Reverse(is_named), Reverse(come_to), count, lacks.shortfall);
+        self.nearest.push((distance, number));
+        self.nearest.sort_by_key(|(distance, _)| *distance);
         self.nearest.truncate(NEAREST);
+    }
+
+    /// Notes what a tree lacks for all groups together.
+    fn note_short(&mut self, atoms: &Atoms<'_>, looks: &Looks<'_>) {
+        for (class, largest) in self.shared.iter().zip(&mut self.shorts) {
+            let Some(so_far) = largest else { continue };
+            match (atoms.short(class, looks), so_far) {
+                (None, _) => *largest = None,
+                (Some(short), Some(so_far)) => so_far.most = so_far.most.max(short.most),
+                (Some(short), so_far) => *so_far = Some(short),
+            }
+        }
     }
 
     /// Notes what might help a tree.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use strsim::levenshtein;
+use strsim::osa_distance;
 
 use super::answer::{AbsentName, Name};
 use crate::query::candidates::CandidateRequest;
@@ -12,12 +12,14 @@ use crate::types::{AggregateUuid, Given};
 
 /// Names that are shown as nearly those that were given.
 const NEAREST: usize = 3;
-/// Names of which others are looked for that are spelled nearly so.
+/// Of each kind, so many names get others that are spelled nearly so.
 const MISSPELLED_MAX: usize = 4;
 /// Longer names are compared with no other.
 const COMPARED_MAX_BYTES: usize = 64;
-/// One of so many letters may be wrong in a name.
+/// One of so many letters may be wrong in a name; two that are exchanged are one mistake.
 const LETTERS_PER_MISTAKE: usize = 4;
+/// A text of so many letters may be the beginning of the name that was meant.
+const BEGINNING_MIN: usize = 3;
 
 /// The names that do not exist, and those that exist and no provider has, where no other would do.
 pub(super) fn absent(
@@ -31,8 +33,18 @@ pub(super) fn absent(
     let forbidden = groups().flat_map(|group| &group.forbidden);
     let roots = (request.root_required.iter()).chain(&request.root_forbidden);
     let named: BTreeSet<_> = required().flatten().chain(forbidden).chain(roots).collect();
+    let hosts: BTreeSet<_> = groups()
+        .filter_map(|group| group.in_tree.as_ref())
+        .collect();
+    let hosts = hosts.into_iter();
+    let hosts = hosts.filter(|provider| state.place_given(provider).is_none());
+    let hosts = hosts.map(|provider| AbsentName {
+        name: Name::Provider(provider.clone()),
+        nearest: Vec::new(),
+    });
     let unknown = unknown(classes, &asked, Name::Class)
         .chain(unknown(traits, &named, Name::Trait))
+        .chain(hosts)
         .collect();
 
     let asked = asked.into_iter().filter(|name| is_unused(classes, name));
@@ -53,17 +65,20 @@ pub(super) fn absent(
     (unknown, unused.collect())
 }
 
-/// The first of the names that a table does not have.
+/// The names that a table does not have.
 fn unknown<N: Clone + Ord + AsRef<str>>(
     table: &NameTable<N>,
     names: &BTreeSet<&Given<N>>,
     of: fn(Given<N>) -> Name,
 ) -> impl Iterator<Item = AbsentName> {
     let unknown = names.iter().filter(|name| table.given(name).is_none());
-    unknown.take(MISSPELLED_MAX).map(move |name| {
+    unknown.enumerate().map(move |(index, name)| {
         let known = table.rows().map(|(_, row)| row.name.as_ref());
         AbsentName {
-            nearest: nearest(name.as_str(), known),
+            nearest: match index < MISSPELLED_MAX {
+                true => nearest(name.as_str(), known),
+                false => Vec::new(),
+            },
             name: of((*name).clone()),
         }
     })
@@ -73,16 +88,46 @@ fn is_unused<N: Clone + Ord>(table: &NameTable<N>, name: &Given<N>) -> bool {
     table.given(name).is_some_and(|id| table.uses(id) == 0)
 }
 
-/// The names that are spelled most like this one.
+/// The names that are spelled most like this one, then those that begin so.
 fn nearest<'a>(text: &str, all: impl Iterator<Item = &'a str>) -> Vec<String> {
     if text.len() > COMPARED_MAX_BYTES {
         return Vec::new();
     }
+    let text = text.to_ascii_uppercase();
     let most = text.len() / LETTERS_PER_MISTAKE;
-    let as_long = all.filter(|name| name.len().abs_diff(text.len()) <= most);
-    let mistakes = as_long.map(|name| (levenshtein(text, name), name));
-    let mut alike: Vec<_> = mistakes.filter(|(mistakes, _)| *mistakes <= most).collect();
+    let mistakes = |name: &str| {
+        let is_as_long = name.len().abs_diff(text.len()) <= most;
+        let mistakes = is_as_long.then(|| osa_distance(&text, name));
+        let begins_so = text.len() >= BEGINNING_MIN && name.starts_with(&text);
+        let mistakes = mistakes.filter(|mistakes| *mistakes <= most);
+        mistakes.or(begins_so.then_some(usize::MAX))
+    };
+    let mut alike: Vec<_> = all
+        .filter_map(|name| Some((mistakes(name)?, name)))
+        .collect();
     alike.sort_unstable();
     alike.truncate(NEAREST);
     alike.into_iter().map(|(_, name)| name.to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exchanged_letters_and_beginnings_find_a_name() {
+        let classes = ["DISK_GB", "MEMORY_MB", "PCPU", "VCPU", "CUSTOM_GPU"];
+        for (text, found) in [
+            ("VPCU", &["PCPU", "VCPU"][..]),
+            ("VCPUS", &["VCPU"]),
+            ("vcpu", &["VCPU", "PCPU"]),
+            ("DISK", &["DISK_GB"]),
+            ("MEMORY", &["MEMORY_MB"]),
+            ("CUSTOM_GUP", &["CUSTOM_GPU"]),
+            ("DI", &[]),
+            ("FPGA", &[]),
+        ] {
+            assert_eq!(nearest(text, classes.into_iter()), found, "{text}");
+        }
+    }
 }

@@ -2,9 +2,11 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
+use std::num::NonZeroU64;
 
-use super::answer::{Holder, Lack, Near};
+use super::answer::{Bound, Detail, Holder, Lack, Near};
 use super::atoms::Test;
+use super::detail::SharedClass;
 use super::explainer::Explainer;
 use crate::query::NamedProvider;
 use crate::state::change::ResourceClassId;
@@ -18,33 +20,51 @@ const HOLDERS_LOOKED_AT: usize = 1_000;
 
 impl Explainer<'_> {
     /// What a tree lacks; `None` if the time is up.
-    pub(super) fn near(&mut self, number: TreeNumber) -> Option<Near> {
+    pub(super) fn near(&mut self, number: TreeNumber, shared: &[SharedClass]) -> Option<Near> {
         let tree = self.state.tree(number)?;
         let looks = self.look_over(number)?;
-        let (mut bits, best) = self.atoms.lacks(&looks);
-        if bits == 0 {
-            // Only that all are met at once.
-            bits = 1 << (self.atoms.list.len() - 1);
-        }
-        let (mut lacks, mut holders) = (Vec::new(), Vec::new());
+        let atoms = self.atoms;
+        let found = atoms.lacks(&looks, atoms.first_unmet(&looks));
+        let (mut lacks, mut holders, mut more) = (Vec::new(), Vec::new(), 0);
         let mut seen = BTreeSet::new();
-        for (index, one) in self.atoms.list.iter().enumerate() {
-            if bits & 1 << index == 0 {
+        for (index, one) in atoms.list.iter().enumerate() {
+            if found.atoms & 1 << index == 0 {
                 continue;
             }
             let mut lack = Lack {
                 atom: one.atom.clone(),
                 free: None,
+                capacity: None,
+                detail: Detail::default(),
             };
-            let look = best.iter().find(|look| look.fails & 1 << index != 0);
-            if let Test::Room(class, _) = one.test
-                && let Some(look) = look
-                && let Some(stock) = look.node.stock(class)
-            {
-                lack.free = Some(stock.inventory.free(stock.used));
-                if seen.insert((look.node.id, class)) {
-                    holders.extend(self.holders(look.node, class));
+            let mut best = found.best.iter();
+            let look = best.find(|look| look.fails & 1 << index != 0);
+            let stock = |class| Some((look?.node, look?.node.stock(class)?));
+            match &one.test {
+                Test::Room(class, _) => {
+                    if let Some((node, stock)) = stock(*class) {
+                        lack.free = Some(stock.inventory.free(stock.used));
+                        lack.capacity = Some(stock.inventory.free(0));
+                        if seen.insert((node.id, *class)) {
+                            let (largest, others) = self.holders(node, *class);
+                            holders.extend(largest);
+                            more += others;
+                        }
+                    }
                 }
+                Test::Unit(class, asked) => {
+                    let stock = stock(*class);
+                    lack.detail.bound =
+                        stock.and_then(|(_, stock)| Bound::against(&stock.inventory, *asked));
+                }
+                Test::Required(_) | Test::Root(_, true) => {
+                    lack.detail.elsewhere = atoms.elsewhere(tree, index);
+                }
+                Test::Together => {
+                    let short = |class| atoms.short(class, &looks);
+                    lack.detail.short = shared.iter().find_map(short);
+                }
+                _ => {}
             }
             lacks.push(lack);
         }
@@ -52,11 +72,12 @@ impl Explainer<'_> {
             root: NamedProvider::of(tree.root()),
             lacks,
             holders,
+            holders_more: NonZeroU64::new(more),
         })
     }
 
-    /// The consumers with most of a class of a provider.
-    fn holders(&self, node: &Node, class: ResourceClassId) -> Vec<Holder> {
+    /// The consumers with most of a class of a provider, and how many more there are.
+    fn holders(&self, node: &Node, class: ResourceClassId) -> (Vec<Holder>, u64) {
         let consumers = &self.state.consumers;
         let holder = |consumer: &ConsumerUuid| {
             let row = consumers.row(consumer)?;
@@ -74,7 +95,8 @@ impl Explainer<'_> {
         let holders = consumers.holders(node.id).take(HOLDERS_LOOKED_AT);
         let mut holders: Vec<_> = holders.filter_map(holder).collect();
         holders.sort_by_key(|holder| (Reverse(holder.amount), holder.since));
+        let more = holders.len().saturating_sub(HOLDERS);
         holders.truncate(HOLDERS);
-        holders
+        (holders, more as u64)
     }
 }

@@ -4,9 +4,10 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::num::NonZeroU64;
 
-use super::answer::{Less, Relaxation};
+use super::answer::{Bound, Less, Relaxation};
 use super::atoms::{Atom, Atoms, Bits, Condition, Look, Looks, Test, bits};
 use super::explainer::Explainer;
+use super::kind::Kind;
 use crate::mutant;
 use crate::query::NamedProvider;
 use crate::query::candidates::{CandidateRequest, GroupPolicy};
@@ -29,7 +30,7 @@ type Spell<'s> = &'s dyn Fn(&CandidateRequest) -> Option<String>;
 pub(super) struct Way {
     less: Atom,
     /// The index of this atom.
-    index: usize,
+    pub(super) index: usize,
     /// The atoms that it takes away.
     removes: Bits,
     /// The parts that are left.
@@ -115,6 +116,12 @@ impl Way {
         }
     }
 
+    /// Whether it does without this atom in particular. An amount that is given up has both units and room.
+    pub(super) fn gives_up(&self, index: usize) -> bool {
+        let is_amount = self.less.asked.is_some() && self.removes & 1 << index != 0;
+        self.index == index || is_amount
+    }
+
     /// Whether a tree may have a candidate then.
     pub(super) fn may_help(&self, atoms: &Atoms<'_>, looks: &Looks<'_>) -> bool {
         atoms.hold(looks, !self.removes, self.parts)
@@ -122,8 +129,9 @@ impl Way {
 }
 
 impl Explainer<'_> {
-    /// Runs each way through the search, those that have candidates first by how many trees have one. Those that give up
-    /// a class come last.
+    /// Runs each way through the search. Those come first that keep to the hosts that were meant: what asks for less of
+    /// them, then what asks for hosts of another kind, then for hosts elsewhere; last what gives up a class. Of those that
+    /// are alike, the one that more trees meet.
     pub(super) fn relaxations(&mut self, ways: &[Way], spell: Spell<'_>) -> Vec<Relaxation> {
         let mut found = Vec::new();
         for way in ways.iter().filter(|way| !way.trees.is_empty()) {
@@ -136,8 +144,11 @@ impl Explainer<'_> {
                 _ => self.run(way, None, spell),
             });
         }
-        let is_dropped = |one: &Relaxation| one.less[0].atom.kind == "inventory";
-        found.sort_by_key(|one| (is_dropped(one), Reverse(one.trees)));
+        found.sort_by_key(|one| {
+            let kind = one.less[0].atom.kind;
+            let is_dropped = kind == Kind::Inventory;
+            (is_dropped, Reverse(kind.level()), Reverse(one.trees))
+        });
         found
     }
 
@@ -170,11 +181,17 @@ impl Explainer<'_> {
         }
         let (number, tree) = first?;
         let mut atom = way.less.clone();
+        let mut bound = None;
         if enough.is_some() {
-            atom.kind = self.amount_kind(way, number);
+            (atom.kind, bound) = self.amount_kind(way, number);
         }
+        let less = Less {
+            atom,
+            enough,
+            bound,
+        };
         Some(Relaxation {
-            less: [Less { atom, enough }],
+            less: [less],
             trees,
             undecided: NonZeroU64::new(undecided),
             query,
@@ -182,15 +199,25 @@ impl Explainer<'_> {
         })
     }
 
-    /// Whether a tree lacks room for an amount, or only its units are against it.
-    fn amount_kind(&mut self, way: &Way, number: TreeNumber) -> &'static str {
-        let units = (self.atoms).which(|one| matches!(one.test, Test::Unit(..)));
-        let kept = !(way.removes & units);
-        let looks = self.look_over(number);
-        match looks.is_some_and(|looks| self.atoms.hold(&looks, kept, way.parts)) {
-            true => "unit",
-            false => "room",
-        }
+    /// Whether a tree is gone at the units of an amount, which no provider of it permits, or at the room.
+    fn amount_kind(&mut self, way: &Way, number: TreeNumber) -> (Kind, Option<Bound>) {
+        let Some(looks) = self.look_over(number) else {
+            return (Kind::Room, None);
+        };
+        let first = self.atoms.first_unmet(&looks);
+        let Test::Unit(class, asked) = self.atoms.list[first].test else {
+            return (Kind::Room, None);
+        };
+        let able = looks.list.iter().filter(|look| self.is_able(way, look));
+        let stocks = able.filter_map(|look| look.node.stock(class));
+        let bounds = stocks.filter_map(|stock| Bound::against(&stock.inventory, asked));
+        (Kind::Unit, bounds.reduce(Bound::nearer))
+    }
+
+    /// Whether a provider meets all that is asked of it but for the amount that a way takes away.
+    fn is_able(&self, way: &Way, look: &Look<'_>) -> bool {
+        let is_asked = self.atoms.parts[look.part].atoms.contains(&way.index);
+        is_asked && look.fails & !way.removes == 0
     }
 
     /// The amounts, less than what is asked, that could be the largest that fits: all that some provider has left once
@@ -213,11 +240,7 @@ impl Explainer<'_> {
             let Some(looks) = self.look_over(number) else {
                 break;
             };
-            let is_able = |look: &&Look<'_>| {
-                let is_asked = atoms.parts[look.part].atoms.contains(&way.index);
-                is_asked && look.fails & !way.removes == 0
-            };
-            let able = looks.list.iter().filter(is_able);
+            let able = looks.list.iter().filter(|look| self.is_able(way, look));
             for stock in able.filter_map(|look| look.node.stock(class)) {
                 amounts.extend(sums.iter().filter_map(|sum| largest(stock, *sum, asked)));
             }

@@ -77,12 +77,136 @@ async fn each_relaxation_is_a_query_that_is_answered() {
     );
     let answer = cloud.read(&path).await;
     assert_eq!(answer["allocation_requests"].as_array().unwrap().len(), 3);
-    // The host that is full is as near as the others: it lacks the same.
+    // All lack the same; the host that is full lacks most of it.
     let near = &found["nearest"];
     assert_eq!(near[3]["root"]["name"], "provider 4");
     assert_eq!(near[3]["lacks"][0]["free"], 0);
+    assert_eq!(near[3]["lacks"][0]["capacity"], 8);
     assert_eq!(near[3]["holders"][0]["consumer"], uuid(900));
     assert_eq!(near[3]["holders"][0]["amount"], 8);
+}
+
+/// Whatever place is asked for: where its hosts are full, they are the cause, and not the place.
+#[tokio::test]
+async fn a_full_place_is_the_cause_and_not_the_place() {
+    let cloud = hosts().await;
+    for number in [5, 6] {
+        cloud.provider(number, None).await;
+        cloud.stock(number, "VCPU", 8).await;
+    }
+    for number in [1, 2, 3] {
+        let claimed = cloud.claim(900 + number, number, "VCPU", 8).await;
+        claimed.expect(204);
+    }
+    let root = "COMPUTE_NODE";
+    for number in [1, 2, 3, 4] {
+        let path = format!("/resource_providers/{}/traits", uuid(number));
+        let generation = cloud
+            .read(&format!("/resource_providers/{}", uuid(number)))
+            .await;
+        let traits = json!({"resource_provider_generation": generation["generation"], "traits": ["CUSTOM_FAST", root]});
+        cloud.put(&path, traits).expect(200).await;
+    }
+    for place in [
+        format!("in_tree={}", uuid(4)),
+        format!("member_of={AGGREGATE}"),
+        "required=CUSTOM_FAST".to_owned(),
+        format!("root_required={root}"),
+    ] {
+        let found = explain(&cloud, &format!("resources=VCPU:4&{place}")).await;
+        assert_eq!(found["reason"], "room", "{place}: {found}");
+        let cause = usize::try_from(found["cause"].as_u64().unwrap()).unwrap();
+        assert_eq!(found["funnel"][cause]["class"], "VCPU", "{place}: {found}");
+        assert_eq!(found["funnel"][cause]["most_free"], 0, "{place}: {found}");
+        // Hosts elsewhere are a way out, and no more than that.
+        assert_eq!(found["relaxations"][0]["trees"], 2, "{place}: {found}");
+        for near in found["nearest"].as_array().unwrap().iter().take(1) {
+            assert_eq!(near["lacks"][0]["free"], 0, "{place}: {near}");
+            assert_eq!(near["lacks"][0]["capacity"], 8, "{place}: {near}");
+            assert_eq!(near["holders"][0]["amount"], 8, "{place}: {near}");
+        }
+    }
+    let found = explain(&cloud, &format!("resources=VCPU:4&in_tree={}", uuid(4))).await;
+    assert_eq!(found["nearest"][0]["root"]["name"], "provider 4");
+    assert_eq!(found["nearest"][0]["holders"][0]["consumer"], uuid(900));
+}
+
+/// The trait is on a device, and the processors are on the host.
+#[tokio::test]
+async fn a_trait_where_it_does_not_help_is_shown_there() {
+    let cloud = hosts().await;
+    cloud.provider(11, Some(1)).await;
+    cloud.stock(11, "PCPU", 8).await;
+    let path = format!("/resource_providers/{}/traits", uuid(11));
+    let traits = json!({"resource_provider_generation": 1, "traits": ["CUSTOM_GPU"]});
+    cloud.put(&path, traits).expect(200).await;
+    let found = explain(&cloud, "resources=VCPU:1&required=CUSTOM_GPU").await;
+    assert_eq!(found["reason"], "required");
+    let cause = usize::try_from(found["cause"].as_u64().unwrap()).unwrap();
+    let elsewhere = &found["funnel"][cause]["elsewhere"];
+    assert_eq!(elsewhere["root"]["name"], "provider 1");
+    assert_eq!(elsewhere["provider"]["name"], "provider 11");
+    let lack = &found["nearest"][0]["lacks"][0];
+    assert_eq!(lack["atom"], "required", "{found}");
+}
+
+/// Hosts without the class are not near, although they lack one thing only.
+#[tokio::test]
+async fn the_trees_that_come_furthest_are_nearest() {
+    let cloud = Cloud::new();
+    for number in 1..=6 {
+        cloud.provider(number, None).await;
+        cloud.stock(number, "MEMORY_MB", 64).await;
+    }
+    for number in [7, 8] {
+        cloud.provider(number, None).await;
+        cloud.stock(number, "MEMORY_MB", 64).await;
+    }
+    for (number, total) in [(7, 12), (8, 16)] {
+        let path = format!("/resource_providers/{}/inventories", uuid(number));
+        let inventory = json!({"resource_class": "PCPU", "total": total, "max_unit": total});
+        cloud.post(&path, inventory).expect(201).await;
+    }
+    let found = explain(&cloud, "resources=PCPU:20,MEMORY_MB:8").await;
+    assert_eq!(found["reason"], "unit");
+    let names: Vec<_> = (found["nearest"].as_array().unwrap().iter())
+        .map(|near| near["root"]["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names[..2], ["provider 8", "provider 7"], "{found}");
+    assert_eq!(
+        found["nearest"][0]["lacks"][0]["bound"],
+        json!({"max_unit": 16})
+    );
+    let classes: Vec<_> = (found["funnel"].as_array().unwrap().iter())
+        .filter(|stage| stage["atom"] == "unit")
+        .map(|stage| stage["class"].clone())
+        .collect();
+    assert_eq!(classes, ["PCPU", "MEMORY_MB"], "in the order of the query");
+}
+
+/// Five devices are asked of hosts that have four, one on each provider.
+#[tokio::test]
+async fn groups_that_ask_more_than_one_host_has_are_named() {
+    let cloud = Cloud::new();
+    for host in [1, 2] {
+        cloud.provider(host, None).await;
+        for device in 1..=4 {
+            let number = host * 10 + device;
+            cloud.provider(number, Some(host)).await;
+            cloud.stock(number, "PGPU", 1).await;
+        }
+    }
+    let groups: Vec<_> = (1..=5)
+        .map(|group| format!("resources{group}=PGPU:1"))
+        .collect();
+    let query = format!("{}&group_policy=isolate", groups.join("&"));
+    let found = explain(&cloud, &query).await;
+    assert_eq!(found["reason"], "together");
+    let cause = usize::try_from(found["cause"].as_u64().unwrap()).unwrap();
+    let short =
+        json!({"class": "PGPU", "asked": 5, "most": 4, "groups": ["1", "2", "3", "4", "5"]});
+    assert_eq!(found["funnel"][cause]["short"], short);
+    assert_eq!(found["nearest"][0]["lacks"][0]["short"], short);
 }
 
 #[tokio::test]
@@ -171,6 +295,7 @@ async fn empty_answer_is_explained_on_the_state_that_it_was_given_on() {
     let kept = explained(&cloud, &caller).await;
     assert_eq!(kept["global_request_id"], json!(caller));
     assert_eq!(kept["query"], "resources=VCPU:9");
+    assert_eq!(kept["reason"], kept["explanation"]["reason"]);
     assert_eq!(kept["candidates"], 0);
     assert_eq!(kept["explanation"]["trees"], 4);
     assert_eq!(
@@ -185,6 +310,28 @@ async fn empty_answer_is_explained_on_the_state_that_it_was_given_on() {
         .read("/placementd/v1/searches?empty=true&since=3600")
         .await;
     assert_eq!(empty["searches"].as_array().unwrap().len(), 1);
+    assert_eq!(empty["left_out"], 0);
+    let newest = cloud.read("/placementd/v1/searches?limit=1").await;
+    assert_eq!(newest["left_out"], 1);
+    let project = kept["project_id"].as_str().unwrap();
+    for (project, count) in [(project, 2), ("another", 0)] {
+        let path = format!("/placementd/v1/searches?project={project}");
+        let found = cloud.read(&path).await;
+        assert_eq!(
+            found["searches"].as_array().unwrap().len(),
+            count,
+            "{found}"
+        );
+    }
+    // An answer that its limit has cut does not look like the whole one.
+    assert_eq!(all["searches"][0]["limited"], false);
+    cloud
+        .get("/allocation_candidates?resources=VCPU:1&limit=1")
+        .expect(200)
+        .await;
+    let cut = cloud.read("/placementd/v1/searches?limit=1").await;
+    assert_eq!(cut["searches"][0]["candidates"], 1);
+    assert_eq!(cut["searches"][0]["limited"], true);
     for wrong in ["since=soon", "empty=1", "cows=1"] {
         let path = format!("/placementd/v1/searches?{wrong}");
         let name = wrong.split('=').next().unwrap();

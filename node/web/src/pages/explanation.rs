@@ -16,28 +16,51 @@ const WORDS: Words = Words(word);
 
 pub(super) fn explained(of: &Content<'_>, answer: &Value) -> Markup {
     let mut room = Room::default();
-    let mut shown = |member: &str, line: &dyn Fn(&Value) -> Markup| {
-        let all = list(&answer[member]).iter().take(SHOWN_MAX);
-        room.take(all.map(line))
-    };
-    let item = |line: String| html! { li { (sentence(&line)) } };
-    let unknown = shown("unknown", &|name| item(WORDS.unknown(name)));
-    let unused = shown("unused", &|name| item(WORDS.unused(name)));
-    let less = shown("relaxations", &|one| relaxation(of, one));
-    let nearest = shown("nearest", &|one| near(of, one));
-    let steps = shown("funnel", &|one| step(of, one));
-    let heads = "Condition | Trees left | Trees gone | Gone are";
+    // The first line has the first of them.
+    let names = WORDS.absent_names(answer).skip(1).take(SHOWN_MAX);
+    let names = room.take(names.map(|name| html! { li { (sentence(&name)) } }));
+    let less = WORDS.relaxations(answer);
+    let less = some(&mut room, less.iter(), |one| relaxation(of, one));
+    let nearest = some(&mut room, list(&answer["nearest"]).iter(), |one| {
+        near(of, one)
+    });
+    let (stages, others) = WORDS.stages(answer);
+    let (mut steps, left_out) = some(&mut room, stages.into_iter(), |one| step(of, one));
+    let none = || html! { "–" };
+    for (count, removed) in [(left_out, none()), (others, html! { "0" })] {
+        if count > 0 {
+            let more = html! { (count) " more conditions" };
+            steps.push(row(&[more, none(), removed, none()]));
+        }
+    }
+    let heads = "Condition | Trees remaining | Trees removed | For example";
+    let title = sentence(&WORDS.nearest_title(answer));
     html! {
         p class="verdict" { (cut(&sentence(&WORDS.cause(answer)))) }
-        ul { @for name in unknown.iter().chain(&unused) { (name) } }
+        ul { @for name in &names { (name) } }
         (table("What each condition leaves", heads, &steps))
-        @for (title, lines) in [("What would fit", less), ("What nearly fits", nearest)] {
+        @for (title, (lines, more)) in [("What would fit", less), (title.trim_end_matches('.'), nearest)] {
             @if !lines.is_empty() {
                 h2 { (title) }
-                ul { @for line in &lines { (line) } }
+                ul {
+                    @for line in &lines { (line) }
+                    @if more > 0 { li { "and " (more) " more" } }
+                }
             }
         }
     }
+}
+
+/// The first of some entries, and how many more there are.
+fn some<'a>(
+    room: &mut Room,
+    all: impl ExactSizeIterator<Item = &'a Value>,
+    shown: impl FnMut(&'a Value) -> Markup,
+) -> (Vec<Markup>, usize) {
+    let count = all.len();
+    let shown = room.take(all.take(SHOWN_MAX).map(shown));
+    let more = count - shown.len();
+    (shown, more)
 }
 
 /// A line of text as a sentence.
@@ -64,12 +87,15 @@ fn relaxation(of: &Content<'_>, one: &Value) -> Markup {
 
 /// A tree that nearly fits, and who holds what it lacks.
 fn near(of: &Content<'_>, one: &Value) -> Markup {
-    let lacks = list(&one["lacks"]).iter().take(SHOWN_MAX);
-    let lacks: Vec<String> = lacks.map(|atom| WORDS.condition(atom)).collect();
+    let root = &one["root"];
+    let holders = list(&one["holders"]).iter();
     html! {
         li {
-            (provider(of, &one["root"]["uuid"], &one["root"]["name"])) " lacks " (lacks.join(" and "))
-            ul { @for holder in list(&one["holders"]).iter().take(SHOWN_MAX) { (held(of, holder)) } }
+            (provider(of, &root["uuid"], &root["name"])) " " (WORDS.lacks(one))
+            ul {
+                @for holder in holders.take(SHOWN_MAX) { (held(of, holder)) }
+                @if let Some(more) = WORDS.more_holders(one) { li { "and " (more) } }
+            }
         }
     }
 }

@@ -8,15 +8,15 @@ use serde_json::{Value, json};
 use super::Content;
 use crate::ask::{Failure, Questions};
 use crate::frame::View;
-use crate::parts::{Room, cells, link, pages, table};
-use crate::words::{list, text};
+use crate::parts::{Room, cell, cells, link, pages, table};
+use crate::words::{list, text, word};
 
 /// So many of each node are looked at.
 const LIMIT: &str = "1000";
 const HEADS: &str = "Time | Candidates | Query | Reason | Milliseconds | Node | Request | Project";
 
 pub(super) async fn show(questions: &mut Questions<'_>, of: &Content<'_>) -> Result<View, Failure> {
-    let (all, silent) = on_all_nodes(questions, of).await?;
+    let (all, silent, left_out) = on_all_nodes(questions, of).await?;
     let from = of.target.offset();
     let rows = all.iter().skip(from).map(|one| shown(of, one));
     let (rows, left) = (Room::default().take(rows), all.len().saturating_sub(from));
@@ -24,6 +24,7 @@ pub(super) async fn show(questions: &mut Questions<'_>, of: &Content<'_>) -> Res
     let body = html! {
         p { "Those without candidates come first, then the newest." }
         @if !silent.is_empty() { p { "Searches are missing of node " (silent.join(", ")) ", which does not answer." } }
+        @if left_out > 0 { p { "The newest " (LIMIT) " of each node are here; " (left_out) " older ones are not." } }
         (table("Recent searches", HEADS, &rows))
         (pages(from, rows.len(), left, href))
     };
@@ -35,11 +36,11 @@ pub(super) async fn show(questions: &mut Questions<'_>, of: &Content<'_>) -> Res
 }
 
 /// The searches that nodes keep, with `node` in each, in the order in which they are shown; and the nodes that do not
-/// answer.
+/// answer, and how many searches are left out.
 async fn on_all_nodes(
     questions: &mut Questions<'_>,
     of: &Content<'_>,
-) -> Result<(Vec<Value>, Vec<String>), Failure> {
+) -> Result<(Vec<Value>, Vec<String>, u64), Failure> {
     let status = questions.get("/v1/status".to_owned()).await?;
     let members = list(&status["members"]).iter();
     let nodes: Vec<u64> = members.filter_map(|one| one["id"].as_u64()).collect();
@@ -47,11 +48,12 @@ async fn on_all_nodes(
     let paths = nodes.iter();
     let paths = paths.map(|node| of.partition.api_of(*node, path, &[("limit", LIMIT)]));
     let answers = questions.all(paths.collect()).await;
-    let (mut found, mut silent) = (Vec::new(), Vec::new());
+    let (mut found, mut silent, mut left_out) = (Vec::new(), Vec::new(), 0_u64);
     for (node, answer) in nodes.iter().zip(answers) {
         match answer {
             // Another node may answer anything.
             Ok(answer) => {
+                left_out = left_out.saturating_add(answer["left_out"].as_u64().unwrap_or(0));
                 let kept = list(&answer["searches"]).iter().cloned();
                 found.extend(kept.filter(Value::is_object).map(|mut search| {
                     search["node"] = json!(node);
@@ -68,7 +70,7 @@ async fn on_all_nodes(
         let at = text(&search["at"]).trim_end_matches('Z').to_owned();
         (search["candidates"] != 0, Reverse(at))
     });
-    Ok((found, silent))
+    Ok((found, silent, left_out))
 }
 
 fn shown(of: &Content<'_>, one: &Value) -> Markup {
@@ -78,6 +80,12 @@ fn shown(of: &Content<'_>, one: &Value) -> Markup {
         one,
         "at candidates query reason ms node request_id project_id",
     );
+    if one["limited"] == true {
+        row[1] = html! { (word(&one["candidates"])) " or more" };
+    }
+    if !one["global_request_id"].is_null() {
+        row[6] = cell(&one["global_request_id"]);
+    }
     // The node keeps the beginning of what is too long.
     if !query.is_empty() && !query.ends_with('…') {
         row[2] = link(&page, &one["query"]);

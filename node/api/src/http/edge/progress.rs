@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::callers::Counted;
 use super::request_context::Notes;
 use super::route::is_own;
-use super::searches::Kept;
+use super::searches::{Kept, Searched};
 use super::state::Api;
 use super::{budget, headers};
 use crate::access::{ID_MAX_BYTES, Line, Peer, URI_MAX_BYTES, bounded};
@@ -157,7 +157,7 @@ impl<'a> Progress<'a> {
     }
 
     /// Its search, to be kept.
-    pub(super) fn searched(&self, candidates: usize) -> Kept {
+    pub(super) fn searched(&self, searched: &Searched) -> Kept {
         let id = |id: &String| (id.len() <= ID_MAX_BYTES).then(|| id.clone());
         let caller = self.identity.as_ref();
         let query = self.parts.uri.query().unwrap_or_default();
@@ -173,7 +173,8 @@ impl<'a> Progress<'a> {
             microversion: self.version.map(Microversion::text),
             index: index.map(|index| index.to_string()),
             ms: self.ms(),
-            candidates,
+            candidates: searched.candidates,
+            limited: searched.limited,
             reason: OnceLock::new(),
             explanation: Mutex::default(),
         }

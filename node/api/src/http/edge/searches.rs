@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use placement_model::query::explain::Reason;
 use placement_model::types::Timestamp;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -41,6 +42,8 @@ const TARGET: &str = "placement::search";
 #[derive(Clone)]
 pub(crate) struct Searched {
     pub(crate) candidates: usize,
+    /// Whether there are as many as its limit allows, so that there may be more.
+    pub(crate) limited: bool,
     /// What was asked, if there is no candidate.
     pub(crate) asked: Option<Arc<Asked>>,
 }
@@ -59,7 +62,9 @@ pub(crate) struct Kept {
     pub(super) index: Option<String>,
     pub(super) ms: f64,
     pub(super) candidates: usize,
-    /// The first cause.
+    /// Whether there are as many as its limit allows, so that there may be more.
+    pub(super) limited: bool,
+    /// Why there is none.
     #[serde(skip)]
     pub(super) reason: OnceLock<&'static str>,
     #[serde(skip)]
@@ -85,6 +90,8 @@ pub(crate) struct Which {
     pub(crate) empty: bool,
     /// Of the request with this id, or of a caller's request with it.
     pub(crate) request_id: Option<String>,
+    /// Of a caller of this project.
+    pub(crate) project: Option<String>,
     /// At most so many.
     pub(crate) limit: usize,
 }
@@ -150,17 +157,20 @@ impl Searches {
         self.results[2].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The searches that are asked for, the last first; those of one request with their explanations, which are long.
-    pub(crate) fn of(&self, which: &Which) -> Vec<Shown> {
+    /// The searches that are asked for, the last first, and how many are left out by the limit; those of one request with
+    /// their explanations, which are long.
+    pub(crate) fn of(&self, which: &Which) -> (Vec<Shown>, usize) {
         let is_asked_for = |kept: &&Arc<Kept>| {
             let ids = [Some(&kept.request_id), kept.global_request_id.as_ref()];
             which.since.is_none_or(|since| kept.at >= since)
                 && (!which.empty || kept.candidates == 0)
                 && (which.request_id.as_ref()).is_none_or(|id| ids.contains(&Some(id)))
+                && (which.project.as_ref()).is_none_or(|id| kept.project_id.as_ref() == Some(id))
         };
         let all = self.kept.lock();
-        let found = all.iter().rev().filter(is_asked_for).take(which.limit);
-        let found: Vec<_> = found.cloned().collect();
+        let mut matching = all.iter().rev().filter(is_asked_for);
+        let found: Vec<_> = matching.by_ref().take(which.limit).cloned().collect();
+        let left_out = matching.count();
         drop(all);
         let explanation = |kept: &Kept| kept.explanation.try_lock()?.clone();
         let shown = found.into_iter().map(|kept| Shown {
@@ -168,7 +178,7 @@ impl Searches {
             reason: kept.reason.get().copied(),
             kept,
         });
-        shown.collect()
+        (shown.collect(), left_out)
     }
 
     fn keep(&self, kept: Arc<Kept>) {
@@ -207,7 +217,7 @@ impl Searches {
         self.due.store(due, Ordering::Relaxed);
     }
 
-    /// Returns the first cause, and the steps that it took.
+    /// Returns the reason, and the steps that it took.
     fn explain_one(
         &self,
         kept: Arc<Kept>,
@@ -219,13 +229,15 @@ impl Searches {
             return (UNEXPLAINED, 0);
         };
         let steps = explained.explanation.steps;
-        let (reason, class) = explained.explanation.reason();
+        // A state that has no candidate has a reason.
+        let reason = explained.explanation.reason;
+        let reason = reason.map_or(UNEXPLAINED, Reason::as_str);
         // It is explained once.
         let _ = kept.reason.set(reason);
         tracing::info!(
             target: TARGET,
             reason,
-            class,
+            class = explained.explanation.class(),
             trees = explained.explanation.trees,
             request_id = kept.request_id,
             global_request_id = kept.global_request_id,

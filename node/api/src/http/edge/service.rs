@@ -130,7 +130,7 @@ pub(crate) async fn respond(
     let searched = progress.notes.lock().searched.take();
     if let Some(searched) = searched {
         let api = &server.api;
-        let kept = progress.searched(searched.candidates);
+        let kept = progress.searched(&searched);
         searches::keep(
             &server.searches,
             &api.clock,

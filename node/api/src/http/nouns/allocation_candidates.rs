@@ -82,8 +82,11 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
 
 /// The answer; what was found is kept for anyone who asks why.
 fn answered(context: &RequestContext, found: Found, asked: Arc<Asked>) -> Result<Answer, ApiError> {
+    let limits = [asked.request.limit, asked.request.search_max];
+    let least = limits.into_iter().flatten().min();
     context.notes.lock().searched = Some(Searched {
         candidates: found.candidates,
+        limited: least.is_some_and(|limit| found.candidates >= limit),
         asked: (found.candidates == 0).then_some(asked),
     });
     Ok(context.modified_now(Answer::chunks(found.body?)))

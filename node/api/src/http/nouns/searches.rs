@@ -1,6 +1,6 @@
 //! `GET /placementd/v1/searches`: what this node was lately asked.
 
-use std::collections::BTreeMap;
+use serde_json::json;
 
 use super::{ago, parse_limit};
 use crate::http::edge::answer::Answer;
@@ -8,7 +8,7 @@ use crate::http::edge::request_context::RequestContext;
 use crate::http::edge::searches::Which;
 use crate::http::errors::ApiError;
 
-/// `GET /placementd/v1/searches`, with `since` in seconds, `empty` and `request_id`.
+/// `GET /placementd/v1/searches`, with `since` in seconds, `empty`, `project` and `request_id`.
 pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     let query = context.query()?;
     query.check_once(context.route, context.version)?;
@@ -16,10 +16,12 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
         since: query.last("since").map(|age| ago(context, age)),
         empty: query.last("empty") == Some("true"),
         request_id: query.last("request_id").map(str::to_owned),
+        project: query.last("project").map(str::to_owned),
         limit: query.last("limit").map_or(Ok(LIMIT_USUAL), parse_limit)?,
     };
-    let searches = context.server.searches.of(&which);
-    Ok(Answer::json(&BTreeMap::from([("searches", searches)])))
+    let (searches, left_out) = context.server.searches.of(&which);
+    let answer = json!({ "searches": searches, "left_out": left_out });
+    Ok(Answer::json(&answer))
 }
 
 /// So many searches are shown, if nothing else is asked for.

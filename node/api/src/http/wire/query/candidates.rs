@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 use placement_model::query::candidates::{CandidateRequest, GroupPolicy, RequestGroup};
-use placement_model::types::{Given, ProviderUuid};
+use placement_model::types::{Given, ProviderUuid, ResourceClassName};
 
 use super::member_of::parse_member_of;
 use super::resources::parse_resources;
@@ -25,6 +25,7 @@ pub(crate) fn parse_candidates(
     query.check("/allocation_candidates", version)?;
     let mut request = parse_wide(query)?;
     request.groups = parse_groups(query, version)?;
+    request.class_order = class_order(query, version);
     match version.from(36) {
         true => check_resourceless(&request)?,
         false => check_orphans(&request.groups)?,
@@ -142,6 +143,18 @@ fn parse_groups(query: &Query, version: Microversion) -> Result<Vec<RequestGroup
         }
     }
     Ok(groups.into_values().collect())
+}
+
+/// The classes in the order in which a query that was read names them, each once.
+fn class_order(query: &Query, version: Microversion) -> Vec<Given<ResourceClassName>> {
+    let mut order = IndexSet::new();
+    for (key, value) in query.iter() {
+        if split_key(key, version).is_some_and(|(prefix, _)| prefix == "resources") {
+            let classes = value.split(',').filter_map(|item| item.split(':').next());
+            order.extend(classes.map(Given::from));
+        }
+    }
+    order.into_iter().collect()
 }
 
 /// Any spelling of a UUID is let through, but only the canonical one can be a provider's.

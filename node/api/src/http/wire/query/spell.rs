@@ -24,7 +24,9 @@ pub(crate) fn spell_candidates(request: &CandidateRequest) -> String {
         ));
     };
     for group in &request.groups {
-        spell_group(group, |name, value| put(name, &group.suffix, value));
+        spell_group(request, group, |name, value| {
+            put(name, &group.suffix, value)
+        });
     }
     let root = traits(&request.root_required, &request.root_forbidden);
     if !root.is_empty() {
@@ -43,9 +45,13 @@ pub(crate) fn spell_candidates(request: &CandidateRequest) -> String {
     query.join("&")
 }
 
-fn spell_group(group: &RequestGroup, mut put: impl FnMut(&str, String)) {
+fn spell_group(
+    request: &CandidateRequest,
+    group: &RequestGroup,
+    mut put: impl FnMut(&str, String),
+) {
     if !group.resources.is_empty() {
-        let resources = group.resources.iter();
+        let resources = request.in_order(group).into_iter();
         put(
             "resources",
             joined(resources.map(|(class, amount)| format!("{class}:{amount}"))),

@@ -1,0 +1,99 @@
+//! What exactly trees fail at.
+
+use std::collections::BTreeMap;
+
+use super::answer::{Elsewhere, Short};
+use super::atoms::{Atoms, Bits, Looks, Test, bits};
+use crate::query::NamedProvider;
+use crate::query::candidates::GroupPolicy;
+use crate::state::change::ResourceClassId;
+use crate::state::tree::{Node, Tree};
+use crate::types::{Given, ResourceClassName};
+
+/// A class that several groups ask for.
+pub(super) struct SharedClass {
+    class: ResourceClassId,
+    name: Given<ResourceClassName>,
+    /// The group and the units.
+    amounts: Vec<(String, u64)>,
+    /// The parts that ask for it.
+    parts: Bits,
+}
+
+impl Atoms<'_> {
+    /// The classes that several groups ask for.
+    pub(super) fn shared_classes(&self) -> Vec<SharedClass> {
+        let mut shared = Vec::<SharedClass>::new();
+        for (index, one) in self.list.iter().enumerate() {
+            if let (Test::Room(class, asked), Some(name)) = (&one.test, &one.atom.class) {
+                let known = shared.iter_mut().find(|other| other.class == *class);
+                let amount = (one.atom.group.clone(), *asked);
+                let asks = self.parts.iter().map(|part| part.atoms.contains(&index));
+                let parts = bits(asks);
+                match known {
+                    Some(known) => {
+                        known.amounts.push(amount);
+                        known.parts |= parts;
+                    }
+                    None => shared.push(SharedClass {
+                        class: *class,
+                        name: name.clone(),
+                        amounts: vec![amount],
+                        parts,
+                    }),
+                }
+            }
+        }
+        shared.retain(|one| one.amounts.len() > 1);
+        shared
+    }
+
+    /// A class of which all groups together ask more than a tree has for them; what is not found so may be impossible,
+    /// too.
+    pub(super) fn short(&self, class: &SharedClass, looks: &Looks<'_>) -> Option<Short> {
+        let asked = class.amounts.iter().map(|(_, asked)| *asked);
+        let asked = asked.fold(0, u64::saturating_add);
+        let most = self.most_together(class, looks);
+        let groups = class.amounts.iter().map(|(group, _)| group.clone());
+        (most < asked).then(|| Short {
+            class: class.name.clone(),
+            asked,
+            most,
+            groups: groups.collect(),
+        })
+    }
+
+    /// A provider of a tree that has a trait which those that would serve lack.
+    pub(super) fn elsewhere(&self, tree: &Tree, atom: usize) -> Option<Elsewhere> {
+        let has_it = |node: &&Node| match &self.list[atom].test {
+            Test::Required(any) => any.iter().any(|id| node.traits.contains(id)),
+            Test::Root(id, true) => node.traits.contains(id),
+            _ => false,
+        };
+        let found = tree.nodes.iter().map(AsRef::as_ref).find(has_it)?;
+        Some(Elsewhere {
+            root: NamedProvider::of(tree.root()),
+            provider: NamedProvider::of(found),
+        })
+    }
+
+    /// The most units of a class that all groups together can take in a tree.
+    fn most_together(&self, class: &SharedClass, looks: &Looks<'_>) -> u64 {
+        let (one, others): (Vec<_>, Vec<_>) =
+            (class.amounts.iter()).partition(|(group, _)| group.is_empty());
+        let unnumbered: u64 = one.iter().map(|(_, asked)| asked).sum();
+        let largest = others.iter().map(|(_, asked)| *asked).max();
+        let isolated = self.request.group_policy == Some(GroupPolicy::Isolate);
+        // Of one provider, one numbered group alone takes then.
+        let most = match isolated {
+            true => unnumbered.saturating_add(largest.unwrap_or(0)),
+            false => u64::MAX,
+        };
+        let able = looks.list.iter();
+        let able = able.filter(|look| look.fails == 0 && class.parts & 1 << look.part != 0);
+        let able: BTreeMap<_, _> = able.map(|look| (look.node.id, look.node)).collect();
+        let stocks = able.values().filter_map(|node| node.stock(class.class));
+        let free = stocks.map(|stock| stock.inventory.free(stock.used).min(most));
+        free.fold(0, u64::saturating_add)
+    }
+}

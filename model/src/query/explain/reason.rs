@@ -1,0 +1,56 @@
+//! Which condition is the reason that there is no candidate.
+
+use super::answer::{Explanation, Reason, Stage, Verdict};
+use super::atoms::Atom;
+use super::kind::Kind;
+use super::relax::Way;
+use crate::mutant;
+
+/// Why there is no candidate.
+pub(super) fn reason(found: &Explanation) -> Reason {
+    if found.verdict == Verdict::Undecided {
+        return Reason::Undecided;
+    }
+    if !found.unknown.is_empty() {
+        return Reason::UnknownName;
+    }
+    if !found.unused.is_empty() {
+        return Reason::UnusedName;
+    }
+    let stage = found.cause.map(|cause| &found.funnel[cause]);
+    stage.map_or(Reason::NoTrees, |stage| Reason::Condition(stage.atom.kind))
+}
+
+/// The stage that is the cause: one of those that take the last trees away, which are the hosts that were meant. If to do
+/// without one of them helps, it is that one, or else the one that most trees fail alone.
+pub(super) fn cause(found: &Explanation, ways: &[Way]) -> Option<usize> {
+    let stages = || found.funnel.iter().enumerate();
+    let (_, last) = stages().rev().find(|(_, stage)| stage.gone > 0)?;
+    let level = last.atom.kind.level();
+    let of_level = |(_, stage): &(usize, &Stage)| {
+        let is_alike = stage.atom.kind.level() == level || mutant!("explain-place-blamed");
+        stage.gone > 0 && is_alike
+    };
+    let is_less = |stage: &Stage, less: &Atom| match less.kind {
+        Kind::Together => stage.atom.kind == Kind::Together,
+        _ => stage.atom == *less,
+    };
+    let mut helping = found.relaxations.iter().map(|one| &one.less[0].atom);
+    let helped = helping.find_map(|less| {
+        let mut stages = stages().filter(of_level);
+        stages.find(|(_, stage)| is_less(stage, less))
+    });
+    let alone = |(index, stage): &(usize, &Stage)| {
+        let trees = ways.iter().filter(|way| way.gives_up(*index));
+        let trees = trees.map(|way| way.trees.iter().count() as u64).max();
+        let trees = match stage.atom.kind {
+            Kind::Together => stage.gone,
+            // A group that asks for nothing cannot do without it.
+            Kind::Inventory if stage.atom.class.is_none() => stage.gone,
+            _ => trees.unwrap_or(0),
+        };
+        (trees, stage.gone, *index)
+    };
+    let found = helped.or_else(|| stages().filter(of_level).max_by_key(alone));
+    found.map(|(index, _)| index)
+}

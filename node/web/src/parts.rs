@@ -61,6 +61,11 @@ pub(crate) fn table(caption: &str, heads: &str, rows: &[Markup]) -> Markup {
     }
 }
 
+/// Says that a list is cut.
+pub(crate) fn cut_to(shown: usize, all: usize) -> Markup {
+    html! { @if shown < all { p { "The first " (shown) " of " (all) "." } } }
+}
+
 /// A value as text.
 pub(crate) fn cell(value: &Value) -> Markup {
     html! { (word(value)) }

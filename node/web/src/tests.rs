@@ -254,9 +254,24 @@ fn empty_answer_of_a_search_is_explained() {
         "No provider has the resource class VCPU.",
         "room for VCPU:4 for group VCPU (2 free at most)",
         "with VCPU:2 in place of 4",
+        "What nearly fits (the nearest 1 of 3 trees)",
         "held by",
     ] {
         assert!(page.body.contains(text), "{text}\n{}", page.body);
+    }
+}
+
+#[test]
+fn candidates_that_a_limit_has_cut_do_not_look_like_all() {
+    let target = "/web/placement/default/candidates?resources=VCPU:4";
+    let limited = "/web/placement/default/candidates?query=resources%3DVCPU%3A4%26limit%3D1";
+    for (target, found, says) in [
+        (target, 7, "7 candidates."),
+        (target, 100, "The first 100 candidates; there may be more."),
+        (limited, 1, "The first 1 candidate; there may be more."),
+    ] {
+        let page = page(target, |path| cloud(path, "cmp", found));
+        assert!(page.body.contains(says), "{says}\n{}", page.body);
     }
 }
 

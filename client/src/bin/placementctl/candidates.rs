@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::content::{Content, query};
-use crate::render::{Rows, list, pairs, word};
+use crate::render::{Rows, list, pairs, warn, word};
 
 #[derive(Args)]
 pub(crate) struct Which {
@@ -17,13 +17,20 @@ pub(crate) struct Which {
 
 pub(crate) async fn show(content: &Content, which: Which) -> anyhow::Result<String> {
     let (output, mut asked) = (&content.source.output, query(&which.query));
-    let is_limited = asked.split('&').any(|one| one.starts_with("limit="));
-    if let (Some(limit), false) = (output.limit, is_limited) {
+    let own = asked.split('&').find_map(|one| one.strip_prefix("limit="));
+    let limit = own.map_or(output.limit, |limit| limit.parse().ok());
+    if let (Some(limit), None) = (output.limit, own) {
         asked += &format!("&limit={limit}");
     }
     let answer = content
         .get(&format!("/allocation_candidates?{asked}"))
         .await?;
+    let found = list(&answer["allocation_requests"]).len();
+    if limit.is_some_and(|limit| found >= limit) {
+        warn(&format!(
+            "the first {found} candidates; there may be more (limit)"
+        ));
+    }
     let rows = listed(&answer, &content.providers(Value::Null).await?);
     output.report(&answer, Some(rows), |table| {
         match list(&answer["allocation_requests"]) {

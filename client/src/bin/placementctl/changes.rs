@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::content::{Content, EXTENSIONS, filtered};
-use crate::render::{Rows, list, phrase, word};
+use crate::render::{Rows, cut, list, phrase, word};
 
 /// So many entries are shown, if nothing else is asked for.
 const LIMIT_USUAL: usize = 100;
@@ -74,6 +74,9 @@ pub(crate) async fn show(content: &Content, filters: Filters) -> anyhow::Result<
             break answer;
         }
     };
+    if !before.is_null() {
+        cut(&format!("the last {} entries", entries.len()));
+    }
     let rows = listed(&entries);
     answer["history"] = json!(entries);
     output.report(&answer, Some(rows), |table| match before {

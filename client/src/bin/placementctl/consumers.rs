@@ -83,13 +83,13 @@ pub(crate) async fn run(content: &Content, which: Which) -> anyhow::Result<ExitC
         *provider = content.provider(provider).await?;
     }
     let output = &content.source.output;
-    // Rows that are to be sorted are all needed.
+    // Rows that are to be sorted are all needed. One more shows that there are more.
     let enough = output.limit.filter(|_| output.sort.is_none());
     let filters = serde_json::to_value(filters)?;
     let mut found = Vec::new();
     let take = |consumer| {
         found.push(consumer);
-        enough.is_none_or(|enough| found.len() < enough)
+        enough.is_none_or(|enough| found.len() <= enough)
     };
     content.each_consumer(&filters, take).await?;
     print(&output.rows(listed(found))?)?;

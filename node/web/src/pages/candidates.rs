@@ -15,7 +15,7 @@ use crate::target::{Target, whole_query, with_query};
 use crate::words::{command, list, pairs, text, word};
 
 /// So many candidates are asked for, unless the query has a limit.
-const LIMIT: &str = "limit=100";
+const LIMIT: &str = "100";
 /// So many providers of a candidate are shown.
 const PARTS_MAX: usize = 8;
 /// The providers of so many trees are named; others have their UUIDs.
@@ -82,9 +82,11 @@ async fn result(
     asked: &str,
 ) -> Result<Markup, Failure> {
     let is_limited = asked.split('&').any(|one| one.starts_with("limit="));
-    let limit = if is_limited { "" } else { LIMIT };
-    let path = format!("/allocation_candidates?{asked}&{limit}");
-    let path = of.partition.api(path.trim_end_matches('&'), &[]);
+    let mut path = format!("/allocation_candidates?{asked}");
+    if !is_limited {
+        path += &format!("&limit={LIMIT}");
+    }
+    let path = of.partition.api(&path, &[]);
     let answer = questions.get(path).await?;
     let all = list(&answer["allocation_requests"]);
     if all.is_empty() {
@@ -95,9 +97,19 @@ async fn result(
     let names = names(questions, of, &answer).await;
     let rows = all.iter().map(|one| candidate(of, one, &answer, &names));
     let rows = Room::default().take(rows);
-    let count = match rows.len() {
-        shown if shown < all.len() => format!("{} candidates, {shown} of them here.", all.len()),
-        shown => format!("{shown} candidates."),
+    // The answer is cut by the limit of the query, or by that of the page.
+    let limit = asked.split('&').find_map(|one| one.strip_prefix("limit="));
+    let limit = limit.unwrap_or(LIMIT).parse().unwrap_or(usize::MAX);
+    let (found, shown) = (all.len(), rows.len());
+    let noun = if found == 1 {
+        "candidate"
+    } else {
+        "candidates"
+    };
+    let count = match (found >= limit, shown < found) {
+        (false, false) => format!("{found} {noun}."),
+        (false, true) => format!("The first {shown} of {found} {noun}."),
+        (true, _) => format!("The first {shown} {noun}; there may be more."),
     };
     Ok(html! {
         p class="verdict" { (count) }
@@ -147,8 +159,12 @@ fn candidate(
         provider(of, &own, names.get(uuid).unwrap_or(&own))
     };
     let parts = pairs(&one["allocations"]).take(PARTS_MAX);
+    let more = pairs(&one["allocations"]).count().saturating_sub(PARTS_MAX);
     row(&[
         html! { @for root in roots(answer, one) { (name(&root)) " " } },
-        html! { @for (uuid, held) in parts { (name(uuid)) ": " (word(&held["resources"])) br; } },
+        html! {
+            @for (uuid, held) in parts { (name(uuid)) ": " (word(&held["resources"])) br; }
+            @if more > 0 { "and " (more) " more" }
+        },
     ])
 }

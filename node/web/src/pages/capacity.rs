@@ -9,7 +9,7 @@ use super::lists::CAPACITY;
 use crate::ask::{Failure, Questions};
 use crate::charts::{bars, numbers};
 use crate::frame::View;
-use crate::parts::{Room, form, link};
+use crate::parts::{Room, cut_to, form, link};
 use crate::words::{count, cut, list, word};
 
 /// The charts of a page may have so many bytes.
@@ -19,13 +19,15 @@ pub(super) async fn show(questions: &mut Questions<'_>, of: &Content<'_>) -> Res
     let answer = CAPACITY.ask(questions, of).await?;
     let fit = fit(questions, of).await;
     let mut view = CAPACITY.view(of, &answer);
-    let charts = list(&answer["capacity"]).iter().filter_map(chart);
-    let charts = Room(CHARTS_BYTES).take(charts);
+    let all: Vec<_> = list(&answer["capacity"]).iter().filter_map(chart).collect();
+    let count = all.len();
+    let charts = Room(CHARTS_BYTES).take(all);
     view.body = html! {
         (view.body)
         @if !charts.is_empty() {
             h2 { "How much providers have left" }
             div class="charts" { @for chart in &charts { (chart) } }
+            (cut_to(charts.len(), count))
         }
         h2 { "How many fit" }
         (form(&of.partition.page("capacity", &[]), &fields(of.target)))

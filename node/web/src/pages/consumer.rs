@@ -7,7 +7,7 @@ use super::Content;
 use super::lists::provider;
 use crate::ask::{Failure, Questions};
 use crate::frame::View;
-use crate::parts::{Room, cell, facts, link, row, table};
+use crate::parts::{Room, cell, cut_to, facts, link, row, table};
 use crate::target::encoded;
 use crate::words::{command, pairs};
 
@@ -43,6 +43,7 @@ pub(super) async fn show(
         body: html! {
             (facts(&answer, "consumer_type project_id user_id consumer_generation"))
             (table("Allocations", "Provider | Holds", &rows))
+            (cut_to(rows.len(), held.len()))
             p { (link(&history, &"Its changes".into())) }
         },
         commands: vec![

@@ -7,7 +7,7 @@ use super::Content;
 use super::lists::{CONSUMER_HEADS, consumer, provider};
 use crate::ask::{Failure, Questions};
 use crate::frame::View;
-use crate::parts::{Room, bar, cells, facts, link, pages, row, table};
+use crate::parts::{Room, bar, cells, cut_to, facts, link, pages, row, table};
 use crate::target::encoded;
 use crate::words::{command, list, pairs, word};
 
@@ -29,24 +29,27 @@ pub(super) async fn show(
     let tree = questions.get(partition.api(&tree, &[])).await?;
     let filters = [("provider", uuid), ("limit", HOLDERS)];
     let holders = partition.api("/placementd/v1/consumers", &filters);
-    let holders = questions.get(holders).await?;
+    let consumers = questions.get(holders).await?;
     let all = list(&tree["providers"]);
     let named = all.iter().find(|one| one["uuid"] == uuid);
     let title = named.map_or(uuid.to_owned(), |one| word(&one["name"]));
     let mut room = Room::default();
-    let holders = list(&holders["consumers"]).iter();
+    let holders = list(&consumers["consumers"]).iter();
     let holders = room.take(holders.map(|one| row(&consumer(of, one))));
+    let is_cut =
+        !consumers["next"].is_null() || holders.len() < list(&consumers["consumers"]).len();
     let from = of.target.offset();
     let shown = room.take(all.iter().skip(from).map(|one| section(of, all, one)));
     let left = all.len().saturating_sub(from);
     let href = |from: &str| partition.page(&own, &[("from", from)]);
-    let [consumers, history] =
+    let [all_consumers, history] =
         ["consumers", "history"].map(|page| partition.page(page, &[("provider", uuid)]));
     let body = html! {
         @for one in &shown { (one) }
         (pages(from, shown.len(), left, href))
         (table(&format!("Consumers of {title}"), CONSUMER_HEADS, &holders))
-        p { (link(&consumers, &"All its consumers".into())) " · " (link(&history, &"Its changes".into())) }
+        @if is_cut { p { "The first " (holders.len()) "; there are more." } }
+        p { (link(&all_consumers, &"All its consumers".into())) " · " (link(&history, &"Its changes".into())) }
     };
     let own = ["tree", "holders"];
     let own = own.map(|verb| of.command(&format!("placementctl providers {verb}"), &[("", uuid)]));
@@ -82,6 +85,7 @@ fn section(of: &Content<'_>, all: &[Value], one: &Value) -> Markup {
             h2 { (provider(of, &one["uuid"], &one["name"])) }
             p { "Level " (depth + 1) " of the tree" }
             @if !rows.is_empty() { (table(&caption, INVENTORY, &rows)) }
+            (cut_to(rows.len(), pairs(&one["inventories"]).count()))
             (facts(one, "uuid generation holders traits aggregates"))
         }
     }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::Duration;
 
 use placement_client::{ApiRequest, Consistency};
 use placement_tests::binaries;
@@ -210,7 +211,7 @@ fn files(dir: &Path) -> Vec<PathBuf> {
 }
 
 /// The chapters whose commands each test runs.
-const ACTED: [&[&str]; 8] = [
+const ACTED: [&[&str]; 9] = [
     &[
         "Get help",
         "A node is slow",
@@ -229,6 +230,7 @@ const ACTED: [&[&str]; 8] = [
         "A data directory is an older copy",
     ],
     &["A disk is full"],
+    &["A certificate expires or has expired"],
     &["A majority is lost"],
     &["An entry ends every node"],
     &["The cluster is lost"],
@@ -353,10 +355,17 @@ async fn without_a_majority(cluster: &mut Cluster) {
 }
 
 async fn replaced(cluster: &mut Cluster) {
-    let mut dead = Chapter::open("A node is dead").with("DEAD", 1);
+    let pki = cluster.directory().join("pki").display().to_string();
+    cluster.ctl(&["tls", "init", "--dir", &pki]);
+    let mut dead = Chapter::open("A node is dead")
+        .with("DEAD", 1)
+        .with("NEW", 4)
+        .with("HOST", "127.0.0.1")
+        .with("DIR", pki);
     cluster.kill_9(1);
     dead.step_in_time(cluster).await;
     let token = dead.step_in_time(cluster).await;
+    dead.step(cluster);
     join(cluster, &token).await;
     dead.step_in_time(cluster).await;
     dead.end();
@@ -382,6 +391,35 @@ async fn replaced(cluster: &mut Cluster) {
     join(cluster, &token).await;
     older.step_in_time(cluster).await;
     older.end();
+}
+
+#[tokio::test]
+async fn an_expired_certificate() {
+    let mut cluster = Cluster::prepare(3, "[peer]\ntls = \"require\"\n").unwrap();
+    let authority = cluster.authority().unwrap();
+    cluster.options_mut().authority = Some(authority.clone());
+    for id in cluster.ids() {
+        cluster.start_node(id).unwrap();
+    }
+    cluster.wait_healthy().await.unwrap();
+    cluster.kill_9(3);
+    authority.renew_node(3, 0).unwrap();
+    // Its last second counts.
+    tokio::time::sleep(Duration::from_millis(2_100)).await;
+    cluster.start_node(3).unwrap();
+    let certificate = authority.directory().join("node-3.pem");
+    let mut expired = Chapter::open("A certificate expires or has expired")
+        .with("CERTIFICATE", certificate.display())
+        .with("EXPIRED", 3)
+        .with("DIR", authority.directory().display());
+    let reason = "its certificate has expired";
+    expired.step_until(&cluster, reason).await;
+    let text = expired.step(&cluster);
+    assert!(text.contains("EXPIRED"), "{text}");
+    expired.step(&cluster);
+    let text = expired.step_in_time(&cluster).await;
+    assert!(text.contains("healthy: 3 of 3"), "{text}");
+    expired.end();
 }
 
 #[tokio::test]

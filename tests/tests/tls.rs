@@ -30,6 +30,11 @@ fn placementctl(endpoint: &str, trust: &Trust, arguments: &[&str]) -> Output {
     command.args(arguments).output().unwrap()
 }
 
+/// Waits until a certificate for no day is not valid any more: its last second counts.
+async fn expired() {
+    tokio::time::sleep(Duration::from_millis(2_100)).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_peer_with_a_wrong_certificate_is_refused_with_the_reason() {
     let mut cluster = Cluster::prepare(3, "[peer]\ntls = \"require\"\n").unwrap();
@@ -54,9 +59,16 @@ async fn a_peer_with_a_wrong_certificate_is_refused_with_the_reason() {
     fs::remove_file(authority.directory().join("node-3.pem")).unwrap();
     fs::remove_file(authority.directory().join("node-3-key.pem")).unwrap();
     authority.node(3, 0).unwrap();
+    expired().await;
     cluster.options_mut().authority = Some(authority.clone());
     cluster.start_node(3).unwrap();
     cluster.until_logged(&[1, 2], "has expired").await;
+    let reason = [
+        "node 3 is not ready",
+        "its certificate has expired",
+        "expired 20",
+    ];
+    cluster.until_shown(&["status"], 1, &reason).await;
     cluster.kill_9(3);
 
     // Another node's certificate is noticed by its own node already.
@@ -75,6 +87,9 @@ async fn a_peer_with_a_wrong_certificate_is_refused_with_the_reason() {
     cluster
         .until_logged(&[1, 2], "it is not encrypted, and TLS is required")
         .await;
+    cluster
+        .until_logged(&[3], "this cluster speaks TLS only")
+        .await;
     cluster.kill_9(3);
 
     cluster.options_mut().flags = Vec::new();
@@ -84,8 +99,78 @@ async fn a_peer_with_a_wrong_certificate_is_refused_with_the_reason() {
     cluster.start_node(3).unwrap();
     cluster.wait_healthy().await.unwrap();
     cluster
-        .until_logged(&[3], "or its authority, ends soon")
+        .until_logged(&[3], "the certificate expires in 0 days")
         .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_expired_certificate_does_not_replace_a_good_one() {
+    let mut cluster = Cluster::prepare(3, "[peer]\ntls = \"require\"\n").unwrap();
+    let authority = cluster.authority().unwrap();
+    cluster.options_mut().authority = Some(authority.clone());
+    for id in cluster.ids() {
+        cluster.start_node(id).unwrap();
+    }
+    cluster.wait_healthy().await.unwrap();
+
+    // The operator renews it elsewhere, for too short a time.
+    let elsewhere = cluster.directory().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    for file in ["ca.pem", "ca-key.pem", "node-3.pem"] {
+        fs::copy(authority.directory().join(file), elsewhere.join(file)).unwrap();
+    }
+    let dir = elsewhere.display().to_string();
+    cluster.ctl(&["tls", "renew", "node", "3", "--days", "0", "--dir", &dir]);
+    let shown = cluster.ctl(&["tls", "show", &format!("{dir}/node-3.pem")]);
+    for words in [
+        "name: node-3.placement.internal",
+        "name: 127.0.0.1",
+        "name: localhost",
+    ] {
+        assert!(shown.contains(words), "{shown}");
+    }
+    expired().await;
+    for end in [".pem", "-key.pem"] {
+        let file = format!("node-3{end}");
+        fs::copy(elsewhere.join(&file), authority.directory().join(&file)).unwrap();
+    }
+    cluster.until_logged(&[3], "node-3.pem: expired 20").await;
+    let words = [
+        "healthy: 3 of 3",
+        "node 3: ",
+        "the certificate from before stays in use",
+    ];
+    cluster.until_shown(&["status"], 0, &words).await;
+    let data_dir = cluster.directory().join("none").display().to_string();
+    let flags = [
+        "--node-id",
+        "3",
+        "--data-dir",
+        &data_dir,
+        "--peer-tls",
+        "require",
+    ];
+    let checked = Command::new(binaries::placementd().unwrap())
+        .arg("check-config")
+        .args(flags)
+        .args(authority.flags(3))
+        .output()
+        .unwrap();
+    let words = String::from_utf8(checked.stderr).unwrap();
+    assert!(
+        checked.status.code() == Some(1) && words.contains("node-3.pem: expired 20"),
+        "{words}"
+    );
+
+    // What is valid is taken.
+    authority.renew_node(3, 90).unwrap();
+    cluster
+        .until_logged(&[3], "changed certificates are in use")
+        .await;
+    until("no warning", async || {
+        !cluster.ctl(&["status"]).contains("stays in use")
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -7,6 +7,8 @@ use std::time::{Duration, SystemTime};
 
 use parking_lot::RwLock;
 use placement_raft_store::runtime;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 use tokio::time::sleep;
 use tokio_rustls::rustls::crypto::ring as cryptography;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
@@ -22,7 +24,7 @@ use placement_api::world::Clock;
 /// How often it is looked whether the files have changed.
 const LOOK: Duration = Duration::from_secs(5);
 const DAY: Duration = Duration::from_hours(24);
-/// How long before they end operators are warned, once a day.
+/// How long before they expire operators are warned, once a day.
 const SOON: Duration = Duration::from_hours(30 * 24);
 
 /// Whether clients show a certificate.
@@ -54,14 +56,62 @@ pub(super) struct Ends {
     pub(super) server: Arc<ServerConfig>,
     /// `None` if no authority vouches for the other end.
     pub(super) client: Option<Arc<ClientConfig>>,
-    /// When the first certificate of the chain ends, or the last authority; `None` if that is not known.
-    end: Option<SystemTime>,
+    /// When this end's chain is valid, and when its authorities are.
+    periods: Vec<Period>,
+}
+
+/// When the certificates of a file are valid, as far as that is known.
+struct Period {
+    file: PathBuf,
+    from: Option<SystemTime>,
+    until: Option<SystemTime>,
+}
+
+impl Period {
+    /// Each certificate of a chain has to be valid.
+    fn of_chain(file: &Path, chain: &[CertificateDer<'_>]) -> Self {
+        Self {
+            file: file.to_owned(),
+            from: chain.iter().filter_map(|one| Some(validity(one)?.0)).max(),
+            until: chain.iter().filter_map(|one| Some(validity(one)?.1)).min(),
+        }
+    }
+
+    /// One authority has to be valid.
+    fn of_authorities(file: &Path, all: &[CertificateDer<'_>]) -> Self {
+        Self {
+            file: file.to_owned(),
+            from: all.iter().filter_map(|one| Some(validity(one)?.0)).min(),
+            until: all.iter().filter_map(|one| Some(validity(one)?.1)).max(),
+        }
+    }
+
+    fn must_include(&self, now: SystemTime) -> Result<(), WrongFiles> {
+        match (self.from, self.until) {
+            (_, Some(until)) if until < now => {
+                Err(wrong(&self.file, format!("expired {}", shown(until))))
+            }
+            (Some(from), _) if from > now => {
+                let reason = format!("is not valid before {}", shown(from));
+                Err(wrong(&self.file, reason))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// In RFC 3339.
+fn shown(at: SystemTime) -> String {
+    let at = OffsetDateTime::from(at).format(&Rfc3339);
+    at.unwrap_or_else(|_| "in another age".to_owned())
 }
 
 /// One end's certificate and authorities, as they stand in their files.
 pub(crate) struct Certificates {
     source: Source,
     current: RwLock<(Contents, Arc<Ends>)>,
+    /// Why the files as they stand now are not in use.
+    refused: RwLock<Option<WrongFiles>>,
 }
 
 /// The files, and what their certificates are for.
@@ -105,6 +155,7 @@ impl Certificates {
         Ok(Arc::new(Self {
             source,
             current: RwLock::new((contents, ends)),
+            refused: RwLock::default(),
         }))
     }
 
@@ -114,22 +165,56 @@ impl Certificates {
 
     /// From when on others refuse what is shown.
     pub(crate) fn end(&self) -> Option<SystemTime> {
-        self.current.read().1.end
+        Some(self.first_to_end()?.1)
     }
 
-    /// Full days until then, if they are few: none of an end that is past.
-    fn last_days(&self, now: SystemTime) -> Option<u64> {
-        let left = self.end()?.duration_since(now).unwrap_or_default();
-        (left < SOON).then(|| left.as_secs() / DAY.as_secs())
+    /// The file whose certificates expire first, and when.
+    fn first_to_end(&self) -> Option<(PathBuf, SystemTime)> {
+        let ends = self.ends();
+        let ends = ends.periods.iter();
+        ends.filter_map(|one| Some((one.file.clone(), one.until?)))
+            .min_by_key(|(_, until)| *until)
     }
 
-    /// Reads the files again; whether they have changed. Unusable ones are ignored.
-    fn look(&self) -> Result<bool, WrongFiles> {
+    /// Whether what is shown is valid now.
+    ///
+    /// # Errors
+    /// [`WrongFiles`]: it has expired, or is not valid yet.
+    pub(crate) fn must_be_valid(&self, now: SystemTime) -> Result<(), WrongFiles> {
+        let ends = self.ends();
+        ends.periods
+            .iter()
+            .try_for_each(|one| one.must_include(now))
+    }
+
+    /// What operators have to do about the files.
+    pub(crate) fn problem(&self, now: SystemTime) -> Option<String> {
+        let refused = self.refused.read().clone().map(Warning::Refused);
+        Some(refused.or_else(|| self.warning(now))?.to_string())
+    }
+
+    /// What operators have to know of what is shown now.
+    fn warning(&self, now: SystemTime) -> Option<Warning> {
+        if let Err(wrong) = self.must_be_valid(now) {
+            return Some(Warning::Invalid(wrong));
+        }
+        let (file, until) = self.first_to_end()?;
+        let remaining = until.duration_since(now).unwrap_or_default();
+        let days = remaining.as_secs() / DAY.as_secs();
+        (remaining < SOON).then_some(Warning::Expires { file, days })
+    }
+
+    /// Reads the files again; whether they have changed. Files that cannot be used are ignored, also those whose
+    /// certificate has expired or is not valid yet.
+    fn look(&self, now: SystemTime) -> Result<bool, WrongFiles> {
         let contents = self.source.read()?;
         if self.current.read().0 == contents {
             return Ok(false);
         }
         let ends = Arc::new(self.source.ends(&contents)?);
+        ends.periods
+            .iter()
+            .try_for_each(|one| one.must_include(now))?;
         *self.current.write() = (contents, ends);
         Ok(true)
     }
@@ -137,33 +222,72 @@ impl Certificates {
     /// Takes over what is written to the files, for connections that are made then. A certificate and a key
     /// that are not written at once do not fit for a moment: those from before stay.
     pub(crate) async fn watch(self: Arc<Self>, clock: Arc<dyn Clock>) {
-        let mut last = None;
-        let mut warned: Option<Duration> = None;
+        let mut warned: Option<(Warning, Duration)> = None;
         loop {
-            if let Some(days) = self.last_days(clock.now())
-                && warned.is_none_or(|at| clock.monotonic().saturating_sub(at) >= DAY)
-            {
-                warned = Some(clock.monotonic());
-                tracing::warn!(
-                    file = %self.source.files.certificate.display(), days,
-                    "this certificate, or its authority, ends soon, and is refused then: put another one in its place"
-                );
+            let warning = self.warning(clock.now());
+            let is_due = warned.as_ref().is_none_or(|(known, at)| {
+                warning.as_ref().is_some_and(|new| !new.is_like(known))
+                    || clock.monotonic().saturating_sub(*at) >= DAY
+            });
+            if let Some(warning) = warning.filter(|_| is_due) {
+                tracing::warn!("{warning}");
+                warned = Some((warning, clock.monotonic()));
             }
             sleep(LOOK).await;
-            let looking = self.clone();
-            let looked = runtime::blocking(move || looking.look()).await;
-            match &looked {
-                Ok(true) => tracing::info!(
+            let (looking, now) = (self.clone(), clock.now());
+            let looked = runtime::blocking(move || looking.look(now)).await;
+            if let Ok(true) = looked {
+                tracing::info!(
                     file = %self.source.files.certificate.display(),
                     "changed certificates are in use"
-                ),
-                Ok(false) => {}
-                Err(error) if last.as_ref() != Some(error) => {
-                    tracing::error!(%error, "changed certificates cannot be used; those from before stay in use");
-                }
-                Err(_) => {}
+                );
             }
-            last = looked.err();
+            let refused = looked.err();
+            if let Some(error) = &refused
+                && self.refused.read().as_ref() != Some(error)
+            {
+                tracing::error!(%error, "changed certificates cannot be used; those from before stay in use");
+            }
+            *self.refused.write() = refused;
+        }
+    }
+}
+
+/// What operators have to know of certificates.
+enum Warning {
+    Expires {
+        file: PathBuf,
+        days: u64,
+    },
+    /// Those in use.
+    Invalid(WrongFiles),
+    /// Those that are not in use therefore.
+    Refused(WrongFiles),
+}
+
+impl Warning {
+    fn is_like(&self, other: &Self) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other)
+    }
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Expires { file, days } => {
+                let (file, plural) = (file.display(), if *days == 1 { "" } else { "s" });
+                write!(
+                    f,
+                    "{file}: the certificate expires in {days} day{plural}: renew it"
+                )
+            }
+            Self::Invalid(wrong) => {
+                write!(
+                    f,
+                    "{wrong}: other nodes and clients refuse this certificate: renew it"
+                )
+            }
+            Self::Refused(wrong) => write!(f, "{wrong}: the certificate from before stays in use"),
         }
     }
 }
@@ -191,12 +315,11 @@ impl Source {
         let key = PrivateKeyDer::from_pem_slice(&contents.key);
         let key = key.map_err(|error| wrong(&files.key, error))?;
         let provider = Arc::new(cryptography::default_provider());
-        let mut end = own.iter().filter_map(end_of).min();
+        let mut periods = vec![Period::of_chain(&files.certificate, &own)];
         let mut authorities = None;
         if let (Some(file), Some(bytes)) = (&files.authorities, &contents.authorities) {
             let all = chain(file, bytes)?;
-            let last = all.iter().filter_map(end_of).max();
-            end = end.into_iter().chain(last).min();
+            periods.push(Period::of_authorities(file, &all));
             let mut roots = RootCertStore::empty();
             for certificate in all {
                 let added = roots.add(certificate);
@@ -234,7 +357,7 @@ impl Source {
         Ok(Ends {
             server: Arc::new(server),
             client: client.transpose().map_err(in_certificate)?,
-            end,
+            periods,
         })
     }
 }
@@ -250,10 +373,16 @@ fn chain(file: &Path, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, WrongF
     }
 }
 
-fn end_of(certificate: &CertificateDer<'_>) -> Option<SystemTime> {
+/// From when until when a certificate is valid.
+fn validity(certificate: &CertificateDer<'_>) -> Option<(SystemTime, SystemTime)> {
     let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
-    let seconds = u64::try_from(certificate.validity().not_after.timestamp()).ok()?;
-    SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds))
+    let validity = certificate.validity();
+    let at = |seconds: i64| {
+        let seconds = Duration::from_secs(u64::try_from(seconds).ok()?);
+        SystemTime::UNIX_EPOCH.checked_add(seconds)
+    };
+    let (from, until) = (&validity.not_before, &validity.not_after);
+    Some((at(from.timestamp())?, at(until.timestamp())?))
 }
 
 #[cfg(test)]
@@ -262,18 +391,59 @@ mod tests {
     use crate::tls::fixtures::Authority;
 
     #[test]
-    fn last_days_of_a_certificate_or_its_authority_are_counted() {
+    fn operators_are_warned_before_a_certificate_or_its_authority_expires() {
         let certificates = Authority::new().node(1);
         // The authority's: 2999-12-31.
         let end = SystemTime::UNIX_EPOCH + Duration::from_secs(32_503_593_600);
         assert_eq!(certificates.end(), Some(end));
-        for (left, days) in [
+        for (left, expected) in [
             (SOON, None),
             (DAY * 9 / 2, Some(4)),
             (Duration::ZERO, Some(0)),
         ] {
-            assert_eq!(certificates.last_days(end - left), days, "{left:?}");
+            let days = certificates
+                .warning(end - left)
+                .map(|warning| match warning {
+                    Warning::Expires { file, days } => {
+                        assert!(file.ends_with("ca.pem"), "{}", file.display());
+                        days
+                    }
+                    other => panic!("{other}"),
+                });
+            assert_eq!(days, expected, "{left:?}");
         }
-        assert_eq!(certificates.last_days(end + DAY), Some(0));
+        let Some(Warning::Invalid(wrong)) = certificates.warning(end + DAY) else {
+            panic!("it is valid after its end");
+        };
+        assert!(
+            wrong
+                .to_string()
+                .ends_with("ca.pem: expired 2999-12-31T00:00:00Z"),
+            "{wrong}"
+        );
+    }
+
+    #[test]
+    fn a_certificate_that_is_not_valid_now_does_not_replace_one_that_is() {
+        let authority = Authority::new();
+        let certificates = authority.node(1);
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_800_000);
+        let shown = || certificates.ends().periods[0].until;
+        let before = shown();
+        for (years, words) in [
+            (2020..2021, "node-1.pem: expired 2021-01-01T00:00:00Z"),
+            (
+                2030..2031,
+                "node-1.pem: is not valid before 2030-01-01T00:00:00Z",
+            ),
+        ] {
+            authority.issue_for(1, years);
+            let wrong = certificates.look(now).unwrap_err().to_string();
+            assert!(wrong.ends_with(words), "{wrong}");
+            assert_eq!(shown(), before);
+        }
+        authority.issue_for(1, 2026..2027);
+        assert_eq!(certificates.look(now), Ok(true));
+        assert_ne!(shown(), before);
     }
 }

@@ -1,5 +1,6 @@
 //! An authority for tests, and certificates that it vouches for.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
@@ -33,9 +34,19 @@ impl Authority {
 
     /// Writes a certificate with this name in it to the files of that name.
     pub(crate) fn issue(&self, file: &str, names: &[&str]) -> CertificateFiles {
-        let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+        self.write(file, named(names))
+    }
+
+    /// Writes another certificate of a node, valid from the first day of one year to that of another.
+    pub(crate) fn issue_for(&self, id: u64, years: Range<i32>) {
+        let mut params = named(&[&node_name(id), PEER]);
+        params.not_before = rcgen::date_time_ymd(years.start, 1, 1);
+        params.not_after = rcgen::date_time_ymd(years.end, 1, 1);
+        self.write(&format!("node-{id}"), params);
+    }
+
+    fn write(&self, file: &str, params: CertificateParams) -> CertificateFiles {
         let key = KeyPair::generate().unwrap();
-        let params = CertificateParams::new(names).unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
         let path = |end: &str| self.dir.path().join(format!("{file}{end}"));
         std::fs::write(path(".pem"), certificate.pem()).unwrap();
@@ -52,4 +63,9 @@ impl Authority {
         let files = self.issue(&format!("node-{id}"), &[&node_name(id), PEER]);
         Certificates::open(files, Clients::Must, &[], Some(node_name(id))).unwrap()
     }
+}
+
+fn named(names: &[&str]) -> CertificateParams {
+    let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+    CertificateParams::new(names).unwrap()
 }

@@ -36,12 +36,10 @@ impl Authority {
         self.tls(&[&["issue", "node", &id, "--days", &days], &hosts[..]].concat())
     }
 
-    /// The same in place of the files that are there.
+    /// Renews what it has issued for a node.
     pub fn renew_node(&self, id: u64, days: u32) -> anyhow::Result<()> {
-        for end in [".pem", "-key.pem"] {
-            std::fs::remove_file(self.directory.join(format!("node-{id}{end}")))?;
-        }
-        self.node(id, days)
+        let (id, days) = (id.to_string(), days.to_string());
+        self.tls(&["renew", "node", &id, "--days", &days])
     }
 
     /// Has it vouch for an operator.

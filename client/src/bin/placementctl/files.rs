@@ -1,7 +1,8 @@
 //! Files that are read and made.
 
-use std::fs::{self, File};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{self, File, Permissions};
+use std::io::Write;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use anyhow::{Context, bail};
@@ -20,6 +21,19 @@ pub(crate) fn create(path: &Path, mode: u32) -> anyhow::Result<File> {
     let mut options = File::options();
     let file = options.write(true).create_new(true).mode(mode).open(path);
     file.with_context(|| format!("cannot create {}", path.display()))
+}
+
+/// Writes a file with these permissions in place of the one that has the name, which stays if this fails.
+pub(crate) fn replace(path: &Path, mode: u32, content: &[u8]) -> anyhow::Result<()> {
+    let written = || -> std::io::Result<()> {
+        let mut draft = NamedTempFile::new_in(dir_of(path))?;
+        draft.write_all(content)?;
+        (draft.as_file()).set_permissions(Permissions::from_mode(mode))?;
+        draft.as_file().sync_all()?;
+        draft.persist(path)?;
+        Ok(())
+    };
+    written().with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Brings the name of a file to the disk.

@@ -8,13 +8,28 @@ pub(crate) fn moment(seconds: i64) -> String {
     moment_from(seconds, OffsetDateTime::now_utc().unix_timestamp())
 }
 
-fn moment_from(seconds: i64, now: i64) -> String {
+/// A moment as RFC 3339 in UTC, and how many days it is from now.
+pub(crate) fn day(seconds: i64, now: i64) -> String {
+    let (text, days) = (rfc3339(seconds), seconds.abs_diff(now) / 86_400);
+    let plural = if days == 1 { "" } else { "s" };
+    match seconds < now {
+        true => format!("{text} ({days} day{plural} ago)"),
+        false => format!("{text} (in {days} day{plural})"),
+    }
+}
+
+fn rfc3339(seconds: i64) -> String {
     let at = OffsetDateTime::from_unix_timestamp(seconds).ok();
-    match at.and_then(|at| at.format(&Rfc3339).ok()) {
-        // Later than a calendar of four digits.
-        None => format!("{seconds} seconds after 1970"),
-        Some(text) if seconds < now => format!("{text} ({} ago)", span(seconds.abs_diff(now))),
-        Some(text) => format!("{text} (in {})", span(seconds.abs_diff(now))),
+    // It may be later than a calendar of four digits.
+    (at.and_then(|at| at.format(&Rfc3339).ok()))
+        .unwrap_or_else(|| format!("{seconds} seconds after 1970"))
+}
+
+fn moment_from(seconds: i64, now: i64) -> String {
+    let (text, distance) = (rfc3339(seconds), span(seconds.abs_diff(now)));
+    match seconds < now {
+        true => format!("{text} ({distance} ago)"),
+        false => format!("{text} (in {distance})"),
     }
 }
 
@@ -47,11 +62,20 @@ pub(crate) fn seconds(text: &str) -> Result<u64, String> {
     })
 }
 
-/// An earlier moment as the API takes it: a length of time becomes the time so long ago, all else is left to the API.
+/// An earlier moment as the API takes it: a length of time becomes the time so long ago.
 pub(crate) fn earlier(text: &str) -> Result<String, String> {
     let ago = seconds(text).ok().and_then(|ago| i64::try_from(ago).ok());
     let Some(ago) = ago else {
-        return Ok(text.to_owned());
+        let mut numbers = text.split('.').map(str::parse::<u64>);
+        let is_token = numbers.clone().count() == 2 && numbers.all(|number| number.is_ok());
+        return match is_token || OffsetDateTime::parse(text, &Rfc3339).is_ok() {
+            true => Ok(text.to_owned()),
+            false => Err(
+                "expected a Placement-Index such as 7.1234, a time such as 2026-11-27T06:00:00Z, or how long ago, \
+                 such as 90s, 15m, 12h or 7d"
+                    .to_owned(),
+            ),
+        };
     };
     let at = OffsetDateTime::now_utc().checked_sub(Duration::seconds(ago));
     let at = at.and_then(|at| at.format(&Rfc3339).ok());
@@ -84,7 +108,9 @@ mod tests {
         let at = OffsetDateTime::parse(&earlier("1h").unwrap(), &Rfc3339).unwrap();
         let ago = OffsetDateTime::now_utc() - at;
         assert!(ago >= Duration::HOUR && ago < Duration::HOUR * 2, "{ago}");
-        assert!(earlier("9000000d").is_err());
+        for text in ["9000000d", "tomorrow", "7.x", "7.1.2", "2026-11-27"] {
+            assert!(earlier(text).is_err(), "{text:?}");
+        }
     }
 
     #[test]
@@ -100,5 +126,10 @@ mod tests {
             assert_eq!(moment_from(now + after, now), text);
         }
         assert!(moment_from(i64::MAX, now).contains("seconds after 1970"));
+        assert_eq!(
+            day(now + 364 * 86_400 + 5, now),
+            "2027-11-23T15:00:37Z (in 364 days)"
+        );
+        assert_eq!(day(now - 86_400, now), "2026-11-23T15:00:32Z (1 day ago)");
     }
 }

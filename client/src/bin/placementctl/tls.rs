@@ -15,14 +15,22 @@ use rcgen::{
 use time::{Duration, OffsetDateTime};
 use x509_parser::prelude::{FromDer, GeneralName, Pem, X509Certificate};
 
-use crate::files::create;
+use crate::files::{create, replace};
+use crate::moment::day;
 
-/// Clocks differ: a certificate counts from this long before it is made.
+/// Clocks differ: a certificate is valid from this long before it is created.
 const BEFORE: Duration = Duration::hours(1);
-/// `show` says so if a certificate ends within this.
+/// `show` says so if a certificate expires within this.
 const SOON: Duration = Duration::days(30);
 const AUTHORITY: &str = "ca.pem";
 const AUTHORITY_KEY: &str = "ca-key.pem";
+
+/// What a node's certificate may be used for: nodes call each other.
+const NODE: &[ExtendedKeyUsagePurpose] = &[ServerAuth, ClientAuth];
+const ADMIN: &[ExtendedKeyUsagePurpose] = &[ClientAuth];
+
+/// Writes a file with these permissions.
+type Put = fn(&Path, u32, &[u8]) -> anyhow::Result<()>;
 
 #[derive(Subcommand)]
 pub(crate) enum TlsAction {
@@ -42,6 +50,10 @@ pub(crate) enum TlsAction {
     /// Makes a certificate and its key, in the directory of the authority.
     #[command(subcommand)]
     Issue(Whose),
+    /// Replaces a certificate and its key in the directory of the authority by new ones with the same names. Copy both
+    /// over the files that the node or the operator uses: a running node reads them within seconds.
+    #[command(subcommand)]
+    Renew(Renewed),
     /// Shows what is in certificate files.
     Show {
         /// PEM files.
@@ -72,6 +84,25 @@ pub(crate) enum Whose {
     },
 }
 
+#[derive(Subcommand)]
+pub(crate) enum Renewed {
+    /// Those of a node: `node-ID.pem` and `node-ID-key.pem`.
+    Node {
+        /// Its number.
+        #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+        id: u64,
+        #[command(flatten)]
+        from: From,
+    },
+    /// Those of an operator: `admin-NAME.pem` and `admin-NAME-key.pem`.
+    Admin {
+        /// The operator.
+        name: String,
+        #[command(flatten)]
+        from: From,
+    },
+}
+
 #[derive(Args)]
 pub(crate) struct From {
     /// Directory of the authority, and of the new files.
@@ -90,16 +121,14 @@ pub(crate) fn run(action: TlsAction) -> anyhow::Result<()> {
             let mut names = vec![format!("{name}.placement.internal")];
             names.push("peer.placement.internal".to_owned());
             names.extend(hosts);
-            issue(&from, &name, &names, vec![ServerAuth, ClientAuth])
+            issue(&from, &name, &names, NODE, put_new)
         }
         TlsAction::Issue(Whose::Admin { name, from }) => {
-            let file_name = |char: char| char.is_ascii_alphanumeric() || "-_.@".contains(char);
-            if name.is_empty() || !name.chars().all(file_name) {
-                bail!("{name:?} is no name for a file: use letters, digits and -_.@");
-            }
             let names = ["admin.placement.internal".to_owned()];
-            issue(&from, &format!("admin-{name}"), &names, vec![ClientAuth])
+            issue(&from, &of_admin(&name)?, &names, ADMIN, put_new)
         }
+        TlsAction::Renew(Renewed::Node { id, from }) => renew(&from, &format!("node-{id}"), NODE),
+        TlsAction::Renew(Renewed::Admin { name, from }) => renew(&from, &of_admin(&name)?, ADMIN),
         TlsAction::Show { files } => {
             for file in files {
                 print!("{}", show(&file, OffsetDateTime::now_utc())?);
@@ -109,6 +138,15 @@ pub(crate) fn run(action: TlsAction) -> anyhow::Result<()> {
     }
 }
 
+/// The beginning of the names of an operator's files.
+fn of_admin(name: &str) -> anyhow::Result<String> {
+    let file_name = |char: char| char.is_ascii_alphanumeric() || "-_.@".contains(char);
+    if name.is_empty() || !name.chars().all(file_name) {
+        bail!("{name:?} is no name for a file: use letters, digits and -_.@");
+    }
+    Ok(format!("admin-{name}"))
+}
+
 fn init(dir: &Path, name: &str, days: u32) -> anyhow::Result<()> {
     let mut params = params(name, days)?;
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
@@ -116,18 +154,32 @@ fn init(dir: &Path, name: &str, days: u32) -> anyhow::Result<()> {
     let key = KeyPair::generate()?;
     let certificate = params.self_signed(&key)?;
     fs::create_dir_all(dir).with_context(|| dir.display().to_string())?;
-    let (authority, key) = write(dir, "ca", &certificate, &key)?;
+    let (authority, key) = write(dir, "ca", &certificate, &key, put_new)?;
     println!(
         "{authority} vouches for the nodes and operators of one cluster; keep {key} where no node is"
     );
     Ok(())
 }
 
+/// Creates a certificate with the names of one that was created before, in its place.
+fn renew(from: &From, name: &str, roles: &[ExtendedKeyUsagePurpose]) -> anyhow::Result<()> {
+    let file = from.dir.join(format!("{name}.pem"));
+    let shown = file.display();
+    let bytes = fs::read(&file).with_context(|| format!("{shown}: create it with `tls issue`"))?;
+    let certificates = Pem::iter_from_buffer(&bytes).filter_map(Result::ok);
+    let first = { certificates }.find(|pem| pem.label == "CERTIFICATE");
+    let first = first.with_context(|| format!("{shown}: there is no certificate in it"))?;
+    let (_, certificate) =
+        X509Certificate::from_der(&first.contents).map_err(|error| anyhow!("{shown}: {error}"))?;
+    issue(from, name, &names(&certificate), roles, replace)
+}
+
 fn issue(
     from: &From,
     name: &str,
     names: &[String],
-    roles: Vec<ExtendedKeyUsagePurpose>,
+    roles: &[ExtendedKeyUsagePurpose],
+    put: Put,
 ) -> anyhow::Result<()> {
     let dir = &from.dir;
     let read = |file: &str| {
@@ -142,16 +194,16 @@ fn issue(
     let names = names.iter().map(|name| subject_name(name));
     params.subject_alt_names = names.collect::<anyhow::Result<_>>()?;
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-    params.extended_key_usages = roles;
+    params.extended_key_usages = roles.to_vec();
     params.use_authority_key_identifier_extension = true;
     let key = KeyPair::generate()?;
     let certificate = params.signed_by(&key, &authority)?;
-    let (certificate, key) = write(dir, name, &certificate, &key)?;
+    let (certificate, key) = write(dir, name, &certificate, &key, put)?;
     println!("{certificate}, {key}");
     Ok(())
 }
 
-/// The parameters of a certificate that counts for so many days from now.
+/// The parameters of a certificate that is valid for so many days from now.
 fn params(name: &str, days: u32) -> anyhow::Result<CertificateParams> {
     let now = OffsetDateTime::now_utc();
     let mut params = CertificateParams::default();
@@ -172,18 +224,29 @@ fn subject_name(name: &str) -> anyhow::Result<SanType> {
     }
 }
 
-/// Writes a certificate and its key, and gives the names of the files. An existing file is not changed: it may be in
-/// use.
+/// Writes a file that must not exist.
+fn put_new(path: &Path, mode: u32, content: &[u8]) -> anyhow::Result<()> {
+    if path.exists() {
+        bail!(
+            "{} exists already, and is not changed: `tls renew` renews the certificate of a node or an operator",
+            path.display()
+        );
+    }
+    (create(path, mode)?.write_all(content))
+        .with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Writes a certificate and its key, and gives the names of the files.
 fn write(
     dir: &Path,
     name: &str,
     certificate: &Certificate,
     key: &KeyPair,
+    put: Put,
 ) -> anyhow::Result<(String, String)> {
     let write = |end: &str, text: String, mode: u32| {
         let file = dir.join(format!("{name}{end}"));
-        (create(&file, mode)?.write_all(text.as_bytes()))
-            .with_context(|| format!("cannot write {}", file.display()))?;
+        put(&file, mode, text.as_bytes())?;
         anyhow::Ok(file.display().to_string())
     };
     let key = write("-key.pem", key.serialize_pem(), 0o600)?;
@@ -203,20 +266,21 @@ fn show(file: &Path, now: OffsetDateTime) -> anyhow::Result<String> {
         }
         let (_, certificate) = X509Certificate::from_der(&pem.contents)
             .map_err(|error| anyhow!("{file_name}: {error}"))?;
-        let ends = certificate.validity().not_after.to_datetime();
-        let standing = match ends - now {
-            left if left < Duration::ZERO => " (EXPIRED)",
-            left if left < SOON => " (ends soon)",
+        let until = certificate.validity().not_after.to_datetime();
+        let standing = match until - now {
+            left if left < Duration::ZERO => ": EXPIRED",
+            left if left < SOON => ": expires soon",
             _ => "",
         };
         let (subject, issuer) = (certificate.subject(), certificate.issuer());
         text += &format!("{file_name}: {subject}\n  issued by: {issuer}\n");
-        text += &format!("  counts until: {ends}{standing}\n");
+        let until = day(until.unix_timestamp(), now.unix_timestamp());
+        text += &format!("  valid until {until}{standing}\n");
         for name in names(&certificate) {
-            text += &format!("  for: {name}\n");
+            text += &format!("  name: {name}\n");
         }
         if certificate.is_ca() {
-            text += "  vouches for others\n";
+            text += "  is an authority\n";
         }
     }
     match text.is_empty() {

@@ -27,6 +27,13 @@ impl DiskSpace {
     }
 }
 
+/// That a disk has less room than `[disk] min_free_bytes`, as text.
+pub(crate) fn nearly_full(free: u64, min: u64) -> Option<String> {
+    (free < min).then(|| {
+        format!("the disk is nearly full: {free} bytes are free, [disk] min_free_bytes is {min}")
+    })
+}
+
 /// Whether there is room for what a store writes besides its log. What fills the disk would take from the log
 /// what it needs.
 #[derive(Debug, Clone)]

@@ -334,8 +334,8 @@ async fn a_request_for_no_partition_is_refused_by_every_node() {
 
     let (_, words) = ctl(&cluster, &["status"]);
     assert!(words.contains("no node makes backups"), "{words}");
-    assert!(words.contains("set cluster_id = "), "{words}");
-    assert!(!words.contains("is to be the same"), "{words}");
+    assert!(words.contains("Set cluster_id = "), "{words}");
+    assert!(!words.contains("must be the same"), "{words}");
 
     // Routes change for all nodes at once, and never so that a request is two partitions'.
     for (arguments, words) in [

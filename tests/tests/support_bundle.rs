@@ -259,18 +259,21 @@ async fn an_operator_elsewhere_gets_a_bundle_by_certificate() {
 }
 
 #[tokio::test]
-async fn what_looks_like_a_secret_is_left_out_and_named_by_its_place() {
+async fn what_looks_like_a_secret_is_masked_and_named_by_its_place() {
     let settings = "[keystone]\nwww_authenticate_uri = \"http://admin:hunter2@keystone:5000\"\n";
     let cluster = Cluster::start_with(1, settings).await.unwrap();
     let file = cluster.directory().join("bundle");
-    let settings = "node-1/settings.toml is left out: line ";
+    let settings = "node-1/settings.toml: line ";
     let (code, text) = texts(&bundle(&socket(&cluster, 1), &file, &[]));
     assert!(code == Some(1) && text.contains(settings), "{text}");
     let made = Bundle::unpack(&file);
     made.has_nowhere("hunter2");
-    let left_out = &made.entry("node-1/settings.toml")["left_out"][0];
-    assert_eq!(left_out["kind"], "a password in a URL");
-    assert!(left_out["line"].as_u64() > Some(1), "{left_out}");
+    let masked = &made.entry("node-1/settings.toml")["masked"][0];
+    assert_eq!(masked["kind"], "a password in a URL");
+    let line = masked["line"].as_u64().unwrap();
+    let marker = format!("[line {line} is masked: it looks like it has a password in a URL]");
+    made.has("node-1/settings.toml", &marker);
+    made.has("node-1/settings.toml", "node_id = 1");
     made.has("node-1/log.txt", "listening");
     fs::remove_file(&file).unwrap();
 
@@ -292,8 +295,78 @@ async fn what_looks_like_a_secret_is_left_out_and_named_by_its_place() {
         made.has_nowhere(secret);
         assert!(!text.contains(secret), "{text}");
     }
+    made.has("node-1/log.txt", "it looks like it has an AWS access key]");
     made.has("node-1/host.txt", "MemTotal:");
     made.has("node-1/check.json", "\"wrong\": []");
+    let renamed = made
+        .entries()
+        .iter()
+        .filter(|entry| entry["is_renamed"] == true);
+    assert_eq!(renamed.count(), 1, "the searches of the partition");
+}
+
+#[tokio::test]
+async fn neither_membership_changes_nor_hostile_requests_keep_a_log_out_of_a_bundle() {
+    let mut cluster = Cluster::start(3).await.unwrap();
+    let bundled = |cluster: &Cluster, code: i32| {
+        let file = cluster.directory().join("bundle");
+        let (found, text) = texts(&bundle(&cluster.place(1).admin(), &file, &[]));
+        assert_eq!(found, Some(code), "{text}");
+        let made = Bundle::unpack(&file);
+        fs::remove_file(&file).unwrap();
+        made
+    };
+    // Each change of the membership that an operator can ask for.
+    let joined = cluster.add_place().id;
+    cluster.admit(joined).await.unwrap();
+    cluster.start_node(joined).unwrap();
+    cluster.wait_ready(joined).await.unwrap();
+    for verb in [
+        &["join-token", "create"][..],
+        &["join-token", "revoke", "5"],
+        &["members", "demote", "3"],
+        &["members", "promote", "3"],
+        &["transfer-leader", "--to", "2"],
+        &["transfer-leader", "--to", "1"],
+        &["drain", "3"],
+        &["undrain", "3"],
+    ] {
+        cluster.ctl_in_time(verb).await;
+    }
+    cluster.kill_9(3);
+    cluster.ctl_in_time(&["replace", "3"]).await;
+    (cluster.ctl_in_time(&["members", "remove", "--yes", "3"])).await;
+    let made = bundled(&cluster, 0);
+    let logs = [1, 2, joined].map(|id| format!("node-{id}/log.txt"));
+    for log in &logs {
+        made.has(log, "listening");
+    }
+    for words in [
+        "removal of node 3",
+        "token for a replacement of node 3",
+        "valid_s=3600",
+    ] {
+        let is_logged = |log: &String| made.files[log].contains(words);
+        assert!(logs.iter().any(is_logged), "{words} is in no log");
+    }
+
+    // The access log has what anyone asks for, without a token too.
+    for id in [1, 2, joined] {
+        let hostile = ApiRequest::get("/traits").query("password", "hunter2");
+        // It is refused, which is logged.
+        let _ = cluster.client_of(id).request_once(hostile).await;
+        let words = "password=hunter2";
+        cluster.until_logged(&[id], words).await;
+    }
+    let made = bundled(&cluster, 1);
+    made.has_nowhere("hunter2");
+    for log in &logs {
+        made.has(log, "listening");
+        made.has(
+            log,
+            "is masked: it looks like it has the value of a password",
+        );
+    }
 }
 
 /// Answers requests for some paths, each once over a connection of its own, and 404 for all others.
@@ -335,12 +408,8 @@ fn status(admin: &str) -> Vec<u8> {
         id: 7,
         name: "node-7".to_owned(),
         role: MemberRole::Voter,
-        peer: String::new(),
-        api: String::new(),
         admin: admin.to_owned(),
-        region: String::new(),
-        zone: String::new(),
-        matched: None,
+        ..Member::default()
     };
     let status = NodeStatus {
         node_id: 7,
@@ -385,7 +454,7 @@ fn hostile_answers_are_cut_and_reach_no_other_file() {
     let (code, text) = texts(&bundle(&hostile, &file, &[]));
     assert_eq!(code, Some(1), "{text}");
     assert!(
-        text.contains("cluster/topology.json is left out: line 2 looks like it has a join token"),
+        text.contains("cluster/topology.json: line 2 is masked: it looks like it has a join token"),
         "{text}"
     );
     let made = Bundle::unpack(&file);

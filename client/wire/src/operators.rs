@@ -27,17 +27,19 @@ pub enum NodeRole {
 }
 
 /// What the membership says a node is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MemberRole {
     /// Counts for the majority.
     Voter,
     /// Receives the log, does not count.
+    #[default]
     Learner,
 }
 
 /// One line of the membership as the asked node knows it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Member {
     /// The node's id, never used again after a removal.
     pub id: u64,
@@ -57,6 +59,10 @@ pub struct Member {
     pub zone: String,
     /// How far the leader knows this node's log to reach; only the leader can say.
     pub matched: Option<u64>,
+    /// Why the asked node could not connect to it when it last tried.
+    pub unreachable: Option<String>,
+    /// The member that takes its place, after which it is removed.
+    pub replaced_by: Option<u64>,
 }
 
 /// The way to another node, measured there and back.
@@ -72,6 +78,7 @@ pub struct MeasuredRoundTrip {
 
 /// What a node says of itself. Indexes are Raft log indexes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct NodeStatus {
     /// This node.
     pub node_id: u64,
@@ -123,12 +130,14 @@ pub struct NodeStatus {
     pub disk_used_bytes: Option<u64>,
     /// Bytes that are free on its disk.
     pub disk_free_bytes: Option<u64>,
+    /// That its disk is nearly full, so that additions are refused.
+    pub disk_problem: Option<String>,
     /// Requests that it has answered in each minute of the last hour, the oldest first, and how many of these with 503.
-    #[serde(default)]
     pub requests: Vec<(u64, u64)>,
-    /// By listener: when its certificate or the authority of that ends, in seconds since 1970.
-    #[serde(default)]
+    /// By listener: when its certificate or the authority of that expires, in seconds since 1970.
     pub certificate_ends: BTreeMap<String, u64>,
+    /// What is wrong with its certificates.
+    pub certificate_problem: Option<String>,
     /// All partitions but the default one, by name.
     pub partitions: Vec<String>,
     /// The membership it knows.

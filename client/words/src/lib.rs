@@ -1,5 +1,9 @@
-//! What `placementctl` and the pages of a node have in common: the answer of `GET /placementd/v1/explain` in the words of
-//! people, and JSON for them.
+//! What `placementctl` and the pages of a node have in common: how a cluster is, the answer of `GET
+//! /placementd/v1/explain` in the words of people, and JSON for them.
+
+mod health;
+
+pub use health::{Condition, Health, Survey};
 
 use serde_json::{Value, json};
 

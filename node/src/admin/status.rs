@@ -1,5 +1,6 @@
 //! The status of a node, for operators.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use openraft::ServerState;
@@ -12,6 +13,7 @@ use super::partitions::covers;
 use crate::cluster::leadership::round_trips::too_long;
 use crate::cluster::replica::index;
 use crate::cluster::start::Bootstrap;
+use crate::disk_space::nearly_full;
 use crate::partitions::PartitionSection;
 use crate::topology::ms;
 use crate::version::VERSION;
@@ -32,6 +34,8 @@ pub(super) async fn full_status(admin: &Admin) -> NodeStatus {
         settings.insert(path, format!("rules {}", policy.digest()));
     }
     let space = admin.metrics.disk(DISK_WAIT).await.map(|disk| disk.space);
+    let free = space.and_then(|space| space.free_bytes);
+    let room_min = bootstrap.config.disk.min_free_bytes;
     let running = bootstrap.slot.get();
     NodeStatus {
         ready: not_ready.is_none(),
@@ -44,11 +48,13 @@ pub(super) async fn full_status(admin: &Admin) -> NodeStatus {
             .and_then(|running| running.kept.numbers().last),
         backup_problem: running.and_then(|running| running.kept.problem()),
         disk_used_bytes: space.map(|space| space.used_bytes),
-        disk_free_bytes: space.and_then(|space| space.free_bytes),
+        disk_free_bytes: free,
+        disk_problem: free.and_then(|free| nearly_full(free, room_min)),
         requests: admin.metrics.http.by_minute(),
         certificate_ends: (admin.metrics.certificate_ends())
             .map(|(listener, end)| (listener.to_owned(), end))
             .collect(),
+        certificate_problem: (admin.metrics).certificate_problem(bootstrap.env.clock.now()),
         ..node_status(bootstrap)
     }
 }
@@ -76,6 +82,17 @@ fn routing_problem(admin: &Admin, cluster: &Cluster) -> Option<String> {
     ))
 }
 
+/// By the member that is on its way out: the one that has come in its place.
+fn replacements(cluster: &Cluster) -> BTreeMap<u64, u64> {
+    let rows = cluster.default_partition().joins();
+    let begun = rows.filter(|(_, row)| row.nonce.is_some());
+    let replaced = begun.filter_map(|(by, row)| Some((by, row.replaces.as_ref()?)));
+    replaced
+        .filter(|(_, replaced)| !replaced.stays)
+        .map(|(by, replaced)| (replaced.node, by))
+        .collect()
+}
+
 /// The status of a node as far as it knows it at once.
 pub(crate) fn node_status(bootstrap: &Bootstrap) -> NodeStatus {
     let unformed = NodeStatus {
@@ -97,6 +114,8 @@ pub(crate) fn node_status(bootstrap: &Bootstrap) -> NodeStatus {
         matched => index(*matched.get(&id)?),
     };
     let voters = replica.voters();
+    let lost = bootstrap.peers.lost().borrow().clone();
+    let replacements = replacements(&applied.cluster);
     let membership = raft.membership_config.membership();
     let members = (membership.nodes())
         .map(|(id, member)| Member {
@@ -112,6 +131,8 @@ pub(crate) fn node_status(bootstrap: &Bootstrap) -> NodeStatus {
             region: member.site.region.clone(),
             zone: member.site.zone.clone(),
             matched: matched(*id),
+            unreachable: lost.get(id).cloned(),
+            replaced_by: replacements.get(id).copied(),
         })
         .collect();
     NodeStatus {

@@ -1,5 +1,6 @@
 //! Collects the numbers of HTTP, Raft, the store, the model and the process for one answer.
 
+use std::collections::BTreeSet;
 use std::fmt::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -86,6 +87,14 @@ impl Metrics {
             let end = shown.end()?.duration_since(UNIX_EPOCH).ok()?;
             Some((*listener, end.as_secs()))
         })
+    }
+
+    /// What is wrong with the certificates of the listeners, each once: several may have the same files.
+    pub(crate) fn certificate_problem(&self, now: SystemTime) -> Option<String> {
+        let shown = self.sources.certificates.iter();
+        let problems: BTreeSet<String> = shown.filter_map(|(_, one)| one.problem(now)).collect();
+        let problems: Vec<String> = problems.into_iter().collect();
+        (!problems.is_empty()).then(|| problems.join("; "))
     }
 
     /// What the disk says within `patience`, or did before.
@@ -316,7 +325,7 @@ impl Out<'_> {
         self.put_each(&PEER_ROUND_TRIP, means)?;
         let lost = peers.lost().borrow().clone();
         let tried = replica.tried().into_iter();
-        let up = tried.map(|peer| (peer, u64::from(!lost.contains(&peer))));
+        let up = tried.map(|peer| (peer, u64::from(!lost.contains_key(&peer))));
         self.put_each(&PEER_UP, up)?;
         let too_long = round_trips::too_long(replica, &peers.round_trips);
         self.put(&ROUND_TRIP_TOO_LONG, u64::from(too_long.is_some()))?;

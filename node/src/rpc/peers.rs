@@ -1,6 +1,7 @@
 //! The other nodes: one connection per node and lane, made when needed, kept while it works.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -37,8 +38,8 @@ pub(crate) struct Peers {
     addresses: Mutex<BTreeMap<u64, String>>,
     /// With the addresses that they lead to.
     slots: Mutex<BTreeMap<(u64, Lane), (String, Attempt)>>,
-    /// Peers that could not be reached when last tried: logged once.
-    lost: watch::Sender<BTreeSet<u64>>,
+    /// Peers that could not be reached when last tried, and why: logged once.
+    lost: watch::Sender<BTreeMap<u64, String>>,
     /// How far the others are, and what their clocks show.
     pub(crate) round_trips: Arc<RoundTrips>,
     /// What was sent to them.
@@ -47,6 +48,13 @@ pub(crate) struct Peers {
     pub(crate) damage: Arc<Damage>,
     /// The region in which this node stands.
     pub(crate) region: String,
+}
+
+/// An error of the network for people: without its number.
+fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    let end = text.find(" (os error ").unwrap_or(text.len());
+    text[..end].to_owned()
 }
 
 /// A connection, or the attempt to make it: one for a crowd of callers, which goes on when any of them gives up.
@@ -186,20 +194,23 @@ impl Peers {
     /// Logs when a peer is lost or found again, not each attempt.
     fn note(&self, peer: u64, address: &str, error: Option<&CallError>) {
         self.lost.send_if_modified(|lost| match error {
-            Some(error) if lost.insert(peer) => {
-                tracing::warn!(peer, address, %error, "a peer cannot be reached");
-                true
+            Some(error) => {
+                let is_new = lost.insert(peer, error.to_string()).is_none();
+                if is_new {
+                    tracing::warn!(peer, address, %error, "a peer cannot be reached");
+                }
+                is_new
             }
-            None if lost.remove(&peer) => {
+            None if lost.remove(&peer).is_some() => {
                 tracing::info!(peer, address, "a peer is reached again");
                 true
             }
-            _ => false,
+            None => false,
         });
     }
 
-    /// Peers that could not be reached when last tried, from now on.
-    pub(crate) fn lost(&self) -> watch::Receiver<BTreeSet<u64>> {
+    /// Peers that could not be reached when last tried, and why, from now on. A change of the reason is no news.
+    pub(crate) fn lost(&self) -> watch::Receiver<BTreeMap<u64, String>> {
         self.lost.subscribe()
     }
 
@@ -254,7 +265,7 @@ impl Peers {
         let (stream, shown) = timeout(self.connect, self.link.connect(address, to))
             .await
             .map_err(|_| not_sent(format!(" within {:?}", self.connect)))?
-            .map_err(|error| not_sent(format!(": {error}")))?;
+            .map_err(|error| not_sent(format!(": {}", plain(&error))))?;
         let hello = Hello {
             oldest: *VERSIONS.start(),
             newest: *VERSIONS.end(),
@@ -299,7 +310,6 @@ impl Peers {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use futures::FutureExt;
@@ -360,7 +370,7 @@ mod tests {
         for other in others {
             assert!(matches!(other.await, Err(CallError::NotSent(_))));
         }
-        assert!(lost.borrow().contains(&2));
+        assert!(lost.borrow().contains_key(&2));
         // A failed connection is tried again, and another address at once.
         let again = peers.channel(2, "two:1", Lane::Log).now_or_never();
         let elsewhere = peers.channel(2, "two:2", Lane::Log).now_or_never();

@@ -13,6 +13,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use futures::future::{join, join_all};
 use placement_client::{Admin, Client, Member};
+use placement_words::Survey;
 use ring::digest::{SHA256, digest};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -27,7 +28,7 @@ use crate::content::EXTENSIONS;
 use crate::files::Draft;
 use crate::render::word;
 use crate::status;
-use crate::survey::{Survey, survey};
+use crate::survey::survey;
 
 /// Longer answers are cut. No node relays more than 1 MiB of another.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
@@ -42,10 +43,11 @@ pub(crate) enum DebugAction {
     /// Writes what each node knows of itself into one file, for a person who is to understand an incident: status,
     /// topology, log, metrics, settings without secrets, checks, searches.
     #[command(
-        after_help = "Each node has as long as `--timeout` to answer; one that does not is named in it. What looks like a \
-                      secret is left out, with the whole file that has it. Exits with 1 if something was left out or no \
-                      file could be written, and with 2 if no node answers. The state of each node is recounted, one \
-                      after the other, which needs as much memory again as the state for a moment."
+        after_help = "Each node has as long as `--timeout` to answer; one that does not is named in it. A line that looks like \
+                      it has a secret is masked: its place and the kind of the secret are shown instead. Exits with 1 \
+                      if something was masked or no file could be written, and with 2 if no node answers. The state of \
+                      each node is recounted, one after the other, which needs as much memory again as the state for \
+                      a moment."
     )]
     Bundle(Which),
 }
@@ -70,8 +72,10 @@ struct Entry {
     problem: Option<String>,
     /// Whether the answer was longer than what is kept of one.
     is_cut: bool,
-    /// Why the file is not there although it was answered.
-    left_out: Vec<Suspect>,
+    /// The lines that are masked.
+    masked: Vec<Suspect>,
+    /// Whether its name looked like a secret, so that it has another one.
+    is_renamed: bool,
     bytes: usize,
     sha256: Option<String>,
     #[serde(skip)]
@@ -107,19 +111,18 @@ impl Entry {
         entry
     }
 
-    /// Takes out what looks like a secret, wherever it stands.
-    fn vet(&mut self, place: usize) {
-        self.left_out = secrets::find(&self.text);
+    /// Masks what looks like a secret, wherever it stands.
+    fn mask(&mut self, place: usize) {
+        (self.text, self.masked) = secrets::mask(&self.text);
         let names = [Some(&mut self.question), self.problem.as_mut()];
         for name in names.into_iter().flatten() {
             if !secrets::find(name).is_empty() {
                 NOT_SHOWN.clone_into(name);
             }
         }
-        let in_name = secrets::find(&self.file);
-        if !in_name.is_empty() {
-            self.file = format!("left-out-{place}");
-            self.left_out.extend(in_name);
+        if !secrets::find(&self.file).is_empty() {
+            self.is_renamed = true;
+            self.file = format!("renamed-{place}");
         }
         if self.is_kept() {
             self.bytes = self.text.len();
@@ -130,7 +133,7 @@ impl Entry {
     }
 
     fn is_kept(&self) -> bool {
-        self.problem.is_none() && self.left_out.is_empty()
+        self.problem.is_none()
     }
 }
 
@@ -162,7 +165,7 @@ pub(crate) async fn make(
     });
     files.sort_by(|one, other| (one.node, &one.file).cmp(&(other.node, &other.file)));
     for (place, entry) in (1..).zip(&mut files) {
-        entry.vet(place);
+        entry.mask(place);
     }
     let manifest = json!({
         "made_at": made_at.format(&Rfc3339)?,
@@ -263,7 +266,7 @@ fn packed<'a>(
     tar.into_inner()?.finish()
 }
 
-/// Says what is not in the bundle, and what else to look for. The exit code tells whether something was left out.
+/// Says what is not in the bundle, and what else to look for. The exit code tells whether something was masked.
 fn report(files: &[Entry]) -> ExitCode {
     println!(
         "It holds names and addresses: of nodes, users, projects, resource providers, consumers and clients. Read \
@@ -272,20 +275,22 @@ fn report(files: &[Entry]) -> ExitCode {
     for Entry {
         file,
         problem,
-        left_out,
+        masked,
+        is_renamed,
         ..
     } in files
     {
         if let Some(problem) = problem {
             eprintln!("placementctl: {file} is missing: {}", word(&json!(problem)));
         }
-        if let [Suspect { line, kind }, more @ ..] = &**left_out {
+        if *is_renamed {
+            eprintln!("placementctl: the name of {file} looked like a secret, and is not shown");
+        }
+        if let [first, more @ ..] = &**masked {
             let more = more.len();
-            eprintln!(
-                "placementctl: {file} is left out: line {line} looks like it has {kind} ({more} more)"
-            );
+            eprintln!("placementctl: {file}: {first} ({more} more)");
         }
     }
-    let is_whole = files.iter().all(|entry| entry.left_out.is_empty());
-    ExitCode::from(u8::from(!is_whole))
+    let is_whole = |entry: &Entry| entry.masked.is_empty() && !entry.is_renamed;
+    ExitCode::from(u8::from(!files.iter().all(is_whole)))
 }

@@ -6,9 +6,10 @@ use std::time::Duration;
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use placement_client::{Admin, MemberRole};
+use placement_words::{Health, Survey};
 
 use crate::named::Named;
-use crate::survey::{Health, Survey, survey};
+use crate::survey::survey;
 
 #[derive(Subcommand)]
 pub(crate) enum MembersAction {

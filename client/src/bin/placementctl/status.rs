@@ -1,22 +1,21 @@
 //! `placementctl status`: what each member reports of itself.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use placement_client::{Admin, Member, NodeRole, NodeStatus};
-use placement_words::bytes;
+use placement_client::{Admin, Member, NodeStatus};
+use placement_words::{Health, Survey, bytes};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::render::{Output, Rows, print, word};
-use crate::survey::{Health, Survey, survey};
+use crate::survey::{exit_code, survey};
 use crate::topology::site;
 
 /// What is shown of the status of a member.
 const REPORTED: &str = "version not_ready term last_log committed applied snapshot last_backup backup_problem \
-                        disk_used_bytes disk_free_bytes storage_failure digest level_max round_trip_problem \
-                        clock_problem";
+                        disk_used_bytes disk_free_bytes disk_problem storage_failure digest level_max \
+                        round_trip_problem clock_problem certificate_problem";
 
 /// Shows a survey. The exit code tells how the cluster is.
 pub(crate) async fn show(
@@ -27,7 +26,7 @@ pub(crate) async fn show(
     let survey = survey(admin, timeout).await?;
     let report = ClusterReport::new(&survey)?;
     print(&report.printed(output)?)?;
-    Ok(report.health.exit_code())
+    Ok(exit_code(&report.health))
 }
 
 /// What `status` shows of a survey as text.
@@ -59,7 +58,7 @@ impl ClusterReport {
             .find(leads)
             .and_then(|leader| leader.last_log);
         let members = survey.members.iter();
-        let members = members.map(|(one, answer)| member(one, answer.as_ref(), newest, head));
+        let members = members.map(|(one, answer)| member(one, answer.as_ref(), survey, head));
         Ok(Self {
             cluster_id: newest.cluster_id.clone(),
             leader: newest.leader,
@@ -68,7 +67,7 @@ impl ClusterReport {
             health: Health::of(survey),
             partitions: newest.partitions.clone(),
             members: members.collect::<Result<_, _>>()?,
-            warnings: warnings(survey, newest),
+            warnings: survey.warnings(true),
         })
     }
 
@@ -79,8 +78,8 @@ impl ClusterReport {
     /// A row for each member.
     fn rows(&self) -> Rows {
         let items = self.members.iter().map(row);
-        let columns = "node:id name site role ready version level:level_max api term last_log \
-                       committed applied snapshot lag disk_used disk_free";
+        let columns = "node:id name site role ready lag version +level:level_max +api +term +last_log \
+                       +committed +applied +snapshot +disk_used disk_free";
         Rows::new(columns, items.collect())
     }
 
@@ -108,100 +107,11 @@ impl ClusterReport {
     }
 }
 
-/// What is not as it should be although clients are served.
-fn warnings(survey: &Survey, newest: &NodeStatus) -> Vec<String> {
-    let answers: Vec<&NodeStatus> = survey.answers().collect();
-    let mut warnings = Vec::new();
-    for status in &answers {
-        let id = status.node_id;
-        if is_superseded(status, newest) {
-            let leader = newest.leader.map(|id| format!("node {id}"));
-            let leader = leader.as_deref().unwrap_or("another node");
-            warnings.push(format!(
-                "node {id} takes itself for the leader of term {}, but {leader} leads in term {}: its disk or its \
-                 network hangs",
-                status.term, newest.term
-            ));
-        }
-        if let Some(words) = &status.backup_problem {
-            warnings.push(format!("backups of node {id}: {words}"));
-        }
-        let problems = [
-            &status.round_trip_problem,
-            &status.routing_problem,
-            &status.clock_problem,
-        ];
-        let problems = problems.into_iter().flatten();
-        warnings.extend(problems.map(|words| format!("node {id}: {words}")));
-    }
-    warnings.extend(differences(&answers));
-    let all_answer = !answers.is_empty() && answers.len() == survey.members.len();
-    if all_answer && answers.iter().all(|status| !status.makes_backups) {
-        warnings.push(
-            "no node makes backups: set [backup] directory on one node at least, or take them with `placementctl \
-             backup`"
-                .to_owned(),
-        );
-    }
-    let is_unbound = |status: &&&NodeStatus| {
-        !status.settings.is_empty() && !status.settings.contains_key("cluster_id")
-    };
-    let unbound = answers.iter().filter(is_unbound);
-    let unbound: Vec<u64> = unbound.map(|status| status.node_id).collect();
-    if let (false, Some(cluster)) = (unbound.is_empty(), &newest.cluster_id) {
-        warnings.push(format!(
-            "{} could form another cluster if its data directory were empty: set cluster_id = {cluster:?}",
-            nodes(&unbound)
-        ));
-    }
-    warnings
-}
-
-/// The settings in which nodes differ that are to be the same on all of them.
-fn differences(answers: &[&NodeStatus]) -> Vec<String> {
-    let known = || answers.iter().filter(|status| !status.settings.is_empty());
-    let keys: BTreeSet<&String> = known().flat_map(|status| status.settings.keys()).collect();
-    let mut differences = Vec::new();
-    for key in keys {
-        // Such a table may be missing as a whole. Other settings are not reported where they are of no use.
-        let is_of_partition = key.starts_with("partitions.");
-        let mut values: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
-        for status in known() {
-            let value = status.settings.get(key).map(String::as_str);
-            if let Some(value) = value.or(is_of_partition.then_some("not set")) {
-                values.entry(value).or_default().push(status.node_id);
-            }
-        }
-        if values.len() > 1 {
-            let values: Vec<_> = (values.iter())
-                .map(|(value, ids)| format!("{value} on {}", nodes(ids)))
-                .collect();
-            differences.push(format!(
-                "{key} is to be the same on all nodes, and is {}",
-                values.join(", ")
-            ));
-        }
-    }
-    differences
-}
-
-fn nodes(ids: &[u64]) -> String {
-    let ids: Vec<_> = ids.iter().map(ToString::to_string).collect();
-    format!("node {}", ids.join(", "))
-}
-
-/// Whether a node that takes itself for the leader does not lead: another one does in a later term.
-fn is_superseded(status: &NodeStatus, newest: &NodeStatus) -> bool {
-    status.role == NodeRole::Leader
-        && newest.term > status.term
-        && newest.leader != Some(status.node_id)
-}
-
 /// What a member is in the membership, and what it reports; null where it does not. `head`: the last entry of the leader.
 fn member(
     member: &Member,
     answer: Option<&NodeStatus>,
-    newest: &NodeStatus,
+    survey: &Survey,
     head: Option<u64>,
 ) -> serde_json::Result<Value> {
     let (mut item, status) = (serde_json::to_value(member)?, serde_json::to_value(answer)?);
@@ -209,7 +119,7 @@ fn member(
         item[key] = status[key].clone();
     }
     item["role"] = match answer {
-        Some(status) if is_superseded(status, newest) => json!("superseded"),
+        Some(status) if survey.is_superseded(status) => json!("superseded"),
         Some(status) => json!(status.role),
         None => json!(member.role),
     };
@@ -241,22 +151,19 @@ fn row(member: &Value) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use placement_client::MemberRole;
+    use std::collections::BTreeMap;
+
+    use placement_client::{MemberRole, NodeRole};
+    use placement_words::Condition;
 
     use super::*;
-    use crate::survey::Condition;
 
     fn member(id: u64) -> Member {
         Member {
             id,
             name: format!("node-{id}"),
             role: MemberRole::Voter,
-            peer: format!("127.0.0.1:{}", 9000 + id),
-            api: format!("127.0.0.1:{}", 8000 + id),
-            admin: format!("127.0.0.1:{}", 7000 + id),
-            region: String::new(),
-            zone: String::new(),
-            matched: None,
+            ..Member::default()
         }
     }
 
@@ -270,29 +177,16 @@ mod tests {
             last_log: Some(applied),
             committed: Some(applied),
             applied: Some(applied),
-            snapshot: None,
-            purged: None,
-            storage_failure: None,
-            digest: None,
             level: Some(1),
             level_max: 2,
-            partitions: Vec::new(),
             version: "1.2.3".to_owned(),
             ready: true,
-            not_ready: None,
-            last_backup: None,
             makes_backups: true,
-            backup_problem: None,
             settings: settings(&[]),
-            routing_problem: None,
             disk_used_bytes: Some(5 << 20),
             disk_free_bytes: Some(3 << 30),
-            requests: Vec::new(),
-            certificate_ends: BTreeMap::new(),
             members: vec![member(1), member(2), member(3)],
-            round_trips: Vec::new(),
-            round_trip_problem: None,
-            clock_problem: None,
+            ..NodeStatus::default()
         }
     }
 
@@ -359,8 +253,9 @@ mod tests {
         let text = report.printed(&Output::default()).unwrap();
         assert!(text.contains("voter (unreachable)"), "{text}");
         assert!(text.contains("feature level 1\n"), "{text}");
-        assert!(text.contains("1.2.3        2  "), "{text}");
-        assert!(text.contains("5.0 MiB    3.0 GiB"), "{text}");
+        assert!(text.contains("1.2.3    3.0 GiB"), "{text}");
+        let width = text.lines().map(str::len).max();
+        assert!(width <= Some(80), "{text}");
     }
 
     #[test]
@@ -393,7 +288,7 @@ mod tests {
         assert_eq!(roles, ["superseded", "leader", "follower"]);
         let text = report.printed(&Output::default()).unwrap();
         let warning =
-            "warning: node 1 takes itself for the leader of term 3, but node 2 leads in term 4";
+            "warning: node 1 believes that it leads in term 3, but node 2 leads in term 4";
         assert!(text.contains(warning), "{text}");
     }
 
@@ -419,9 +314,9 @@ mod tests {
         assert_eq!(
             report.warnings,
             [
-                "callers.user_per_s is to be the same on all nodes, and is 5 on node 1, 3, 7 on node 2",
-                "partitions.north.listen is to be the same on all nodes, and is not set on node 3, port 9000 on \
-                 node 1, 2",
+                "callers.user_per_s must be the same on all nodes, and is 5 on nodes 1 and 3 and 7 on node 2",
+                "partitions.north.listen must be the same on all nodes, and is not set on node 3 and port 9000 on \
+                 nodes 1 and 2",
             ]
         );
         // A node of an earlier version says nothing of its settings.
@@ -448,14 +343,77 @@ mod tests {
             panic!("{:?}", report.warnings);
         };
         assert!(backups.contains("no node makes backups"), "{backups}");
-        assert!(
-            bound.contains("node 1, 2, 3") && bound.contains("cluster_id = \"c\""),
-            "{bound}"
+        assert_eq!(
+            bound,
+            "nodes 1, 2 and 3 have no cluster_id: with an empty data directory they would form a new, empty cluster. \
+             Set cluster_id = \"c\""
         );
         // The node that does not answer may be the one that makes them.
         let [first, second, _] = unsafe_ones();
         let report = reported([first, second, None]);
-        assert_eq!(report.warnings.len(), 1, "{:?}", report.warnings);
+        let backups = "no node that answers makes backups: ";
+        assert!(
+            report.warnings[0].starts_with(backups),
+            "{:?}",
+            report.warnings
+        );
+        assert_eq!(report.warnings.len(), 2, "{:?}", report.warnings);
+        let report = reported([None, None, None]);
+        assert_eq!(report.warnings, [""; 0]);
+    }
+
+    #[test]
+    fn a_member_with_a_nearly_full_disk_is_a_degradation() {
+        let mut answers = [leader(), follower(2), follower(3)];
+        if let Some(status) = &mut answers[2] {
+            status.disk_problem = Some("the disk is nearly full".to_owned());
+        }
+        let health = Health::of(&survey(answers));
+        assert_eq!(
+            health.text(),
+            "degraded: 3 of 3, can lose 1\n  node 3 refuses additions: the disk is nearly full\n"
+        );
+    }
+
+    #[test]
+    fn the_reason_of_the_newest_member_explains_why_a_member_does_not_answer() {
+        let mut survey = survey([leader(), follower(2), None]);
+        survey.members[2].0.unreachable = Some("its certificate has expired".to_owned());
+        let text = Health::of(&survey).text();
+        let reason = "\n  node 3 does not answer: its certificate has expired\n";
+        assert!(text.ends_with(reason), "{text}");
+    }
+
+    #[test]
+    fn a_node_of_another_cluster_is_none_of_this_one() {
+        let mut answers = [leader(), follower(2), follower(3)];
+        if let Some(status) = &mut answers[2] {
+            status.cluster_id = Some("d".to_owned());
+        }
+        assert_eq!(
+            Health::of(&survey(answers)).text(),
+            "degraded: 2 of 3, can lose 0\n  node 3 belongs to another cluster, d\n"
+        );
+    }
+
+    #[test]
+    fn a_learner_that_is_replaced_is_no_degradation() {
+        let mut survey = survey([leader(), follower(2), None]);
+        let mut successor = member(4);
+        successor.name = "node-4".to_owned();
+        let ready = status(4, NodeRole::Follower, 47);
+        survey.members.push((successor, Some(ready)));
+        let lost = &mut survey.members[2].0;
+        lost.replaced_by = Some(4);
+        let condition = Health::of(&survey).condition;
+        assert_eq!(condition, Condition::Degraded, "it has its vote");
+        survey.members[2].0.role = MemberRole::Learner;
+        survey.members[3].0.role = MemberRole::Learner;
+        let condition = Health::of(&survey).condition;
+        assert_eq!(condition, Condition::Degraded, "no node has its vote");
+        survey.members[3].0.role = MemberRole::Voter;
+        let text = Health::of(&survey).text();
+        assert_eq!(text, "healthy: 3 of 3, can lose 1\n");
     }
 
     #[test]

@@ -60,7 +60,8 @@ pub(crate) async fn send_to_those_found(replica: Arc<Replica>, peers: Arc<Peers>
     let mut lost = changes.borrow_and_update().clone();
     while changes.changed().await.is_ok() {
         let now = changes.borrow_and_update().clone();
-        let found: Vec<u64> = lost.difference(&now).copied().collect();
+        let is_found = |peer: &u64| !now.contains_key(peer);
+        let found: Vec<u64> = lost.into_keys().filter(is_found).collect();
         lost = now;
         // None would be all of them. It is refused only once Raft has ended.
         if !found.is_empty() && replica.raft.trigger().reset_backoff(found).await.is_err() {

@@ -1,6 +1,9 @@
 //! How the cluster is: health, members, warnings, partitions.
 
 use maud::{Markup, html};
+use placement_wire::{Member, NodeStatus};
+use placement_words::{Condition, Health, Survey};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::ask::{Failure, Questions};
@@ -10,10 +13,6 @@ use crate::parts::{Room, cell, cells, facts, link, row, table};
 use crate::target::Partition;
 use crate::words::{bytes, cut, date, list, pairs, site, text, word};
 
-/// What a member reports as a problem.
-const PROBLEMS: &str = "not_ready storage_failure backup_problem round_trip_problem clock_problem";
-/// The same, with names of partitions: users may not see all of them.
-const ROUTING_PROBLEM: &str = "routing_problem";
 const MEMBERS: &str = "Member | Role | Ready | Site | Version | Level | Term | Applied | Lag | Disk used | Disk free | \
                        Last backup";
 const REPORTED: &str =
@@ -35,10 +34,16 @@ pub(super) async fn show(questions: &mut Questions<'_>) -> Result<View, Failure>
         .map(|(entry, answer)| member(entry, answer.as_ref().ok(), head))
         .collect();
     let mut room = Room::default();
-    let for_operators = (!questions.are_of_a_user()).then_some(ROUTING_PROBLEM);
-    let problems: Vec<&str> = PROBLEMS.split(' ').chain(for_operators).collect();
-    let warnings = members.iter().flat_map(|one| warnings(one, &problems));
-    let warnings = room.take(warnings);
+    let mut survey = survey(&asked, entries, &answers);
+    if questions.are_of_a_user() {
+        // It names addresses.
+        let members = survey.members.iter_mut();
+        members.for_each(|(member, _)| member.unreachable = None);
+    }
+    let health = Health::of(&survey);
+    let warnings = survey.warnings(!questions.are_of_a_user());
+    let warnings = health.problems.iter().chain(&warnings);
+    let warnings = room.take(warnings.map(|one| html! { li { (cut(one)) } }));
     let rows = room.take(members.iter().map(|one| row(&cells(one, REPORTED))));
     let requests = room.take(members.iter().filter_map(requests));
     let certificates = room.take(members.iter().flat_map(certificates));
@@ -46,7 +51,7 @@ pub(super) async fn show(questions: &mut Questions<'_>) -> Result<View, Failure>
     Ok(View {
         title: "Overview".to_owned(),
         body: html! {
-            p class="verdict" { (verdict(&asked, &members)) }
+            p class="verdict" { (verdict(&health, survey.asked.node_id)) }
             @if !warnings.is_empty() {
                 h2 { "Warnings" }
                 ul { @for one in &warnings { (one) } }
@@ -73,38 +78,41 @@ fn member(entry: &Value, status: Option<&Value>, head: Option<u64>) -> Value {
     one["lag"] = json!(lag.map(|(head, applied)| head.saturating_sub(applied)));
     one["name"] = json!(format!("{} (node {})", word(&entry["name"]), entry["id"]));
     one["site"] = json!(site(entry));
-    one["votes"] = json!(entry["role"] == "voter");
     one["ready"] = json!(one["ready"] == true);
     one["disk_used"] = json!(one["disk_used_bytes"].as_u64().map(bytes));
     one["disk_free"] = json!(one["disk_free_bytes"].as_u64().map(bytes));
     one["last_backup"] = json!(date(&one["last_backup"]));
     if status.is_none() {
         one["role"] = entry["role"].clone();
-        one["not_ready"] = json!("does not answer");
     }
     one
 }
 
-/// The condition in one line: what `placementctl status` derives from the same answers.
-fn verdict(asked: &Value, members: &[Value]) -> String {
-    let is_ready = |one: &&Value| one["ready"] == true;
-    let voters: Vec<&Value> = members.iter().filter(|one| one["votes"] == true).collect();
-    let ready = voters.iter().copied().filter(is_ready).count();
-    let spare = ready.saturating_sub(voters.len() / 2 + 1);
-    let of = format!("{ready} of {} voters are ready", voters.len());
-    match (ready, members.iter().all(|one| is_ready(&one))) {
-        _ if members.is_empty() => format!("Node {} belongs to no cluster.", asked["node_id"]),
-        (0, _) => format!("No quorum: {of}, nothing can be written."),
-        (_, true) => format!("Healthy: {of}, {spare} may be lost."),
-        (_, false) => format!("Degraded: {of}, {spare} may be lost."),
-    }
+/// The same answers as `placementctl status` reads them. Another node may answer anything.
+fn survey(asked: &Value, entries: &[Value], answers: &[Result<Value, Failure>]) -> Survey {
+    let status = |value: &Value| NodeStatus::deserialize(value).ok();
+    let of_member = |(entry, answer): (&Value, &Result<Value, Failure>)| {
+        let member = Member::deserialize(entry).ok()?;
+        let own = answer.as_ref().ok().and_then(status);
+        // Another node at its address does not speak for it.
+        Some((member.clone(), own.filter(|own| own.node_id == member.id)))
+    };
+    let members = entries.iter().zip(answers).filter_map(of_member);
+    Survey::new(status(asked).unwrap_or_default(), members.collect())
 }
 
-fn warnings(one: &Value, problems: &[&str]) -> Vec<Markup> {
-    let problems = problems.iter().map(|key| &one[*key]);
-    let problems = problems.filter(|problem| problem.is_string());
-    let warning = |problem| html! { li { (word(&one["name"])) ": " (word(problem)) } };
-    problems.map(warning).collect()
+/// The condition in one line.
+fn verdict(health: &Health, asked: u64) -> String {
+    let (of, spare) = (
+        format!("{} of {} voters are ready", health.ready, health.voters),
+        health.can_lose,
+    );
+    match health.condition {
+        _ if health.voters == 0 => format!("Node {asked} belongs to no cluster."),
+        Condition::NoQuorum => format!("No quorum: {of}, nothing can be written."),
+        Condition::Healthy => format!("Healthy: {of}, {spare} may be lost."),
+        Condition::Degraded => format!("Degraded: {of}, {spare} may be lost."),
+    }
 }
 
 /// What a member has answered in an hour.

@@ -40,13 +40,16 @@ pub(super) async fn show(questions: &mut Questions<'_>) -> Result<View, Failure>
 
 fn summary(topology: &Value) -> String {
     let mut survived = vec!["node", "zone", "region"];
+    let members = list(&topology["members"]);
+    let is_named = |kind: &str| members.iter().any(|one| !text(&one[kind]).is_empty());
     survived.retain(|kind| topology["survives"][kind] == true);
+    survived.retain(|kind| *kind == "node" || is_named(kind));
     let asked = &*cut(text(&topology["survive"]));
     let missed = match asked.is_empty() || survived.contains(&asked) {
         true => String::new(),
         false => format!(" That of a {asked} is to be survived ([cluster] survive), and is not."),
     };
-    match survived.join(", ") {
+    match survived.join(" or ") {
         kinds if kinds.is_empty() => format!("The loss of any voter stops writes.{missed}"),
         kinds => format!("The loss of any one {kinds} is survived.{missed}"),
     }

@@ -1,5 +1,6 @@
 //! What looks like a secret in a text, by its form or by the name before it. It is reported by its place, never shown.
 
+use std::fmt;
 use std::sync::LazyLock;
 
 use percent_encoding::percent_decode_str;
@@ -14,6 +15,13 @@ pub(crate) struct Suspect {
     pub(crate) kind: &'static str,
 }
 
+impl fmt::Display for Suspect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { line, kind } = self;
+        write!(f, "line {line} is masked: it looks like it has {kind}")
+    }
+}
+
 /// A value behind its name, such as `db_password=…`, `X-Auth-Token: …` or `"apiKey":"…"`, with the quotes of texts in
 /// texts. Behind a colon prose goes on, unless name or value is quoted, or the value is the last word.
 const NAMED: &str = concat!(
@@ -24,6 +32,8 @@ const NAMED: &str = concat!(
     r#"|\s*:\s*([^\s"',;)}\]\\]+)(?:\\+[rn]|["')}\]]|\s*$))"#,
 );
 
+const PRIVATE_KEY: &str = "a private key";
+
 /// Kinds of secrets, each with words of which one is in every such line, and its form. Most lines have no such word. A
 /// group that has no name is a value, which may be masked.
 const FORMS: [(&str, &str, &str); 11] = [
@@ -33,7 +43,7 @@ const FORMS: [(&str, &str, &str); 11] = [
         NAMED,
     ),
     (
-        "a private key",
+        PRIVATE_KEY,
         "private key",
         "-----BEGIN [A-Z0-9 ]*PRIVATE KEY",
     ),
@@ -79,17 +89,42 @@ static PATTERNS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
         .collect()
 });
 
-/// The lines of a text that look like they have a secret, each with the first kind that was found.
-pub(crate) fn find(text: &str) -> Vec<Suspect> {
-    let found = (1..).zip(text.lines()).filter_map(|(line, words)| {
-        let kind = kind(words).or_else(|| {
+/// A text in which each line that looks like it has a secret is replaced by its place and the first kind that was
+/// found; and these.
+pub(crate) fn mask(text: &str) -> (String, Vec<Suspect>) {
+    let (mut masked, mut suspects) = (String::new(), Vec::new());
+    let mut is_in_key = false;
+    for (line, words) in (1..).zip(text.split_inclusive('\n')) {
+        let of_key = (is_in_key && is_part_of_key(words)).then_some(PRIVATE_KEY);
+        let kind = of_key.or_else(|| kind(words)).or_else(|| {
             // As names stand in the URI of a request.
             let is_encoded = words.contains('%');
             is_encoded.then(|| kind(&percent_decode_str(words).decode_utf8_lossy()))?
-        })?;
-        Some(Suspect { line, kind })
-    });
-    found.collect()
+        });
+        is_in_key = kind == Some(PRIVATE_KEY) && !words.contains("-----END");
+        let Some(kind) = kind else {
+            masked += words;
+            continue;
+        };
+        let suspect = Suspect { line, kind };
+        masked += &format!("[{suspect}]\n");
+        suspects.push(suspect);
+    }
+    (masked, suspects)
+}
+
+/// Whether a line may be one of a private key in PEM, after the first. A line of a log has blanks, so that a request for the
+/// first line of a key masks no other.
+fn is_part_of_key(line: &str) -> bool {
+    let line = line.trim();
+    let is_base64 = |char: char| char.is_ascii_alphanumeric() || "+/=".contains(char);
+    let others = ["-----END", "Proc-Type:", "DEK-Info:"];
+    line.chars().all(is_base64) || others.iter().any(|other| line.starts_with(other))
+}
+
+/// The lines of a text that look like they have a secret.
+pub(crate) fn find(text: &str) -> Vec<Suspect> {
+    mask(text).1
 }
 
 fn kind(line: &str) -> Option<&'static str> {
@@ -178,6 +213,44 @@ mod tests {
         ] {
             let text = format!("all is well\n{line}\nand here too");
             assert_eq!(find(&text), [Suspect { line: 2, kind }], "{line}");
+        }
+    }
+
+    #[test]
+    fn a_line_with_a_secret_is_masked_and_the_others_stay() {
+        let text = "first\nGET /traits?password=hunter2\nlast";
+        let (masked, suspects) = mask(text);
+        assert_eq!(suspects.len(), 1);
+        assert_eq!(
+            masked,
+            "first\n[line 2 is masked: it looks like it has the value of a password, secret, token or key]\nlast"
+        );
+    }
+
+    #[test]
+    fn a_private_key_is_masked_to_its_last_line() {
+        let begin = "-----BEGIN PRIVATE KEY-----\n";
+        for (text, after) in [
+            (
+                format!("{begin}MIG0\nAgEA\n-----END PRIVATE KEY-----\nafter\n"),
+                "after\n",
+            ),
+            (format!("{begin}MIG0\n\nAgEA\n"), ""),
+            (
+                format!("{begin}INFO answered uri=\"/\"\n"),
+                "INFO answered uri=\"/\"\n",
+            ),
+        ] {
+            let (masked, suspects) = mask(&text);
+            assert!(
+                !masked.contains("MIG0") && !masked.contains("AgEA"),
+                "{masked}"
+            );
+            assert!(
+                masked.ends_with(&format!("has a private key]\n{after}")),
+                "{masked}"
+            );
+            assert_eq!(suspects.len(), masked.matches("is masked").count());
         }
     }
 

@@ -206,7 +206,17 @@ async fn a_voter_that_lost_its_disk_is_replaced_under_its_name_and_no_write_is_l
     let writing = tokio::spawn(write(client, host, stop.clone()));
     cluster.kill_9(2);
     fs::remove_dir_all(cluster.data_dir(2)).unwrap();
+    let first = cluster.ctl_in_time(&["replace", "node-2"]).await;
+    assert!(first.starts_with("4-"), "{first}");
     let token = cluster.ctl_in_time(&["replace", "node-2"]).await;
+    // One node takes its place: the token that no node has used ends.
+    let tokens = cluster.ctl(&["join-token", "list"]);
+    let open = tokens.lines().filter(|line| line.contains(": open,"));
+    let open: Vec<_> = open.collect();
+    assert!(
+        matches!(open[..], [only] if only.starts_with("node 5:")),
+        "{tokens}"
+    );
     cluster.give_token(2, &token).unwrap();
     cluster.start_node(2).unwrap();
     // The replacement goes on under the next leader.
@@ -214,9 +224,9 @@ async fn a_voter_that_lost_its_disk_is_replaced_under_its_name_and_no_write_is_l
         members.len() == 4
     })
     .await;
-    // Node 4 is the new one, which runs in the place of node 2 and may lead already.
+    // Node 5 is the new one, which runs in the place of node 2 and may lead already.
     let leader = match cluster.leader().await.unwrap() {
-        4 => 2,
+        5 => 2,
         old => old,
     };
     cluster.kill_9(leader);
@@ -227,7 +237,7 @@ async fn a_voter_that_lost_its_disk_is_replaced_under_its_name_and_no_write_is_l
         |members| {
             let named = members.iter().map(|one| (one.id, one.name.as_str()));
             let all_vote = members.iter().all(|one| one.role == MemberRole::Voter);
-            named.eq([(1, "node-1"), (3, "node-3"), (4, "node-2")]) && all_vote
+            named.eq([(1, "node-1"), (3, "node-3"), (5, "node-2")]) && all_vote
         },
     )
     .await;

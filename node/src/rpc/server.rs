@@ -365,10 +365,13 @@ impl Reception {
     async fn meet(&self, stream: BoxStream, address: SocketAddr) -> io::Result<Option<Met>> {
         let (mut stream, shown) = match self.gate.admit(stream).await {
             Ok(Admitted { stream, shown, .. }) => (stream, shown),
-            Err(Refused { reason, .. }) => {
+            Err(Refused { reason, plain }) => {
                 // A peer that is refused here is unauthenticated, whatever its number.
                 if self.logged.is_due(0, &reason) {
                     tracing::warn!(%address, reason, "refused a connection to the port for other nodes");
+                }
+                if let Some(plain) = plain {
+                    answer_plain(plain).await?;
                 }
                 return Ok(None);
             }
@@ -482,6 +485,21 @@ impl Reception {
         Ok(())
     }
 }
+
+/// Answers the hello of a node that does not speak TLS, and nothing else.
+async fn answer_plain(mut stream: BoxStream) -> io::Result<()> {
+    let mut buffer = BytesMut::new();
+    let first = read_frame(&mut stream, &mut buffer, UNWELCOMED_BYTES_MAX).await?;
+    if first.is_some_and(|frame| frame.kind == Kind::Hello) {
+        let denied = Denied::Refused(TLS_ONLY.to_owned());
+        let refusal = wire::encode_named(&denied.failure());
+        write_frame(&mut stream, &Frame::new(Kind::Refusal, 0, refusal)).await?;
+    }
+    Ok(())
+}
+
+const TLS_ONLY: &str = "this cluster speaks TLS only: set [peer] tls = \"require\" and [tls], with a certificate for \
+                        this node";
 
 fn crowded() -> io::Error {
     io::Error::other("it had to make room for newer ones")

@@ -1,7 +1,7 @@
 //! `placementctl join-token` and `replace`: letting nodes in.
 
 use clap::{Args, Subcommand};
-use placement_client::Admin;
+use placement_client::{Admin, NodeStatus};
 
 use crate::moment::moment;
 use crate::named::{Named, number};
@@ -61,7 +61,7 @@ pub(crate) async fn run(admin: &Admin, action: JoinTokenAction) -> anyhow::Resul
                     .map(|old| format!(", in the place of node {old}"));
                 let (until, place) = (moment(token.until), place.unwrap_or_default());
                 println!(
-                    "node {}: {}, good until {until}{place}",
+                    "node {}: {}, expires at {until}{place}",
                     token.id, token.state
                 );
             }
@@ -76,32 +76,81 @@ pub(crate) async fn run(admin: &Admin, action: JoinTokenAction) -> anyhow::Resul
 
 /// Begins to replace a member: makes the token, and says what is left to do.
 pub(crate) async fn replace(admin: &Admin, action: ReplaceNode) -> anyhow::Result<()> {
-    let node = &action.node;
-    let old = node.number(admin).await?;
-    let members = admin.status().await?.members;
-    let peers: Vec<String> = (members.into_iter())
-        .filter(|member| member.id != old)
-        .map(|member| member.peer)
-        .collect();
-    create(admin, &action.terms, Some(old)).await?;
-    eprintln!(
-        "on the machine of {node}: empty its data directory, take `node_id` and `initial_members` out of its \
-         configuration, write the token to a file that only its user can read, and start\n  \
-         placementd --join {} --join-token-file FILE\nIt catches up as a learner; then it has the vote and the \
-         name of node {old}, which is removed",
-        peers.join(",")
-    );
+    let old = action.node.number(admin).await?;
+    let status = admin.status().await?;
+    let new = create(admin, &action.terms, Some(old)).await?;
+    eprint!("{}", steps(&status, old, new));
     Ok(())
 }
 
-/// The token alone goes to standard output.
-async fn create(admin: &Admin, terms: &Terms, replaces: Option<u64>) -> anyhow::Result<()> {
+/// How the node is started that takes the place of another.
+fn steps(status: &NodeStatus, old: u64, new: u64) -> String {
+    let (gone, others): (Vec<_>, Vec<_>) =
+        (status.members.iter()).partition(|member| member.id == old);
+    let peers: Vec<&str> = others.iter().map(|member| &*member.peer).collect();
+    let mut text = format!("node {new} takes the place of node {old}:\n");
+    let mut change = "take node_id and initial_members out".to_owned();
+    if status.certificate_ends.contains_key("peer") {
+        let host = gone.first().and_then(|member| member.api.rsplit_once(':'));
+        let host = host.map_or("HOST", |(host, _)| host);
+        text += &format!(
+            "  where ca-key.pem is, create its certificate, and copy it and its key to the machine:\n    \
+             placementctl tls issue node {new} --dir DIR --host {host}\n"
+        );
+        change += &format!(", and set [tls] to node-{new}.pem and node-{new}-key.pem");
+    }
+    text += &format!(
+        "  on the machine, empty the data directory, and in the configuration {change}\n  write the token to a file \
+         that only the user of the node can read, and start the node once with\n    placementd --config CONFIG --join \
+         {} --join-token-file FILE\nIt catches up as a learner; then it gets the vote and the name of node {old}, \
+         which is removed\n",
+        peers.join(",")
+    );
+    text
+}
+
+/// The token alone goes to standard output. Gives the number of its node.
+async fn create(admin: &Admin, terms: &Terms, replaces: Option<u64>) -> anyhow::Result<u64> {
     let made = (admin.create_join_token(terms.ttl, replaces, terms.though_reachable)).await?;
     eprintln!(
-        "a token for one node, which will be node {}; it is shown once and is good until {}",
+        "a token for one node, which will be node {}; it is shown once, and expires at {}",
         made.id,
         moment(made.until)
     );
     println!("{}", made.token.unwrap_or_default());
-    Ok(())
+    Ok(made.id)
+}
+
+#[cfg(test)]
+mod tests {
+    use placement_client::Member;
+
+    use super::*;
+
+    fn status(has_tls: bool) -> NodeStatus {
+        let member = |id: u64| Member {
+            id,
+            peer: format!("10.0.0.{id}:18779"),
+            api: format!("10.0.0.{id}:8778"),
+            ..Member::default()
+        };
+        let ends = has_tls.then(|| ("peer".to_owned(), 1_795_532_432));
+        NodeStatus {
+            members: [1, 2, 3].map(member).into(),
+            certificate_ends: ends.into_iter().collect(),
+            ..NodeStatus::default()
+        }
+    }
+
+    #[test]
+    fn a_replacement_is_started_with_the_configuration_and_under_tls_with_a_certificate() {
+        let start = "placementd --config CONFIG --join 10.0.0.1:18779,10.0.0.3:18779 --join-token-file FILE\n";
+        let issue = "placementctl tls issue node 7 --dir DIR --host 10.0.0.2\n";
+        for has_tls in [false, true] {
+            let text = steps(&status(has_tls), 2, 7);
+            assert!(text.contains(start), "{text}");
+            assert_eq!(text.contains(issue), has_tls, "{text}");
+            assert_eq!(text.contains("node-7-key.pem"), has_tls, "{text}");
+        }
+    }
 }

@@ -90,6 +90,13 @@ impl Slot {
             let words = "no token was made: too many nodes are awaited already; revoke some";
             Refused::Conflict(words.to_owned())
         })?;
+        let replaces = issued.row.replaces.as_ref().map(|replaced| replaced.node);
+        tracing::info!(
+            node = issued.node,
+            valid_s = seconds,
+            replaces,
+            "a join token is issued"
+        );
         Ok((format!("{}-{secret}", issued.node), issued))
     }
 
@@ -161,6 +168,7 @@ impl Membership<'_> {
             None => None,
             Some((old, though_reachable)) => {
                 self.must_be_gone(old, though_reachable).await?;
+                self.end_tokens_for(old).await?;
                 let known = members.get(&old);
                 Some(Replaced {
                     node: old,
@@ -185,6 +193,21 @@ impl Membership<'_> {
         self.0.carry_out(command, words).await
     }
 
+    /// Revokes the tokens with which no node has come yet that is to take this one's place: one node takes it.
+    async fn end_tokens_for(&self, old: u64) -> Result<(), Refused> {
+        let is_for_it = |issued: &Issued| {
+            let replaces = issued.row.replaces.as_ref();
+            issued.row.nonce.is_none() && replaces.is_some_and(|replaced| replaced.node == old)
+        };
+        for Issued { node, .. } in self.0.tokens().into_iter().filter(is_for_it) {
+            let revoke = Command::RevokeJoinToken(RevokeJoinToken { node });
+            let words =
+                format!("revocation of the token for node {node}, as another one is issued");
+            self.0.carry_out(revoke, &words).await?;
+        }
+        Ok(())
+    }
+
     /// A node that is reachable is replaced only if that was asked for.
     pub(crate) async fn must_be_gone(
         &self,
@@ -196,7 +219,8 @@ impl Membership<'_> {
             return Ok(());
         }
         Err(Refused::Conflict(format!(
-            "node {old} is reachable: stop it first, or ask for its replacement although it is reachable"
+            "node {old} is reachable, or was a moment ago: stop it first, and try again after some seconds if it has \
+             just ended. To replace a node that runs, say --though-reachable"
         )))
     }
 

@@ -5,6 +5,7 @@
 //! remembers it, and a removed node's row is closed: what it may still send is not carried out.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::time::Duration;
 
 use openraft::errors::{ClientWriteError, RaftError};
@@ -33,8 +34,8 @@ const INTRODUCTION: Duration = Duration::from_secs(5);
 const CATCH_UP: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What an operator asks of the leader.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// What an operator asks of the leader. It is logged by its `Display` alone: its fields may hold what belongs in no log.
+#[derive(Clone, Serialize, Deserialize)]
 pub(crate) enum MembershipChange {
     /// Makes a learner a voter.
     Promote { id: u64, force: bool },
@@ -59,6 +60,26 @@ pub(crate) enum MembershipChange {
         /// In whose place it comes, and whether that is so although the other is reachable.
         replaces: Option<(u64, bool)>,
     },
+}
+
+impl fmt::Display for MembershipChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let forced = |force: bool| if force { ", forced" } else { "" };
+        match self {
+            Self::Promote { id, force } => write!(f, "promotion of node {id}{}", forced(*force)),
+            Self::Demote { id, force } => write!(f, "demotion of node {id}{}", forced(*force)),
+            Self::Remove { id, force } => write!(f, "removal of node {id}{}", forced(*force)),
+            Self::TransferLeader { to: None } => write!(f, "transfer of leadership"),
+            Self::TransferLeader { to: Some(to) } => {
+                write!(f, "transfer of leadership to node {to}")
+            }
+            Self::Describe { id, .. } => write!(f, "description of node {id}"),
+            Self::IssueToken { replaces, .. } => match replaces {
+                None => write!(f, "token for a new node"),
+                Some((old, _)) => write!(f, "token for a replacement of node {old}"),
+            },
+        }
+    }
 }
 
 impl Slot {
@@ -141,7 +162,7 @@ impl Membership<'_> {
         if !self.replica().leads() {
             return Err(Refused::NotLeader);
         }
-        tracing::info!(?change, "the cluster is to change");
+        tracing::info!(%change, "applying a membership change");
         let done = match change {
             MembershipChange::Promote { id, force } => self.promote(id, force).await,
             MembershipChange::Remove { id, force } | MembershipChange::Demote { id, force }
@@ -166,9 +187,7 @@ impl Membership<'_> {
                 self.describe(id, *member, start).await
             }
         };
-        done.inspect_err(
-            |refused| tracing::warn!(%refused, "the change of the cluster was refused"),
-        )
+        done.inspect_err(|refused| tracing::warn!(%refused, "the membership change was refused"))
     }
 
     pub(crate) async fn add(&self, id: u64, member: Member) -> Result<(), Refused> {

@@ -21,12 +21,12 @@ use crate::link::{Link, Way, Ways};
 use crate::node_process::{NodeProcess, StartOptions, log_tail};
 use crate::ports::Ports;
 use crate::private;
-use crate::wait::{until_ok, within};
+use crate::wait::{PATIENCE, until_ok, within};
 
-/// How long a cluster may take to become healthy; a loaded machine is slow.
-pub const HEALTHY_LIMIT: Duration = Duration::from_secs(60);
+/// How long a cluster may take to become healthy.
+pub const HEALTHY_LIMIT: Duration = PATIENCE;
 /// How long a node may take to stop.
-pub const STOP_LIMIT: Duration = Duration::from_secs(30);
+pub const STOP_LIMIT: Duration = PATIENCE;
 
 /// A cluster. Node ids begin at 1.
 pub struct Cluster {
@@ -581,7 +581,7 @@ impl Cluster {
             let client = self
                 .connect([self.place(id).admin()])
                 .with_patience(Duration::ZERO)
-                .with_attempt_timeout(Duration::from_secs(2));
+                .with_attempt_timeout(Duration::from_secs(5));
             if let Ok(status) = Admin::new(client).status().await {
                 statuses.push(status);
             }

@@ -13,12 +13,12 @@ use tempfile::TempDir;
 
 use crate::ports::Ports;
 use crate::python;
-use crate::wait::within;
+use crate::wait::{PATIENCE, within};
 
 const PACKAGES: [&str; 2] = ["keystone==30.0.0", "pyuwsgi==2.0.30.post1"];
 const ADMIN_PASSWORD: &str = "the-first-admin";
-/// It loads for seconds of processor time, twice.
-const START_LIMIT: Duration = Duration::from_secs(180);
+/// How long the first answer may take before it is asked again: it loads for seconds of processor time, twice.
+const ANSWER: Duration = Duration::from_secs(60);
 const REGION: &str = "RegionOne";
 
 /// A Keystone with its data; gone when dropped.
@@ -114,7 +114,10 @@ impl Keystone {
             .env("OS_KEYSTONE_CONFIG_DIR", self.directory.path())
             .args(["--http-socket", &self.address()])
             .args(["--module", "keystone.wsgi.api:application"])
-            .args("--master --processes 2 --die-on-term --no-orphans".split(' '))
+            // By default it drops a client that takes four seconds to send its request.
+            .args(
+                "--master --processes 2 --die-on-term --no-orphans --socket-timeout 60".split(' '),
+            )
             // It closes them without a word otherwise, and a client that would use one again finds it reset.
             .args(["--add-header", "Connection: close"])
             .stdin(Stdio::null())
@@ -124,7 +127,8 @@ impl Keystone {
             .context("uwsgi does not start")?;
         self.running = Some(child);
         let client = self.client();
-        let answers = within(START_LIMIT, async || {
+        let answers = within(PATIENCE, async || {
+            let client = client.clone().with_attempt_timeout(ANSWER);
             client.request_once(ApiRequest::get("/v3")).await
         });
         if answers.await.is_err() {
@@ -154,7 +158,9 @@ impl Keystone {
     }
 
     fn client(&self) -> Client {
-        Client::new([self.address()]).expect("an address of ours is one")
+        let client = Client::new([self.address()]).expect("an address of ours is one");
+        // It hashes a password for each token, on a machine that may be busy.
+        client.with_attempt_timeout(PATIENCE)
     }
 
     /// A token.

@@ -11,7 +11,7 @@ use placement_tests::cluster::Cluster;
 use placement_tests::host::{self, claim};
 use placement_tests::skip::skipped;
 use placement_tests::small_disk::SmallDisk;
-use placement_tests::wait::{until, until_ok};
+use placement_tests::wait::{PATIENCE, until, until_ok};
 use uuid::Uuid;
 
 /// By then a leader has looked at the disks.
@@ -50,7 +50,7 @@ async fn on_small_disks(config: &str) -> Option<(Cluster, Vec<SmallDisk>, Client
         cluster.start_node(id).unwrap();
     }
     cluster.wait_healthy().await.unwrap();
-    let client = cluster.client().with_patience(Duration::from_secs(60));
+    let client = cluster.client().with_patience(PATIENCE);
     let host = host::with_processors(&client).await;
     Some((cluster, disks, client, host))
 }

@@ -123,7 +123,7 @@ async fn hang(variable: &str) {
     let Some((mut cluster, gates)) = behind_shims(config, variable).await else {
         return;
     };
-    let client = cluster.client().with_patience(Duration::from_secs(60));
+    let client = cluster.client().with_patience(PATIENCE);
     let host = host::with_processors(&client).await;
     let own = Uuid::new_v4();
     assert!(next_step(&client, host, own, 1).await);

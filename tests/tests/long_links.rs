@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 
 use placement_client::{ApiRequest, Consistency};
 use placement_tests::cluster::Cluster;
-
-const PATIENCE: Duration = Duration::from_secs(60);
+use placement_tests::wait::PATIENCE;
 
 /// The round trip between two nodes, which stand at one site, or at sites that are so far apart.
 fn apart(one: u64, other: u64) -> Duration {

@@ -4,16 +4,16 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::fmt::Write as _;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use http::StatusCode;
 use placement_client::{ApiRequest, Client, NewProvider};
 use placement_tests::cluster::Cluster;
+use placement_tests::wait::PATIENCE;
 use uuid::Uuid;
 
 const BITS_PER_S: u32 = 20_000_000;
 /// How long anything may take that is not as large as this.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// `count` things that are made of their numbers, between commas.
 fn listed(count: usize, one: impl Fn(usize) -> String) -> String {

@@ -47,7 +47,7 @@ impl Story {
     /// Three nodes of the old version, and claims through each of them until the end.
     async fn begin() -> Self {
         let cluster = Cluster::start(3).await.unwrap();
-        let client = cluster.client().with_patience(Duration::from_secs(60));
+        let client = cluster.client().with_patience(PATIENCE);
         let host = host::with_processors(&client).await;
         let stop = Arc::new(AtomicBool::new(false));
         let mut urls: Vec<_> = (cluster.ids().iter())
@@ -56,7 +56,7 @@ impl Story {
         let writers = (0..3).map(|_| {
             urls.rotate_left(1);
             let client = Client::new(urls.clone()).unwrap();
-            let client = client.with_patience(Duration::from_secs(60));
+            let client = client.with_patience(PATIENCE);
             tokio::spawn(write(client, host, stop.clone()))
         });
         let writers = writers.collect();

@@ -31,10 +31,13 @@ pub async fn is_ready(place: &NodePlace) -> bool {
     says_ready(Client::new([place.api_url()]).expect("places are endpoints")).await
 }
 
+/// How long the answer may take: on a busy machine longer than the seconds in which a node looks for its leader.
+const READY_LIMIT: Duration = Duration::from_secs(10);
+
 /// Whether the node that a client asks says that it is ready.
 pub async fn says_ready(client: Client) -> bool {
     client
-        .with_attempt_timeout(Duration::from_secs(2))
+        .with_attempt_timeout(READY_LIMIT)
         .request_once(ApiRequest::get("/readyz"))
         .await
         .is_ok_and(|response| response.status == StatusCode::OK)

@@ -10,9 +10,10 @@ use anyhow::{Context, bail};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::program::Program;
+use crate::wait::PATIENCE;
 
 /// How long a command may take.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = PATIENCE;
 const END: &str = "THE-COMMAND-HAS-ENDED";
 
 pub(super) struct Shell {

@@ -10,13 +10,13 @@ pub enum Error {
     #[error(transparent)]
     Refused(Box<ApiError>),
     /// The write provably never entered the log, and the client's patience is over. Safe to repeat.
-    #[error("{reason}; nothing was committed")]
+    #[error("{}", ended(reason, "nothing was committed"))]
     NothingCommitted {
         /// What happened.
         reason: String,
     },
     /// The write may or may not be committed. Look before you repeat it.
-    #[error("{0}; the outcome of the write is unknown")]
+    #[error("{}", ended(.0, "the outcome of the write is unknown"))]
     OutcomeUnknown(String),
     /// No node answered a read, or none could be connected to, within the client's patience. Nothing was written.
     /// It says what the last attempt met.
@@ -41,6 +41,14 @@ pub enum Error {
     /// A request that cannot be expressed in HTTP.
     #[error("the request cannot be sent: {0}")]
     BadRequest(String),
+}
+
+/// A reason with what it means. The answer of a node says so already.
+fn ended(reason: &str, end: &str) -> String {
+    match reason.contains(end) {
+        true => reason.to_owned(),
+        false => format!("{reason}; {end}"),
+    }
 }
 
 impl Error {

@@ -133,9 +133,13 @@ impl HealthChecks {
         let standing = self.clone().standing(running);
         let is_fresh = |age, _: &_| age < FRESH;
         let known = self.in_cluster.get(is_fresh, patience, standing).await;
-        known.unwrap_or_else(|| {
+        let ready = known.unwrap_or_else(|| {
             Err("no leader has confirmed so far that this node is up to date".to_owned())
-        })
+        });
+        if ready.is_ok() {
+            self.slot.leaving.note_ready();
+        }
+        ready
     }
 
     async fn standing(self, running: Arc<Running>) -> Result<Standing, String> {
@@ -176,13 +180,11 @@ impl HealthChecks {
         if min == 0 {
             return String::new();
         }
-        match disk_space::free(&self.config.data_dir).await {
-            Some(free) if free < min => format!(
-                "the disk is nearly full: {free} bytes are free, [disk] min_free_bytes is {min}\n"
-            ),
-            Some(free) => format!("{free} bytes are free on the disk\n"),
-            None => String::new(),
-        }
+        let Some(free) = disk_space::free(&self.config.data_dir).await else {
+            return String::new();
+        };
+        let full = disk_space::nearly_full(free, min);
+        full.unwrap_or_else(|| format!("{free} bytes are free on the disk")) + "\n"
     }
 }
 

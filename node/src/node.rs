@@ -356,7 +356,7 @@ impl Node {
         let leaving = &self.bootstrap.slot.leaving;
         leaving.stop();
         let api = &self.config.api;
-        if api.drain_notice_ms > 0 && !leaving.is_drained() {
+        if api.drain_notice_ms > 0 && leaving.is_in_balancers() {
             tracing::info!(
                 ms = api.drain_notice_ms,
                 "not ready any more; requests are answered until balancers have noticed"

@@ -51,10 +51,21 @@ pub fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("placementd: {}", inert_lines(&format!("{error:#}")));
+            eprintln!("placementd: {}", inert_lines(&chain(&error)));
             ExitCode::FAILURE
         }
     }
+}
+
+/// An error and its causes, each once: some name their cause themselves.
+fn chain(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.ends_with(&cause) {
+            text += &format!(": {cause}");
+        }
+    }
+    text
 }
 
 fn run(given: &Given) -> anyhow::Result<()> {
@@ -168,5 +179,26 @@ fn reload(given: &Given, node: &Node, logging: &Logging) {
             let error = error.to_string();
             tracing::error!(error, "SIGHUP: the policy stays as it was");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context;
+
+    use super::*;
+    use crate::cluster::StartError;
+    use placement_api::settings::Invalid;
+
+    #[test]
+    fn an_error_names_each_cause_once() {
+        let wrong = Invalid::new("cluster.join_token_file", "F holds no join token");
+        let error = anyhow::Error::from(StartError::from(wrong)).context("cannot start");
+        assert_eq!(
+            chain(&error),
+            "cannot start: configuration: `cluster.join_token_file`: F holds no join token"
+        );
+        let error = Err::<(), _>(std::io::Error::other("full")).context("cannot write");
+        assert_eq!(chain(&error.unwrap_err()), "cannot write: full");
     }
 }

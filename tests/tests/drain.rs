@@ -186,3 +186,13 @@ async fn a_drained_node_answers_requests_and_undrain_makes_it_ready() {
         .until_shown(&["drain", "7"], 1, &["no member"])
         .await;
 }
+
+#[tokio::test]
+async fn a_node_that_was_never_ready_stops_without_notice() {
+    let mut cluster = Cluster::prepare(3, "").unwrap();
+    cluster.start_node(1).unwrap();
+    cluster.until_logged(&[1], "listening").await;
+    cluster.stop_node(1).await.unwrap();
+    let log = cluster.log(1, usize::MAX);
+    assert!(!log.contains(WAITS), "{log}");
+}

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::time::SystemTime;
 
 use placement_client::NewProvider;
@@ -20,6 +20,28 @@ fn inspect(dir: &Path, further: &[&str]) -> Output {
         .arg(dir)
         .output()
         .unwrap()
+}
+
+#[test]
+fn a_reader_that_leaves_early_ends_no_command_with_a_panic() {
+    for task in [
+        &["check-config", "--node-id", "1", "--data-dir", "/nowhere"][..],
+        &["config", "sample"],
+    ] {
+        let mut child = Command::new(binaries::placementd().unwrap())
+            .args(task)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        let words = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.success() && !words.contains("panicked"),
+            "{words}"
+        );
+    }
 }
 
 fn json(output: &Output) -> Value {

@@ -253,6 +253,19 @@ async fn a_backup_shows_its_moment_to_tools_that_ask_a_cluster() {
     assert!(shown && words.contains("northern"), "{words}");
     let (shown, words) = ctl(&["history"]);
     assert!(!shown && words.contains("not kept any more"), "{words}");
+    let (shown, words) = ctl(&["web"]);
+    assert!(!shown && words.contains("there are no pages"), "{words}");
+    let checked = Command::new(binaries::placementd().unwrap())
+        .arg("check-backup")
+        .arg(&dir)
+        .output();
+    let checked = String::from_utf8(checked.unwrap().stdout).unwrap();
+    for held in [
+        "default: 2 providers, 0 consumers\n",
+        "north: 1 providers, 0 consumers\n",
+    ] {
+        assert!(checked.contains(held), "{checked}");
+    }
 
     // It is never changed, and questions about changes are answered.
     let refused_here = Some(StatusCode::FORBIDDEN);

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use placement_tests::cluster::Cluster;
 use placement_tests::host::create;
@@ -53,6 +54,10 @@ async fn an_older_copy_that_starts_alone_is_quarantined_once_it_reaches_the_othe
     assert_eq!(kept.len(), 1);
     let older = ["is an older copy"];
     cluster.until_shown(&["status"], 1, &older).await;
+    // The calls of the others leave no line each in its log.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let lines = count(&cluster, 2, "failed to send RaftMsg");
+    assert!(lines < 10, "{lines} lines");
     // Nor does it come back.
     cluster.kill_9(2);
     cluster.start_node(2).unwrap();

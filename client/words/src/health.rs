@@ -164,10 +164,7 @@ impl Health {
             let is_of_it = |status: &&NodeStatus| status.ready && !is_foreign(status, survey);
             ready += usize::from(is_voter && status.as_ref().is_some_and(|one| is_of_it(&one)));
             // Its successor has its vote.
-            let is_leaving = !is_voter
-                && member
-                    .replaced_by
-                    .is_some_and(|by| survey.is_voter(by));
+            let is_leaving = !is_voter && member.replaced_by.is_some_and(|by| survey.is_voter(by));
             let why = problem(member, status.as_ref(), survey);
             if let Some(why) = why.filter(|_| !is_leaving) {
                 problems.push(format!("node {} {why}", member.id));

@@ -221,7 +221,21 @@ impl Handler for PeerService {
 
     fn admits(&self, from: u64, method: Method) -> Result<(), Denied> {
         self.must_not_be_removed(from)?;
-        match self.bootstrap.slot.get() {
+        let is_raft = matches!(
+            method,
+            Method::Append
+                | Method::Vote
+                | Method::PreVote
+                | Method::TransferLeader
+                | Method::Snapshot
+        );
+        let here = self.bootstrap.slot.get();
+        let failure = here.as_ref().and_then(|here| here.replica.failure());
+        if let Some(failure) = failure.filter(|_| is_raft) {
+            // openraft would log an error for each.
+            return Err(Denied::Stopped(failure.to_string().into()));
+        }
+        match here {
             Some(here) if method.is_order() => match here.replica.membership_without(from) {
                 Some(index) => Err(Denied::NotAMember { node: from, index }),
                 None => Ok(()),

@@ -21,6 +21,8 @@ struct Reasons {
     stopping: bool,
     /// An operator has had it drained.
     drained: bool,
+    /// It has said that it is ready, so that balancers may know it.
+    was_ready: bool,
 }
 
 impl Leaving {
@@ -37,6 +39,17 @@ impl Leaving {
     /// Whether an operator has had it drained.
     pub(crate) fn is_drained(&self) -> bool {
         self.0.borrow().drained
+    }
+
+    /// It says that it is ready.
+    pub(crate) fn note_ready(&self) {
+        (self.0).send_if_modified(|reasons| !std::mem::replace(&mut reasons.was_ready, true));
+    }
+
+    /// Whether balancers may still send requests here when it stops.
+    pub(crate) fn is_in_balancers(&self) -> bool {
+        let reasons = self.0.borrow();
+        reasons.was_ready && !reasons.drained
     }
 
     /// Waits until it is.

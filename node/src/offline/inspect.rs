@@ -15,12 +15,14 @@ use placement_raft_store::{
 use placement_words::inert_lines;
 use serde_json::{Value, json};
 
+use super::print;
+
 /// Prints what a data directory holds, and fails if something in it is wrong.
 pub(crate) fn all(dir: &Path, as_json: bool) -> anyhow::Result<()> {
     let found = inspect(dir)?;
     match as_json {
-        true => println!("{}", serde_json::to_string_pretty(&found)?),
-        false => print!("{}", words(&found)),
+        true => print(&(serde_json::to_string_pretty(&found)? + "\n"))?,
+        false => print(&words(&found))?,
     }
     blame(dir, found.problems.len())
 }
@@ -32,34 +34,35 @@ pub(crate) fn log(
     [from, to]: [u64; 2],
     as_json: bool,
 ) -> anyhow::Result<()> {
-    let mut wrong = 0;
-    let each = |line: LogLine| wrong += print(&line, as_json);
+    let (mut wrong, mut printed) = (0, Ok(()));
+    let each = |line: LogLine| {
+        wrong += usize::from(line.entry.is_err());
+        if printed.is_ok() {
+            let text = match as_json {
+                true => json_of(&line).to_string(),
+                false => line_of(&line),
+            };
+            printed = print(&format!("{}\n", inert_lines(&text)));
+        }
+    };
     match kept {
         true => inspect_kept_log(dir, from, to, each)?,
         false => inspect_log(dir, from, to, each)?,
     }
+    printed?;
     blame(dir, wrong)
-}
-
-/// Prints an entry. Returns how much is wrong with it.
-fn print(line: &LogLine, as_json: bool) -> usize {
-    let text = match as_json {
-        true => json_of(line).to_string(),
-        false => line_of(line),
-    };
-    println!("{}", inert_lines(&text));
-    usize::from(line.entry.is_err())
 }
 
 /// Prints how many rows each table has.
 pub(crate) fn rows(dir: &Path, as_json: bool) -> anyhow::Result<()> {
     let tables = inspect_rows(dir)?;
     if as_json {
-        println!("{}", serde_json::to_string_pretty(&tables)?);
+        print(&(serde_json::to_string_pretty(&tables)? + "\n"))?;
     } else {
         for table in &tables {
             let problem = table.problem.as_deref().unwrap_or_default();
-            println!("{:<20} {:>12} {problem}", table.table, table.rows);
+            let (table, rows) = (&table.table, table.rows);
+            print(&format!("{table:<20} {rows:>12} {problem}\n"))?;
         }
     }
     let wrong = tables.iter().filter(|table| table.problem.is_some());

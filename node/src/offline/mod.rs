@@ -8,3 +8,13 @@ pub(crate) mod recover;
 pub(crate) mod replay;
 pub(crate) mod restore;
 pub(crate) mod transfer;
+
+use std::io::{self, ErrorKind, Write};
+
+/// Prints to a reader that may leave before the end.
+pub(crate) fn print(text: &str) -> io::Result<()> {
+    match io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error),
+        _ => Ok(()),
+    }
+}

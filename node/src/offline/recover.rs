@@ -4,10 +4,12 @@ use anyhow::bail;
 use placement_raft_store::{Identity, LogId, Plan, StoreOptions, plan_recovery, recover};
 use uuid::Uuid;
 
+use super::print;
+
 /// Prints what would be done, and with `confirmed` does it.
 pub(crate) fn run(options: &StoreOptions, cluster: Uuid, confirmed: bool) -> anyhow::Result<()> {
     let plan = plan_recovery(options)?;
-    print!("{}", words(&plan));
+    print(&words(&plan))?;
     if !confirmed {
         bail!(
             "nothing was changed. If all of this is so, run it again with \
@@ -16,15 +18,14 @@ pub(crate) fn run(options: &StoreOptions, cluster: Uuid, confirmed: bool) -> any
     }
     let done = recover(options, cluster)?;
     let Identity { node, cluster, .. } = done.is;
-    println!(
-        "node {node} is the only voter of cluster {cluster} now, from entry {} on\n\
+    let entry = done.entry;
+    Ok(print(&format!(
+        "node {node} is the only voter of cluster {cluster} now, from entry {entry} on\n\
          In its configuration: take initial_members out, and if cluster_id is there, set it to \
          {cluster}\n\
          Start it, wait for /readyz, and bring nodes with empty data directories in: \
-         `placementctl join-token create`, `placementctl members promote`",
-        done.entry
-    );
-    Ok(())
+         `placementctl join-token create`, `placementctl members promote`\n"
+    ))?)
 }
 
 fn place(id: Option<LogId>) -> String {

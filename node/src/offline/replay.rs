@@ -25,7 +25,8 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::moment::Moment;
-use super::restore::warn;
+use super::print;
+use super::restore::{sizes, warn};
 use crate::Env;
 use crate::admin::{NetworkListener, backup_report, enter};
 use crate::partitions::prefix_for_operators;
@@ -75,7 +76,7 @@ async fn serve(from: PathBuf, until: Until, listen: &str) -> anyhow::Result<()> 
     let listener = listener.with_context(|| format!("cannot listen on {listen}"))?;
     let url = format!("http://{}", listener.local_addr()?);
     let backup = read(&env, from, until).await?;
-    println!("{}", backup_report(&backup.info));
+    print(&format!("{}\n", backup_report(&backup.info)))?;
     warn(&backup);
     let server = HttpServer {
         answers: router(&env, &backup, listen, &url)?,
@@ -167,9 +168,8 @@ fn router(env: &Env, backup: &Backup, listen: &str, url: &str) -> anyhow::Result
         let name = cluster.name_of(id).context("a partition has no name")?;
         let prefix = prefix_for_operators(&name);
         let shown = if id.is_default() { "" } else { prefix.as_str() };
-        let sizes = state.sizes();
-        let (providers, consumers) = (sizes.providers, sizes.consumers);
-        println!("{name}: {providers} providers, {consumers} consumers, {url}{shown}");
+        let held = sizes(cluster, id, state)?;
+        print(&format!("{held}, {url}{shown}\n"))?;
         let served = api(id, &prefix);
         apis.push((prefix, served));
     }

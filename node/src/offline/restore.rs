@@ -2,33 +2,55 @@
 //! with it.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
-use placement_raft_store::{Backup, NewCluster, Stamp, Until, check_backup};
+use placement_model::types::PartitionId;
+use placement_model::{Cluster, State};
+use placement_raft_store::{Backup, NewCluster, RestoreError, Stamp, Until};
 use uuid::Uuid;
 
+use super::print;
 use crate::admin::backup_report;
 use crate::{Config, Env};
 
 /// Reads a backup, whole, and says what it holds; of a directory, what a restore from it would come to.
 pub(crate) fn check(path: &Path) -> anyhow::Result<()> {
-    if path.is_dir() {
-        let backup = Backup::read(path, Until::End, &*Env::production().storage.applier)?;
-        println!("{}", backup_report(&backup.info));
-        warn(&backup);
-        return Ok(());
-    }
-    let file = File::open(path).with_context(|| path.display().to_string())?;
-    let bytes = file.metadata().map_or(0, |metadata| metadata.len());
+    let metadata = path
+        .metadata()
+        .with_context(|| path.display().to_string())?;
     let shown = path.display();
-    let info = check_backup(file).map_err(|error| match error.is_newer() {
-        true => anyhow!("{shown}: {error}: check it with the version that the cluster ran"),
-        false => anyhow!("{shown} is no good backup: {error}"),
+    let read = Backup::read(path, Until::End, &*Env::production().storage.applier);
+    let backup = read.map_err(|error| match error {
+        RestoreError::Backup(_, error) if error.is_newer() => {
+            anyhow!("{shown}: {error}: check it with the version that the cluster ran")
+        }
+        RestoreError::Backup(_, error) if metadata.is_file() => {
+            anyhow!("{shown} is no good backup: {error}")
+        }
+        error => error.into(),
     })?;
-    println!("{}\nbytes: {bytes}", backup_report(&info));
+    let mut text = format!("{}\n", backup_report(&backup.info));
+    if metadata.is_file() {
+        text += &format!("bytes: {}\n", metadata.len());
+    }
+    let cluster = backup.cluster();
+    for (id, state) in cluster.states() {
+        text += &format!("{}\n", sizes(cluster, id, state)?);
+    }
+    print(&text)?;
+    warn(&backup);
     Ok(())
+}
+
+/// What a partition holds, as text.
+pub(super) fn sizes(cluster: &Cluster, id: PartitionId, state: &State) -> anyhow::Result<String> {
+    let name = cluster.name_of(id).context("a partition has no name")?;
+    let sizes = state.sizes();
+    let (providers, consumers) = (sizes.providers, sizes.consumers);
+    Ok(format!(
+        "{name}: {providers} providers, {consumers} consumers"
+    ))
 }
 
 /// Makes the data directory of a member of a new cluster, which begins with a backup.
@@ -57,14 +79,16 @@ pub(crate) fn run(
     let mut options = env.storage;
     options.dir = config.data_dir.clone();
     let identity = backup.restore(&options, config.node_id, &members, cluster)?;
-    println!("{}", backup_report(&backup.info));
+    print(&format!("{}\n", backup_report(&backup.info)))?;
     if let Some(left) = &backup.left_out {
         let (first, last) = (words(left.first), words(left.last));
-        println!("left_out: {} entries, {first} to {last}", left.entries);
+        let entries = left.entries;
+        print(&format!("left_out: {entries} entries, {first} to {last}\n"))?;
     }
     warn(&backup);
     let new = identity.cluster;
-    println!("new_cluster_id: {new}\nnew_epoch: {}", identity.epoch);
+    let epoch = identity.epoch;
+    print(&format!("new_cluster_id: {new}\nnew_epoch: {epoch}\n"))?;
     let others: Vec<String> = (members.keys())
         .filter(|id| **id != config.node_id)
         .map(u64::to_string)

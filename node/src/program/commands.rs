@@ -1,6 +1,5 @@
 //! The commands of `placementd` other than running a node. Their doc comments are its `--help`.
 
-use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -13,7 +12,7 @@ use time::format_description::well_known::Rfc3339;
 use uuid::Uuid;
 
 use super::given::Given;
-use crate::offline::{fetch, inspect, policy, recover, replay, restore, transfer};
+use crate::offline::{fetch, inspect, policy, print, recover, replay, restore, transfer};
 use crate::partitions::own_policies;
 use crate::permissions::check_data_dir;
 use crate::tls::Secured;
@@ -69,7 +68,7 @@ impl Task {
     pub(super) fn carry_out(self) -> anyhow::Result<()> {
         match self {
             Self::CheckConfig(given) => check(&given),
-            Self::Config(ConfigTask::Sample) => print(&config::sample()),
+            Self::Config(ConfigTask::Sample) => Ok(print(&config::sample())?),
             Self::CheckBackup { file } => restore::check(&file),
             Self::FetchBackup(task) => task.carry_out(),
             Self::Restore(task) => task.carry_out(),
@@ -108,9 +107,13 @@ fn check(given: &Given) -> anyhow::Result<()> {
     if !mistakes.is_empty() {
         anyhow::bail!("[policy]: so many mistakes: {}", mistakes.len());
     }
-    Secured::open(config.secured()?, config.node_id, Env::production().net)?;
-    println!("{}", config.to_toml());
-    Ok(())
+    let env = Env::production();
+    let secured = Secured::open(config.secured()?, config.node_id, env.net)?;
+    for (listener, certificates) in secured.certificates {
+        let of_listener = || format!("the certificate of [{listener}]");
+        (certificates.must_be_valid(env.clock.now())).with_context(of_listener)?;
+    }
+    Ok(print(&format!("{}\n", config.to_toml()))?)
 }
 
 #[derive(Subcommand)]
@@ -267,12 +270,11 @@ impl SkipEntry {
             );
         }
         let skipped = placement_raft_store::skip_entry(&storage(&config)?, self.index, self.term)?;
-        println!(
-            "entry {} is blank now on node {}; it was: {}\nnow the same on every other node, before any of them is \
-             started",
-            skipped.id, config.node_id, skipped.command
-        );
-        Ok(())
+        let (id, node, was) = (skipped.id, config.node_id, skipped.command);
+        Ok(print(&format!(
+            "entry {id} is blank now on node {node}; it was: {was}\nnow the same on every other node, before any of \
+             them is started\n"
+        ))?)
     }
 }
 
@@ -417,14 +419,14 @@ impl PolicyTask {
         let (Self::Check { given, .. } | Self::ListRedundant(given) | Self::Sample(given)) = &self;
         let settings = given.read()?.0.policy;
         if let Self::Sample(_) = self {
-            return print(&policy::sample(settings.enforce_new_defaults));
+            return Ok(print(&policy::sample(settings.enforce_new_defaults))?);
         }
         let rules = Policy::read(&settings).context("[policy]")?;
         for mistake in rules.mistakes() {
             eprintln!("placementd: {mistake}");
         }
         let Self::Check { rule, caller, .. } = self else {
-            return print(&policy::redundant(&rules));
+            return Ok(print(&policy::redundant(&rules))?);
         };
         let project = caller.target_project.clone();
         let caller = caller.identity();
@@ -463,12 +465,4 @@ fn storage(config: &Config) -> anyhow::Result<StoreOptions> {
         cluster: config.cluster_id(),
         ..Env::production().storage
     })
-}
-
-/// Prints to a reader that may leave before the end.
-fn print(text: &str) -> anyhow::Result<()> {
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(()),
-    }
 }

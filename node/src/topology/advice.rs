@@ -54,7 +54,11 @@ fn silent(members: &[Standing]) -> Option<String> {
     ))
 }
 
+/// Nodes that name no region where others do.
 fn unnamed(members: &[Standing]) -> Option<String> {
+    if members.iter().all(|member| member.site.region.is_empty()) {
+        return None;
+    }
     let nodes = fitting(members, |member| member.site.region.is_empty())?;
     Some(format!(
         "no region is named for {nodes}: nodes without one count as failing together; set [node] region there"
@@ -128,26 +132,27 @@ fn choose(members: &[Standing], extent: Extent) -> Option<BTreeSet<u64>> {
     chosen.min_by_key(|chosen| chosen.symmetric_difference(&voters).count())
 }
 
-/// Sites that one node alone serves.
+/// Regions that one node alone serves. Zones of one region are near each other.
 fn lonely(members: &[Standing]) -> Option<String> {
-    let mut sites = BTreeMap::<&Site, Vec<u64>>::new();
+    let mut regions = BTreeMap::<&str, Vec<u64>>::new();
     for member in members {
-        sites.entry(&member.site).or_default().push(member.node);
+        let region = &*member.site.region;
+        regions.entry(region).or_default().push(member.node);
     }
-    if sites.len() < 2 {
+    if regions.len() < 2 {
         return None;
     }
     let alone = joined(
-        sites
+        regions
             .into_iter()
-            .filter_map(|(site, nodes)| match nodes[..] {
-                [only] if !site.is_unknown() => Some(format!("{site} (node {only})")),
+            .filter_map(|(region, nodes)| match nodes[..] {
+                [only] if !region.is_empty() => Some(format!("region {region} (node {only})")),
                 _ => None,
             }),
     )?;
     Some(format!(
-        "one node alone answers in {alone}: without it clients there have to ask far away; a second \
-         node there, as a learner, costs no write anything"
+        "one node alone answers in {alone}: without it clients there have to ask another region; a second \
+         node there, as a learner, slows no write"
     ))
 }
 
@@ -224,6 +229,26 @@ mod tests {
         let advice = advised(&["n/a*", "n/a*", "n/b*", "n/c"]);
         assert!(advice.contains("zone n/a"), "{advice}");
         assert!(advice.contains("any one zone"), "{advice}");
+    }
+
+    #[test]
+    fn advice_on_regions_is_for_clusters_that_name_some() {
+        for near in [&["/*", "/*", "/*"][..], &["/a*", "/b*", "/c*"]] {
+            let members = standings(near);
+            assert_eq!(
+                (lonely(&members), unnamed(&members)),
+                (None, None),
+                "{near:?}"
+            );
+        }
+        let far = standings(&["n/a*", "n/b*", "s/*", "/"]);
+        let alone = lonely(&far).unwrap();
+        assert!(alone.contains("answers in region s (node 3):"), "{alone}");
+        let unnamed = unnamed(&far).unwrap();
+        assert!(
+            unnamed.contains("no region is named for node 4"),
+            "{unnamed}"
+        );
     }
 
     #[test]

@@ -24,10 +24,13 @@ pub(crate) async fn show(content: &Content, which: Which) -> anyhow::Result<Stri
         &format!("{EXTENSIONS}/capacity"),
         &serde_json::to_value(which)?,
     );
-    content
-        .source
-        .output
-        .rows(summed(&content.ask(request).await?))
+    let answer = content.ask(request).await?;
+    if content.source.as_of.is_some() && list(&answer["capacity"]).is_empty() {
+        eprintln!(
+            "placementctl: there were no inventories at that moment, which may be before this cluster was formed"
+        );
+    }
+    content.source.output.rows(summed(&answer))
 }
 
 /// A row for each class, and for each aggregate or trait if the answer is by these.

@@ -170,6 +170,9 @@ impl Content {
         let (count, names) = (found.len(), some(&found));
         match &found[..] {
             [one] => Ok(word(&one["uuid"])),
+            [] if self.source.as_of.is_some() => {
+                bail!("at that moment no provider had the UUID {given:?}, or a name that begins so")
+            }
             [] => bail!("no provider has the UUID {given:?}, or a name that begins so"),
             _ => bail!("{given:?} is the beginning of {count} names: {names}"),
         }

@@ -21,7 +21,7 @@ pub(crate) enum PartitionsAction {
     List,
     /// Creates a partition: a separate cloud with only the standard resource classes and traits.
     Create {
-        /// Its name: up to 64 characters out of a-z, 0-9, -, _ and .
+        /// Its name: up to 64 lower-case letters, digits, dashes, underscores and dots.
         name: String,
         #[command(flatten)]
         routes: Routes,

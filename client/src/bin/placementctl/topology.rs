@@ -112,11 +112,26 @@ fn round_trips(topology: &Topology) -> String {
     table(["BETWEEN", "ROUND TRIP"], rows)
 }
 
-/// A line for each loss. Zones and regions with the same nodes as another line are left out.
+/// Whether any node names a zone, and a region.
+fn named(topology: &Topology) -> [bool; 2] {
+    let members = &topology.members;
+    let is_in_zone = members.iter().any(|member| !member.zone.is_empty());
+    let is_in_region = members.iter().any(|member| !member.region.is_empty());
+    [is_in_zone, is_in_region]
+}
+
+/// A line for each loss. Zones and regions with the same nodes as another line are left out, and those of a cluster that
+/// names none.
 fn losses(topology: &Topology) -> String {
     let mut rows = Vec::new();
     let mut shown = Vec::new();
-    let mut losses: Vec<&Loss> = topology.losses.iter().collect();
+    let [has_zones, has_regions] = named(topology);
+    let is_known = |loss: &&Loss| match loss.place {
+        FailureDomain::Region { .. } => has_regions,
+        FailureDomain::Zone { .. } => has_zones,
+        FailureDomain::Node { .. } => true,
+    };
+    let mut losses: Vec<&Loss> = topology.losses.iter().filter(is_known).collect();
     // What is larger first.
     losses.sort_by_key(|loss| match loss.place {
         FailureDomain::Region { .. } => 0,
@@ -154,23 +169,25 @@ fn reads(loss: &Loss) -> String {
         }
     }
     match parts.as_slice() {
-        [one] if one.starts_with("all in") => "all".to_owned(),
+        // At all sites.
+        [one] => one.split(" in ").take(1).collect(),
         _ => parts.join("; "),
     }
 }
 
 fn summary(topology: &Topology) -> String {
     let survives = &topology.survives;
+    let [has_zones, has_regions] = named(topology);
     let kinds = [
         (survives.node, "node"),
-        (survives.zone, "zone"),
-        (survives.region, "region"),
+        (survives.zone && has_zones, "zone"),
+        (survives.region && has_regions, "region"),
     ];
     let survived = kinds.iter().filter(|(is, _)| *is);
     let survived: Vec<_> = survived.map(|(_, name)| *name).collect();
     let mut text = match survived.as_slice() {
         [] => "the loss of any voter stops writes\n".to_owned(),
-        names => format!("the loss of any one {} is survived\n", names.join(", ")),
+        names => format!("the loss of any one {} is survived\n", names.join(" or ")),
     };
     if !is_as_configured(topology) {
         let wanted = &topology.survive;
@@ -185,6 +202,8 @@ fn summary(topology: &Topology) -> String {
 
 #[cfg(test)]
 mod tests {
+    use placement_client::SiteReads;
+
     use super::*;
 
     fn topology(survive: &str) -> Topology {
@@ -250,6 +269,38 @@ mod tests {
         }
         // The region goes with the same node, and says as much.
         assert!(!output.contains("zone s/a"), "{output}");
+    }
+
+    #[test]
+    fn a_cluster_without_regions_has_no_line_of_them() {
+        let mut topology = topology("");
+        topology.survives.zone = true;
+        for member in &mut topology.members {
+            member.region.clear();
+            member.zone.clear();
+        }
+        let here = |place, writes, reads| Loss {
+            place,
+            nodes: [3].into(),
+            writes,
+            sites: vec![SiteReads {
+                region: String::new(),
+                zone: String::new(),
+                reads,
+            }],
+        };
+        let region = String::new();
+        topology.losses = vec![
+            here(FailureDomain::Region { region }, false, Reads::None),
+            here(FailureDomain::Node { node: 3 }, true, Reads::None),
+        ];
+        let output = text(&topology);
+        assert!(!output.contains("names no"), "{output}");
+        assert!(output.contains("node 3  3      go on   none\n"), "{output}");
+        assert!(
+            output.contains("the loss of any one node is survived\n"),
+            "{output}"
+        );
     }
 
     #[test]

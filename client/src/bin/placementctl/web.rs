@@ -67,13 +67,19 @@ pub(crate) async fn serve(client: &Client, Which { listen }: Which) -> anyhow::R
     let address = listener.local_addr()?;
     let endpoints = client.endpoints().iter();
     let nodes = endpoints.map(|endpoint| client.at(&endpoint.to_string()));
+    let nodes: Vec<Client> = nodes.collect::<Result<_, _>>()?;
     let gate = Gate::new(address);
-    println!("http://{address}/?key={}", gate.key());
+    let site = Site { gate, nodes };
+    // A node that does not answer may come back while this runs.
+    if let Ok(page) = site.page("/web/").await {
+        ensure!(
+            page.status != StatusCode::NOT_FOUND,
+            "there are no pages at this endpoint: give the Unix socket or the admin listener of a node (a `placementd \
+             replay` has none)"
+        );
+    }
+    println!("http://{address}/?key={}", site.gate.key());
     eprintln!("placementctl: open this address once, in one browser; Ctrl-C ends");
-    let site = Site {
-        gate,
-        nodes: nodes.collect::<Result<_, _>>()?,
-    };
     tokio::select! {
         interrupted = ctrl_c() => interrupted.context("cannot take SIGINT"),
         () = accept(listener, Arc::new(site)) => Ok(()),

@@ -73,15 +73,19 @@ pub(crate) async fn join(bootstrap: Arc<Bootstrap>) {
     }
     let mut logged = String::new();
     while !is_in(&bootstrap) {
-        let (reason, pause) = match ask(&bootstrap).await {
-            Ok(()) => match bootstrap.slot.get() {
-                Some(_) => ("it is let in, and waits for the log".to_owned(), EVERY),
-                None => (LOST.to_owned(), REFUSED),
-            },
+        let asked = ask(&bootstrap).await;
+        let is_admitted = asked.is_ok() && bootstrap.slot.get().is_some();
+        let (reason, pause) = match asked {
+            Ok(()) if is_admitted => ("it is admitted, and waits for the log".to_owned(), EVERY),
+            Ok(()) => (LOST.to_owned(), REFUSED),
             Err(unable) => unable,
         };
         if reason != logged {
-            tracing::warn!(reason, "this node does not belong to a cluster yet");
+            if is_admitted {
+                tracing::info!(reason, "this node joins the cluster");
+            } else {
+                tracing::warn!(reason, "this node does not belong to a cluster yet");
+            }
             bootstrap.slot.note_outside(&reason);
             logged = reason;
         }

@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand};
 use placement_client::{Admin, NodeStatus};
+use placement_words::inert_lines;
 
 use crate::moment::moment;
 use crate::named::{Named, number};
@@ -79,7 +80,7 @@ pub(crate) async fn replace(admin: &Admin, action: ReplaceNode) -> anyhow::Resul
     let old = action.node.number(admin).await?;
     let status = admin.status().await?;
     let new = create(admin, &action.terms, Some(old)).await?;
-    eprint!("{}", steps(&status, old, new));
+    eprint!("{}", inert_lines(&steps(&status, old, new)));
     Ok(())
 }
 

@@ -533,6 +533,40 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn node_speaks_for_itself_only() {
+        let (alone, service) = service().await;
+        let describe = |id| MembershipChange::Describe {
+            id,
+            member: Box::default(),
+            start: Some(1),
+        };
+        let admin = async |from, change: MembershipChange| {
+            let caller = Caller {
+                node: from,
+                records: RecordVersion::NEWEST,
+            };
+            let body = wire::encode(RecordVersion::NEWEST, &change);
+            service.call(caller, Method::Admin, body.into()).await
+        };
+        // A member that describes another one could move that node's address to its own.
+        for (from, of) in [(2, 1), (1, 2)] {
+            let refused = admin(from, describe(of)).await.unwrap_err();
+            assert!(matches!(refused, Denied::Misused(_)), "{refused}");
+        }
+        admin(1, describe(1)).await.unwrap();
+
+        let call = JoinCall {
+            node: 8,
+            token: String::new(),
+            nonce: Uuid::from_u128(9),
+            member: Member::default(),
+        };
+        let refused = service.join(9, call).await.unwrap_err();
+        assert!(matches!(refused, Denied::Misused(_)), "{refused}");
+        alone.stop().await;
+    }
+
+    #[tokio::test]
     async fn guesses_do_not_delay_a_node_with_a_token() {
         let (alone, service) = service().await;
         let fresh = [Uuid::from_u128(7), Uuid::from_u128(8)];

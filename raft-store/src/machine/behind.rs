@@ -7,7 +7,6 @@
 use std::io;
 use std::sync::{Arc, Weak};
 
-use parking_lot::Mutex;
 use placement_model::Change;
 use placement_model::state::change::RowKey;
 use placement_model::types::PartitionId;
@@ -16,6 +15,7 @@ use tokio::sync::mpsc;
 
 use super::database::StateDatabase;
 use super::ledger::LedgerWriter;
+use super::lock::Mutex;
 use super::pack::Pack;
 use super::views::AppliedState;
 use crate::base::Base;

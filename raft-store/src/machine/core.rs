@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use openraft::storage::EntryResponder;
-use parking_lot::Mutex;
 use placement_model::mutant;
 use placement_model::{Change, Cluster, LedgerEntry, Level, Outcome, Stamped};
 use rocksdb::WriteBatch;
@@ -17,6 +16,7 @@ use tracing::level_filters::LevelFilter;
 use super::behind::{Behind, Changed};
 use super::database::StateDatabase;
 use super::ledger::{Ledger, LedgerWriter};
+use super::lock::Mutex;
 use super::outcomes::Committed;
 use super::pack::{self, Pack};
 use super::snapshot_dir::{self, SnapshotDir};
@@ -54,7 +54,7 @@ struct Changes {
 
 pub(super) struct Core {
     /// Before the database and the lock: its thread ends before they are closed.
-    behind: Behind,
+    pub(super) behind: Behind,
     pub(super) database: Arc<StateDatabase>,
     pub(super) snapshots: SnapshotDir,
     publisher: Publisher,

@@ -5,7 +5,6 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 
-use parking_lot::Mutex;
 pub use placement_model::ledger::Floor;
 use placement_model::types::Timestamp;
 use placement_model::{LedgerEntry, mutant};
@@ -13,6 +12,7 @@ use rocksdb::WriteBatch;
 use serde::{Deserialize, Serialize};
 
 use super::database::StateDatabase;
+use super::lock::Mutex;
 use super::pack::{self, Pack, unpack};
 use super::views::AppliedState;
 use crate::base::Base;

@@ -8,7 +8,10 @@ mod core;
 mod database;
 mod drafts;
 mod inspect;
+#[cfg(test)]
+mod interleavings;
 mod ledger;
+mod lock;
 mod outcomes;
 mod pack;
 mod snapshot_dir;

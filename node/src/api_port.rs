@@ -10,7 +10,7 @@ use http::{Request, Response};
 use percent_encoding::percent_decode_str;
 use placement_model::Cluster;
 use placement_model::cluster::RoutedBy;
-use placement_model::types::{PartitionName, RESERVED_SEGMENTS};
+use placement_model::types::{PartitionId, PartitionName, RESERVED_SEGMENTS};
 use tokio::time::Instant;
 
 use crate::cluster::Running;
@@ -28,8 +28,15 @@ pub(crate) struct ApiPort {
     shared: Arc<Shared>,
     /// Whether there is room for no more clients.
     full: bool,
-    /// The partition whose listener this is.
-    only: Option<Arc<Face>>,
+    /// The partition whose listener this is; `None`: routes decide.
+    own: Option<Arc<Own>>,
+}
+
+/// A listener of one partition.
+struct Own {
+    name: PartitionName,
+    /// For requests that need no partition, such as those of balancers.
+    base: Arc<Face>,
 }
 
 struct Shared {
@@ -42,19 +49,21 @@ struct Shared {
 
 impl Shared {
     /// Whose a request is, as far as this node knows without asking another one.
-    fn look(&self, request: &Request<Body>) -> Result<Arc<Face>, Unsure> {
+    fn look(&self, request: &Request<Body>, own: Option<&Own>) -> Result<Arc<Face>, Unsure> {
         let path = percent_decode_str(request.uri().path()).decode_utf8_lossy();
-        let public = self.default.api.public();
+        let base = own.map_or(&self.default, |own| &own.base);
         // Balancers ask these of a node, by whichever address.
-        if path == "/" || self.default.is_open(&path) {
-            return Ok(self.default.clone());
+        if path == "/" || base.is_open(&path) {
+            return Ok(base.clone());
         }
-        let is_of_default = is_of_default(&public.prefix, &path);
+        let public = self.default.api.public();
+        let is_of_default = own.is_none() && is_of_default(&public.prefix, &path);
         if let Some(running) = self.running() {
             let applied = running.replica.views.current();
-            match owner(&applied.cluster, public, &path, || public.host(request)) {
-                Ok((name, by)) if is_of_default || !name.is_default() => {
-                    return Ok(self.partitions.face(&name, by));
+            let host = || public.host(request);
+            match self.owner(&applied.cluster, own, &path, host) {
+                Ok(owner) if is_of_default || own.is_some() || !owner.id.is_default() => {
+                    return Ok(self.face(owner));
                 }
                 _ => {}
             }
@@ -69,9 +78,12 @@ impl Shared {
     }
 
     /// Whose it is, for a request that is no partition's in this node's state: that may be behind.
-    async fn look_again(&self, unsure: Unsure) -> Result<Arc<Face>, Misdirected> {
+    async fn look_again(
+        &self,
+        unsure: Unsure,
+        own: Option<&Own>,
+    ) -> Result<Arc<Face>, Misdirected> {
         let Unsure { path, host } = unsure;
-        let public = self.default.api.public();
         let Some(running) = self.running() else {
             return Err(Misdirected::Unknown(match self.slot.get() {
                 Some(_) => LACKING.to_owned(),
@@ -81,8 +93,28 @@ impl Shared {
         // Where no leader can say so, what this node knows has to do.
         let _ = running.linearize(Instant::now() + self.slot.wait()).await;
         let applied = running.replica.views.current();
-        let (name, by) = owner(&applied.cluster, public, &path, || host)?;
-        Ok(self.partitions.face(&name, by))
+        let owner = self.owner(&applied.cluster, own, &path, || host)?;
+        Ok(self.face(owner))
+    }
+
+    fn owner(
+        &self,
+        cluster: &Cluster,
+        own: Option<&Own>,
+        path: &str,
+        host: impl FnOnce() -> Option<String>,
+    ) -> Result<Owner, Misdirected> {
+        let Some(Own { name, .. }) = own else {
+            return owner(cluster, self.default.api.public(), path, host);
+        };
+        let found = cluster.partition_named(name.as_str());
+        let (id, _) = found.ok_or_else(|| Misdirected::NoPartition(name.clone()))?;
+        let (name, by) = (name.clone(), None);
+        Ok(Owner { id, name, by })
+    }
+
+    fn face(&self, Owner { id, name, by }: Owner) -> Arc<Face> {
+        self.partitions.face(id, &name, by)
     }
 
     /// The running member, once its state can say which partitions there are.
@@ -98,13 +130,21 @@ struct Unsure {
     host: Option<String>,
 }
 
-/// The partition whose a request is, and why.
+/// The partition whose a request is.
+struct Owner {
+    id: PartitionId,
+    name: PartitionName,
+    /// Why; `None`: it came by its own listener.
+    by: Option<RoutedBy>,
+}
+
+/// Whose a request is by the routes of the cluster.
 fn owner(
     cluster: &Cluster,
     public: &PublicAddress,
     path: &str,
     host: impl FnOnce() -> Option<String>,
-) -> Result<(PartitionName, RoutedBy), Misdirected> {
+) -> Result<Owner, Misdirected> {
     let mut asked = None;
     let host = || {
         asked = host();
@@ -127,7 +167,8 @@ fn owner(
     let name = cluster
         .name_of(id)
         .expect("routes lead to partitions that are there");
-    Ok((name, by))
+    let by = Some(by);
+    Ok(Owner { id, name, by })
 }
 
 /// Whether a path is one of the default partition's API, which is below this prefix.
@@ -141,7 +182,8 @@ fn is_of_default(prefix: &PathPrefix, path: &str) -> bool {
 
 impl ApiPort {
     pub(crate) fn new(slot: Arc<Slot>, partitions: Arc<Partitions>, metrics: Arc<Metrics>) -> Self {
-        let default = partitions.face(&PartitionName::default(), RoutedBy::AnyHost);
+        let name = PartitionName::default();
+        let default = partitions.face(PartitionId::DEFAULT, &name, Some(RoutedBy::AnyHost));
         Self {
             shared: Arc::new(Shared {
                 slot,
@@ -150,7 +192,7 @@ impl ApiPort {
                 metrics,
             }),
             full: false,
-            only: None,
+            own: None,
         }
     }
 
@@ -163,9 +205,10 @@ impl ApiPort {
     }
 
     /// Answers on a partition's own listener.
-    pub(crate) fn only(&self, name: &PartitionName) -> Self {
+    pub(crate) fn of(&self, name: PartitionName) -> Self {
+        let base = self.shared.partitions.face_of_none(&name);
         Self {
-            only: Some(self.shared.partitions.new_face(name, None)),
+            own: Some(Arc::new(Own { name, base })),
             ..self.clone()
         }
     }
@@ -177,12 +220,10 @@ impl Answers for ApiPort {
         let method = request.method().clone();
         let http = &self.shared.metrics.http;
         let _in_flight = http.begin();
-        let routed = match &self.only {
-            Some(only) => Ok(only.clone()),
-            None => match self.shared.look(&request) {
-                Ok(face) => Ok(face),
-                Err(unsure) => Box::pin(self.shared.look_again(unsure)).await,
-            },
+        let own = self.own.as_deref();
+        let routed = match self.shared.look(&request, own) {
+            Ok(face) => Ok(face),
+            Err(unsure) => Box::pin(self.shared.look_again(unsure, own)).await,
         };
         let face = match routed {
             Ok(face) => face,
@@ -259,7 +300,8 @@ mod tests {
             request = request.header("host", host);
         }
         let request = request.body(Body::empty()).unwrap();
-        owner(&clouds(), &public, path, || public.host(&request)).map(|(name, _)| name.to_string())
+        owner(&clouds(), &public, path, || public.host(&request))
+            .map(|owner| owner.name.to_string())
     }
 
     #[test]

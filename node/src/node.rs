@@ -308,6 +308,7 @@ impl Node {
     /// Writes of a partition that is not the default one.
     pub fn write_backend_of(&self, partition: PartitionName) -> Arc<dyn WriteBackend> {
         Arc::new(PartitionBackend {
+            id: None,
             name: partition,
             by: None,
             read: self.read.clone(),

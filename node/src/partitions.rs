@@ -1,16 +1,19 @@
 //! The APIs of partitions. Each partition has a backend, a policy and limits of its own, and shares with the others what the
-//! process has once. They are made as requests come: which partitions there are, and which requests are theirs, is in
+//! process has once. They are created as requests arrive: which partitions there are, and which requests are theirs, is in
 //! the state of the cluster, and changes.
+//!
+//! What a client has left behind (searches, events, limits) is kept by the id of its partition. A name says which
+//! settings hold: a partition that is created under the name of a deleted one has these, and nothing else of it.
 
 mod face;
 mod settings;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use placement_model::cluster::RoutedBy;
-use placement_model::types::{PartitionName, PathPrefix};
+use placement_model::types::{PartitionId, PartitionName, PathPrefix};
 use prometheus_client::metrics::counter::Counter;
 
 pub(crate) use self::face::Face;
@@ -39,22 +42,25 @@ pub(crate) struct Partitions {
     policies: Vec<NamedPolicy>,
     checks: HealthChecks,
     /// Of each partition that was asked for.
-    kept: Mutex<BTreeMap<PartitionName, Kept>>,
-    /// What partitions that are gone have counted.
+    kept: Mutex<BTreeMap<PartitionId, Kept>>,
+    /// What deleted partitions have counted.
     gone: Mutex<Counts>,
 }
 
 /// What is kept of a partition.
 struct Kept {
+    name: PartitionName,
     /// Its first API. All routes to a partition count together.
     first: Service,
     requests: Counter,
-    faces: HashMap<RoutedBy, Arc<Face>>,
+    /// By the route; `None`: its own listener.
+    faces: HashMap<Option<RoutedBy>, Arc<Face>>,
 }
 
 impl Kept {
-    fn new(first: Service) -> Self {
+    fn new(name: PartitionName, first: Service) -> Self {
         Self {
+            name,
             first,
             requests: Counter::default(),
             faces: HashMap::new(),
@@ -105,7 +111,7 @@ impl Partitions {
             policies.push((name, Arc::new(policy)));
         }
         let default = Service::new(api);
-        let kept = (PartitionName::default(), Kept::new(default.clone()));
+        let kept = Kept::new(PartitionName::default(), default.clone());
         Ok(Self {
             default,
             read,
@@ -113,7 +119,7 @@ impl Partitions {
             sections: sections.to_vec(),
             policies,
             checks,
-            kept: Mutex::new([kept].into()),
+            kept: Mutex::new([(PartitionId::DEFAULT, kept)].into()),
             gone: Mutex::default(),
         })
     }
@@ -133,29 +139,26 @@ impl Partitions {
         let mut kept = self.kept.lock();
         self.forget_deleted(&mut kept);
         let mut counts = self.gone.lock().clone();
-        for (name, of) in &*kept {
+        for of in kept.values() {
             counts.add(&of.first);
             counts.searches_waiting += of.first.searches_waiting() as u64;
-            counts.requests.push((name.to_string(), of.requests.get()));
+            (counts.requests).push((of.name.to_string(), of.requests.get()));
         }
         counts
     }
 
-    /// Forgets partitions that were deleted, but for those in `[[partitions]]`, which may have listeners.
-    fn forget_deleted(&self, kept: &mut BTreeMap<PartitionName, Kept>) {
+    /// Forgets partitions that were deleted.
+    fn forget_deleted(&self, kept: &mut BTreeMap<PartitionId, Kept>) {
         let Some(running) = self.checks.slot.get() else {
             return;
         };
         let current = running.replica.views.current();
-        let others = current.cluster.partitions();
-        let there: BTreeSet<_> = others.map(|(_, row, _)| &row.name).collect();
-        kept.retain(|name, of| {
-            let is_there = name.is_default() || there.contains(name);
-            let stays = is_there || self.section(name).is_some();
-            if !stays {
+        kept.retain(|id, of| {
+            let exists = current.cluster.partition(*id).is_some();
+            if !exists {
                 self.gone.lock().add(&of.first);
             }
-            stays
+            exists
         });
     }
 
@@ -164,15 +167,21 @@ impl Partitions {
         sections.find(|section| section.name == name.as_str())
     }
 
-    /// What clients see that come by this route.
-    pub(crate) fn face(&self, name: &PartitionName, by: RoutedBy) -> Arc<Face> {
-        if let Some(kept) = self.kept.lock().get(name)
+    /// What clients see that come by this route (`None`: by the partition's own listener).
+    pub(crate) fn face(
+        &self,
+        id: PartitionId,
+        name: &PartitionName,
+        by: Option<RoutedBy>,
+    ) -> Arc<Face> {
+        if let Some(kept) = self.kept.lock().get(&id)
             && let Some(face) = kept.faces.get(&by)
         {
             return face.clone();
         }
-        let face = self.new_face(name, Some(by.clone()));
-        if let Some(kept) = self.kept.lock().get_mut(name) {
+        let (api, requests) = self.api(id, name, by.clone());
+        let face = Face::new(api, &self.checks, requests);
+        if let Some(kept) = self.kept.lock().get_mut(&id) {
             if kept.faces.len() >= FACES_MAX {
                 kept.faces.clear();
             }
@@ -181,16 +190,16 @@ impl Partitions {
         face
     }
 
-    /// The same, made for this; `None`: they come by its own listener.
-    pub(crate) fn new_face(&self, name: &PartitionName, by: Option<RoutedBy>) -> Arc<Face> {
-        let (api, requests) = self.api(name, by);
-        Face::new(api, &self.checks, requests)
+    /// What clients see at the listener of a partition before it is known whether that exists.
+    pub(crate) fn face_of_none(&self, name: &PartitionName) -> Arc<Face> {
+        let api = self.default.for_partition(self.api_of(None, name, None));
+        Face::new(api, &self.checks, Counter::default())
     }
 
     /// The API of a partition that exists, for operators: where they reach it, with the searches and the memory of its
     /// clients.
-    pub(crate) fn for_operators(&self, name: &PartitionName) -> Service {
-        let (of_clients, _) = self.api(name, None);
+    pub(crate) fn for_operators(&self, id: PartitionId, name: &PartitionName) -> Service {
+        let (of_clients, _) = self.api(id, name, None);
         let mut api = of_clients.api().clone();
         api.settings.public = PublicAddress {
             prefix: prefix_for_operators(name),
@@ -200,12 +209,18 @@ impl Partitions {
     }
 
     /// Writes of this process to a partition.
-    pub(crate) fn writes(&self, name: &PartitionName) -> Arc<dyn WriteBackend> {
-        self.backend(name, None)
+    pub(crate) fn writes(&self, id: PartitionId, name: &PartitionName) -> Arc<dyn WriteBackend> {
+        self.backend(Some(id), name, None)
     }
 
-    fn backend(&self, name: &PartitionName, by: Option<RoutedBy>) -> Arc<PartitionBackend> {
+    fn backend(
+        &self,
+        id: Option<PartitionId>,
+        name: &PartitionName,
+        by: Option<RoutedBy>,
+    ) -> Arc<PartitionBackend> {
         Arc::new(PartitionBackend {
+            id,
             name: name.clone(),
             by,
             read: self.read.clone(),
@@ -213,9 +228,25 @@ impl Partitions {
         })
     }
 
-    /// The API of a partition, for the requests that are routed so (`None`: they come by its own listener), and what counts
-    /// them.
-    fn api(&self, name: &PartitionName, by: Option<RoutedBy>) -> (Service, Counter) {
+    /// The API of a partition, for the requests that are routed so, and what counts them.
+    fn api(
+        &self,
+        id: PartitionId,
+        name: &PartitionName,
+        by: Option<RoutedBy>,
+    ) -> (Service, Counter) {
+        let api = self.api_of(Some(id), name, by);
+        let mut kept = self.kept.lock();
+        if !kept.contains_key(&id) {
+            self.forget_deleted(&mut kept);
+        }
+        let new = || Kept::new(name.clone(), self.default.for_partition(api.clone()));
+        let of = kept.entry(id).or_insert_with(new);
+        (of.first.reached_by(api), of.requests.clone())
+    }
+
+    /// What the API of a partition stands on.
+    fn api_of(&self, id: Option<PartitionId>, name: &PartitionName, by: Option<RoutedBy>) -> Api {
         let default = self.default.api();
         let (mut settings, mut policy) = (default.settings.clone(), default.policy.clone());
         if !name.is_default() {
@@ -230,21 +261,14 @@ impl Partitions {
                 policy = own.clone();
             }
         }
-        let backend = self.backend(name, by);
-        let api = Api {
+        let backend = self.backend(id, name, by);
+        Api {
             read: backend.clone(),
             write: backend,
             policy,
             settings,
             ..default.clone()
-        };
-        let mut kept = self.kept.lock();
-        if !kept.contains_key(name) {
-            self.forget_deleted(&mut kept);
         }
-        let of = (kept.entry(name.clone()))
-            .or_insert_with(|| Kept::new(self.default.for_partition(api.clone())));
-        (of.first.reached_by(api), of.requests.clone())
     }
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 
 use futures::future::join_all;
 use http::StatusCode;
-use placement_client::{ApiRequest, ApiResponse, Client, Inventory, NewProvider};
+use placement_client::{ApiRequest, ApiResponse, Client, Inventory, Lines, NewProvider};
 use placement_tests::backups::{back_up, restored};
 use placement_tests::cluster::Cluster;
 use placement_tests::ports::Ports;
@@ -461,4 +461,75 @@ async fn a_cloud_has_a_policy_limits_a_listener_and_audit_records_of_its_own() {
     assert_eq!(of(None, "POST"), 1, "{records:#?}");
     assert!(of(Some("narrow"), "POST") >= 1, "{records:#?}");
     assert_eq!(of(Some("closed"), "GET"), 1, "what was forbidden");
+}
+
+/// The lines of a stream, up to the one that has this text.
+async fn lines_up_to(stream: &mut Lines, text: &str) -> String {
+    loop {
+        let line = stream.next().await.unwrap().expect("the stream goes on");
+        let line = String::from_utf8_lossy(&line).into_owned();
+        if line.contains(text) {
+            return line;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_partition_created_under_the_name_of_a_deleted_one_shows_nothing_of_it() {
+    const SECRET: &str = "host-of-the-first-tenant";
+    let ports = Ports::claim(1);
+    let own = format!("127.0.0.1:{}", ports.first());
+    // The settings of one of them stay while it does not exist, and so does its listener.
+    let config = format!("[[partitions]]\nname = \"listed\"\nlisten = \"{own}\"\n");
+    let cluster = Cluster::start_with(1, &config).await.unwrap();
+    let listener = Client::new([own]).unwrap();
+    let operators = |name: &str| {
+        let (client, host) = (cluster.admin_of(1).placement(name), None);
+        Cloud { client, host }
+    };
+    for name in ["listed", "plain"] {
+        let prefix = format!("/{name}");
+        let below = Cloud {
+            client: cluster.client_of(1).below(&prefix),
+            host: None,
+        };
+        let create = async || {
+            let prefixes = [prefix.as_str()];
+            let created = cluster.create_partition(name, &[], &prefixes);
+            created.await.unwrap();
+        };
+        create().await;
+        let before = below.ask(ApiRequest::get("/traits")).await;
+        let before = before.header("placement-index").unwrap().to_owned();
+        let events = ApiRequest::get("/placementd/v1/events");
+        let mut watching = below.client.lines(events).await.unwrap();
+        lines_up_to(&mut watching, "snapshot_end").await;
+        below.furnish(SECRET, 8, 1).await;
+        assert_eq!(below.candidates(77).await, 0);
+        lines_up_to(&mut watching, SECRET).await;
+        let searches = below.get("/placementd/v1/searches").await;
+        assert!(searches.to_string().contains("VCPU:77"), "{searches}");
+
+        let (is_deleted, text) = ctl(&cluster, &["partitions", "delete", name, "--force"]);
+        assert!(is_deleted, "{text}");
+        create().await;
+        lines_up_to(&mut watching, "partition_gone").await;
+        let mut ways = vec![below, operators(name)];
+        if name == "listed" {
+            let client = listener.clone();
+            ways.push(Cloud { client, host: None });
+        }
+        for way in ways {
+            let searches = way.get("/placementd/v1/searches").await;
+            assert_eq!(searches, json!({"searches": []}), "{name}");
+            let history = way.get("/placementd/v1/history").await;
+            assert!(!history.to_string().contains(SECRET), "{name}: {history}");
+            let after = format!("/placementd/v1/events?follow=false&after={before}");
+            let mut replayed = way.client.lines(ApiRequest::get(&after)).await.unwrap();
+            while let Some(line) = replayed.next().await.unwrap() {
+                let line = String::from_utf8_lossy(&line).into_owned();
+                assert!(!line.contains(SECRET), "{name}: {line}");
+            }
+        }
+    }
 }

@@ -15,7 +15,7 @@ use axum::response::IntoResponse;
 use placement_api::backend::{Consistency, Unavailable, WriteBackend};
 use placement_api::world::compute;
 use placement_model::command::{Command, FillPartition, Filled};
-use placement_model::types::PartitionName;
+use placement_model::types::{PartitionId, PartitionName};
 use placement_model::{Cluster, Level, Outcome, Refusal, State as Model};
 use placement_raft_store::runtime;
 use placement_transfer::content_digest;
@@ -58,13 +58,13 @@ async fn import(admin: &Admin, name: &str, body: Body) -> Result<ImportReport, F
     let view = admin.read.view(Consistency::Linearizable).await;
     view.map_err(Refused::from)?;
     let current = admin.running()?.replica.views.current();
-    must_be_new(&current.cluster, &name, &admin.sections)?;
+    let id = must_be_new(&current.cluster, &name, &admin.sections)?;
     must_be_known(backup.level(), current.cluster.level())?;
     drop(current);
     // The turn is held until the last thread has ended, which may be after the client is gone.
     let from = Arc::new((backup.default_partition().clone(), turn));
     drop(backup);
-    let write = admin.partitions.writes(&name);
+    let write = admin.partitions.writes(id, &name);
     let raft = &admin.bootstrap.config.raft;
     let bytes_max = raft.command_bytes.saturating_sub(ENVELOPE_BYTES);
     let checked = from.clone();
@@ -78,7 +78,8 @@ async fn import(admin: &Admin, name: &str, body: Body) -> Result<ImportReport, F
         count += 1;
     }
     let after = admin.read.view(Consistency::Linearizable).await;
-    let after = after.and_then(|view| view.within(&name));
+    let missing = || Unavailable::NoPartition(name.clone());
+    let after = after.and_then(|view| view.of(id).ok_or_else(missing));
     let after = after.map_err(|reason| stopped(&name, &reason.to_string(), true))?;
     let filled = after.state.filled();
     let digest = computed(admin, move || content_digest(&after.state, &from.0));
@@ -104,12 +105,13 @@ async fn computed<T: Send + 'static>(
     })
 }
 
-/// What apply refuses too, and what it does not see: names that a client has made, and a listener of this node.
+/// What apply refuses too, and what it does not see: names that a client has made, and a listener of this node. Returns
+/// the partition.
 fn must_be_new(
     cluster: &Cluster,
     name: &PartitionName,
     sections: &[PartitionSection],
-) -> Result<(), Failed> {
+) -> Result<PartitionId, Failed> {
     let found = cluster.partition_named(name.as_str());
     let (id, state) = found.ok_or_else(|| no_partition(name.as_str()))?;
     let has_names = (state.resource_classes().iter()).any(|(name, _)| name.is_custom())
@@ -131,7 +133,7 @@ fn must_be_new(
              one that no node has a listener for"
         )
     } else {
-        return Ok(());
+        return Ok(id);
     };
     Err(failed(StatusCode::CONFLICT, detail))
 }

@@ -28,7 +28,7 @@ pub(super) async fn ask(State(admin): State<Admin>, request: Request) -> Answer 
         latest.map_err(Refused::from)?;
         return Err(no_partition(name));
     }
-    let (name, _) = existing(&admin, name).await?;
+    let (name, view) = existing(&admin, name).await?;
     let peer = request.extensions().get().copied();
     let (listener, caller) = match user {
         Some(User { token, .. }) => (Listener::Web, token.identity.clone()),
@@ -37,7 +37,9 @@ pub(super) async fn ask(State(admin): State<Admin>, request: Request) -> Answer 
             (Listener::Admin, Identity::operator(operator.as_deref()))
         }
     };
-    let api = admin.partitions.for_operators(&name);
+    let api = (admin.partitions).for_operators(view.destination().partition, &name);
+    // It is not kept while the request is answered.
+    drop(view);
     let answer = api.respond_to_authorized(request, peer, listener, caller);
     Ok(answer.await)
 }

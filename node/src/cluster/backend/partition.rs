@@ -1,16 +1,15 @@
 //! Reads and writes of one partition, which reach nothing else of the cluster.
 //!
-//! A partition is known by its name until a state says which one that is. A write carries the id of the
-//! partition that this node knows by the name, and how often its routes had changed by then. If the partition is
-//! deleted or routed again before the write's turn comes, apply refuses the write: this node may be behind, and the
-//! request may be another partition's.
+//! A request is for the partition that had the name, or the route, when it arrived. A write carries the id of that
+//! partition, and how often its routes had changed by then. If the partition is deleted or routed again before the write's
+//! turn comes, apply refuses the write: this node may be behind, and the request may be another partition's.
 
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use placement_model::Command;
 use placement_model::cluster::RoutedBy;
-use placement_model::types::PartitionName;
+use placement_model::types::{PartitionId, PartitionName};
 use tracing::Instrument;
 
 use super::write::Writes;
@@ -20,6 +19,8 @@ use placement_api::backend::{
 
 /// One partition as its API sees it.
 pub(crate) struct PartitionBackend {
+    /// `None`: the one that has the name at the moment.
+    pub(crate) id: Option<PartitionId>,
     pub(crate) name: PartitionName,
     /// Why requests come to it; `None`: they come by a listener of its own, or from this process.
     pub(crate) by: Option<RoutedBy>,
@@ -31,7 +32,11 @@ pub(crate) struct PartitionBackend {
 
 impl PartitionBackend {
     async fn seen(&self, consistency: Consistency) -> Result<View, Unavailable> {
-        let view = self.read.view(consistency).await?.within(&self.name)?;
+        let view = self.read.view(consistency).await?;
+        let view = match self.id {
+            Some(id) => (view.of(id)).ok_or_else(|| Unavailable::NoPartition(self.name.clone()))?,
+            None => view.within(&self.name)?,
+        };
         match &self.by {
             Some(by) if !view.is_routed(by) => Err(Unavailable::Rerouted),
             _ => Ok(view),
@@ -45,7 +50,7 @@ impl PartitionBackend {
     ) -> Result<Written, Unavailable> {
         // As far as this node knows: apply looks whether it is so.
         let view = match self.seen(Consistency::Local).await {
-            // This node may be behind the one that made it.
+            // This node may be behind the one that created it.
             Err(Unavailable::NoPartition(_)) => self.seen(Consistency::Linearizable).await?,
             seen => seen?,
         };

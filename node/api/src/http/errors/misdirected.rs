@@ -1,10 +1,11 @@
 //! Requests that are no partition's: they are refused, and no state is asked.
 
 use http::StatusCode;
-use placement_model::types::{PathPrefix, RoutePrefix};
+use placement_model::types::{PartitionName, PathPrefix, RoutePrefix};
 
 use super::code;
 use super::error::ApiError;
+use crate::backend::Unavailable;
 
 /// Longest part of a host or a path that an error repeats, in characters.
 const SHOWN_MAX: usize = 200;
@@ -23,6 +24,8 @@ pub enum Misdirected {
         /// This node's.
         api: PathPrefix,
     },
+    /// It came by the listener of a partition that does not exist.
+    NoPartition(PartitionName),
     /// This node does not know the partitions of its cluster yet.
     Unknown(String),
 }
@@ -49,6 +52,9 @@ impl From<&Misdirected> for ApiError {
                 "A partition has the prefix {partition}, and this node has the default partition's API below {api}: \
                  an operator corrects [api] prefix of this node, or gives the partition another prefix."
             ),
+            Misdirected::NoPartition(name) => {
+                return Unavailable::NoPartition(name.clone()).into();
+            }
             Misdirected::Unknown(why) => {
                 format!("This node does not know the partitions of its cluster: {why}.")
             }

@@ -19,6 +19,8 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
         project: query.last("project").map(str::to_owned),
         limit: query.last("limit").map_or(Ok(LIMIT_USUAL), parse_limit)?,
     };
+    // What is kept is that of a partition that exists, as far as the request asks for certainty.
+    context.view().await?;
     let (searches, left_out) = context.server.searches.of(&which);
     let answer = json!({ "searches": searches, "left_out": left_out });
     Ok(Answer::json(&answer))

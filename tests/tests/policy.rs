@@ -73,13 +73,13 @@ fn a_policy_with_mistakes_is_refused_before_it_is_used() {
 fn the_tools_of_oslo_policy_have_their_counterparts() {
     let files = Files::new();
     let file = files.write(
-        "\"placement:usages\": \"rule:admin_or_project_reader_or_service_api\"\n\
+        "\"placement:usages\": \"rule:admin_or_project_reader_or_service_api or role:placement_reader\"\n\
          \"placement:traits:list\": \"@\"\n",
     );
     let (_, stdout, _) = placementd(&["policy", "list-redundant", "--policy-file", &file]);
     assert_eq!(
         stdout,
-        "\"placement:usages\": \"rule:admin_or_project_reader_or_service_api\"\n"
+        "\"placement:usages\": \"rule:admin_or_project_reader_or_service_api or role:placement_reader\"\n"
     );
 
     let reader = ["--roles", "reader,member", "--user", "u", "--project", "p"];
@@ -110,6 +110,22 @@ fn the_tools_of_oslo_policy_have_their_counterparts() {
         "{stderr}"
     );
 
+    // A node does not look at the query for a rule of most operations, and so `check` answers nothing about it.
+    let (output, _, stderr) = check(&["--target-project", "q", "placement:traits:list"]);
+    assert!(!output.status.success());
+    assert!(stderr.contains("the caller's own project"), "{stderr}");
+    for own in ["consumers", "history", "events"] {
+        let text = format!("\"placementd:{own}\": \"role:reader and project_id:%(project_id)s\"\n");
+        let file = files.write(&text);
+        let rule = format!("placementd:{own}");
+        for (target, passes) in [("p", true), ("q", false)] {
+            let begin = ["policy", "check", "--policy-file", &file];
+            let asked = ["--target-project", target, &rule];
+            let (output, _, _) = placementd(&[&begin, &reader[..], &asked].concat());
+            assert_eq!(output.status.success(), passes, "{rule} for {target}");
+        }
+    }
+
     // What the sample says is what holds anyway, once the marks are gone.
     let (_, sample, _) = placementd(&["policy", "sample"]);
     assert!(
@@ -121,7 +137,7 @@ fn the_tools_of_oslo_policy_have_their_counterparts() {
     let (_, redundant, stderr) = placementd(&["policy", "list-redundant", "--policy-file", &file]);
     assert_eq!(stderr, "");
     assert_eq!(redundant.lines().count(), sample.matches("#\"").count());
-    assert_eq!(redundant.lines().count(), 47);
+    assert_eq!(redundant.lines().count(), 48);
 }
 
 /// One node with a policy, and a user who has no role.

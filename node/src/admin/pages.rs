@@ -50,10 +50,7 @@ impl User {
     /// Whether the user may see pages of a partition, by its policy.
     pub(crate) fn may_see(&self, policy: &Policy) -> bool {
         let identity = &self.token.identity;
-        let target = Target {
-            project_id: identity.project_id.as_deref(),
-            user_id: Some(&identity.user_id),
-        };
+        let target = Target::of_caller(identity);
         policy.authorize(WEB, identity, target).is_ok()
     }
 }

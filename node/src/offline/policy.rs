@@ -7,10 +7,10 @@ use anyhow::bail;
 use placement_api::http::{Identity, Policy, Target, default_rules, guarded};
 
 /// Reports for each of these rules, or for all if none is named, whether the caller passes it, and whether all that
-/// were named are passed. `project`: the one that an operation concerns; unset: the caller's.
+/// were named are passed. `project`: the one that the query names, for rules that are judged by it; unset: the caller's.
 ///
 /// # Errors
-/// There is no such rule.
+/// There is no such rule, or a named one is not judged by a project that the query names.
 pub(crate) fn check(
     policy: &Policy,
     caller: &Identity,
@@ -22,13 +22,27 @@ pub(crate) fn check(
         bail!("there is no rule {unknown:?}");
     }
     let rules = if named.is_empty() { &known } else { named };
-    let target = Target {
-        project_id: project.or(caller.project_id.as_deref()),
-        user_id: Some(&caller.user_id),
+    let guarded = guarded();
+    // Rules without an operation hold as far as others refer to them.
+    let is_of_own_project = |rule: &str| {
+        let mut operations = guarded.iter().filter(|one| one.rule == rule);
+        operations.any(|one| one.queried_project.is_none())
     };
+    if project.is_some()
+        && let Some(rule) = named.iter().find(|rule| is_of_own_project(rule))
+    {
+        bail!(
+            "--target-project: a node judges {rule:?} by the caller's own project, whatever the request names; leave it \
+             out"
+        );
+    }
     let mut report = String::new();
     let mut all = true;
     for rule in rules {
+        let target = match is_of_own_project(rule) {
+            true => Target::of_caller(caller),
+            false => Target::of_project(project.or(caller.project_id.as_deref())),
+        };
         let passes = policy.authorize(rule, caller, target).is_ok();
         all &= passes;
         writeln!(

@@ -390,7 +390,7 @@ pub(super) struct Caller {
     /// Roles of the service that comes with its token
     #[arg(long, value_name = "A,B,…", value_delimiter = ',')]
     service_roles: Vec<String>,
-    /// The project of the target; default: the caller's own
+    /// The project that the query names, for rules that are judged by it; default: the caller's own
     #[arg(long, value_name = "ID")]
     target_project: Option<String>,
 }

@@ -208,6 +208,8 @@ pub struct Guarded {
     pub path: &'static str,
     /// What it is for.
     pub summary: &'static str,
+    /// The parameter of the query with the project that the rule is about; `None`: it is about the caller's own.
+    pub queried_project: Option<&'static str>,
 }
 
 /// Every operation that a policy rule guards, that of the pages last.
@@ -220,6 +222,7 @@ pub fn guarded() -> Vec<Guarded> {
                 method: operation.method,
                 path: route.path,
                 summary: about["summary"].as_str().unwrap_or_default(),
+                queried_project: operation.queried_project,
             })
         })
     });
@@ -228,6 +231,7 @@ pub fn guarded() -> Vec<Guarded> {
         method: "POST",
         path: "/login",
         summary: "Log in to the pages of [web] listen, and see them",
+        queried_project: None,
     };
     let mut guarded: Vec<Guarded> = guarded.chain([pages]).collect();
     // Some versions have an operation of their own.

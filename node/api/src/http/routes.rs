@@ -106,7 +106,7 @@ routes! {
         "DELETE" Nothing "traits:delete" traits::delete since: 6;
     }
     "/usages" {
-        "GET" Accept "usages" usages::of_project since: 9, policy_on_queried_project: true;
+        "GET" Accept "usages" usages::of_project since: 9, queried_project: Some("project_id");
     }
     "/reshaper" {
         "POST" Content "reshaper:reshape" reshaper::reshape since: 30;
@@ -121,7 +121,7 @@ routes! {
         "GET" Accept "capacity" capacity::list;
     }
     "/placementd/v1/consumers" {
-        "GET" Accept "consumers" consumers::list;
+        "GET" Accept "consumers" consumers::list queried_project: Some("project");
     }
     "/placementd/v1/trees/{uuid}" {
         "GET" Accept "trees" trees::show;
@@ -130,10 +130,10 @@ routes! {
         "GET" Accept "explain" explain::show;
     }
     "/placementd/v1/events" {
-        "GET" Headers "events" events::watch;
+        "GET" Headers "events" events::watch queried_project: Some("project");
     }
     "/placementd/v1/history" {
-        "GET" Accept "history" history::list;
+        "GET" Accept "history" history::list queried_project: Some("project");
     }
     "/placementd/v1/searches" {
         "GET" Accept "searches" searches::list;

@@ -162,3 +162,34 @@ async fn what_is_no_moment_of_this_history_is_refused() {
         ask.refused(400, "=TOKEN").await;
     }
 }
+
+#[tokio::test]
+async fn an_earlier_moment_needs_the_rule_of_history_too() {
+    let (cloud, answers) = hosts().await;
+    let moment = token(&answers[0]);
+    // By default a reader may see what its own project uses now.
+    let path = "/usages?project_id=readers";
+    let ask = |role: &str| {
+        let ask = cloud.get(path).token(Some("rob:readers"));
+        ask.header("x-roles", role)
+    };
+    ask("reader").expect(200).await;
+    let refused = ask("reader").header(AS_OF, &moment).send().await;
+    refused.refused(403, "placementd:history");
+    for role in ["admin", "service", "placement_reader"] {
+        ask(role).header(AS_OF, &moment).expect(200).await;
+    }
+}
+
+#[tokio::test]
+async fn an_earlier_moment_is_refused_where_it_means_nothing() {
+    let (cloud, answers) = hosts().await;
+    let moment = token(&answers[0]);
+    for path in ["/", "/placementd/v1", "/placementd/v1/searches"] {
+        cloud.get(path).expect(200).await;
+        let asked = cloud.get(path).header(AS_OF, &moment);
+        asked
+            .refused(400, "Placement-As-Of is not for this path")
+            .await;
+    }
+}

@@ -88,45 +88,107 @@ async fn every_operation_is_closed_to_a_plain_user_and_open_to_the_service() {
     assert_eq!(guarded, 2 * 35, "the reference's operations");
 }
 
-/// What a file of docs/operations.md does for one role.
-#[tokio::test]
-async fn a_file_gives_one_role_all_rules_that_only_read() {
+/// A cloud with a policy file of these lines.
+fn cloud_with(rules: &str) -> Cloud {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("policy.yaml");
-    let rules = placement_api::http::default_rules(true).into_iter();
-    let reading = rules.filter(|(name, _)| name.ends_with(":list") || name.ends_with(":show"));
-    let lines =
-        reading.map(|(name, rule)| format!("\"{name}\": \"{rule} or role:placement_reader\"\n"));
-    std::fs::write(&file, lines.collect::<String>()).unwrap();
-    let cloud = Cloud::with(ApiSettings {
+    std::fs::write(&file, rules).unwrap();
+    Cloud::with(ApiSettings {
         policy: PolicySettings {
             file: Some(file),
             ..PolicySettings::default()
         },
         ..ApiSettings::default()
+    })
+}
+
+#[tokio::test]
+async fn placement_reader_reads_everything_and_changes_nothing() {
+    let description = placement_api::http::description();
+    for (path, operations) in description["paths"].as_object().unwrap() {
+        for (method, operation) in operations.as_object().unwrap() {
+            if operation["x-placement-policy"].is_null() {
+                continue;
+            }
+            let version = &operation["x-placement-microversions"]["max"];
+            let answer = request_as("placement_reader", method, path, version).await;
+            let reads = method == "get" || path == "/placementd/v1/what-if";
+            assert_eq!(answer.status == 403, !reads, "{method} {path}");
+        }
+    }
+}
+
+/// This service's own routes that show content, without a query.
+const OWN: [&str; 8] = [
+    "capacity",
+    "consumers",
+    "trees/00000000-0000-0000-0000-000000000001",
+    "explain",
+    "searches",
+    "events?follow=false",
+    "history",
+    "what-if",
+];
+
+#[tokio::test]
+async fn a_file_that_closes_one_of_upstream_s_reads_closes_the_own_routes() {
+    let rules = placement_api::http::default_rules(true).into_iter();
+    let of_upstream = rules.map(|(name, _)| name).filter(|name| {
+        let reads = [":list", ":show", ":usages"];
+        name.starts_with("placement:") && reads.iter().any(|end| name.ends_with(end))
     });
-    let reader = |method, path: &str| {
-        let ask = cloud.ask(method, path).token(Some("auditor"));
-        ask.header("x-roles", "placement_reader")
-    };
-    reader("GET", "/resource_providers").expect(200).await;
-    reader("GET", "/traits").expect(200).await;
-    let provider = format!("/resource_providers/{}", uuid(1));
-    reader("DELETE", &provider).expect(403).await;
+    let of_upstream: Vec<_> = of_upstream.collect();
+    assert_eq!(of_upstream.len(), 15, "{of_upstream:?}");
+    for rule in of_upstream {
+        let cloud = cloud_with(&format!("\"{rule}\": \"role:cloud_admin\"\n"));
+        for path in OWN {
+            let path = format!("/placementd/v1/{path}");
+            let ask = async |roles: &str| cloud.get(&path).header("x-roles", roles).send().await;
+            let status = ask("admin").await.status;
+            assert_eq!(status, 403, "{path} in spite of {rule}");
+            for roles in ["admin,cloud_admin", "placement_reader"] {
+                assert_ne!(ask(roles).await.status, 403, "{path} for {roles}");
+            }
+        }
+    }
+    // Who has a rule of the own route in the file has said so.
+    let cloud = cloud_with(
+        "\"placement:allocations:list\": \"!\"\n\"placementd:capacity\": \"role:admin\"\n",
+    );
+    cloud.get("/placementd/v1/capacity").expect(200).await;
+    cloud.get("/placementd/v1/consumers").expect(403).await;
+}
+
+#[tokio::test]
+async fn a_rule_about_a_project_is_about_the_one_that_the_query_names() {
+    const OF_PROJECT: &str = "role:reader and project_id:%(project_id)s";
+    let own = ["consumers", "events", "history"];
+    let rules = own.map(|own| format!("\"placementd:{own}\": \"{OF_PROJECT}\"\n"));
+    let cloud = cloud_with(&rules.concat());
+    for own in own {
+        for (query, status) in [
+            ("project=eves-project", 200),
+            ("project=victim", 403),
+            ("", 403),
+            ("project=", 403),
+            ("project=None", 403),
+            ("project=eves-project&project=victim", 403),
+        ] {
+            let query = match own {
+                "events" => format!("{query}&follow=false"),
+                _ => query.to_owned(),
+            };
+            let ask = cloud.get(&format!("/placementd/v1/{own}?{query}"));
+            let ask = ask.token(Some("eve:eves-project"));
+            let answer = ask.header("x-roles", "reader").send().await;
+            assert_eq!(answer.status, status, "{own}?{query}");
+        }
+    }
 }
 
 #[tokio::test]
 async fn rules_hold_for_operators_too() {
-    let dir = tempfile::tempdir().unwrap();
-    let file = dir.path().join("policy.yaml");
-    std::fs::write(&file, "\"placement:traits:list\": \"!\"\n").unwrap();
-    let cloud = Cloud::with(ApiSettings {
-        policy: PolicySettings {
-            file: Some(file),
-            ..PolicySettings::default()
-        },
-        ..ApiSettings::default()
-    });
+    let cloud = cloud_with("\"placement:traits:list\": \"!\"\n");
     let ask = |path| cloud.get(path).token(None).operator(Some("alice"));
     ask("/traits").refused(403, "placement:traits:list").await;
     ask("/resource_providers").expect(200).await;
@@ -157,22 +219,10 @@ async fn request_as(roles: &str, method: &str, path: &str, version: &Value) -> A
 
 #[tokio::test]
 async fn a_rule_can_ask_for_the_admin_project_and_for_a_service() {
-    let dir = tempfile::tempdir().unwrap();
-    let file = dir.path().join("policy.yaml");
-    std::fs::write(
-        &file,
+    let cloud = cloud_with(
         "\"placement:traits:list\": \"role:admin and is_admin_project:True\"\n\
          \"placement:usages\": \"service_roles:service\"\n",
-    )
-    .unwrap();
-    let policy = PolicySettings {
-        file: Some(file),
-        ..PolicySettings::default()
-    };
-    let cloud = Cloud::with(ApiSettings {
-        policy,
-        ..ApiSettings::default()
-    });
+    );
     for (given, expected) in [(None, 200), (Some("True"), 200), (Some("False"), 403)] {
         let ask = cloud.get("/traits");
         let ask = match given {

@@ -17,6 +17,8 @@ use crate::backend::{PlacementIndex, View};
 use crate::http::errors::{ApiError, code};
 
 const AS_OF: HeaderName = HeaderName::from_static("placement-as-of");
+/// The policy rule of such a read, in addition to that of its operation: it shows what was changed since.
+pub(super) const RULE: &str = "placementd:history";
 
 /// How long it may take to undo what has come since.
 pub(super) const DEADLINE: Duration = Duration::from_secs(10);

@@ -197,12 +197,12 @@ impl RequestContext {
         Ok(view)
     }
 
-    /// For what is about all moments.
+    /// For what is about all moments, or about none.
     ///
     /// # Errors
-    /// 400 if the request asks for one moment by the header; `instead` is the parameter that it is to give.
+    /// 400 if the request asks for one moment by the header; `instead` says what it is to do.
     pub(crate) fn refuse_as_of(&self, instead: &str) -> Result<(), ApiError> {
-        let message = format!("Placement-As-Of is not for this path; give {instead}=TOKEN");
+        let message = format!("Placement-As-Of is not for this path; {instead}");
         let asked = self.as_of.map(|_| ApiError::bad_consistency(message));
         asked.map_or(Ok(()), Err)
     }

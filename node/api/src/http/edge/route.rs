@@ -34,8 +34,8 @@ pub(crate) struct Operation {
     pub(crate) too_old_is_405: bool,
     /// The policy rule that guards it; `None`: anyone may.
     pub(crate) policy: Option<&'static str>,
-    /// Whether the rule is about the project in the query rather than the caller's own.
-    pub(crate) policy_on_queried_project: bool,
+    /// The parameter of the query with the project that the rule is about; `None`: it is about the caller's own.
+    pub(crate) queried_project: Option<&'static str>,
     /// Whether its answer only advises: it returns no generation, and no quota is reckoned from it.
     pub(crate) advises: bool,
     /// The handler.
@@ -70,7 +70,7 @@ pub(crate) const fn operation(
         headers_first: false,
         too_old_is_405: false,
         policy: Some(policy),
-        policy_on_queried_project: false,
+        queried_project: None,
         advises: false,
         run,
     }

@@ -13,7 +13,7 @@
 //! | 7 | length and type of the body | 400 |
 //! | 8 | route and method | 404, 405 |
 //! | 9 | the version and the headers that the operation needs | 404, 406, 415 |
-//! | 10 | policy | 403 |
+//! | 10 | policy, for an earlier moment also that of history | 403 |
 //! | 11 | the body, which is read now, or thrown away if the operation has none | 408, 413 |
 //! | 12 | of writes: room on the disks, and for an audit record | 503, 507 |
 //!
@@ -385,16 +385,30 @@ fn check_policy(
     let (Some(action), Some(identity)) = (operation.policy, identity) else {
         return Ok(());
     };
-    let target = match operation.policy_on_queried_project {
-        true => Target {
-            project_id: context.query()?.last("project_id"),
-            user_id: None,
-        },
-        false => Target {
-            project_id: identity.project_id.as_deref(),
-            user_id: Some(&identity.user_id),
-        },
+    let queried = match operation.queried_project {
+        Some(parameter) => Some(context.query()?.last(parameter)),
+        None => None,
     };
+    let target = queried.map_or_else(|| Target::of_caller(identity), Target::of_project);
+    authorize(context, action, identity, target)?;
+    match context.as_of {
+        // The rule may be about a project, and an earlier moment shows all of them unless the query names one.
+        Some(_) => {
+            let target = Target::of_project(queried.flatten());
+            authorize(context, as_of::RULE, identity, target)
+        }
+        None => Ok(()),
+    }
+}
+
+/// # Errors
+/// 403.
+fn authorize(
+    context: &RequestContext,
+    action: &str,
+    identity: &Identity,
+    target: Target<'_>,
+) -> Result<(), ApiError> {
     let authorized = (context.server.api.policy).authorize(action, identity, target);
     authorized.map_err(|denied| {
         ApiError::forbidden(match denied {

@@ -57,7 +57,7 @@ const LAST_EVENT_ID: &str = "last-event-id";
 
 /// `GET /placementd/v1/events`.
 pub(crate) async fn watch(context: &RequestContext) -> Result<Answer, ApiError> {
-    context.refuse_as_of("after")?;
+    context.refuse_as_of("give after=TOKEN")?;
     let query = context.query()?;
     query.check_once(context.route, context.version)?;
     let is = |name, value| query.last(name) == Some(value);

@@ -23,7 +23,7 @@ const PAGE_BYTES: usize = 512 * 1024;
 
 /// `GET /placementd/v1/history`.
 pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
-    context.refuse_as_of("before")?;
+    context.refuse_as_of("give before=TOKEN")?;
     let query = context.query()?;
     query.check_once(context.route, context.version)?;
     let filter = parse_filter(query)?;

@@ -10,6 +10,7 @@ use crate::http::wire::microversion::Microversion;
 /// `GET /`. The link is relative to the address that the client used, so it is empty. 503 on a node
 /// that is not ready: many balancers, such as kolla's, ask nothing else.
 pub(crate) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
+    context.refuse_as_of("send the request without it")?;
     let api = &context.server.api;
     if let Some(reason) = api.readiness.why_not().await {
         return Err(ApiError::not_ready(&reason));

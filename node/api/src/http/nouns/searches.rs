@@ -10,6 +10,7 @@ use crate::http::errors::ApiError;
 
 /// `GET /placementd/v1/searches`, with `since` in seconds, `empty`, `project` and `request_id`.
 pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
+    context.refuse_as_of("give since=SECONDS for those of late")?;
     let query = context.query()?;
     query.check_once(context.route, context.version)?;
     let which = Which {

@@ -159,7 +159,7 @@ impl Pattern {
     /// holds for.
     fn fill_in(&self, target: Target<'_>) -> Option<Cow<'_, str>> {
         let text = |part| match part {
-            &Part::ProjectId => Some(Cow::Owned(target.project_id.unwrap_or("None").to_owned())),
+            &Part::ProjectId => (target.project_id).map(|project| Cow::Owned(project.to_owned())),
             &Part::UserId => target.user_id.map(|user| Cow::Owned(user.to_owned())),
             Part::Text(text) => Some(Cow::Borrowed(text.as_str())),
         };

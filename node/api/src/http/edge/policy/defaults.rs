@@ -22,26 +22,38 @@ const BASE: [(&str, &str); 5] = [
     ),
 ];
 
+/// The base rule of this service's own routes, which show what many of upstream's routes show. A file that closes one of
+/// these to some callers closes the own routes to them, too.
+const ALL_READS: &str = "all_reads_api";
+
 /// The default policy: the names of the operations' rules.
 #[derive(Clone)]
 pub(crate) struct Defaults(pub(crate) BTreeSet<&'static str>);
 
+/// Whether a rule of upstream's guards operations that read, and no others.
+pub(crate) fn is_of_reads(operation: &str) -> bool {
+    let ends = [":list", ":show", ":usages"];
+    operation.starts_with("placement:") && ends.iter().any(|end| operation.ends_with(end))
+}
+
 /// How the rule of an operation is spelled.
-fn rule_of(operation: &str) -> &'static str {
-    match operation {
+fn rule_of(operation: &str) -> String {
+    let rule = match operation {
         "placement:usages" => "rule:admin_or_project_reader_or_service_api",
         "placement:reshaper:reshape" => "rule:service_api",
-        own if own.starts_with("placementd:") => {
-            "rule:admin_or_service_api or role:placement_reader"
-        }
+        own if own.starts_with("placementd:") => "rule:all_reads_api",
         _ => "rule:admin_or_service_api",
+    };
+    match is_of_reads(operation) || operation.starts_with("placementd:") {
+        true => format!("{rule} or role:placement_reader"),
+        false => rule.to_owned(),
     }
 }
 
 impl Defaults {
     /// The names of all rules that there are by default.
     pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
-        let base = BASE.iter().map(|(name, _)| *name);
+        let base = BASE.iter().map(|(name, _)| *name).chain([ALL_READS]);
         base.chain(self.0.iter().copied())
     }
 
@@ -54,8 +66,11 @@ impl Defaults {
             rule if enforce_new_defaults || rule == OLD => (name, rule.to_owned()),
             rule => (name, format!("({rule}) or {OLD}")),
         });
-        let operations = self.0.iter();
-        base.chain(operations.map(|name| (*name, rule_of(name).to_owned())))
+        let reads = self.0.iter().filter(|name| is_of_reads(name));
+        let reads: Vec<_> = reads.map(|name| format!("rule:{name}")).collect();
+        let operations = self.0.iter().map(|name| (*name, rule_of(name)));
+        base.chain([(ALL_READS, reads.join(" and "))])
+            .chain(operations)
     }
 
     /// All rules: the defaults, overridden by those of files.

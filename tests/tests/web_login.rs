@@ -149,7 +149,11 @@ impl Identities {
             }
             _ => match self.shown(&subject) {
                 Some(shown) => answer.body(Full::from(shown.to_string())),
-                None => empty(404),
+                None => {
+                    let error = json!({"code": 404, "title": "Not Found", "message": "Could not find token: ."});
+                    let unknown = json!({ "error": error }).to_string();
+                    Response::builder().status(404).body(Full::from(unknown))
+                }
             },
         }
         .unwrap()

@@ -113,6 +113,26 @@ struct Endpoint {
 }
 
 impl Answer {
+/// Keystone's answer where it refuses something.
+#[derive(Deserialize)]
+pub(super) struct Refusal {
+    #[serde(rename = "error")]
+    _error: Reason,
+}
+
+#[derive(Deserialize)]
+struct Reason {
+    #[serde(rename = "message")]
+    _message: String,
+}
+
+impl Refusal {
+    /// Whether a body is one. What answers in its place at a wrong path has another form, also where it is JSON.
+    pub(super) fn is(body: &[u8]) -> bool {
+        serde_json::from_slice::<Self>(body).is_ok()
+    }
+}
+
     pub(super) fn read(body: &[u8]) -> Result<Self, String> {
         // Not serde's own words: they may hold parts of the body.
         let unreadable = |error: serde_json::Error| {

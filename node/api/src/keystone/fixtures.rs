@@ -61,6 +61,8 @@ pub(crate) struct Cloud {
     /// Whether its logins are refused.
     pub(crate) closed: AtomicBool,
     pub(crate) revoked: Mutex<BTreeSet<String>>,
+    /// The URL of the identity endpoint in the catalog.
+    pub(crate) catalog: Mutex<Option<String>>,
     /// What the documents of some tokens say besides.
     pub(crate) also: Mutex<BTreeMap<String, Value>>,
     /// How long it takes to look up a token.
@@ -118,7 +120,23 @@ impl Cloud {
             };
             let mut body = Self::token_of("placement", at(3_600));
             body["own"] = json!(format!("own-{number}"));
+            if let Some(url) = &*self.catalog.lock() {
+                let endpoint = json!({"interface": "internal", "region_id": "one", "url": url});
+                body["token"]["catalog"] = json!([{"type": "identity", "endpoints": [endpoint]}]);
+            }
             return Ok(answer(StatusCode::CREATED, &body));
+        }
+        let path_and_query = request.uri().path_and_query().unwrap().as_str();
+        if let Some(moved) = path_and_query.strip_prefix("/moved") {
+            let moved = Response::builder().status(301).header("location", moved);
+            return Ok(moved.body(Full::default()).unwrap());
+        }
+        if request.uri().path() != "/v3/auth/tokens" {
+            self.asked
+                .lock()
+                .push(format!("{address} {}", request.uri().path()));
+            let page = json!({"error": "no such page"});
+            return Ok(answer(StatusCode::NOT_FOUND, &page));
         }
         let query = request.uri().query().unwrap_or_default();
         let may_have_expired = query.contains("allow_expired=1");
@@ -136,6 +154,7 @@ impl Cloud {
             .split_once(':')
             .filter(|_| !self.revoked.lock().contains(&subject))
             .and_then(|(user, second)| Some((user, second.parse().ok()?)));
+        let unknown = json!({"error": {"code": 404, "title": "Not Found", "message": "Could not find token: ."}});
         Ok(match known {
             Some((user, second)) => {
                 let mut body = Self::token_of(user, at(second));
@@ -145,11 +164,11 @@ impl Cloud {
                 let has_rules = !body["token"]["application_credential"]["access_rules"].is_null();
                 // A service that does not enforce access rules would let such a token do everything.
                 match has_rules && header("openstack-identity-access-rules") != "1" {
-                    true => answer(StatusCode::NOT_FOUND, &Value::Null),
+                    true => answer(StatusCode::NOT_FOUND, &unknown),
                     false => answer(StatusCode::OK, &body),
                 }
             }
-            None => answer(StatusCode::NOT_FOUND, &Value::Null),
+            None => answer(StatusCode::NOT_FOUND, &unknown),
         })
     }
 
@@ -194,14 +213,24 @@ impl Net for CloudNet {
 
 /// Two of them, and what asks them.
 pub(crate) fn keystone(cache_s: u64) -> (Arc<Cloud>, Arc<StandingClock>, Keystone) {
+    let cloud = Arc::new(Cloud::default());
+    let (clock, keystone) = keystone_at(&cloud, "http://one:1,http://two:2", cache_s);
+    (cloud, clock, keystone)
+}
+
+/// What asks them at these addresses.
+pub(crate) fn keystone_at(
+    cloud: &Arc<Cloud>,
+    auth_url: &str,
+    cache_s: u64,
+) -> (Arc<StandingClock>, Keystone) {
     let text = format!(
-        "auth_url = \"http://one:1,http://two:2\"\nusername = \"placement\"\n\
+        "auth_url = \"{auth_url}\"\nusername = \"placement\"\n\
          password = \"hidden\"\ntoken_cache_time_s = {cache_s}\n"
     );
     let section = toml::from_str(&text).unwrap();
-    let cloud = Arc::new(Cloud::default());
     let clock = Arc::new(StandingClock(Mutex::new(at(0))));
     let net = Arc::new(CloudNet(cloud.clone()));
     let keystone = Keystone::open(&section, net, clock.clone()).unwrap();
-    (cloud, clock, keystone)
+    (clock, keystone)
 }

@@ -232,7 +232,7 @@ mod tests {
     use futures::future::join_all;
     use proptest::prelude::*;
 
-    use super::fixtures::{at, keystone};
+    use super::fixtures::{Cloud, at, keystone, keystone_at};
     use super::*;
 
     async fn user_of(keystone: &Keystone, token: &str) -> Option<String> {
@@ -420,6 +420,48 @@ mod tests {
         assert_eq!(user_of(&keystone, "unknown").await, None);
         let counted = Keystone::results(Some(&keystone));
         assert_eq!(counted, [("valid", 3), ("unknown", 1), ("failed", 1)]);
+    }
+
+    #[tokio::test]
+    async fn tokens_are_known_whatever_the_catalog_says_of_keystone_s_address() {
+        for url in [
+            "http://one:1",
+            "http://one:1/",
+            "http://one:1/v3",
+            "http://one:1/v3/",
+            "http://one:1/v2.0",
+            "http://one:1/v2.0/",
+            "http://one:1/moved",
+            "http://one:1/moved/v2.0",
+            // Nothing of Keystone is there, so `auth_url` is used.
+            "http://one:1/elsewhere",
+            "http://nowhere:9/v3",
+            "",
+        ] {
+            let (cloud, _, keystone) = keystone(300);
+            cloud.down.lock().insert("nowhere:9".to_owned());
+            *cloud.catalog.lock() = Some(url.to_owned());
+            let alice = user_of(&keystone, "alice:100").await;
+            assert_eq!(alice.as_deref(), Some("alice"), "{url}");
+            assert_eq!(user_of(&keystone, "unknown").await, None, "{url}");
+            let asked = cloud.asked();
+            let elsewhere = asked.iter().filter(|asked| asked.contains("elsewhere"));
+            let expected = usize::from(url.ends_with("elsewhere"));
+            assert_eq!(elsewhere.count(), expected, "{asked:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_404_that_is_not_keystone_s_says_nothing_of_a_token() {
+        for at in [
+            "http://one:1/elsewhere",
+            "http://one:1/moved/moved/moved/moved",
+        ] {
+            let cloud = Arc::new(Cloud::default());
+            let (_, keystone) = keystone_at(&cloud, at, 300);
+            let Away(why) = keystone.whose("alice:100", false).await.unwrap_err();
+            assert!(why.contains(&format!("{at}/v3")), "{why}");
+        }
     }
 
     #[tokio::test]

@@ -1,15 +1,19 @@
 //! Asking Keystone: with a token of this service's own, which is renewed before it ends.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE};
-use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use http::header::{ACCEPT, CONTENT_TYPE, LOCATION};
+use http::uri::Scheme;
+use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::Full;
 use tokio::sync::Mutex;
+use tokio::time::timeout;
 
-use super::documents::{Answer, Credentials, Token};
+use super::QUESTION_MAX;
+use super::documents::{Answer, Credentials, Refusal, Token};
 use super::settings::{KeystoneSection, base_url};
 use crate::outgoing::Outgoing;
 use crate::world::Clock;
@@ -24,6 +28,8 @@ const RENEWAL: Duration = Duration::from_secs(120);
 /// How soon after a login the next is tried: with a wrong password a crowd of requests would have Keystone lock
 /// this service's user out.
 const LOGIN_PAUSE: Duration = Duration::from_secs(1);
+/// So often a question is sent on to where an answer says that Keystone is.
+const REDIRECTS_MAX: usize = 3;
 
 /// Keystone gave no answer that could be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -37,6 +43,8 @@ pub(super) struct Session {
     clock: Arc<dyn Clock>,
     /// Held during a login, so that a crowd of requests waits for one.
     login: Mutex<Option<LastLogin>>,
+    /// URLs at which something else than Keystone has answered: they are asked last, and logged once for each login.
+    misplaced: parking_lot::Mutex<BTreeSet<String>>,
 }
 
 struct LastLogin {
@@ -61,6 +69,7 @@ impl Session {
             outgoing,
             clock,
             login: Mutex::default(),
+            misplaced: parking_lot::Mutex::default(),
         }
     }
 
@@ -199,6 +208,8 @@ impl Session {
             answer.identity_endpoint(self.section.interface.name(), &self.section.region_name);
         let mut urls: Vec<String> = own.map(base_url).into_iter().chain(auth_urls).collect();
         urls.dedup();
+        // They may have been corrected since.
+        self.misplaced.lock().clear();
         Ok(Own {
             token,
             renew_at: answer.expires_at().map_err(Away)? - RENEWAL,
@@ -206,23 +217,94 @@ impl Session {
         })
     }
 
-    /// Asks one after the other, until one gives an answer other than that it is not well.
+    /// Asks one after the other, until one gives an answer of Keystone's other than that it is not well.
     async fn ask(
         &self,
         urls: &[String],
         question: impl Fn(&str) -> http::Result<Request<Full<Bytes>>>,
     ) -> Result<Response<Bytes>, Away> {
         let mut why = Away("no address of it is known".to_owned());
+        let mut urls: Vec<&String> = urls.iter().collect();
+        urls.sort_by_key(|url| self.misplaced.lock().contains(*url));
         for url in urls {
-            let question = question(url).map_err(|error| Away(format!("{url}: {error}")))?;
-            match self.outgoing.request(question).await {
-                Ok(answer) if !answer.status().is_server_error() => return Ok(answer),
-                Ok(answer) => why = Away(format!("{url} answers {}", answer.status())),
-                Err(error) => why = Away(format!("{url}: {error}")),
+            let question = || question(url).map_err(|error| Away(format!("{url}: {error}")));
+            match timeout(QUESTION_MAX, self.answer(question)).await {
+                Ok(Ok(answer)) if answer.status().is_server_error() => {
+                    why = Away(format!("{url} answers {}", answer.status()));
+                }
+                Ok(Ok(answer)) if is_of_another(&answer) => {
+                    let words = format!(
+                        "{url} answers 404, and not in the words of Keystone: its API of version 3 is not there; correct \
+                         [keystone] auth_url, or the identity endpoint in Keystone's catalog"
+                    );
+                    if self.misplaced.lock().insert(url.clone()) {
+                        tracing::warn!(url, "{words}");
+                    }
+                    why = Away(words);
+                }
+                Ok(Ok(answer)) => return Ok(answer),
+                Ok(Err(Away(error))) => why = Away(format!("{url}: {error}")),
+                Err(_) => {
+                    let seconds = QUESTION_MAX.as_secs_f32();
+                    why = Away(format!("{url}: it has not answered within {seconds} s"));
+                }
             }
         }
         Err(why)
     }
+
+    /// The answer to a question, also where another place than that which was asked has it. Source: RFC 9110, section 15.4;
+    /// as keystoneauth does, whatever the method is.
+    async fn answer(
+        &self,
+        question: impl Fn() -> Result<Request<Full<Bytes>>, Away>,
+    ) -> Result<Response<Bytes>, Away> {
+        let mut request = question()?;
+        for _ in 0..=REDIRECTS_MAX {
+            let asked = request.uri().clone();
+            let answer = self.outgoing.request(request).await;
+            let answer = answer.map_err(|error| Away(error.to_string()))?;
+            let Some(location) = location(&answer) else {
+                return Ok(answer);
+            };
+            request = question()?;
+            *request.uri_mut() = redirected(&asked, location)?;
+        }
+        Err(Away(format!(
+            "it redirects more than {REDIRECTS_MAX} times"
+        )))
+    }
+}
+
+/// Where an answer says that the question belongs.
+fn location(answer: &Response<Bytes>) -> Option<&HeaderValue> {
+    let is_redirect = matches!(answer.status().as_u16(), 301 | 302 | 303 | 307 | 308);
+    answer.headers().get(LOCATION).filter(|_| is_redirect)
+}
+
+/// The address to which an answer of another one redirects.
+fn redirected(asked: &Uri, location: &HeaderValue) -> Result<Uri, Away> {
+    let wrong = |why: &str| Away(format!("it redirects to {location:?}, {why}"));
+    let text = location.to_str().ok();
+    let to = text.and_then(|text| text.parse::<Uri>().ok());
+    let mut parts = to.unwrap_or_default().into_parts();
+    if text.is_some_and(|text| text.starts_with('/')) {
+        let from = asked.clone().into_parts();
+        (parts.scheme, parts.authority) = (from.scheme, from.authority);
+    }
+    if parts.scheme.is_none() || parts.authority.is_none() {
+        return Err(wrong("which is no address"));
+    }
+    let is_safe = parts.scheme == Some(Scheme::HTTPS) || asked.scheme() == Some(&Scheme::HTTP);
+    if !is_safe {
+        return Err(wrong("where tokens would cross the network in clear"));
+    }
+    Uri::from_parts(parts).map_err(|_| wrong("which is no address"))
+}
+
+/// Whether something else than Keystone has answered: it says of a token that it does not know it in a document.
+fn is_of_another(answer: &Response<Bytes>) -> bool {
+    answer.status() == StatusCode::NOT_FOUND && !Refusal::is(answer.body())
 }
 
 /// The token that comes with an answer.

@@ -11,7 +11,7 @@ settings! {
     /// Where Keystone is, for `[auth] strategy = "keystone"`. Most are those of `[keystone_authtoken]`. This service is
     /// either a user with a password or an application credential.
     KeystoneSection {
-        /// Keystone's URL, with or without `/v3`; several, separated by commas, are tried in turn.
+        /// Keystone's URL, with or without a version such as `/v3`; several, separated by commas, are tried in turn.
         auth_url: String = String::new(),
         /// This service's user.
         username: String = String::new(),
@@ -150,9 +150,21 @@ impl KeystoneSection {
     }
 }
 
-/// The base of version 3, whatever of it is given.
+/// The base of version 3, whatever version is given: catalogs of old clouds have `/v2.0`.
 pub(super) fn base_url(url: &str) -> String {
     let url = url.trim().trim_end_matches('/');
-    let base = url.strip_suffix("/v3").unwrap_or(url);
-    format!("{base}/v3")
+    let base = match url.rsplit_once('/') {
+        Some((base, last)) if is_version(last) => base,
+        _ => url,
+    };
+    format!("{}/v3", base.trim_end_matches('/'))
+}
+
+/// Whether a segment of a path is a version, such as `v3` or `v2.0`.
+fn is_version(segment: &str) -> bool {
+    let Some(numbers) = segment.strip_prefix('v') else {
+        return false;
+    };
+    let mut numbers = numbers.split('.');
+    numbers.all(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }

@@ -41,6 +41,29 @@ pub struct Encrypted {
 #[derive(Debug, Clone, Copy)]
 pub struct Recorded;
 
+/// Among the extensions of a request: its client's address in the words of a trusted proxy.
+#[derive(Debug, Clone)]
+pub struct NamedClient(pub String);
+
+impl NamedClient {
+    /// The address, with or without a port; a proxy may also give a word that hides one.
+    pub fn address(&self) -> Option<IpAddr> {
+        address_in(&self.0)
+    }
+}
+
+/// The address in what a proxy says, with or without a port; it may also be a word that hides one.
+pub(crate) fn address_in(text: &str) -> Option<IpAddr> {
+    if let Ok(address) = text.parse() {
+        return Some(address);
+    }
+    let bare = match text.strip_prefix('[') {
+        Some(rest) => rest.split_once(']')?.0,
+        None => text.rsplit_once(':')?.0,
+    };
+    bare.parse().ok()
+}
+
 /// What counts as one address: of IPv6 a network of 64 bits, as one machine has so many.
 pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
@@ -68,7 +91,9 @@ pub(crate) struct Line {
     pub(crate) trace_id: Option<String>,
     pub(crate) microversion: Option<&'static str>,
     pub(crate) user: Option<String>,
+    pub(crate) user_name: Option<String>,
     pub(crate) project: Option<String>,
+    pub(crate) project_name: Option<String>,
 }
 
 impl Line {
@@ -94,7 +119,9 @@ impl Line {
             trace_id: None,
             microversion: None,
             user: None,
+            user_name: None,
             project: None,
+            project_name: None,
         }
     }
 
@@ -125,7 +152,9 @@ impl Line {
                     ms,
                     microversion = self.microversion,
                     user = id(&self.user),
+                    user_name = name(&self.user_name).as_deref(),
                     project = id(&self.project),
+                    project_name = name(&self.project_name).as_deref(),
                     request_id = self.request_id.as_deref(),
                     global_request_id = self.global_request_id.as_deref(),
                     trace_id = self.trace_id.as_deref(),
@@ -155,10 +184,17 @@ fn id(text: &Option<String>) -> Option<&str> {
     text.as_deref().filter(|id| id.len() <= ID_MAX_BYTES)
 }
 
+/// The name of a user or a project, bounded.
+pub(crate) fn name(text: &Option<String>) -> Option<Cow<'_, str>> {
+    text.as_deref().map(|name| bounded(name, ID_MAX_BYTES))
+}
+
 /// Logs the requests of a router that is not the API's: health, numbers, operators.
 pub async fn logged(request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
-    let mut line = Line::begin(&parts, parts.extensions.get().copied(), None);
+    let named = parts.extensions.get::<NamedClient>();
+    let named = named.map(|NamedClient(client)| client.as_str());
+    let mut line = Line::begin(&parts, parts.extensions.get().copied(), named);
     let response = next.run(Request::from_parts(parts, body)).await;
     match response.extensions().get::<Recorded>() {
         Some(Recorded) => line.answered = true,

@@ -7,8 +7,12 @@ use crate::access::ID_MAX_BYTES;
 pub struct Identity {
     /// The user.
     pub user_id: String,
+    /// What Keystone calls the user, for people: names are unique in a domain only, and change.
+    pub user_name: Option<String>,
     /// The project the caller acts in.
     pub project_id: Option<String>,
+    /// What Keystone calls the project.
+    pub project_name: Option<String>,
     /// The domain the caller acts in.
     pub domain_id: Option<String>,
     /// `all` if the caller acts on the whole system.

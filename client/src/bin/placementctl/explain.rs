@@ -87,8 +87,8 @@ fn looked_up(searches: &[Value], is_wide: bool) -> String {
         text += &phrase("\n{at}  {candidates*candidate}", search);
         text += limit;
         text += &phrase(
-            " from node {node}, asked in {microversion} by user {user_id} of project {project_id}\n  {query}\n",
-            search,
+            " from node {node}, asked in {microversion} by user {user} of project {project}\n  {query}\n",
+            &with_names(search),
         );
         if search["explained_now"] == true {
             text += "  no explanation of then was kept; of now:\n";
@@ -98,6 +98,19 @@ fn looked_up(searches: &[Value], is_wide: bool) -> String {
         }
     }
     text
+}
+
+/// The search with `user` and `project`: names, where Keystone has told them, before ids.
+fn with_names(search: &Value) -> Value {
+    let mut search = search.clone();
+    for who in ["user", "project"] {
+        let id = search[format!("{who}_id")].clone();
+        search[who] = match (search[format!("{who}_name")].as_str(), id.as_str()) {
+            (Some(name), Some(id)) => json!(format!("{name} ({id})")),
+            _ => id,
+        };
+    }
+    search
 }
 
 /// In the words that pages use, too.
@@ -370,11 +383,14 @@ state 1.42 of node 2
         }
         let mut now = search(0, answer());
         now["explained_now"] = json!(true);
+        (now["user_name"], now["project_name"]) = (json!("nova"), json!("service"));
         let text = looked_up(&[now], false);
         assert!(
             text.starts_with("no candidates; there are some with VCPU:6"),
             "{text}"
         );
         assert!(text.contains("no explanation of then was kept"), "{text}");
+        let named = "by user nova (u) of project service (p)\n";
+        assert!(text.contains(named), "{text}");
     }
 }

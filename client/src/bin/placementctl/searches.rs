@@ -110,7 +110,7 @@ fn listed(mut searches: Vec<Value>) -> Rows {
         };
     }
     let columns = "request_id:traced_by at node candidates:found ms reason +answer_id:request_id +user:user_id \
-                   +project:project_id +microversion +index +query";
+                   +user_name +project:project_id +project_name +microversion +index +query";
     Rows::new(columns, searches)
 }
 

@@ -1,5 +1,6 @@
 //! What is recorded of a request, and its form in JSON.
 
+use std::borrow::Cow;
 use std::time::SystemTime;
 
 use http::Method;
@@ -7,7 +8,7 @@ use serde::{Serialize, Serializer};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use crate::access::{ID_MAX_BYTES, Peer, URI_MAX_BYTES, WORD_MAX_BYTES, bounded};
+use crate::access::{self, ID_MAX_BYTES, Peer, URI_MAX_BYTES, WORD_MAX_BYTES, bounded};
 use crate::backend::PlacementIndex;
 use crate::identity::Identity;
 
@@ -50,12 +51,18 @@ pub struct Caller {
     /// The user's id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
+    /// What Keystone calls the user.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user_name: Option<String>,
     /// The domain of the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user_domain: Option<String>,
     /// The project's id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
+    /// What Keystone calls the project.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project_name: Option<String>,
     /// The domain of the project.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project_domain: Option<String>,
@@ -77,11 +84,14 @@ impl From<&Identity> for Caller {
     /// No more roles than are recorded, and nothing that may be a token.
     fn from(identity: &Identity) -> Self {
         let short_or_none = |text: &Option<String>| text.as_deref().and_then(short);
+        let name = |text: &Option<String>| access::name(text).map(Cow::into_owned);
         let roles = identity.roles.iter().take(ROLES_MAX);
         Self {
             user: short(&identity.user_id),
+            user_name: name(&identity.user_name),
             user_domain: short_or_none(&identity.user_domain_id),
             project: short_or_none(&identity.project_id),
+            project_name: name(&identity.project_name),
             project_domain: short_or_none(&identity.project_domain_id),
             domain: short_or_none(&identity.domain_id),
             system_scope: short_or_none(&identity.system_scope),

@@ -69,6 +69,7 @@ struct UsedCredential {
 struct Owned {
     #[serde(deserialize_with = "not_empty")]
     id: String,
+    name: Option<String>,
     domain: Option<Named>,
 }
 
@@ -112,7 +113,6 @@ struct Endpoint {
     url: String,
 }
 
-impl Answer {
 /// Keystone's answer where it refuses something.
 #[derive(Deserialize)]
 pub(super) struct Refusal {
@@ -133,6 +133,7 @@ impl Refusal {
     }
 }
 
+impl Answer {
     pub(super) fn read(body: &[u8]) -> Result<Self, String> {
         // Not serde's own words: they may hold parts of the body.
         let unreadable = |error: serde_json::Error| {
@@ -170,16 +171,18 @@ impl Refusal {
         let expires_at = self.expires_at()?;
         let document = self.token;
         let id = |named: Named| named.id;
-        let (project_id, project_domain_id) = match document.project {
-            Some(project) => (Some(project.id), project.domain.map(id)),
-            None => (None, None),
+        let (project_id, project_name, project_domain_id) = match document.project {
+            Some(project) => (Some(project.id), project.name, project.domain.map(id)),
+            None => (None, None, None),
         };
         let is_for_the_system = document.system.is_some_and(|system| system.all);
         let credential = document.application_credential;
         Ok(Token {
             identity: Identity {
                 user_id: document.user.id,
+                user_name: document.user.name,
                 project_id,
+                project_name,
                 domain_id: document.domain.map(id),
                 system_scope: is_for_the_system.then(|| "all".to_owned()),
                 user_domain_id: document.user.domain.map(id),
@@ -273,6 +276,8 @@ mod tests {
         let expected = Token {
             identity: Identity {
                 user_id: "u".to_owned(),
+                user_name: Some("nova".to_owned()),
+                project_name: Some("service".to_owned()),
                 user_domain_id: Some("default".to_owned()),
                 project_id: Some("p".to_owned()),
                 project_domain_id: Some("pd".to_owned()),

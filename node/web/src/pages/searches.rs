@@ -76,10 +76,12 @@ async fn on_all_nodes(
 fn shown(of: &Content<'_>, one: &Value) -> Markup {
     let query = text(&one["query"]);
     let page = of.partition.page("candidates", &[("query", query)]);
-    let mut row = cells(
-        one,
-        "at candidates query reason ms node request_id project_id",
-    );
+    let project = match one["project_name"] {
+        Value::String(_) => "project_name",
+        _ => "project_id",
+    };
+    let columns = format!("at candidates query reason ms node request_id {project}");
+    let mut row = cells(one, &columns);
     if one["limited"] == true {
         row[1] = html! { (word(&one["candidates"])) " or more" };
     }

@@ -15,7 +15,7 @@ use indexmap::IndexMap;
 use parking_lot::Mutex;
 
 use super::settings::{ApiSettings, AuthSection, CallerLimits};
-use crate::access::{Peer, network};
+use crate::access::{Peer, address_in, network};
 use crate::http::errors::ApiError;
 use crate::world::Clock;
 
@@ -268,18 +268,6 @@ impl<K: Hash + Eq + Clone> Known<K> {
             self.callers.swap_remove_index(index);
         }
     }
-}
-
-/// The address in what a proxy says, with or without a port; it may also be a word that hides one.
-fn address_in(text: &str) -> Option<IpAddr> {
-    if let Ok(address) = text.parse() {
-        return Some(address);
-    }
-    let bare = match text.strip_prefix('[') {
-        Some(rest) => rest.split_once(']')?.0,
-        None => text.rsplit_once(':')?.0,
-    };
-    bare.parse().ok()
 }
 
 #[cfg(test)]

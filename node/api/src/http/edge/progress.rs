@@ -1,6 +1,7 @@
 //! What is known of a request so far. Its response shows it even if the request failed, and its audit record
 //! even if no one waits for a response any more.
 
+use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 use axum::body::{Body, HttpBody};
@@ -164,6 +165,7 @@ impl<'a> Progress<'a> {
         let noted = self.notes.lock().state;
         let index = noted.and_then(|noted| noted.position().index);
         Kept {
+        let name = |name: &Option<String>| access::name(name).map(Cow::into_owned);
             at: micros(self.api.clock.now()),
             request_id: self.request_id.clone(),
             global_request_id: self.global_request_id.clone(),
@@ -173,8 +175,10 @@ impl<'a> Progress<'a> {
             microversion: self.version.map(Microversion::text),
             index: index.map(|index| index.to_string()),
             ms: self.ms(),
+            user_name: caller.and_then(|caller| name(&caller.user_name)),
             candidates: searched.candidates,
             limited: searched.limited,
+            project_name: caller.and_then(|caller| name(&caller.project_name)),
             reason: OnceLock::new(),
             explanation: Mutex::default(),
         }

@@ -56,7 +56,11 @@ pub(crate) struct Kept {
     pub(super) request_id: String,
     pub(super) global_request_id: Option<String>,
     pub(super) user_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) user_name: Option<String>,
     pub(super) project_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) project_name: Option<String>,
     pub(super) query: String,
     pub(super) microversion: Option<&'static str>,
     pub(super) index: Option<String>,

@@ -144,8 +144,8 @@ pub(crate) async fn respond(
     }
     line.microversion = progress.version.map(Microversion::text);
     if let Some(caller) = progress.identity.take() {
-        line.user = Some(caller.user_id);
-        line.project = caller.project_id;
+        (line.user, line.user_name) = (Some(caller.user_id), caller.user_name);
+        (line.project, line.project_name) = (caller.project_id, caller.project_name);
     }
     line.answered(&response);
     Served {

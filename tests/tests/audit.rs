@@ -308,9 +308,14 @@ async fn operators_actions_are_recorded() {
     until_ok("a leader", handed_over).await;
     let file = cluster.directory().join("taken").display().to_string();
     cluster.ctl(&["backup", &file]);
+    for handed_out in ["log", "settings"] {
+        admin.look(handed_out, 1 << 20).await.unwrap();
+    }
 
     let of_first = records(&cluster, 1);
     for (method, route, outcome) in [
+        ("GET", "/v1/log", "committed"),
+        ("GET", "/v1/settings", "committed"),
         ("POST", "/v1/drain", "committed"),
         ("DELETE", "/v1/drain", "committed"),
         ("DELETE", "/v1/members/{id}", "refused"),

@@ -419,6 +419,11 @@ async fn users_see_pages_as_far_as_the_policy_allows() {
                 .header("content-security-policy")
                 .contains("frame-ancestors 'none'")
         );
+        assert_eq!(
+            answer.header("strict-transport-security"),
+            "",
+            "the proxy with TLS has to say that"
+        );
         // With `no-referrer` a browser's form would have the Origin `null`.
         assert_eq!(answer.header("referrer-policy"), "same-origin");
     }
@@ -434,6 +439,10 @@ async fn users_see_pages_as_far_as_the_policy_allows() {
     for path in ["capacity", "providers", "consumers"] {
         assert_eq!(rita.get(&of(path)).status, 200, "{path}");
     }
+    let refused = rita.get(&of("searches"));
+    assert_eq!(refused.status, 403);
+    let rule = "placementd:searches";
+    assert!(refused.body.contains(rule), "{}", refused.body);
     let mut eve = Browser::new(&cluster);
     eve.log_in(&form(MARKUP));
     for path in ["/web/", "/login"] {
@@ -760,6 +769,68 @@ async fn while_keystone_is_away_logins_are_bounded_and_sessions_go_on() {
     cluster.until_logged(&[1], "lives on until its end").await;
 }
 
+/// Behind a proxy on the machine of the node, which names its clients.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refused_login_is_recorded_and_bounded_by_the_client_that_the_proxy_names() {
+    let keystone = Keystone::start().await;
+    let config = keystone.config(300, "[api]\ntrust_proxy_headers = true\n");
+    let cluster = start(1, &config, &[]).await;
+    let browser = Browser::new(&cluster);
+    let own = format!("http://{}", browser.host);
+    let attempt = move |client: &str, form: &str| {
+        let headers = [
+            ("Origin", &*own),
+            ("Content-Type", FORM),
+            ("X-Forwarded-For", client),
+        ];
+        browser.send("POST", "/login", &headers, form).status
+    };
+    let guessed = format!("root\u{1b}[31m\n{}", "x".repeat(500));
+    let form_of_guess = form_of(&guessed, "a guess at the password");
+    assert_eq!(attempt("203.0.113.7", &form_of_guess), 403);
+    let record = until_ok("a record", async || {
+        let log = cluster.log(1, usize::MAX);
+        let lines = log.lines().filter(|line| line.contains("\"/login\""));
+        let mut records = lines.filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        records.find(|one| one["outcome"] == "refused").ok_or(())
+    })
+    .await;
+    let of_whom = ["client", "peer", "listener"].map(|field| record[field].clone());
+    assert_eq!(
+        of_whom,
+        ["203.0.113.7", "127.0.0.1", "web"].map(Value::from)
+    );
+    let detail = record["detail"].as_str().unwrap();
+    let beginning = r#"user "root\u{1b}[31m\nx"#;
+    assert!(
+        detail.starts_with(beginning) && detail.len() < 200,
+        "{detail}"
+    );
+    let log = cluster.log(1, usize::MAX);
+    let mut access = log
+        .lines()
+        .filter(|line| line.contains("placement::access"));
+    let is_named = |line: &str| line.contains("/login") && line.contains("203.0.113.7");
+    assert!(access.any(is_named), "{log}");
+    assert!(
+        !log.contains("a guess at") && !log.contains('\u{1b}'),
+        "{log}"
+    );
+
+    // One client has four of the attempts, and the next one is let in.
+    keystone.identities.hangs.store(true, Ordering::Relaxed);
+    let attempt = &attempt;
+    std::thread::scope(|scope| {
+        let ask = |client| move || attempt(client, &form("alice"));
+        let crowd = [(); 6].map(|()| scope.spawn(ask("203.0.113.7")));
+        let other = scope.spawn(ask("203.0.113.8:4711"));
+        let mut statuses = crowd.map(|one| one.join().unwrap());
+        statuses.sort_unstable();
+        assert_eq!(statuses, [429, 429, 503, 503, 503, 503]);
+        assert_eq!(other.join().unwrap(), 503, "Keystone does not answer it");
+    });
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_login_whose_browser_has_left_leaves_no_session_and_no_token() {
     let keystone = Keystone::start().await;
@@ -956,6 +1027,9 @@ async fn beyond_loopback_the_pages_are_served_over_tls_only() {
         .await
         .unwrap();
     assert_eq!(shown.status, StatusCode::OK);
+    // A browser that was here once does not come without it again.
+    let only_tls = shown.header("strict-transport-security");
+    assert_eq!(only_tls, Some("max-age=31536000"));
     let browser = Browser::new(&cluster);
     let plain = browser.get("/login");
     assert_eq!(plain.status, 400);

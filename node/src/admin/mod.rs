@@ -87,8 +87,7 @@ use placement_web::STYLE_PATH;
 pub(crate) use relay::Inner;
 pub use settings::AdminSection;
 pub(crate) use status::node_status;
-use trail::Detail;
-pub(crate) use trail::{Recording, recorded};
+pub(crate) use trail::{Detail, Recording, recorded};
 
 /// How long a client of `/metrics/providers` waits for another one.
 const SCRAPE_WAIT: Duration = Duration::from_secs(5);

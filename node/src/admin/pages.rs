@@ -1,7 +1,8 @@
 //! Pages for a browser, below `/web`: `placement-web` over the routes of this listener, which are asked in this process
 //! for the operator, or the user, who asks for the page. Only by GET, so that no page changes anything.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use axum::Router;
@@ -12,6 +13,7 @@ use axum::http::{Extensions, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 use placement_web::{Answer, Ask, HEADERS, Page, respond};
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -32,6 +34,8 @@ const RELAYED_DEADLINE: Duration = Duration::from_secs(3);
 const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Pages that a listener makes at once: one may be made of answers of many megabytes.
 const PAGES_MAX: usize = 4;
+/// Of these, for one user who has logged in, in however many sessions.
+const PAGES_PER_USER_MAX: usize = 2;
 /// How long a page waits for others.
 const PAGE_WAIT: Duration = Duration::from_secs(10);
 /// The version of the REST API that pages know.
@@ -59,24 +63,63 @@ impl User {
 struct Pages {
     routes: Router,
     places: Arc<Semaphore>,
+    /// The places of each user for whom there are pages.
+    of_users: Arc<Mutex<HashMap<String, Weak<Semaphore>>>>,
 }
+
+impl Pages {
+    fn new(routes: Router) -> Self {
+        Self {
+            routes,
+            places: Arc::new(Semaphore::new(PAGES_MAX)),
+            of_users: Arc::default(),
+        }
+    }
+
+    /// Waits for a place: first among the user's own, so that those of one user do not wait in front of others'.
+    async fn place(&self, user_id: Option<&str>) -> Option<Place> {
+        let own = user_id.map(|user_id| self.places_of(user_id));
+        let place = async {
+            let own = match own {
+                Some(own) => Some(own.acquire_owned().await.ok()?),
+                None => None,
+            };
+            let all = self.places.clone().acquire_owned().await.ok()?;
+            Some(Arc::new((own, all)))
+        };
+        timeout(PAGE_WAIT, place).await.ok().flatten()
+    }
+
+    fn places_of(&self, user_id: &str) -> Arc<Semaphore> {
+        let mut all = self.of_users.lock();
+        if let Some(own) = all.get(user_id).and_then(Weak::upgrade) {
+            return own;
+        }
+        all.retain(|_, own| own.strong_count() > 0);
+        let own = Arc::new(Semaphore::new(PAGES_PER_USER_MAX));
+        all.insert(user_id.to_owned(), Arc::downgrade(&own));
+        own
+    }
+}
+
+/// The place of a page, among its user's own and among all: it has one until its last question is answered.
+type Place = Arc<(Option<OwnedSemaphorePermit>, OwnedSemaphorePermit)>;
 
 /// The routes, asked for one page of an operator or a user.
 struct Routes {
     router: Router,
-    place: Option<Arc<OwnedSemaphorePermit>>,
+    place: Option<Place>,
     /// Who asks. Nothing else of the request for the page goes along: what it asks is its own.
     caller: Extensions,
 }
 
 /// The pages, which ask these routes.
 pub(crate) fn pages(routes: Router) -> Router {
-    let places = Arc::new(Semaphore::new(PAGES_MAX));
     Router::new()
         .route("/web", get(page))
         .route("/web/", get(page))
         .route("/web/{*page}", get(page))
-        .with_state(Pages { routes, places })
+        .with_state(Pages::new(routes))
 }
 
 /// Answers with the page at this path.
@@ -85,10 +128,11 @@ async fn page(State(pages): State<Pages>, request: Request) -> Response {
     copy::<Shown>(given, &mut caller);
     copy::<Peer>(given, &mut caller);
     copy::<User>(given, &mut caller);
-    let place = timeout(PAGE_WAIT, pages.places.acquire_owned()).await;
+    let user: Option<&User> = given.get();
+    let user_id = user.map(|user| user.token.identity.user_id.as_str());
     let routes = Routes {
+        place: pages.place(user_id).await,
         router: pages.routes,
-        place: place.ok().and_then(Result::ok).map(Arc::new),
         caller,
     };
     let target = request.uri().path_and_query();
@@ -181,6 +225,8 @@ fn refused(status: StatusCode, detail: &str) -> Answer {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use futures::future::join_all;
+    use tokio::join;
     use tokio::task::yield_now;
     use tokio::time::{Instant, sleep};
 
@@ -211,6 +257,26 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn one_user_s_pages_leave_places_for_others() {
+        let pages = Pages::new(Router::new());
+        let places = [(); PAGES_PER_USER_MAX].map(|()| pages.place(Some("greedy")));
+        let held = join_all(places).await;
+        assert!(held.iter().all(Option::is_some));
+        let (one_more, other) = join!(pages.place(Some("greedy")), async {
+            // It does not wait behind those of the first.
+            sleep(PAGE_WAIT / 2).await;
+            pages.place(Some("other")).await
+        });
+        assert!(one_more.is_none() && other.is_some());
+        drop(held);
+        assert!(pages.place(Some("greedy")).await.is_some());
+        assert_eq!(pages.of_users.lock().len(), 2);
+        drop(other);
+        drop(pages.place(Some("third")).await);
+        assert_eq!(pages.of_users.lock().len(), 1, "the others are forgotten");
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn pages_beyond_the_bound_wait_and_are_refused() {
         let under_way = Arc::new(AtomicUsize::new(0));
         let counted = under_way.clone();
@@ -226,10 +292,12 @@ mod tests {
         assert_eq!(under_way.load(Ordering::Relaxed), PAGES_MAX);
         drop(all);
 
-        let (begun, places) = (Instant::now(), Arc::new(Semaphore::new(0)));
-        let routes = Router::new();
-        let pages = State(Pages { routes, places });
-        let refused = page(pages, asked("/web/topology")).await;
+        let begun = Instant::now();
+        let pages = Pages {
+            places: Arc::new(Semaphore::new(0)),
+            ..Pages::new(Router::new())
+        };
+        let refused = page(State(pages), asked("/web/topology")).await;
         assert_eq!(
             (refused.status().as_u16(), begun.elapsed()),
             (429, PAGE_WAIT)

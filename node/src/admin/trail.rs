@@ -1,5 +1,5 @@
-//! The audit records of the operators' listener: one for each action, for each backup that is handed out, and for each
-//! request that was not authorized.
+//! The audit records of the operators' listener: one for each action, for each backup, log and settings that are handed
+//! out, and for each request that was not authorized.
 
 use std::sync::Arc;
 
@@ -13,12 +13,13 @@ use super::failed;
 use super::pages::User;
 use crate::cluster::internal_actions::{ActionLog, InternalAction};
 use crate::tls::Shown;
-use placement_api::access::Recorded;
+use placement_api::access::{NamedClient, Recorded};
 use placement_api::audit::{Asked, Audit, Caller, Listener, Origin, Outcome, Record};
 use placement_api::world::UuidSource;
 
-/// It changes nothing, and hands out the state of the cluster: it is recorded.
-const BACKUP: &str = "/v1/backup";
+/// They change nothing, and hand out the state of the cluster, the names in this node's log, or how it is set up: they are
+/// recorded.
+const HANDED_OUT: [&str; 3] = ["/v1/backup", "/v1/log", "/v1/settings"];
 
 /// What makes the records.
 #[derive(Clone)]
@@ -55,7 +56,7 @@ impl Recording {
 
 /// What an operator asked for, as text for a person; among the extensions of the response.
 #[derive(Clone)]
-pub(super) struct Detail(pub(super) String);
+pub(crate) struct Detail(pub(crate) String);
 
 /// What the leader does for a node that joins, or by itself, is kept as if an operator had asked for it.
 impl ActionLog for Recording {
@@ -144,9 +145,12 @@ pub(crate) async fn recorded(
         route: route.map(|route| route.as_str().to_owned()),
         ..Asked::new(request.method(), request.uri())
     };
-    let origin = Origin::of(None, request.extensions().get().copied());
+    let named = request.extensions().get::<NamedClient>();
+    let named = named.map(|NamedClient(client)| client.as_str());
+    let origin = Origin::of(named, request.extensions().get().copied());
+    let is_handed_out = HANDED_OUT.contains(&request.uri().path());
     let mut waiting = Waiting {
-        is_action: !request.method().is_safe() || request.uri().path() == BACKUP,
+        is_action: !request.method().is_safe() || is_handed_out,
         begun: Instant::now(),
         record: Some(recording.begin(operator(&request), origin, asked)),
         audit: recording.audit,

@@ -22,6 +22,7 @@ use crate::tls::{Gate, Gates};
 use crate::web;
 use placement_api::access;
 use placement_api::audit;
+use placement_api::http::PublicAddress;
 use placement_api::keystone::Keystone;
 use placement_api::net::Listener;
 
@@ -140,13 +141,20 @@ impl Servers {
             ..self.recording.clone()
         };
         let is_tls = matches!(gate, Gate::Tls { .. });
-        let router = web::router(self.admin.clone(), keystone, is_tls);
-        let server = HttpServer {
+        let public = PublicAddress {
+            // With TLS browsers come without a proxy.
+            trust_proxy_headers: self.config.api.trust_proxy_headers && !is_tls,
+            ..PublicAddress::default()
+        };
+        let router = web::router(self.admin.clone(), keystone, public.clone(), is_tls);
+        let mut server = HttpServer {
             purpose: "pages",
             connections_max: WEB_CONNECTIONS,
             connections_per_address_max: WEB_CONNECTIONS / if is_tls { 4 } else { 1 },
             ..self.server(gate, router, Router::new(), recording)
         };
+        let name_client = from_fn_with_state(public, web::name_client);
+        server.answers = server.answers.layer(name_client);
         let serve = server.serve(listener, self.requests.clone());
         self.requests.spawn_vital("serving pages", serve);
     }

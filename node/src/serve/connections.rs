@@ -44,7 +44,12 @@ impl Connections {
 
     /// A permit for a connection from there, unless there are too many.
     pub(crate) fn permit(&self, peer: SocketAddr) -> Option<Permit> {
-        let address = access::network(peer.ip());
+        self.permit_for(peer.ip())
+    }
+
+    /// The same for a client at this address, which may be behind a proxy.
+    pub(crate) fn permit_for(&self, address: IpAddr) -> Option<Permit> {
+        let address = access::network(address);
         let mut open = self.open.lock();
         let here = open.by_address.get(&address).copied().unwrap_or(0);
         if open.all >= self.max || here >= self.per_address_max {

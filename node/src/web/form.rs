@@ -19,11 +19,34 @@ const BODY_BYTES_MAX: usize = 8 * 1024;
 const BODY_WITHIN: Duration = Duration::from_secs(10);
 const KIND: &str = "application/x-www-form-urlencoded";
 
-/// Reads it: what the user is called, and the credentials.
-pub(super) async fn read(
-    headers: &HeaderMap,
-    body: Body,
-) -> Result<(String, Credentials), Refusal> {
+/// Longest name in an audit record, in characters: a user's in Keystone may have 255.
+const SHOWN_MAX: usize = 64;
+
+/// A form that was filled in.
+pub(super) struct Form {
+    /// What the user is called.
+    pub(super) name: String,
+    pub(super) credentials: Credentials,
+}
+
+impl Form {
+    /// Who is to be logged in, for the audit record: anyone may have sent anything.
+    pub(super) fn who(&self) -> String {
+        let shown = |text: &str| {
+            let beginning: String = text.chars().take(SHOWN_MAX).collect();
+            format!("{beginning:?}")
+        };
+        match &self.credentials {
+            Credentials::Password {
+                user, user_domain, ..
+            } => format!("user {} of domain {}", shown(user), shown(user_domain)),
+            Credentials::Application { id, .. } => format!("application credential {}", shown(id)),
+        }
+    }
+}
+
+/// Reads it.
+pub(super) async fn read(headers: &HeaderMap, body: Body) -> Result<Form, Refusal> {
     let kind = headers
         .get(CONTENT_TYPE)
         .and_then(|kind| kind.to_str().ok());
@@ -62,5 +85,8 @@ pub(super) async fn read(
         }
     };
     // One of the two is empty.
-    Ok((user + &credential, credentials))
+    Ok(Form {
+        name: user + &credential,
+        credentials,
+    })
 }

@@ -18,22 +18,25 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Request, State};
+use axum::http::header::STRICT_TRANSPORT_SECURITY;
 use axum::http::header::{HOST, LOCATION, ORIGIN, SET_COOKIE};
-use axum::http::{HeaderMap, HeaderName, StatusCode};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::middleware::{Next, from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::sleep;
 
+use self::form::Form;
 use self::refusal::Refusal;
 use self::sessions::{Session, Sessions, forgotten};
 pub(crate) use self::settings::WebSection;
-use crate::admin::{self, Admin, User};
+use crate::admin::{self, Admin, Detail, User};
 use crate::serve::connections::Connections;
-use placement_api::access::{Peer, Recorded};
+use placement_api::access::{NamedClient, Peer, Recorded};
 use placement_api::contain::contain;
-use placement_api::http::{Policy, WEB};
+use placement_api::http::{Policy, PublicAddress, WEB};
 use placement_api::keystone::Keystone;
 use placement_api::settings::Secret;
 use placement_raft_store::runtime;
@@ -44,6 +47,8 @@ const ATTEMPTS_MAX: usize = 16;
 /// How long a refused attempt counts, so that guessing is slow.
 const REFUSED_LASTS: Duration = Duration::from_secs(1);
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+/// For a year a browser does not come to this host without TLS, so that no one can offer it the form in clear.
+const ONLY_TLS: HeaderValue = HeaderValue::from_static("max-age=31536000");
 
 /// What the routes need.
 struct Site {
@@ -54,11 +59,17 @@ struct Site {
     is_tls: bool,
 }
 
-/// All routes.
-pub(crate) fn router(admin: Admin, keystone: Arc<Keystone>, is_tls: bool) -> Router {
+/// All routes. Without TLS the listener is for a proxy on this machine, which may name its clients.
+pub(crate) fn router(
+    admin: Admin,
+    keystone: Arc<Keystone>,
+    public: PublicAddress,
+    is_tls: bool,
+) -> Router {
     let env = &admin.bootstrap.env;
-    // All users have the address of a proxy on this machine.
-    let per_address_max = ATTEMPTS_MAX / if is_tls { 4 } else { 1 };
+    // Without their names all users have the address of the proxy.
+    let knows_addresses = is_tls || public.trust_proxy_headers;
+    let per_address_max = ATTEMPTS_MAX / if knows_addresses { 4 } else { 1 };
     let left = Arc::new(Semaphore::new(ATTEMPTS_MAX));
     let site = Arc::new(Site {
         sessions: Sessions::new(env.clock.clone(), env.ids.clone()),
@@ -69,6 +80,12 @@ pub(crate) fn router(admin: Admin, keystone: Arc<Keystone>, is_tls: bool) -> Rou
         is_tls,
     });
     let pages = admin::pages(admin.routes());
+    let only_tls = is_tls.then_some([(STRICT_TRANSPORT_SECURITY, ONLY_TLS)]);
+    // Every response needs the security headers.
+    let secured = map_response(move |response: Response| {
+        let only_tls = only_tls.clone();
+        async move { (HEADERS, only_tls, response) }
+    });
     Router::new()
         .route("/", get(|| async { to("/web/") }))
         .route("/login", get(form).post(log_in))
@@ -77,8 +94,19 @@ pub(crate) fn router(admin: Admin, keystone: Arc<Keystone>, is_tls: bool) -> Rou
         .merge(pages.layer(from_fn_with_state(site, enter)))
         .route(STYLE_PATH, get(admin::style))
         .fallback(|| async { (StatusCode::NOT_FOUND, "The pages begin at /web/.\n") })
-        // Every response needs the security headers.
-        .layer(map_response(async |response: Response| (HEADERS, response)))
+        .layer(secured)
+}
+
+/// Has a request say which client the proxy on this machine names.
+pub(crate) async fn name_client(
+    State(public): State<PublicAddress>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    if let Some(client) = public.client(request.headers()) {
+        request.extensions_mut().insert(NamedClient(client));
+    }
+    next.run(request).await
 }
 
 async fn form(State(site): State<Arc<Site>>, request: Request) -> Response {
@@ -153,9 +181,28 @@ impl Site {
     ) -> Result<(Response, Vec<Arc<Session>>), Refusal> {
         let (parts, body) = request.into_parts();
         self.check_origin(&parts.headers)?;
-        let (name, credentials) = form::read(&parts.headers, body).await?;
+        let form = form::read(&parts.headers, body).await?;
+        let detail = Detail(form.who());
+        match self.try_to_log_in(&parts, form, browser).await {
+            Ok((mut response, ended)) => {
+                response.extensions_mut().insert(detail);
+                Ok((response, ended))
+            }
+            Err(refusal) => Err(refusal.detailed(detail)),
+        }
+    }
+
+    async fn try_to_log_in(
+        &self,
+        parts: &Parts,
+        Form { name, credentials }: Form,
+        browser: &oneshot::Sender<Response>,
+    ) -> Result<(Response, Vec<Arc<Session>>), Refusal> {
         let peer = parts.extensions.get::<Peer>();
-        let attempt = peer.and_then(|Peer(peer)| self.attempts.permit(*peer));
+        let named = parts.extensions.get::<NamedClient>();
+        let named = named.and_then(NamedClient::address);
+        let address = named.or(peer.map(|Peer(peer)| peer.ip()));
+        let attempt = address.and_then(|address| self.attempts.permit_for(address));
         let _attempt = attempt.ok_or_else(|| {
             let wrong = "Too many users are logging in, here or from your address. Try again.";
             Refusal::new(StatusCode::TOO_MANY_REQUESTS, wrong)

@@ -4,7 +4,7 @@ use axum::http::header::{CONNECTION, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 
-use crate::admin::{User, response};
+use crate::admin::{Detail, User, response};
 use placement_api::keystone::Away;
 
 /// An answer in place of a page. It is the form for the next attempt.
@@ -13,6 +13,8 @@ pub(super) struct Refusal {
     pub(super) wrong: String,
     /// Who it is, where Keystone knows it.
     pub(super) user: Option<User>,
+    /// What was asked for, for the audit record.
+    pub(super) detail: Option<Detail>,
 }
 
 impl Refusal {
@@ -22,6 +24,15 @@ impl Refusal {
             status,
             wrong: wrong.into(),
             user: None,
+            detail: None,
+        }
+    }
+
+    /// The same with what was asked for.
+    pub(super) fn detailed(self, detail: Detail) -> Self {
+        Self {
+            detail: Some(detail),
+            ..self
         }
     }
 
@@ -36,6 +47,9 @@ impl Refusal {
         }
         if let Some(user) = self.user {
             response.extensions_mut().insert(user);
+        }
+        if let Some(detail) = self.detail {
+            response.extensions_mut().insert(detail);
         }
         response
     }

@@ -68,6 +68,34 @@ async fn reads_that_are_answered_leave_no_record() {
     assert_eq!(story.records().await, [json!(null); 0]);
 }
 
+/// Which shows names, projects and users of the whole cloud.
+#[tokio::test]
+async fn an_answer_with_all_that_there_is_leaves_a_record() {
+    let story = Story::begin();
+    story.cloud.provider(1, None).await;
+    let events = "/placementd/v1/events?follow=false";
+    let after = story.cloud.get(events).expect(200).await;
+    let record = story.last().await;
+    assert_eq!(
+        (&record["operation"], &record["outcome"], &record["user"]),
+        (
+            &json!("placementd:events"),
+            &json!("unchanged"),
+            &json!("admin")
+        )
+    );
+    let read = story.cloud.get(events).token(None).operator(Some("alice"));
+    read.expect(200).await;
+    let record = story.last().await;
+    assert_eq!(record["user"], "operator:alice");
+    let count = story.records().await.len();
+    // What has changed since is a part of it.
+    let token = after.header("placement-index").unwrap().to_owned();
+    let since = format!("{events}&after={token}");
+    story.cloud.get(&since).expect(200).await;
+    assert_eq!(story.records().await.len(), count);
+}
+
 #[tokio::test]
 async fn a_write_of_an_operator_names_the_operator_whatever_the_headers_say() {
     let story = Story::begin();

@@ -17,7 +17,7 @@ use super::route::is_own;
 use super::searches::{Kept, Searched};
 use super::state::Api;
 use super::{budget, headers};
-use crate::access::{ID_MAX_BYTES, Line, Peer, URI_MAX_BYTES, bounded};
+use crate::access::{self, ID_MAX_BYTES, Line, Peer, URI_MAX_BYTES, bounded};
 use crate::audit::{Asked, Caller, Listener, Origin, Outcome, Record};
 use crate::http::errors::ApiError;
 use crate::http::wire::microversion::Microversion;
@@ -101,7 +101,11 @@ impl<'a> Progress<'a> {
             return Ok(());
         };
         let kept = Box::pin(self.api.audit.keep(record)).await;
-        kept.then_some(()).ok_or_else(ApiError::not_recorded)
+        match kept {
+            true => Ok(()),
+            false if self.is_write() => Err(ApiError::not_recorded()),
+            false => Err(ApiError::read_not_recorded()),
+        }
     }
 
     /// The same for what was refused unseen.
@@ -115,7 +119,8 @@ impl<'a> Progress<'a> {
         self.recorded = true;
         // A page that is refused has one record, whatever it asks.
         let is_page = self.listener == Listener::Web;
-        let is_recorded = self.is_write() || is_refusal(status) && !is_page;
+        let is_recorded =
+            self.is_write() || is_refusal(status) && !is_page || self.notes.lock().is_whole;
         (self.api.audit.is_on() && is_recorded).then(|| self.record(Some(status)))
     }
 
@@ -160,25 +165,25 @@ impl<'a> Progress<'a> {
     /// Its search, to be kept.
     pub(super) fn searched(&self, searched: &Searched) -> Kept {
         let id = |id: &String| (id.len() <= ID_MAX_BYTES).then(|| id.clone());
+        let name = |name: &Option<String>| access::name(name).map(Cow::into_owned);
         let caller = self.identity.as_ref();
         let query = self.parts.uri.query().unwrap_or_default();
         let noted = self.notes.lock().state;
         let index = noted.and_then(|noted| noted.position().index);
         Kept {
-        let name = |name: &Option<String>| access::name(name).map(Cow::into_owned);
             at: micros(self.api.clock.now()),
             request_id: self.request_id.clone(),
             global_request_id: self.global_request_id.clone(),
             user_id: caller.and_then(|caller| id(&caller.user_id)),
+            user_name: caller.and_then(|caller| name(&caller.user_name)),
             project_id: caller.and_then(|caller| id(caller.project_id.as_ref()?)),
+            project_name: caller.and_then(|caller| name(&caller.project_name)),
             query: bounded(query, URI_MAX_BYTES).into_owned(),
             microversion: self.version.map(Microversion::text),
             index: index.map(|index| index.to_string()),
             ms: self.ms(),
-            user_name: caller.and_then(|caller| name(&caller.user_name)),
             candidates: searched.candidates,
             limited: searched.limited,
-            project_name: caller.and_then(|caller| name(&caller.project_name)),
             reason: OnceLock::new(),
             explanation: Mutex::default(),
         }

@@ -107,7 +107,7 @@ impl PublicAddress {
     }
 
     /// The client's address as a trusted proxy reports it. It is not checked.
-    pub(crate) fn client(&self, headers: &HeaderMap) -> Option<String> {
+    pub fn client(&self, headers: &HeaderMap) -> Option<String> {
         self.forwarded(headers).client
     }
 

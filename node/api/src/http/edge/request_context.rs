@@ -95,6 +95,8 @@ pub(crate) struct Notes {
     pub(crate) named: Vec<String>,
     /// What a search for candidates has found.
     pub(crate) searched: Option<Searched>,
+    /// Whether the answer is all that there is in the partition.
+    pub(crate) is_whole: bool,
 }
 
 /// Most names of providers and consumers that are noted of a write; the log has them all.

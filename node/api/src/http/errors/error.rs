@@ -220,6 +220,13 @@ impl ApiError {
         Self::unavailable(code::NOTHING_COMMITTED, message)
     }
 
+    /// 503: what was read is not handed out, as its audit record is not kept yet, and may be lost.
+    pub(crate) fn read_not_recorded() -> Self {
+        let message = "This node keeps a record of each answer with all that there is, and could not keep that of \
+                       this one in time. It is safe to send the request again, or to another node.";
+        Self::unavailable(code::NOTHING_COMMITTED, message)
+    }
+
     /// 503: it was done, but its audit record is not kept yet, and may be lost.
     pub(crate) fn not_recorded() -> Self {
         let message = "The write was carried out, but this node could not keep its record of it in time, so it \

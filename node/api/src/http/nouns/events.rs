@@ -85,6 +85,7 @@ pub(crate) async fn watch(context: &RequestContext) -> Result<Answer, ApiError> 
             return Err(ledger.gone(code::EVENTS_GONE, &what));
         }
     };
+    context.notes.lock().is_whole = matches!(begin, Begin::Snapshot { .. });
     let place = context.server.admission.stream(context.caller)?;
     let (sender, receiver) = mpsc::channel(2);
     let last = sender.clone().try_reserve_owned();

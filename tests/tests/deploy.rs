@@ -1,9 +1,9 @@
 //! What docs/deploy says works as it stands there.
 
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use http::StatusCode;
@@ -14,7 +14,7 @@ use placement_tests::ports::Ports;
 use placement_tests::program::Program;
 use placement_tests::python::{environment, run};
 use placement_tests::skip::skipped;
-use placement_tests::wait::{until, until_ok};
+use placement_tests::wait::{until, until_ok, within};
 use placement_tests::{binaries, osc};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -274,8 +274,9 @@ fn rounds() -> u64 {
 
 /// Clients that boot servers behind haproxy, with the retries of the document.
 struct Boots {
+    clients: Program,
     stop: PathBuf,
-    process: Child,
+    report: PathBuf,
     _haproxy: Haproxy,
 }
 
@@ -294,7 +295,8 @@ impl Boots {
             let request = ApiRequest::put(&path).json(&body);
             client.call(request).await.unwrap();
         }
-        let [config, stop] = ["nova.conf", "stop"].map(|name| cluster.directory().join(name));
+        let [config, stop, report] =
+            ["nova.conf", "stop", "boots.json"].map(|name| cluster.directory().join(name));
         let authority = haproxy.authority.display();
         let section = format!("{}cafile = {authority}\n", section(&haproxy.url));
         fs::write(&config, section).unwrap();
@@ -302,20 +304,24 @@ impl Boots {
         boots.arg("-B");
         boots.arg(repository().join("tests/upstream/boots.py"));
         boots.args([&config, &stop]).stdin(Stdio::null());
-        let process = boots.stdout(Stdio::piped()).spawn().unwrap();
+        boots.stdout(File::create(&report).unwrap());
         Some(Self {
+            clients: Program(boots.spawn().unwrap()),
             stop,
-            process,
+            report,
             _haproxy: haproxy,
         })
     }
 
     /// No request has failed, and what is claimed is what these clients have claimed.
-    async fn end(self, cluster: &Cluster) {
+    async fn end(mut self, cluster: &Cluster) {
         fs::write(&self.stop, "").unwrap();
-        let waiting = tokio::task::spawn_blocking(|| self.process.wait_with_output());
-        let output = waiting.await.unwrap().unwrap();
-        let done: Value = serde_json::from_slice(&output.stdout).unwrap();
+        // As long as all retries together, and a look at each server.
+        let limit = Duration::from_secs(300);
+        let ended = within(limit, async || self.clients.try_wait().unwrap().ok_or(()));
+        assert!(ended.await.unwrap().success());
+        let report = fs::read_to_string(&self.report).unwrap();
+        let done: Value = serde_json::from_str(&report).unwrap();
         eprintln!("{done}");
         assert_eq!(done["failures"], json!([]), "{done}");
         assert!(done["booted"].as_u64().unwrap() > 20, "{done}");

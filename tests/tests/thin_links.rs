@@ -13,7 +13,6 @@ use placement_tests::wait::PATIENCE;
 use uuid::Uuid;
 
 const BITS_PER_S: u32 = 20_000_000;
-/// How long anything may take that is not as large as this.
 
 /// `count` things that are made of their numbers, between commas.
 fn listed(count: usize, one: impl Fn(usize) -> String) -> String {

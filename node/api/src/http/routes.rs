@@ -136,7 +136,7 @@ routes! {
         "GET" Accept "history" history::list queried_project: Some("project");
     }
     "/placementd/v1/searches" {
-        "GET" Accept "searches" searches::list;
+        "GET" Accept "searches" searches::list queried_project: Some("project");
     }
     "/placementd/v1/what-if" {
         "GET" Accept "what_if" what_if::fit;

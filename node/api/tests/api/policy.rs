@@ -162,7 +162,7 @@ async fn a_file_that_closes_one_of_upstream_s_reads_closes_the_own_routes() {
 #[tokio::test]
 async fn a_rule_about_a_project_is_about_the_one_that_the_query_names() {
     const OF_PROJECT: &str = "role:reader and project_id:%(project_id)s";
-    let own = ["consumers", "events", "history"];
+    let own = ["consumers", "events", "history", "searches"];
     let rules = own.map(|own| format!("\"placementd:{own}\": \"{OF_PROJECT}\"\n"));
     let cloud = cloud_with(&rules.concat());
     for own in own {

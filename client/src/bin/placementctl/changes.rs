@@ -125,7 +125,8 @@ mod tests {
             [
                 format!("{from},provider,uuid=u,generation=1 -> generation=2,"),
                 format!("{from},allocation,consumer=c,resources=VCPU=2 -> -,"),
-                format!("{from},trait,trait=A,- -> name=A,"),
+                // A spreadsheet takes what begins with a minus for a formula.
+                format!("{from},trait,trait=A,'- -> name=A,"),
             ]
         );
     }

@@ -15,7 +15,9 @@ use placement_tests::binaries;
 use placement_tests::cluster::{Cluster, STEADY_LEADER};
 use placement_tests::host::create;
 use placement_tests::http_2;
+use placement_tests::power::Power;
 use placement_tests::python;
+use placement_tests::skip::skipped;
 use placement_tests::wait::{PATIENCE, until, until_ok};
 
 fn placementctl(endpoint: &str, trust: &Trust, arguments: &[&str]) -> Output {
@@ -101,6 +103,39 @@ async fn a_peer_with_a_wrong_certificate_is_refused_with_the_reason() {
     cluster
         .until_logged(&[3], "the certificate expires in 0 days")
         .await;
+}
+
+#[test]
+fn a_renewed_certificate_survives_a_loss_of_power() {
+    let directory = tempfile::Builder::new()
+        .prefix("renewed-")
+        .tempdir()
+        .unwrap();
+    let Some(power) = Power::new(directory.path()) else {
+        return skipped("a renewal and a loss of power", "there is no C compiler");
+    };
+    let is_shown = |number: u64, unsynced: Option<&str>| {
+        let pki = directory.path().join(format!("pki-{number}"));
+        fs::create_dir(&pki).unwrap();
+        let tls = |arguments: &[&str]| {
+            let mut command = Command::new(binaries::placementctl().unwrap());
+            command.envs(power.environment(number, unsynced).unwrap());
+            let run = command.arg("tls").args(arguments).arg("--dir").arg(&pki);
+            assert!(run.status().unwrap().success(), "{arguments:?}");
+        };
+        tls(&["init"]);
+        tls(&["issue", "node", "1", "--host", "127.0.0.1"]);
+        tls(&["renew", "node", "1"]);
+        power.cut(number, &pki).unwrap();
+        let mut show = Command::new(binaries::placementctl().unwrap());
+        let show = show.args(["tls", "show"]).arg(pki.join("node-1.pem"));
+        let key = fs::read(pki.join("node-1-key.pem")).unwrap_or_default();
+        show.output().unwrap().status.success() && !key.is_empty()
+    };
+    assert!(is_shown(1, None));
+    // What shows that it could be lost.
+    assert!(!is_shown(2, Some("/.tmp")));
+    assert!(!is_shown(3, Some("/pki-3/$")));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -158,7 +158,10 @@ async fn answer(
                 "expires_at": "2099-01-01T00:00:00Z",
             }}),
         ),
-        (_, false) => (StatusCode::NOT_FOUND, json!({})),
+        (_, false) => (
+            StatusCode::NOT_FOUND,
+            json!({"error": {"code": 404, "title": "Not Found", "message": "Could not find token: ."}}),
+        ),
     };
     let answer = Response::builder().status(status);
     let answer = answer.header("x-subject-token", "own");

@@ -33,7 +33,8 @@ pub(crate) fn replace(path: &Path, mode: u32, content: &[u8]) -> anyhow::Result<
         draft.persist(path)?;
         Ok(())
     };
-    written().with_context(|| format!("cannot write {}", path.display()))
+    written().with_context(|| format!("cannot write {}", path.display()))?;
+    sync_dir(path)
 }
 
 /// Brings the name of a file to the disk.

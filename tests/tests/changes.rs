@@ -114,7 +114,7 @@ async fn changes_are_followed_listed_and_undone() {
     let refused = cluster
         .placementctl(&["consumers", "list", "--as-of", "yesterday"])
         .unwrap();
-    assert_eq!(refused.status.code(), Some(1));
+    assert_eq!(refused.status.code(), Some(2));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -160,7 +160,7 @@ fn pages_show_what_the_api_answers() {
             "/web",
             &[
                 "Healthy: 1 of 1 voters are ready, 0 may be lost.",
-                "cmp (node 1): cmp",
+                "backups of node 1: cmp",
                 "2026-11-24T15:00:32Z",
                 "5.0 MiB",
                 "<td>3</td>",

@@ -21,7 +21,7 @@ struct Reasons {
     stopping: bool,
     /// An operator has had it drained.
     drained: bool,
-    /// It has said that it is ready, so that balancers may know it.
+    /// It has been ready, so balancers may know it.
     was_ready: bool,
 }
 

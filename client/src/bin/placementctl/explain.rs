@@ -100,7 +100,7 @@ fn looked_up(searches: &[Value], is_wide: bool) -> String {
     text
 }
 
-/// The search with `user` and `project`: names, where Keystone has told them, before ids.
+/// The search with `user` and `project`: names, where Keystone gave them, before ids.
 fn with_names(search: &Value) -> Value {
     let mut search = search.clone();
     for who in ["user", "project"] {

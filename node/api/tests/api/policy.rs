@@ -151,7 +151,7 @@ async fn a_file_that_closes_one_of_upstream_s_reads_closes_the_own_routes() {
             }
         }
     }
-    // Who has a rule of the own route in the file has said so.
+    // A file that has a rule of the own route decides by that rule.
     let cloud = cloud_with(
         "\"placement:allocations:list\": \"!\"\n\"placementd:capacity\": \"role:admin\"\n",
     );

@@ -220,7 +220,7 @@ fn pages_show_what_the_api_answers() {
         ),
         (
             "/web/placement/default/candidates?resources=cmp:2",
-            &["1 candidates.", "cmp=2", "--resource=cmp=2"],
+            &["1 candidate.", "cmp=2", "--resource=cmp=2"],
         ),
         (
             "/web/placement/north/searches",

@@ -22,7 +22,7 @@ use tokio::time::timeout;
 
 pub use self::documents::{Credentials, Token};
 pub use self::session::Away;
-use self::session::Session;
+use self::session::{QUESTION_MAX, Session};
 pub use self::settings::KeystoneSection;
 use crate::net::Net;
 use crate::outgoing::{self, Outgoing};
@@ -31,8 +31,6 @@ use crate::world::Clock;
 
 /// The longest answer about a token that is read: many roles, or a catalog of many regions.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
-/// How long one question waits at most, and may take before the next URL is tried.
-const QUESTION_MAX: Duration = Duration::from_secs(5);
 /// Tokens that are remembered at once.
 const REMEMBERED_MAX: u64 = 100_000;
 /// How long Keystone is not asked again about a token that it did not know.

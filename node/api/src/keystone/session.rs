@@ -12,7 +12,6 @@ use http_body_util::Full;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-use super::QUESTION_MAX;
 use super::documents::{Answer, Credentials, Refusal, Token};
 use super::settings::{KeystoneSection, base_url};
 use crate::outgoing::Outgoing;
@@ -23,6 +22,8 @@ const SUBJECT_TOKEN: HeaderName = HeaderName::from_static("x-subject-token");
 /// Says that access rules of application credentials are enforced here. Without it Keystone does not know tokens
 /// that have some.
 const ACCESS_RULES: HeaderName = HeaderName::from_static("openstack-identity-access-rules");
+/// How long one question waits at most, and may take before the next URL is tried.
+pub(super) const QUESTION_MAX: Duration = Duration::from_secs(5);
 /// How long before its end a token is renewed.
 const RENEWAL: Duration = Duration::from_secs(120);
 /// How soon after a login the next is tried: with a wrong password a crowd of requests would have Keystone lock

@@ -17,7 +17,7 @@ use crate::types::{
 pub struct Explanation {
     /// Whether there is any candidate.
     pub verdict: Verdict,
-    /// Why there is none.
+    /// The condition that leaves no candidate; `None` where there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Reason>,
     /// The stage of the funnel that is the reason.

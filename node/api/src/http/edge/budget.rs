@@ -203,7 +203,7 @@ impl Held {
         Ok(())
     }
 
-    /// Whether it is none.
+    /// Whether it takes no memory.
     pub(super) fn is_nothing(&self) -> bool {
         self.amount == 0
     }

@@ -68,7 +68,7 @@ pub(crate) struct Kept {
     pub(super) candidates: usize,
     /// Whether there are as many as its limit allows, so that there may be more.
     pub(super) limited: bool,
-    /// Why there is none.
+    /// The condition that leaves no candidate.
     #[serde(skip)]
     pub(super) reason: OnceLock<&'static str>,
     #[serde(skip)]

@@ -118,7 +118,8 @@ class Handler(simple_server.WSGIRequestHandler):
 
 class Server(socketserver.ThreadingMixIn, simple_server.WSGIServer):
     daemon_threads = True
-    # A client that asks for several things at a time would wait a second for a connection with the default of 5.
+    # A client that asks for several things at a time would wait a second for a connection with the
+    # default of 5.
     request_queue_size = 64
 
 

@@ -36,7 +36,8 @@ def of_class(metric: str) -> str:
     return f"max by (partition, resource_class) (placement_inventory_{metric}{{{JOB}}})"
 
 
-# Rows of panels: title, unit, expressions with their legends. A title that ends in "!" is one number.
+# Rows of panels: title, unit, expressions with their legends. A title that ends in "!" is one
+# number.
 FLEET = [
     ("Is it well?", [
         ("Ready nodes!", "none", [(f"sum(placement_ready{{{JOB}}})", "")]),

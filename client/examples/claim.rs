@@ -1,4 +1,5 @@
-//! Claims two processors and some memory, as a scheduler does: candidates are a hint, the claim decides.
+//! Claims two processors and some memory, as a scheduler does: candidates are a hint, the claim
+//! decides.
 //!
 //!     cargo run --example claim -- http://127.0.0.1:8778 http://127.0.0.1:8779
 

@@ -54,8 +54,8 @@ impl Admin {
         Self { client, node: None }
     }
 
-    /// One member: through its admin listener, if that is reached as this one is, else through this one. It is asked
-    /// once, for as long as `limit`.
+    /// One member: through its admin listener, if that is reached as this one is, else through this
+    /// one. It is asked once, for as long as `limit`.
     pub fn of(&self, member: &Member, limit: Duration) -> Result<Self, Error> {
         // Behind a Unix socket no other node can be reached.
         let is_local = self.client.endpoints().iter().all(Endpoint::is_socket);
@@ -82,8 +82,9 @@ impl Admin {
         self.client.clone().below(&path)
     }
 
-    /// What the node answers to a GET of this path below `/v1`, such as `log`, with or without a quorum: at most so many
-    /// bytes of a success, with `true` if there are more, and any other status but 503.
+    /// What the node answers to a GET of this path below `/v1`, such as `log`, with or without a
+    /// quorum: at most so many bytes of a success, with `true` if there are more, and any other
+    /// status but 503.
     pub async fn look(&self, what: &str, bytes_max: usize) -> Result<(ApiResponse, bool), Error> {
         let request = ApiRequest::get(&self.path(what)).consistency(Consistency::Local);
         self.client.request_at_most(request, bytes_max).await
@@ -94,7 +95,8 @@ impl Admin {
         self.client.read(&self.path("status")).await
     }
 
-    /// The partitions of the cluster, and those that the asked node serves and the cluster does not have.
+    /// The partitions of the cluster, and those that the asked node serves and the cluster does not
+    /// have.
     pub async fn partitions(&self) -> Result<Vec<Partition>, Error> {
         self.client.read("/v1/partitions").await
     }
@@ -123,14 +125,15 @@ impl Admin {
         self.client.execute(request).await
     }
 
-    /// Deletes a partition with all that is in it; with `force` although consumers hold allocations in it.
+    /// Deletes a partition with all that is in it; with `force` although consumers hold allocations
+    /// in it.
     pub async fn delete_partition(&self, name: &str, force: bool) -> Result<(), Error> {
         let path = format!("/v1/partitions/{name}?force={force}");
         self.client.execute(ApiRequest::delete(&path)).await
     }
 
-    /// Fills an empty partition without routes with the content of a backup. It takes as long as that takes, and is not
-    /// repeated: if no answer comes, a part of it may be there.
+    /// Fills an empty partition without routes with the content of a backup. It takes as long as
+    /// that takes, and is not repeated: if no answer comes, a part of it may be there.
     pub async fn import_into_partition(
         &self,
         name: &str,
@@ -141,14 +144,15 @@ impl Admin {
         client.fetch(ApiRequest::put(&path).body(backup)).await
     }
 
-    /// Makes a learner that has caught up a voter. With `force` although a loss that is to be survived
-    /// is not survived then.
+    /// Makes a learner that has caught up a voter. With `force` although a loss that is to be
+    /// survived is not survived then.
     pub async fn promote_member(&self, id: u64, force: bool) -> Result<(), Error> {
         let request = ApiRequest::post(&format!("/v1/members/{id}/promote?force={force}"));
         self.client.execute(request).await
     }
 
-    /// Makes a voter a learner, which goes on serving reads. `force` as in [`Admin::promote_member`].
+    /// Makes a voter a learner, which goes on serving reads. `force` as in
+    /// [`Admin::promote_member`].
     pub async fn demote_member(&self, id: u64, force: bool) -> Result<(), Error> {
         let request = ApiRequest::post(&format!("/v1/members/{id}/demote?force={force}"));
         self.client.execute(request).await
@@ -166,8 +170,8 @@ impl Admin {
         self.client.read("/v1/topology").await
     }
 
-    /// Makes a token with which one node joins within `ttl_s` seconds: in the place of another one, if that is named,
-    /// and with `though_reachable` even if that one still answers.
+    /// Makes a token with which one node joins within `ttl_s` seconds: in the place of another one,
+    /// if that is named, and with `though_reachable` even if that one still answers.
     pub async fn create_join_token(
         &self,
         ttl_s: u64,
@@ -193,7 +197,8 @@ impl Admin {
         self.client.execute(request).await
     }
 
-    /// Hands leadership to a given voter, or to one that the leader chooses. Returns who leads then.
+    /// Hands leadership to a given voter, or to one that the leader chooses. Returns who leads
+    /// then.
     pub async fn transfer_leader(&self, to: Option<u64>) -> Result<u64, Error> {
         let request = ApiRequest::post("/v1/leader").json(&serde_json::json!({ "to": to }));
         self.client.fetch_member(request, "leader").await
@@ -207,8 +212,8 @@ impl Admin {
         self.client.execute(request).await
     }
 
-    /// Has the node that answers first say that it is not ready, and hand its leadership over. Returns
-    /// who leads then.
+    /// Has the node that answers first say that it is not ready, and hand its leadership over.
+    /// Returns who leads then.
     pub async fn drain(&self) -> Result<Option<u64>, Error> {
         let request = ApiRequest::post(&self.path("drain"));
         self.client.fetch_member(request, "leader").await
@@ -220,8 +225,8 @@ impl Admin {
         self.client.execute(request).await
     }
 
-    /// Has the node that answers first recount its state. Takes a moment, and as much memory there as
-    /// the state.
+    /// Has the node that answers first recount its state. Takes a moment, and as much memory there
+    /// as the state.
     pub async fn check(&self) -> Result<CheckReport, Error> {
         self.client.read(&self.path("check")).await
     }

@@ -49,7 +49,8 @@ pub struct Client {
 
 struct Shared {
     endpoints: Vec<Endpoint>,
-    /// Which endpoint is asked first, modulo their number: the last one that answered, or the one after it that did not.
+    /// Which endpoint is asked first, modulo their number: the last one that answered, or the one
+    /// after it that did not.
     preferred: AtomicUsize,
     transport: Arc<dyn Transport>,
 }
@@ -89,7 +90,8 @@ struct Failure {
 }
 
 impl Failure {
-    /// The error if there is no further attempt; `unknown`: an earlier one may have been carried out.
+    /// The error if there is no further attempt; `unknown`: an earlier one may have been carried
+    /// out.
     fn error(self, request: &ApiRequest, unknown: bool) -> Error {
         let reason = self.reason;
         if unknown || self.unknown {
@@ -103,8 +105,8 @@ impl Failure {
 }
 
 impl Client {
-    /// A client of these endpoints, asked in this order: `http://host:port`, `https://host:port` or `unix:/path`. Over
-    /// https it trusts whom this machine trusts.
+    /// A client of these endpoints, asked in this order: `http://host:port`, `https://host:port` or
+    /// `unix:/path`. Over https it trusts whom this machine trusts.
     pub fn new<S: AsRef<str>>(endpoints: impl IntoIterator<Item = S>) -> Result<Self, Error> {
         Self::trusting(endpoints, Trust::default())
     }
@@ -144,7 +146,8 @@ impl Client {
         })
     }
 
-    /// Asks below this path, such as `/north`: where the API, or a partition of the cluster, is not at the root.
+    /// Asks below this path, such as `/north`: where the API, or a partition of the cluster, is not
+    /// at the root.
     pub fn below(mut self, prefix: &str) -> Self {
         prefix.trim_end_matches('/').clone_into(&mut self.prefix);
         self
@@ -169,7 +172,8 @@ impl Client {
     }
 
     /// Reads its own writes (and everything it has read) on any node, without the leader: carries
-    /// the greatest `Placement-Index` of the successful answers that it has seen. Clones made from the result share the session.
+    /// the greatest `Placement-Index` of the successful answers that it has seen. Clones made from
+    /// the result share the session.
     pub fn with_session(mut self) -> Self {
         self.session = Some(Arc::default());
         self
@@ -219,7 +223,8 @@ impl Client {
         Ok(Lines::of(body.unwrap_or_default()))
     }
 
-    /// [`Client::request`], of which at most so many bytes of the body of a success are kept. `true`: there are more.
+    /// [`Client::request`], of which at most so many bytes of the body of a success are kept.
+    /// `true`: there are more.
     pub async fn request_at_most(
         &self,
         request: ApiRequest,
@@ -401,7 +406,8 @@ impl Client {
             .or_else(|| self.consistency.clone())
     }
 
-    /// Only successes: a refusal may have no place, or one in another history than the one this session follows.
+    /// Only successes: a refusal may have no place, or one in another history than the one this
+    /// session follows.
     fn remember(&self, response: &ApiResponse) {
         if let Some(session) = &self.session
             && response.status.is_success()

@@ -10,11 +10,12 @@ use http::uri::{Authority, Scheme, Uri};
 
 use crate::error::Error;
 
-/// The scheme of a socket of this machine. Its path takes the place of a host, in hexadecimal digits.
+/// The scheme of a socket of this machine. Its path takes the place of a host, in hexadecimal
+/// digits.
 const UNIX: &str = "unix";
 
-/// One node: `http://host:port`, `https://host:port`, or `unix:/path` for a socket of this machine. A bare
-/// `host:port` means `http`.
+/// One node: `http://host:port`, `https://host:port`, or `unix:/path` for a socket of this machine.
+/// A bare `host:port` means `http`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
     scheme: Scheme,

@@ -18,8 +18,8 @@ pub enum Error {
     /// The write may or may not be committed. Look before you repeat it.
     #[error("{}", ended(.0, "the outcome of the write is unknown"))]
     OutcomeUnknown(String),
-    /// No node answered a read, or none could be connected to, within the client's patience. Nothing was written.
-    /// It says what the last attempt met.
+    /// No node answered a read, or none could be connected to, within the client's patience.
+    /// Nothing was written. It says what the last attempt met.
     #[error("no node answered: {0}")]
     Unreachable(String),
     /// The answer has not the shape that the API promises.
@@ -74,7 +74,8 @@ pub struct ApiError {
     pub status: StatusCode,
     /// The error's code (from microversion 1.23), such as `placement.concurrent_update`.
     pub code: Option<String>,
-    /// What happened, for a person: the status's standard sentence, and on the last line the message.
+    /// What happened, for a person: the status's standard sentence, and on the last line the
+    /// message.
     pub detail: String,
     /// The id under which the nodes logged the request.
     pub request_id: Option<String>,

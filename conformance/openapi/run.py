@@ -39,8 +39,8 @@ def main():
             failed = [name for name in PASSES if not run(api, name, document, options)]
             known = operations(document)
             refused = known - set(succeeded.read().splitlines())
-    # A server that refuses everything keeps to the document, too. Few cases leave some operations without a
-    # request that is right in all its parts.
+    # A server that refuses everything keeps to the document, too. Few cases leave some operations
+    # without a request that is right in all its parts.
     print(f'no request succeeded for {", ".join(sorted(refused)) or "none of them"}')
     if len(refused) > len(known) / 4 and not options.rest:
         failed.append('no success')

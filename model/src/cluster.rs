@@ -1,7 +1,7 @@
 //! All that a cluster holds: its partitions, each a placement model of its own.
 //!
-//! A query and a search are given the [`State`] of one partition, so they cannot look across. Names, UUIDs and
-//! dense ids may repeat between partitions.
+//! A query and a search are given the [`State`] of one partition, so they cannot look across.
+//! Names, UUIDs and dense ids may repeat between partitions.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -83,8 +83,8 @@ impl Cluster {
         std::iter::once((PartitionId::DEFAULT, &self.default)).chain(others)
     }
 
-    /// Whose a request for this path and host (in lower case) is, and why; `None` if no partition has that host. A
-    /// path counts before a host.
+    /// Whose a request for this path and host (in lower case) is, and why; `None` if no partition
+    /// has that host. A path counts before a host.
     pub fn route(
         &self,
         path: &str,
@@ -187,7 +187,8 @@ impl Cluster {
         states.flat_map(|(id, state)| state.rows().map(move |row| (id, row)))
     }
 
-    /// The present value of a row that was changed, as [`State::row`] gives it; `None` if its partition is gone.
+    /// The present value of a row that was changed, as [`State::row`] gives it; `None` if its
+    /// partition is gone.
     pub fn row(&self, partition: PartitionId, key: &RowKey) -> Option<Change> {
         Some(self.partition(partition)?.row(key))
     }
@@ -200,7 +201,8 @@ impl Cluster {
     /// A cluster from its rows in whatever order, as tables on disk or a snapshot give them.
     ///
     /// # Errors
-    /// [`Dangling`] if a row refers to another that is not there, or is in a partition that is not there.
+    /// [`Dangling`] if a row refers to another that is not there, or is in a partition that is not
+    /// there.
     pub fn load(rows: impl IntoIterator<Item = (PartitionId, Change)>) -> Result<Self, Dangling> {
         let with_digest = |(id, row)| (Digest::of(&row), id, row);
         Self::load_with_digests(rows.into_iter().map(with_digest))

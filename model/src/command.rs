@@ -1,4 +1,5 @@
-//! What can be asked of the model. Form is already checked; facts are checked in [`mod@crate::apply`].
+//! What can be asked of the model. Form is already checked; facts are checked in
+//! [`mod@crate::apply`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -77,8 +78,8 @@ pub(crate) use each_command;
 
 macro_rules! commands {
     ($($(#[$only:meta])* $name:ident,)*) => {
-        /// One change that somebody asks for. Written to the log as a map from the variant's name to its
-        /// fields: append only.
+        /// One change that somebody asks for. Written to the log as a map from the variant's name
+        /// to its fields: append only.
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
         #[expect(missing_docs, reason = "each variant is the struct of its name")]
         pub enum Command {
@@ -99,8 +100,8 @@ macro_rules! commands {
 each_command!(commands);
 
 impl Command {
-    /// Whether the state may need more room after it than before. What only takes away is carried out
-    /// by a cluster whose disks are nearly full.
+    /// Whether the state may need more room after it than before. What only takes away is carried
+    /// out by a cluster whose disks are nearly full.
     pub fn grows(&self) -> bool {
         match self {
             Self::DeleteProvider(_)
@@ -411,7 +412,8 @@ pub struct CreatePartition {
     pub routes: Routes,
 }
 
-/// Gives a partition these routes in place of those that it has. The default one is given hosts only.
+/// Gives a partition these routes in place of those that it has. The default one is given hosts
+/// only.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RoutePartition {
     /// What it is called.
@@ -429,8 +431,9 @@ pub struct DeletePartition {
     pub force: bool,
 }
 
-/// Puts rows of another cluster, or some of them, into a partition that no client uses yet. They come as they were there:
-/// with their generations and times, and whether or not a client could have written them.
+/// Puts rows of another cluster, or some of them, into a partition that no client uses yet. They
+/// come as they were there: with their generations and times, and whether or not a client could
+/// have written them.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct FillPartition {
     /// What the commands before have brought. Refused if the partition has other rows.

@@ -1,6 +1,8 @@
-//! What an entry of the log has changed, so that watchers can follow it, and earlier states can be had again.
+//! What an entry of the log has changed, so that watchers can follow it, and earlier states can be
+//! had again.
 //!
-//! Of the rows of placement alone: sessions, outcomes, counters, the level, joins and partitions are left out.
+//! Of the rows of placement alone: sessions, outcomes, counters, the level, joins and partitions
+//! are left out.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -28,7 +30,8 @@ pub struct Floor {
 /// What one entry of the log has changed in one partition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LedgerEntry {
-    /// The place in the log. Of a command that concerns several partitions there is an entry for each.
+    /// The place in the log. Of a command that concerns several partitions there is an entry for
+    /// each.
     pub index: u64,
     /// The stamp of the command.
     pub at: Timestamp,
@@ -38,14 +41,15 @@ pub struct LedgerEntry {
     pub verb: Cow<'static, str>,
     /// The request that the command comes from, if that is known.
     pub request_id: Option<Uuid>,
-    /// Each row once, in the order of its first change. Rows that are afterwards as they were before are left out.
+    /// Each row once, in the order of its first change. Rows that are afterwards as they were
+    /// before are left out.
     pub rows: Vec<RowChange>,
     /// What the ids in `rows` stand for.
     pub names: Names,
 }
 
-/// A row before and after: each is the change that puts it, or that deletes it where it is not there. A set of traits or
-/// aggregates that is not there is an empty one.
+/// A row before and after: each is the change that puts it, or that deletes it where it is not
+/// there. A set of traits or aggregates that is not there is an empty one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RowChange {
     /// Before the entry.
@@ -66,8 +70,8 @@ pub struct Names {
 }
 
 impl LedgerEntry {
-    /// What a command changes, by partition: nothing if it changes no row of placement. `before` is the cluster
-    /// without the changes.
+    /// What a command changes, by partition: nothing if it changes no row of placement. `before` is
+    /// the cluster without the changes.
     pub fn of(
         index: u64,
         stamped: &Stamped,
@@ -101,7 +105,8 @@ impl LedgerEntry {
 }
 
 impl RowChange {
-    /// What makes a root of a provider that goes when the entry is undone, as its parent may go before it.
+    /// What makes a root of a provider that goes when the entry is undone, as its parent may go
+    /// before it.
     fn cut(&self) -> Option<Change> {
         match (&self.before, &self.after) {
             (Change::Delete(_), Change::PutProvider(id, row)) if row.parent.is_some() => {

@@ -1,10 +1,10 @@
 //! The feature level of a cluster: what all its nodes understand.
 //!
-//! Nodes of different versions run next to each other during an upgrade, and must decide every entry
-//! of the log alike. So whatever a later version adds to what apply decides, to the commands or to
-//! what is written waits for a level. [`crate::command::RaiseLevel`] raises it once every member
-//! runs a binary that knows it; from its entry on, all of them decide by the new rules. The level
-//! never falls: until it is raised, the older version may come back.
+//! Nodes of different versions run next to each other during an upgrade, and must decide every
+//! entry of the log alike. So whatever a later version adds to what apply decides, to the commands
+//! or to what is written waits for a level. [`crate::command::RaiseLevel`] raises it once every
+//! member runs a binary that knows it; from its entry on, all of them decide by the new rules. The
+//! level never falls: until it is raised, the older version may come back.
 //!
 //! | level | what waits for it |
 //! |---|---|

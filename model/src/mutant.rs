@@ -1,8 +1,8 @@
 //! Injected bugs, with which the simulations prove that their checks can fail.
 //!
-//! A place that can be made wrong asks `mutant!("name")`. In a build without debug assertions, as a release is, that
-//! is the literal `false`, and neither the name nor what follows from it is in the binary. Elsewhere a
-//! simulation chooses the bug for its own thread; no configuration reaches it.
+//! A place that can be made wrong asks `mutant!("name")`. In a build without debug assertions, as a
+//! release is, that is the literal `false`, and neither the name nor what follows from it is in the
+//! binary. Elsewhere a simulation chooses the bug for its own thread; no configuration reaches it.
 
 /// Whether the simulation on this thread injects the bug, or one of these bugs.
 #[cfg(debug_assertions)]
@@ -51,7 +51,8 @@ mod injection {
     }
 
     /// Whether one of these bugs is injected on this thread.
-    // Not inlined, so that a binary that can inject them contains their names, which `scripts/package` looks for.
+    // Not inlined, so that a binary that can inject them contains their names, which
+    // `scripts/package` looks for.
     #[inline(never)]
     pub fn is_injected(names: &[&str]) -> bool {
         INJECTED.get().is_some_and(|name| names.contains(&name))

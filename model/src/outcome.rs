@@ -148,7 +148,8 @@ pub enum Refusal {
         /// True from 1.26, where all, but not more than all, may be reserved.
         may_reserve_all: bool,
     },
-    /// The consumer's generation is another than the client believes. `None`: there is no such consumer.
+    /// The consumer's generation is another than the client believes. `None`: there is no such
+    /// consumer.
     #[error("consumer {consumer} is at generation {actual:?}, not {given:?}")]
     ConsumerGenerationConflict {
         /// The consumer.
@@ -206,7 +207,8 @@ pub enum Refusal {
     /// The routes of the partition were changed after the node had routed the write.
     #[error("the routes of partition {0} have changed in the meantime")]
     RoutesChanged(PartitionId),
-    /// Rows were to come into a partition that clients may use: it is the default one, or has routes.
+    /// Rows were to come into a partition that clients may use: it is the default one, or has
+    /// routes.
     #[error(
         "requests are routed to partition {0}, and its clients would see a part of what comes in"
     )]

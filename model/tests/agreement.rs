@@ -29,7 +29,8 @@ struct Pair {
     /// The state as of the last batch, committed batch by batch, and the changes since.
     batched: State,
     batch: Vec<Change>,
-    /// Rows as a store keeps them, which looks up now and then what has become of those that changed.
+    /// Rows as a store keeps them, which looks up now and then what has become of those that
+    /// changed.
     kept: BTreeMap<RowKey, Change>,
     changed: BTreeSet<RowKey>,
 }

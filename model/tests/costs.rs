@@ -1,5 +1,6 @@
-//! What a command or a query costs grows with its size and with the tree it is about, not with their
-//! product or square: apply is one sequence for the whole cluster, and nothing ends a command.
+//! What a command or a query costs grows with its size and with the tree it is about, not with
+//! their product or square: apply is one sequence for the whole cluster, and nothing ends a
+//! command.
 #![allow(clippy::unwrap_used)] // A test may fail.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,8 +29,8 @@ use placement_naive::stamped;
 use rustix::time::{ClockId, clock_gettime};
 use uuid::Uuid;
 
-/// The size of the small case; the large one is four times as large. What is quadratic costs sixteen
-/// times as much then, and at these sizes that part is what counts.
+/// The size of the small case; the large one is four times as large. What is quadratic costs
+/// sixteen times as much then, and at these sizes that part is what counts.
 const SIZE: u32 = 1_000;
 /// What is linear costs four times as much, and somewhat more, as the tables grow.
 const RATIO_MAX: f64 = 8.0;

@@ -1,5 +1,5 @@
-//! Explanations against an oracle that tries everything, and counts of claims against claims one by one, on small random
-//! clouds.
+//! Explanations against an oracle that tries everything, and counts of claims against claims one by
+//! one, on small random clouds.
 #![allow(clippy::unwrap_used)] // A test may fail.
 
 use std::cell::Cell;
@@ -66,7 +66,8 @@ fn judge(sample_cloud: &SampleCloud, request: &CandidateRequest) -> Judgement {
     }
 }
 
-/// How much a condition weighs: a host that is named, a place, what a provider is, what it has left.
+/// How much a condition weighs: a host that is named, a place, what a provider is, what it has
+/// left.
 fn level(kind: Kind) -> u8 {
     match kind {
         Kind::InTree => 0,
@@ -76,8 +77,9 @@ fn level(kind: Kind) -> u8 {
     }
 }
 
-/// The reason takes some of the last trees away. To do without it gives candidates, if to do without one condition of its
-/// weight does; or else some tree fails nothing but it, if some tree fails only one of these.
+/// The reason takes some of the last trees away. To do without it gives candidates, if to do
+/// without one condition of its weight does; or else some tree fails nothing but it, if some tree
+/// fails only one of these.
 fn reason_is_right(found: &Explanation, right: &Explained) -> bool {
     let Some(last) = right.gone.iter().rposition(|gone| *gone > 0) else {
         return found.cause.is_none();
@@ -103,8 +105,8 @@ fn reason_is_right(found: &Explanation, right: &Explained) -> bool {
         }
 }
 
-/// The trees that come furthest are shown, and those that are asked for by name before them. Each lacks the condition at
-/// which it is gone, and what is free there is right.
+/// The trees that come furthest are shown, and those that are asked for by name before them. Each
+/// lacks the condition at which it is gone, and what is free there is right.
 fn nearest_are_right(
     sample_cloud: &SampleCloud,
     request: &CandidateRequest,

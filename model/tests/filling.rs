@@ -1,5 +1,5 @@
-//! The rows of one partition that come into another: they are the same there, in the same order, whatever the size of the
-//! pieces; and what cannot come in is refused by name.
+//! The rows of one partition that come into another: they are the same there, in the same order,
+//! whatever the size of the pieces; and what cannot come in is refused by name.
 
 #![allow(clippy::unwrap_used)] // test code, helpers included
 

@@ -1,4 +1,5 @@
-//! What is kept of the changes of each entry: they are undone one after the other, and followed by a mirror.
+//! What is kept of the changes of each entry: they are undone one after the other, and followed by
+//! a mirror.
 
 #![allow(clippy::unwrap_used)] // test code, helpers included
 

@@ -1,5 +1,5 @@
-//! Several clouds in one cluster: whatever happens in the others, a partition is what it would be if the
-//! cluster held nothing else.
+//! Several clouds in one cluster: whatever happens in the others, a partition is what it would be
+//! if the cluster held nothing else.
 
 #![allow(clippy::unwrap_used)] // test code, helpers included
 
@@ -67,8 +67,8 @@ fn is_refused_for_routes(outcome: &Outcome) -> bool {
     )
 }
 
-/// A partition's rows, without what the default one has for the whole cluster. A level that was never raised
-/// is written down in partitions that are made, and nowhere else.
+/// A partition's rows, without what the default one has for the whole cluster. A level that was
+/// never raised is written down in partitions that are made, and nowhere else.
 fn own_rows(state: &State) -> Vec<Change> {
     let is_shared = |row: &Change| {
         matches!(
@@ -263,7 +263,8 @@ impl Clouds {
         self.alone(id, &raise);
     }
 
-    /// The write of a node that does not know of the last change of routes: it is refused, whatever it says.
+    /// The write of a node that does not know of the last change of routes: it is refused, whatever
+    /// it says.
     fn late(&mut self, number: usize, command: Command) {
         let Some(id) = self.ids.get(&name(number)).copied() else {
             return;

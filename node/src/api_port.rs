@@ -1,6 +1,6 @@
-//! The API's port: the REST API, counted, and next to it what needs no token. Each partition has an API of its own. A
-//! request goes to one of them by the routes in the state of the cluster, or by the listener that it came by; a request
-//! that is no partition's is refused.
+//! The API's port: the REST API, counted, and next to it what needs no token. Each partition has an
+//! API of its own. A request goes to one of them by the routes in the state of the cluster, or by
+//! the listener that it came by; a request that is no partition's is refused.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,6 +1,7 @@
-//! Everything an operator can choose. Each module declares its own table; this puts them together, reads them from file,
-//! environment and flags, and checks what they have to be to each other. What is set later in this order wins.
-//! `placementd --help`, `placementd config` and `docs/configuration.md` print the same declarations.
+//! Everything an operator can choose. Each module declares its own table; this puts them together,
+//! reads them from file, environment and flags, and checks what they have to be to each other. What
+//! is set later in this order wins. `placementd --help`, `placementd config` and
+//! `docs/configuration.md` print the same declarations.
 
 mod document;
 mod load;
@@ -41,13 +42,13 @@ settings! {
         node_id: u64 = 0,
         /// Directory of this node's data; made if missing. Belongs to one node of one cluster.
         data_dir: PathBuf = PathBuf::from("/var/lib/placementd"),
-        /// The nodes that form a new cluster, as `ID=HOST:PEER_PORT`, the same list on each of them;
-        /// they wait until all of them are up. Ignored once this node belongs to a cluster. Empty:
-        /// this node joins by a token (`[cluster] join`), or waits for `placementctl init`.
+        /// The nodes that form a new cluster, as `ID=HOST:PEER_PORT`, the same list on each of
+        /// them; they wait until all of them are up. Ignored once this node belongs to a cluster.
+        /// Empty: this node joins by a token (`[cluster] join`), or waits for `placementctl init`.
         initial_members: Vec<Text<InitialMember>> = Vec::new(),
-        /// The cluster of this node, a UUID as `placementctl status` shows it; to be set once the cluster
-        /// is formed. A node with it forms and joins no other cluster: with an empty data directory
-        /// (a volume that is not mounted) it waits and logs that. Unset: any cluster.
+        /// The cluster of this node, a UUID as `placementctl status` shows it; to be set once the
+        /// cluster is formed. A node with it forms and joins no other cluster: with an empty data
+        /// directory (a volume that is not mounted) it waits and logs that. Unset: any cluster.
         cluster_id: Option<Text<Uuid>> = None,
     }
     with {

@@ -34,8 +34,8 @@ pub(crate) fn nearly_full(free: u64, min: u64) -> Option<String> {
     })
 }
 
-/// Whether there is room for what a store writes besides its log. What fills the disk would take from the log
-/// what it needs.
+/// Whether there is room for what a store writes besides its log. What fills the disk would take
+/// from the log what it needs.
 #[derive(Debug, Clone)]
 pub(crate) struct Room {
     dir: PathBuf,
@@ -53,7 +53,8 @@ impl Room {
         }
     }
 
-    /// The approximate length of a snapshot of the state, in bytes. The database has more than the state: the ledger.
+    /// The approximate length of a snapshot of the state, in bytes. The database has more than the
+    /// state: the ledger.
     pub(crate) fn snapshot_bytes(&self) -> u64 {
         self.views.current().digest().bytes
     }

@@ -1,5 +1,5 @@
-//! The outside world, injected: network, clock, ids and long computations, and how the store is opened.
-//! The binary passes the real one, the simulations theirs; the node cannot tell.
+//! The outside world, injected: network, clock, ids and long computations, and how the store is
+//! opened. The binary passes the real one, the simulations theirs; the node cannot tell.
 
 use std::sync::Arc;
 
@@ -19,8 +19,8 @@ pub struct Env {
     pub clock: Arc<dyn Clock>,
     /// Makes UUIDs.
     pub ids: Arc<dyn UuidSource>,
-    /// The runtime that serves HTTP, so that requests share no thread with Raft; `None`: the one that the
-    /// node is started on, where all else runs.
+    /// The runtime that serves HTTP, so that requests share no thread with Raft; `None`: the one
+    /// that the node is started on, where all else runs.
     pub requests: Option<Handle>,
     /// Where long searches run.
     pub offload: Arc<dyn Offload>,

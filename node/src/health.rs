@@ -22,11 +22,12 @@ use crate::recent::Recent;
 use crate::tasks::Tasks;
 use placement_api::backend::Readiness;
 
-/// How long a check waits for a leader and for its answer together. Balancers give a check two seconds.
+/// How long a check waits for a leader and for its answer together. Balancers give a check two
+/// seconds.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Greatest age of an answer about this node's standing in the cluster. The question needs no token, and each new answer
-/// costs the leader a round.
+/// Greatest age of an answer about this node's standing in the cluster. The question needs no
+/// token, and each new answer costs the leader a round.
 const FRESH: Duration = Duration::from_millis(200);
 /// How long monitors wait for what is not known at once.
 pub(crate) const SOON: Duration = Duration::from_millis(250);
@@ -57,9 +58,11 @@ pub(crate) struct HealthChecks {
 pub(crate) enum Standing {
     /// The leader has just confirmed a read.
     Confirmed,
-    /// The leader was lost for a reason, less than `[cluster] wait_ms` ago: requests wait for the next one.
+    /// The leader was lost for a reason, less than `[cluster] wait_ms` ago: requests wait for the
+    /// next one.
     Waiting(String),
-    /// The leader is not reached for a reason, and reads are answered without it, as `[reads] default` has it.
+    /// The leader is not reached for a reason, and reads are answered without it, as `[reads]
+    /// default` has it.
     CutOff(String),
 }
 
@@ -76,7 +79,8 @@ pub(crate) enum Leadership {
 }
 
 impl Leadership {
-    /// Notes what a check found that began at this moment. Whether this node still lets requests wait for a leader.
+    /// Notes what a check found that began at this moment. Whether this node still lets requests
+    /// wait for a leader.
     fn note(&mut self, is_confirmed: bool, began: Instant, wait: Duration) -> bool {
         *self = match *self {
             _ if is_confirmed => Self::Proven,
@@ -100,8 +104,8 @@ impl HealthChecks {
             .with_state(self)
     }
 
-    /// Why this node cannot promise to carry out requests now, if it cannot. A node that waits for a leader cannot,
-    /// although it is ready.
+    /// Why this node cannot promise to carry out requests now, if it cannot. A node that waits for
+    /// a leader cannot, although it is ready.
     pub(crate) async fn problem(&self) -> Option<String> {
         match self.readiness(Duration::MAX).await {
             Ok(Standing::Confirmed | Standing::CutOff(_)) => None,
@@ -188,8 +192,8 @@ impl HealthChecks {
     }
 }
 
-/// Why no leader confirms how far this node should be, as far as it knows. A node that answers all the same does not
-/// wait for a leader again and again.
+/// Why no leader confirms how far this node should be, as far as it knows. A node that answers all
+/// the same does not wait for a leader again and again.
 async fn without_leader(
     replica: &Replica,
     may_be_alone: bool,

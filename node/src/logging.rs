@@ -1,8 +1,9 @@
 //! Logs: for people or for machines, to standard error, by a thread of their own.
 //!
-//! A thread that writes a line only puts it into a queue. If standard error is not read (a full pipe, a
-//! stalled journal), the queue fills, further lines are dropped and counted, and requests are
-//! answered as before. The last lines are kept in memory, too: operators see them where the journal is out of reach or hangs.
+//! A thread that writes a line only puts it into a queue. If standard error is not read (a full
+//! pipe, a stalled journal), the queue fills, further lines are dropped and counted, and requests
+//! are answered as before. The last lines are kept in memory, too: operators see them where the
+//! journal is out of reach or hangs.
 
 use std::collections::VecDeque;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -27,8 +28,8 @@ settings! {
     LogSection {
         /// `human` or `json`.
         format: LogFormat = LogFormat::Human,
-        /// What is logged, e.g. `info`, `debug` or `info,placement_node=debug`. By default openraft logs
-        /// errors only, as it repeats what this node logs about peers and leadership.
+        /// What is logged, e.g. `info`, `debug` or `info,placement_node=debug`. By default openraft
+        /// logs errors only, as it repeats what this node logs about peers and leadership.
         level: String = "info,openraft=error".to_owned(),
     }
 }
@@ -46,8 +47,8 @@ pub enum LogFormat {
 const QUEUE_MAX_LINES: usize = 16_384;
 /// How long the end of the process waits for the lines in the queue.
 const FLUSH_MAX: Duration = Duration::from_secs(2);
-/// How long lines are gathered before they are written together. A busy node neither wakes the writing
-/// thread nor calls the system for each of them.
+/// How long lines are gathered before they are written together. A busy node neither wakes the
+/// writing thread nor calls the system for each of them.
 const GATHER: Duration = Duration::from_millis(5);
 /// How often it is looked whether lines were dropped.
 const DROPPED_EVERY: Duration = Duration::from_secs(10);
@@ -67,8 +68,8 @@ pub struct Logging {
 }
 
 impl Logging {
-    /// Starts logging as configured, and exports spans by `traces`. Panics are logged, and end the process unless they
-    /// are a request's.
+    /// Starts logging as configured, and exports spans by `traces`. Panics are logged, and end the
+    /// process unless they are a request's.
     ///
     /// # Errors
     /// A text, if the level cannot be understood or logging was started before.

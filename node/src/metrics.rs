@@ -16,7 +16,8 @@ use placement_api::settings::settings;
 settings! {
     /// The listener for monitoring.
     MetricsSection {
-        /// Address for `/metrics`, `/livez` and `/readyz` alone, `host:port`, without TLS; empty: none.
+        /// Address for `/metrics`, `/livez` and `/readyz` alone, `host:port`, without TLS; empty:
+        /// none.
         listen: String = String::new(),
     }
 }

@@ -1,5 +1,5 @@
-//! Connections of which so many are kept, the newest: those that only hold a permit lose it to those that
-//! come and use theirs.
+//! Connections of which so many are kept, the newest: those that only hold a permit lose it to
+//! those that come and use theirs.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -21,8 +21,8 @@ impl Newest {
         }
     }
 
-    /// A permit for the connection that comes, which has to end when the token is cancelled. It is held as
-    /// long as the token.
+    /// A permit for the connection that comes, which has to end when the token is cancelled. It is
+    /// held as long as the token.
     pub(crate) fn permit(&self) -> Arc<CancellationToken> {
         let mut permits = self.permits.lock();
         if permits.len() >= self.max {

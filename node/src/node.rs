@@ -321,8 +321,8 @@ impl Node {
         self.read.clone()
     }
 
-    /// Whether this node can work at all, whatever its cluster does: the threads that serve requests take one
-    /// more task, and none has ended that it cannot be without.
+    /// Whether this node can work at all, whatever its cluster does: the threads that serve
+    /// requests take one more task, and none has ended that it cannot be without.
     pub(crate) async fn is_alive(&self) -> bool {
         self.requests.run(async {}).await;
         self.tasks.ended().is_none()
@@ -333,7 +333,8 @@ impl Node {
         self.checks.problem().await
     }
 
-    /// What this node knows of itself at once; `GET /v1/status` adds what takes a moment to find out.
+    /// What this node knows of itself at once; `GET /v1/status` adds what takes a moment to find
+    /// out.
     pub fn status(&self) -> NodeStatus {
         node_status(&self.bootstrap)
     }
@@ -351,8 +352,8 @@ impl Node {
         Some(self.bootstrap.slot.get()?.replica.views.clone())
     }
 
-    /// Says that it is not ready any more and gives balancers time to notice, hands leadership over,
-    /// answers what is being asked, then stops and closes the disk.
+    /// Says that it is not ready any more and gives balancers time to notice, hands leadership
+    /// over, answers what is being asked, then stops and closes the disk.
     pub async fn shutdown(self) {
         let leaving = &self.bootstrap.slot.leaving;
         leaving.stop();

@@ -1,8 +1,8 @@
 //! What a panic ends: the request in which it happened, or else the process.
 //!
-//! A request shares no half-done work with others, so its client is answered 500 and the node goes on.
-//! Anything else (replication, apply, a connection, a watcher) would be missed from then on by a
-//! node that goes on without it; a supervisor starts the whole node again.
+//! A request shares no half-done work with others, so its client is answered 500 and the node goes
+//! on. Anything else (replication, apply, a connection, a watcher) would be missed from then on by
+//! a node that goes on without it; a supervisor starts the whole node again.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use placement_api::contain;
 
-/// The longest core dump, in bytes. Not 0: that counts for files alone, and a program that takes dumps would get one;
-/// for this value the kernel makes none at all. Source: Linux, `do_coredump`.
+/// The longest core dump, in bytes. Not 0: that counts for files alone, and a program that takes
+/// dumps would get one; for this value the kernel makes none at all. Source: Linux, `do_coredump`.
 const CORE_BYTES: u64 = 1;
 
-/// Has the system write no core dump when the process ends in a panic: it would hold tokens, passwords and the state,
-/// and take long on a disk that is full or hangs.
+/// Has the system write no core dump when the process ends in a panic: it would hold tokens,
+/// passwords and the state, and take long on a disk that is full or hangs.
 pub(crate) fn leave_no_core() {
     let before = getrlimit(Resource::Core);
     // Where the limit is lower already, it stays.
@@ -36,8 +36,8 @@ pub(crate) fn leave_no_core() {
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// Logs panics, and ends the process after one that is no request's. The standard hook writes to
-/// standard error itself and would wait there. The message of a panic may hold a client's text, so it is a
-/// field, which is escaped.
+/// standard error itself and would wait there. The message of a panic may hold a client's text, so
+/// it is a field, which is escaped.
 pub(crate) fn end_the_process() {
     std::panic::set_hook(Box::new(|panic| {
         let reason = panic.payload_as_str().unwrap_or("no message");

@@ -1,9 +1,10 @@
-//! The APIs of partitions. Each partition has a backend, a policy and limits of its own, and shares with the others what the
-//! process has once. They are created as requests arrive: which partitions there are, and which requests are theirs, is in
-//! the state of the cluster, and changes.
+//! The APIs of partitions. Each partition has a backend, a policy and limits of its own, and shares
+//! with the others what the process has once. They are created as requests arrive: which partitions
+//! there are, and which requests are theirs, is in the state of the cluster, and changes.
 //!
-//! What a client has left behind (searches, events, limits) is kept by the id of its partition. A name says which
-//! settings hold: a partition that is created under the name of a deleted one has these, and nothing else of it.
+//! What a client has left behind (searches, events, limits) is kept by the id of its partition. A
+//! name says which settings hold: a partition that is created under the name of a deleted one has
+//! these, and nothing else of it.
 
 mod face;
 mod settings;
@@ -26,7 +27,8 @@ use crate::health::HealthChecks;
 use placement_api::backend::{ReadBackend, WriteBackend};
 use placement_api::http::{Api, Policy, PolicyError, PolicySettings, PublicAddress, Service};
 
-/// Most faces of a partition that are kept. It has a few routes; those that are gone are forgotten with all others.
+/// Most faces of a partition that are kept. It has a few routes; those that are gone are forgotten
+/// with all others.
 const FACES_MAX: usize = 256;
 
 /// A policy that is read and read again.
@@ -75,7 +77,8 @@ pub(crate) struct Counts {
     pub(crate) requests: Vec<(String, u64)>,
     /// Searches that wait for their turn.
     pub(crate) searches_waiting: u64,
-    /// Requests that were refused, by the bound; searches, by their result; empty ones, by the reason: of all together.
+    /// Requests that were refused, by the bound; searches, by their result; empty ones, by the
+    /// reason: of all together.
     pub(crate) sums: [BTreeMap<&'static str, u64>; 3],
 }
 
@@ -196,8 +199,8 @@ impl Partitions {
         Face::new(api, &self.checks, Counter::default())
     }
 
-    /// The API of a partition that exists, for operators: where they reach it, with the searches and the memory of its
-    /// clients.
+    /// The API of a partition that exists, for operators: where they reach it, with the searches
+    /// and the memory of its clients.
     pub(crate) fn for_operators(&self, id: PartitionId, name: &PartitionName) -> Service {
         let (of_clients, _) = self.api(id, name, None);
         let mut api = of_clients.api().clone();

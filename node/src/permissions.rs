@@ -42,8 +42,8 @@ pub(crate) fn keep_to_oneself() {
     umask(Mode::RWXG | Mode::RWXO);
 }
 
-/// A data directory is this user's, no one else may write in it, and only its group may read it: 0700 or 0750.
-/// One that does not exist yet will be made so.
+/// A data directory is this user's, no one else may write in it, and only its group may read it:
+/// 0700 or 0750. One that does not exist yet will be made so.
 pub(crate) fn check_data_dir(dir: &Path) -> Result<(), Exposed> {
     match fs::metadata(dir) {
         Ok(found) => is_ours(dir, &found).and_then(|()| is_closed(dir, &found, 0o027, "0700")),
@@ -52,8 +52,9 @@ pub(crate) fn check_data_dir(dir: &Path) -> Result<(), Exposed> {
     }
 }
 
-/// A file with secrets is this user's and for no one else (0600), or it is root's and its group may read it
-/// (0640): other readers of such a file are in that group. Root reads the files of all users.
+/// A file with secrets is this user's and for no one else (0600), or it is root's and its group may
+/// read it (0640): other readers of such a file are in that group. Root reads the files of all
+/// users.
 pub(crate) fn check_secret_file(path: &Path) -> Result<(), Exposed> {
     let Ok(found) = fs::metadata(path) else {
         return Ok(());

@@ -18,8 +18,8 @@ use crate::permissions::{self, check_data_dir};
 use crate::traces::Traces;
 use crate::{Config, Env, Node, descriptors, panics, supervisor};
 
-/// The threads of Raft and of the connections between nodes. What keeps one of them for a while leaves
-/// the other one to heartbeats.
+/// The threads of Raft and of the connections between nodes. What keeps one of them for a while
+/// leaves the other one to heartbeats.
 const NODE_THREADS: usize = 2;
 
 /// One node of a replicated OpenStack Placement service.

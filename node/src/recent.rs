@@ -1,4 +1,5 @@
-//! What takes a while to find out: a task of its own does it, once for all who ask at about the same time.
+//! What takes a while to find out: a task of its own does it, once for all who ask at about the
+//! same time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,8 +38,9 @@ impl<T: Clone + Send + Sync + 'static> Recent<T> {
         }
     }
 
-    /// The last value, once it is fresh by its age or was found after this was asked; if that takes longer than `patience`,
-    /// the one from before, if it is not older than five minutes. The search goes on for those who ask later.
+    /// The last value, once it is fresh by its age or was found after this was asked; if that takes
+    /// longer than `patience`, the one from before, if it is not older than five minutes. The
+    /// search goes on for those who ask later.
     pub(crate) async fn get(
         &self,
         is_fresh: impl Fn(Duration, &T) -> bool,

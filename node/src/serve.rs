@@ -1,7 +1,8 @@
 //! HTTP over a listener: connections, their limits, and their end.
 //!
-//! Each client is answered. A connection beyond the limits is taken as well, for one request: health checks are
-//! answered, so that an overloaded node is not taken for a dead one, and all else is turned away.
+//! Each client is answered. A connection beyond the limits is taken as well, for one request:
+//! health checks are answered, so that an overloaded node is not taken for a dead one, and all else
+//! is turned away.
 
 pub(crate) mod connections;
 pub(crate) mod local;
@@ -42,8 +43,8 @@ use placement_api::access::{self, Encrypted, Peer};
 use placement_api::http::{GRACE, Within};
 use placement_api::net::{BoxStream, Listener};
 
-/// Connections beyond the limits that are open at once: a health check is answered at once and does not
-/// need its connection for long.
+/// Connections beyond the limits that are open at once: a health check is answered at once and does
+/// not need its connection for long.
 const BEYOND_MAX: usize = 64;
 /// How long a client beyond the limits may take to send the head of its request.
 const BEYOND_HEADER: Duration = Duration::from_secs(2);

@@ -12,7 +12,8 @@ use crate::node::Node;
 /// How often the status of the node is looked at.
 const EVERY: Duration = Duration::from_secs(5);
 
-/// The node listens. It need not belong to a cluster yet: it may wait for the others, or to be added.
+/// The node listens. It need not belong to a cluster yet: it may wait for the others, or to be
+/// added.
 pub(crate) fn ready() {
     notify(&[Ready]);
 }
@@ -28,7 +29,8 @@ pub(crate) fn stopping() {
     notify(&[Stopping, Status("stopping")]);
 }
 
-/// Notifies from now on whether the node is alive, if the supervisor asks for that, and whether it is ready.
+/// Notifies from now on whether the node is alive, if the supervisor asks for that, and whether it
+/// is ready.
 pub(crate) async fn report(node: &Node) {
     if env::var_os("NOTIFY_SOCKET").is_none() {
         return pending().await;

@@ -20,8 +20,8 @@ pub(crate) struct Tasks {
     stop: CancellationToken,
     /// The first task that had to live and has ended.
     ended: Arc<watch::Sender<Option<&'static str>>>,
-    /// The runtime that they run on, independent of the caller; `None`: that of the caller, which is the
-    /// only one in a simulation.
+    /// The runtime that they run on, independent of the caller; `None`: that of the caller, which
+    /// is the only one in a simulation.
     home: Option<Handle>,
 }
 
@@ -115,8 +115,9 @@ impl Tasks {
         name.expect("this is what is waited for")
     }
 
-    /// Carries something out on the group's runtime while the caller, who may be on another one, waits
-    /// for it: a socket and the tasks that are spawned belong to the runtime on which they are made.
+    /// Carries something out on the group's runtime while the caller, who may be on another one,
+    /// waits for it: a socket and the tasks that are spawned belong to the runtime on which they
+    /// are made.
     pub(crate) async fn run<F>(&self, future: F) -> F::Output
     where
         F: Future<Output: Send> + Send + 'static,

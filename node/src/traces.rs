@@ -1,7 +1,7 @@
 //! Traces: spans of requests, exported to a collector by OTLP over HTTP.
 //!
-//! A span that has ended is put into a queue, and a task sends what is there. If the collector is away, slow or refuses
-//! spans, they are dropped and counted, and requests are answered as before.
+//! A span that has ended is put into a queue, and a task sends what is there. If the collector is
+//! away, slow or refuses spans, they are dropped and counted, and requests are answered as before.
 
 mod collector;
 mod settings;
@@ -69,8 +69,8 @@ impl SpanProcessor for Queue {
     }
 }
 
-/// Makes spans of those of `tracing` that belong to a request that is traced ([`placement_api::trace`]). Events are not
-/// exported: their texts are for the log.
+/// Makes spans of those of `tracing` that belong to a request that is traced
+/// ([`placement_api::trace`]). Events are not exported: their texts are for the log.
 pub(crate) fn layer<S>(tracer: SdkTracer) -> impl Layer<S>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,

@@ -10,8 +10,8 @@
 //! A node keeps what it has applied every second, so those times show whether the stamps of leaders
 //! have kept pace. The times of the files would not: copies have others.
 //!
-//! A file of the log that ends in the middle of a frame, or with a bad one, ends before it. What follows
-//! is in the next file, or nowhere: then that is a gap, which no restoring crosses.
+//! A file of the log that ends in the middle of a frame, or with a bad one, ends before it. What
+//! follows is in the next file, or nowhere: then that is a gap, which no restoring crosses.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -85,8 +85,8 @@ pub struct BackupDir {
 }
 
 impl BackupDir {
-    /// Makes a directory below `root` that is this node's alone. A draft that a crash has left in it is
-    /// overwritten by the next one.
+    /// Makes a directory below `root` that is this node's alone. A draft that a crash has left in
+    /// it is overwritten by the next one.
     ///
     /// # Errors
     /// Those of the file system.
@@ -132,8 +132,8 @@ impl BackupDir {
         Ok(info)
     }
 
-    /// Removes what the newest `keep` backups do not need. Backups and the log are written by two tasks,
-    /// and either may find that the other was faster.
+    /// Removes what the newest `keep` backups do not need. Backups and the log are written by two
+    /// tasks, and either may find that the other was faster.
     fn remove_superfluous(&self, keep: usize) -> io::Result<()> {
         for file in kept_files::superfluous(&self.files()?, keep) {
             files::if_there(fs::remove_file(self.dir.join(file.name)))?;
@@ -176,7 +176,8 @@ impl BackupDir {
     pub fn log(&self) -> io::Result<LogArchive> {
         let next = match named(&self.dir, LOG)?.last() {
             Some((first, path)) => {
-                // What a process has left that was killed, or whose sync failed, need not be on the disk.
+                // What a process has left that was killed, or whose sync failed, need not be on the
+                // disk.
                 files::sync(&File::open(path)?)?;
                 files::sync_dir(&self.dir)?;
                 let found = read_log(path).and_then(|found| found.of(&self.identity));
@@ -217,8 +218,8 @@ impl LogArchive {
         self.next
     }
 
-    /// Goes on at an entry, in another file if it is a later one: those before it are nowhere any more.
-    /// Returns the first and the last of those that are missed.
+    /// Goes on at an entry, in another file if it is a later one: those before it are nowhere any
+    /// more. Returns the first and the last of those that are missed.
     pub fn go_on_at(&mut self, first: u64) -> Option<(u64, u64)> {
         if first > self.next {
             self.file = None;
@@ -277,7 +278,8 @@ impl LogArchive {
     }
 }
 
-/// Entries `from..=to` of the log in a directory of backups, one after the other, and the gaps in it.
+/// Entries `from..=to` of the log in a directory of backups, one after the other, and the gaps in
+/// it.
 ///
 /// # Errors
 /// A file cannot be read, or is not part of such a log.
@@ -519,8 +521,8 @@ impl ReadBackup {
     }
 }
 
-/// Reads the newest backup in a directory that does not go beyond `until`. In place of a damaged one it takes the one
-/// before: the log has what is between them.
+/// Reads the newest backup in a directory that does not go beyond `until`. In place of a damaged
+/// one it takes the one before: the log has what is between them.
 pub(crate) fn newest_before(dir: &Path, until: Until) -> Result<ReadBackup, ArchiveError> {
     let backups = named(dir, BACKUP).map_err(|error| ArchiveError::file(dir, error))?;
     let mut damaged = Vec::new();

@@ -31,8 +31,8 @@ const RESTORING: &str = "restore-unfinished";
 /// The entries that were made blank by hand, one in a line.
 pub(crate) const SKIPPED: &str = "skipped";
 
-/// How this node came to be the only one of its cluster: in each line the cluster that it belonged to
-/// before, and words.
+/// How this node came to be the only one of its cluster: in each line the cluster that it belonged
+/// to before, and words.
 pub(crate) const RECOVERED: &str = "recovered";
 
 /// Reads which node owns the directory; `None` if none does yet.
@@ -85,8 +85,8 @@ pub fn create(dir: &Path, identity: Identity) -> Result<()> {
     write_identity(dir, identity)
 }
 
-/// Notes, durably, that a directory is to be filled by a restore: until that has succeeded, no empty
-/// node is made of it.
+/// Notes, durably, that a directory is to be filled by a restore: until that has succeeded, no
+/// empty node is made of it.
 ///
 /// # Errors
 /// [`OpenError::Exists`] if a node owns it already, [`OpenError::Locked`], or [`OpenError::Io`].
@@ -121,8 +121,8 @@ pub(crate) fn write_identity(dir: &Path, identity: Identity) -> Result<()> {
     write_durably(dir, IDENTITY, &wire::encode_named(&identity))
 }
 
-/// Locks a directory that holds nothing, to make it a data directory step by step; it is one once it
-/// is given to a node.
+/// Locks a directory that holds nothing, to make it a data directory step by step; it is one once
+/// it is given to a node.
 pub(crate) fn claim(dir: &Path) -> Result<DirLock> {
     let held = make_and_lock(dir)?;
     let names = fs::read_dir(dir).and_then(|names| names.collect::<io::Result<Vec<_>>>());
@@ -192,7 +192,8 @@ pub fn boots(dir: &Path) -> Result<u64> {
     Ok(record(dir, BOOT)?.unwrap_or_default())
 }
 
-/// What tells the node of this directory from others that come with the same token; `fresh`, if there is nothing yet.
+/// What tells the node of this directory from others that come with the same token; `fresh`, if
+/// there is nothing yet.
 ///
 /// # Errors
 /// Those of the file system, and [`OpenError::Damaged`].
@@ -333,7 +334,8 @@ fn in_use_by(dir: &Path, mut lock: File) -> OpenError {
     OpenError::Locked(dir.to_owned(), holder)
 }
 
-/// The files of a database's write-ahead log with their lengths, the newest last; those that will be written over, too.
+/// The files of a database's write-ahead log with their lengths, the newest last; those that will
+/// be written over, too.
 ///
 /// # Errors
 /// Those of the file system.

@@ -5,7 +5,8 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 use tokio::time::{Duration, Instant};
 
-/// When the calls to the disk began that are under way, in their order, and perhaps some that are over.
+/// When the calls to the disk began that are under way, in their order, and perhaps some that are
+/// over.
 #[derive(Debug, Default)]
 pub(crate) struct DiskWait(Mutex<Vec<Weak<Instant>>>);
 

@@ -94,7 +94,8 @@ pub enum OpenError {
          data directory back as it was when the node last ran; if that is impossible, {JOIN_AGAIN}"
     )]
     LogLost(PathBuf, String),
-    /// The note of how far the log has come is gone or damaged, so it is not known whether the log is whole.
+    /// The note of how far the log has come is gone or damaged, so it is not known whether the log
+    /// is whole.
     #[error(
         "{0} is {1}: it says how far the log has come, and without it a log that has lost acknowledged writes \
          or a vote looks like a whole one. Put the whole data directory back as it was when the node last ran; if \

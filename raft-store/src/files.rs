@@ -36,8 +36,8 @@ pub(crate) fn sync_open_dir(handle: &File, dir: &Path) -> io::Result<()> {
     here(|platform| platform.sync_dir(Some(handle), dir))
 }
 
-/// A moment at which a simulated machine may lose its power: `path` is what is worked on. What comes after it is
-/// then not done.
+/// A moment at which a simulated machine may lose its power: `path` is what is worked on. What
+/// comes after it is then not done.
 pub(crate) fn point(name: &'static str, path: &Path) {
     if power_fails(name, path) {
         std::panic::resume_unwind(Box::new(PowerFails));

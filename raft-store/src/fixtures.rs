@@ -1,6 +1,6 @@
-//! What a released version has written stays readable forever: `tests/fixtures` holds it, and is never
-//! written again after a release. A record that gains a field adds a line or a file next to the old one; a
-//! later version of the record adds a directory of its own.
+//! What a released version has written stays readable forever: `tests/fixtures` holds it, and is
+//! never written again after a release. A record that gains a field adds a line or a file next to
+//! the old one; a later version of the record adds a directory of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;

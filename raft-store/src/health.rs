@@ -9,8 +9,8 @@ use tokio::sync::watch;
 use crate::error::io_error;
 use crate::platform::here;
 
-/// The first failure of this node's storage. A failure is final: the node has to be started again after its cause is
-/// removed. Clones are the same.
+/// The first failure of this node's storage. A failure is final: the node has to be started again
+/// after its cause is removed. Clones are the same.
 #[derive(Debug, Clone, Default)]
 pub struct Health(Arc<watch::Sender<Option<Arc<str>>>>);
 
@@ -20,8 +20,8 @@ impl Health {
         self.0.borrow().clone()
     }
 
-    /// Ends this node's part, with the reason and what to do. Only the first report is kept, as the others follow
-    /// from it.
+    /// Ends this node's part, with the reason and what to do. Only the first report is kept, as the
+    /// others follow from it.
     pub fn report(&self, words: &str) {
         let first = self.0.send_if_modified(|failure| {
             let first = failure.is_none();
@@ -71,7 +71,8 @@ impl Failure {
 
     /// Keeps and reports a failure.
     pub(crate) fn fail(&self, action: &str, error: &str) -> io::Error {
-        // This message goes to clients and to other nodes: in a simulation they are the same in each run.
+        // This message goes to clients and to other nodes: in a simulation they are the same in
+        // each run.
         let dir = here(|platform| platform.shown(&self.dir));
         let words = format!(
             "the {} in {} cannot be {action}: {error}; this node is quarantined until the cause is \

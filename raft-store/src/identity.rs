@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// The node that owns a data directory. Written once, when the cluster is formed or the node joins it.
+/// The node that owns a data directory. Written once, when the cluster is formed or the node joins
+/// it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Identity {
     /// The cluster.
@@ -15,8 +16,8 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// A node of a history that begins now, or goes on alone: of a cluster that no other node belongs to
-    /// yet.
+    /// A node of a history that begins now, or goes on alone: of a cluster that no other node
+    /// belongs to yet.
     pub fn of_new_cluster(cluster: Uuid, node: u64) -> Self {
         Self {
             cluster,

@@ -1,5 +1,5 @@
-//! What is in a data directory, while the node does not run. Nothing is written, nothing is removed, and
-//! what is damaged is named and passed over.
+//! What is in a data directory, while the node does not run. Nothing is written, nothing is
+//! removed, and what is damaged is named and passed over.
 
 use std::fmt::Display;
 use std::io;
@@ -78,7 +78,8 @@ pub struct LogPart {
 /// A state.
 #[derive(Debug, Serialize)]
 pub struct StatePart {
-    /// The last entry that is in the rows on disk. What follows it in the log is applied again at a start.
+    /// The last entry that is in the rows on disk. What follows it in the log is applied again at a
+    /// start.
     pub applied: Option<WireLogId>,
     /// The digest of the rows: equal on all nodes at an equal entry.
     pub digest: String,
@@ -103,7 +104,8 @@ impl Inspection {
         self.or_wrong(part, read).unwrap_or_default()
     }
 
-    /// The database in a directory, if it can be opened. Only a node that has never started has none.
+    /// The database in a directory, if it can be opened. Only a node that has never started has
+    /// none.
     fn database<T>(&mut self, name: &str, open: impl FnOnce() -> Result<T>) -> Option<T> {
         if rocks::is_there(&self.dir.join(name)) {
             return self.or_wrong(name, open());

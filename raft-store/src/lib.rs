@@ -2,17 +2,19 @@
 //!
 //! * [`create`] makes a data directory, [`open()`] opens it and gives a [`Store`].
 //! * [`inspect()`] looks at a data directory while the node does not run, and changes nothing.
-//! * [`recover()`] makes a node the only one of a new cluster, after the majority of its own was lost.
+//! * [`recover()`] makes a node the only one of a new cluster, after the majority of its own was
+//!   lost.
 //! * [`skip_entry`] makes an entry blank that no node can apply, while the node does not run.
-//! * [`write_backup`] writes a state to be kept elsewhere, or one that was made elsewhere ([`imported`]); a new cluster begins
-//!   with it ([`Backup`]).
+//! * [`write_backup`] writes a state to be kept elsewhere, or one that was made elsewhere
+//!   ([`imported`]); a new cluster begins with it ([`Backup`]).
 //! * [`LogStore`] is the Raft log: appends are gathered and synced by one thread.
 //! * [`StateMachine`] applies commands by the rules of `placement-model`, keeps the rows in RocksDB
 //!   and the whole state in memory, and builds and installs snapshots.
 //! * [`Views`] gives readers an immutable state and waits for an applied index.
 //! * [`wire`] is how everything that lasts or travels is written.
 //! * [`coverage`] names rare paths, which simulations count.
-//! * [`runtime`] is the async runtime, and [`Platform`] the machine below it, which simulations replace.
+//! * [`runtime`] is the async runtime, and [`Platform`] the machine below it, which simulations
+//!   replace.
 
 mod applier;
 mod archive;

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::blob::Blob;
 
-/// A command with the record that the node wrote that was asked for it. The record travels untouched
-/// through the log of the leader to those of the others; what it says is read once on each node.
-/// Clones share both.
+/// A command with the record that the node wrote that was asked for it. The record travels
+/// untouched through the log of the leader to those of the others; what it says is read once on
+/// each node. Clones share both.
 // openraft asks for serde of what it carries, and nothing uses it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoggedCommand {

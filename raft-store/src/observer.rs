@@ -2,8 +2,8 @@
 
 use crate::types::{Entry, LogId, Vote};
 
-/// Looks at the log of one node from outside. The product has none; simulations hold the promises of
-/// Raft against what it sees on all nodes together.
+/// Looks at the log of one node from outside. The product has none; simulations hold the promises
+/// of Raft against what it sees on all nodes together.
 pub trait LogObserver: Send + Sync + 'static {
     /// Reported in the order of openraft's calls; a sync before all others learn of it.
     fn note(&self, event: LogEvent<'_>);
@@ -33,8 +33,8 @@ pub enum LogEvent<'a> {
     VoteSynced(Vote),
     /// This node knows everything up to this entry to be committed.
     Committed(LogId),
-    /// A snapshot of another node that covers everything up to this entry is on disk, and is installed
-    /// by the next start if not before.
+    /// A snapshot of another node that covers everything up to this entry is on disk, and is
+    /// installed by the next start if not before.
     SnapshotReceived(LogId),
     /// One of these was not needed, and is removed.
     SnapshotGivenUp(LogId),

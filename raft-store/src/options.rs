@@ -28,7 +28,8 @@ pub struct StoreOptions {
     /// Bytes of recent log entries kept in memory for replication and apply. Entries that are not
     /// yet on disk are kept whatever they weigh.
     pub log_cache_bytes: usize,
-    /// Bytes of log entries that wait for the disk, at most: beyond, an append waits before it is taken.
+    /// Bytes of log entries that wait for the disk, at most: beyond, an append waits before it is
+    /// taken.
     pub log_queue_bytes: usize,
     /// Bytes of RocksDB's block cache, for both databases together.
     pub block_cache_bytes: usize,
@@ -40,7 +41,8 @@ pub struct StoreOptions {
     pub rows_behind: usize,
     /// Bytes of the ledger that are applied and not written, until they are written at once.
     pub ledger_behind: usize,
-    /// Bytes of the ledger on the disk, at most: beyond, what the oldest entries have changed is dropped.
+    /// Bytes of the ledger on the disk, at most: beyond, what the oldest entries have changed is
+    /// dropped.
     pub ledger_bytes: u64,
 }
 

@@ -1,5 +1,6 @@
-//! What the store and the node ask of the machine that they run on, besides its network and its clock. In the product
-//! that is the operating system; `simulations/machine` puts another platform in its place, for one thread.
+//! What the store and the node ask of the machine that they run on, besides its network and its
+//! clock. In the product that is the operating system; `simulations/machine` puts another platform
+//! in its place, for one thread.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -16,8 +17,8 @@ use tokio::task::JoinHandle;
 
 use crate::coverage::RarePath;
 
-/// Sizes at which work is split, in bytes. The product has one set; a simulation draws smaller ones, so that
-/// small states reach the code behind them.
+/// Sizes at which work is split, in bytes. The product has one set; a simulation draws smaller
+/// ones, so that small states reach the code behind them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// A frame between nodes that is longer goes in pieces of this size.
@@ -34,11 +35,12 @@ pub struct Limits {
     pub read_inline: usize,
     /// Records of commands that are longer together are applied off the async threads.
     pub apply_inline: usize,
-    /// Rows that are written and not flushed, until they are flushed. In the product RocksDB flushes its write
-    /// buffers in threads of its own, and what is on disk would depend on when they run.
+    /// Rows that are written and not flushed, until they are flushed. In the product RocksDB
+    /// flushes its write buffers in threads of its own, and what is on disk would depend on when
+    /// they run.
     pub rows_buffer: usize,
-    /// The log is cut at each of a node's moments if a snapshot has this length at most. Behind a longer one it is cut
-    /// once it has half of that length.
+    /// The log is cut at each of a node's moments if a snapshot has this length at most. Behind a
+    /// longer one it is cut once it has half of that length.
     pub light_snapshot: u64,
 }
 
@@ -57,7 +59,8 @@ impl Limits {
     };
 }
 
-/// How much a thread of [`Platform::yielding`] work stands back, as `nice` counts: a tenth of what others get.
+/// How much a thread of [`Platform::yielding`] work stands back, as `nice` counts: a tenth of what
+/// others get.
 pub(crate) const NICENESS: i32 = 10;
 
 /// The machine, as a thread of the node sees it. What is given here is the product's.
@@ -73,13 +76,14 @@ pub trait Platform {
         draw(&mut rand_openraft::rng());
     }
 
-    /// What each step of a task passes where tasks stay on the thread that spawns them. `None`: tokio's workers
-    /// run tasks.
+    /// What each step of a task passes where tasks stay on the thread that spawns them. `None`:
+    /// tokio's workers run tasks.
     fn steps(&self) -> Option<Rc<dyn Steps>> {
         None
     }
 
-    /// Waits for as long as a thread may take to come to its work. `None`: threads do that of themselves.
+    /// Waits for as long as a thread may take to come to its work. `None`: threads do that of
+    /// themselves.
     fn scheduled(&self) -> Option<BoxFuture<'static, ()>> {
         None
     }
@@ -89,11 +93,13 @@ pub trait Platform {
         tokio::task::spawn_blocking(work)
     }
 
-    /// Does long work on a thread that stands back behind all others of the machine, and waits for it.
+    /// Does long work on a thread that stands back behind all others of the machine, and waits for
+    /// it.
     fn yielding(&self, work: &mut (dyn FnMut() + Send)) {
         let done = thread::scope(|scope| {
             let thread = scope.spawn(|| {
-                // On Linux this is about the calling thread alone. If it may not, it is in the way of others.
+                // On Linux this is about the calling thread alone. If it may not, it is in the way
+                // of others.
                 let _ = rustix::process::setpriority_process(None, NICENESS);
                 work();
             });
@@ -189,7 +195,8 @@ pub(crate) fn here<R>(ask: impl FnOnce(&dyn Platform) -> R) -> R {
     }
 }
 
-/// Puts a platform in the place of the operating system for the calling thread, until the guard is dropped.
+/// Puts a platform in the place of the operating system for the calling thread, until the guard is
+/// dropped.
 pub fn install(platform: Rc<dyn Platform>) -> Installed {
     let before = INSTALLED.replace(Some(platform));
     Installed { before }

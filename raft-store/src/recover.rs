@@ -1,9 +1,9 @@
-//! The way out when a majority is lost forever: one node that is left goes on alone, under the name of a
-//! new cluster, with everything that stands in its log.
+//! The way out when a majority is lost forever: one node that is left goes on alone, under the name
+//! of a new cluster, with everything that stands in its log.
 //!
-//! It takes another cluster id, so that no node of the old one can talk to it, and another epoch, so that
-//! no old session token holds. Its log goes on with a membership of this node alone, in a term of its
-//! own. That commits what stands before it, whether or not a majority had it.
+//! It takes another cluster id, so that no node of the old one can talk to it, and another epoch,
+//! so that no old session token holds. Its log goes on with a membership of this node alone, in a
+//! term of its own. That commits what stands before it, whether or not a majority had it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -74,7 +74,8 @@ pub fn plan_recovery(options: &StoreOptions) -> Result<Plan, RecoverError> {
 }
 
 fn plan(found: &Inspection) -> Result<Plan, String> {
-    // A snapshot of its own is built again from the state; the log may have been cut for one that came in.
+    // A snapshot of its own is built again from the state; the log may have been cut for one that
+    // came in.
     let mut problems = (found.problems.iter()).filter(|one| {
         !one.part.starts_with("snapshots/") || one.part.starts_with("snapshots/received-")
     });
@@ -155,8 +156,8 @@ pub fn recover(options: &StoreOptions, cluster: Uuid) -> Result<Recovered, Recov
     let trace = format!("{} {trace}", was.cluster);
     data_dir::add_line(dir, data_dir::RECOVERED, &trace)?;
     data_dir::write_identity(dir, is)?;
-    // Entries may be missing between the log and a state that has overtaken it. The log begins behind them: with an entry
-    // beyond, the next start would take it for no part of the log.
+    // Entries may be missing between the log and a state that has overtaken it. The log begins
+    // behind them: with an entry beyond, the next start would take it for no part of the log.
     if plan.is_overtaken
         && let Some(last) = &plan.last
     {

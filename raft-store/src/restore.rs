@@ -1,10 +1,10 @@
 //! A new cluster that begins with the state of a backup.
 //!
-//! Each of its nodes is made from the same backup, offline, and has the whole state before it starts.
-//! The id of the new cluster proves that: half of it is a hash of what the cluster begins with, the
-//! backup and the members. An operator who names the id on the next node, with another backup or other
-//! members, is refused there. The other half is drawn when the first node is made, so that two clusters from
-//! one backup differ, and with them their epochs.
+//! Each of its nodes is made from the same backup, offline, and has the whole state before it
+//! starts. The id of the new cluster proves that: half of it is a hash of what the cluster begins
+//! with, the backup and the members. An operator who names the id on the next node, with another
+//! backup or other members, is refused there. The other half is drawn when the first node is made,
+//! so that two clusters from one backup differ, and with them their epochs.
 //!
 //! The log of the new cluster begins behind the entry that the state has come to, which keeps its
 //! index and gets term 0: no vote of the new cluster is older.
@@ -78,8 +78,8 @@ pub struct Backup {
 }
 
 impl Backup {
-    /// Reads a backup, whole; of a directory, the newest undamaged one that does not go beyond `until`, and carries
-    /// out what the log that was kept with it has from there on.
+    /// Reads a backup, whole; of a directory, the newest undamaged one that does not go beyond
+    /// `until`, and carries out what the log that was kept with it has from there on.
     ///
     /// # Errors
     /// [`RestoreError::Backup`] or [`RestoreError::Archive`].
@@ -174,8 +174,8 @@ impl Backup {
                 };
                 Some(Change::PutJoin(node, over))
             }
-            // The retired numbers were those of nodes that cannot reach this cluster, and its log begins empty: nothing
-            // late can come under them.
+            // The retired numbers were those of nodes that cannot reach this cluster, and its log
+            // begins empty: nothing late can come under them.
             Change::PutSession(node, _) if cluster.is_retired(node) => {
                 Some(Change::PutSession(node, NEVER_STARTED))
             }
@@ -187,8 +187,9 @@ impl Backup {
         put_in_place(options, &cache, &last, &applied)?;
         let (log, _) = LogDatabase::open(options, &cache)?;
         log.begin_behind_state(applied.record_version(), &last)?;
-        // The state remembers the starts of its nodes, and the next one must be a later one. The names of
-        // log and state become durable with this one, so the owner is never there without them.
+        // The state remembers the starts of its nodes, and the next one must be a later one. The
+        // names of log and state become durable with this one, so the owner is never there without
+        // them.
         let session =
             (applied.cluster.session(identity.node)).filter(|_| !mutant!("restore-forgets-boots"));
         data_dir::set_boots(dir, session.map_or(0, |session| session.boot).max(1))?;

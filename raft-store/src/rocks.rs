@@ -14,12 +14,12 @@ use crate::error::{OpenError, Result};
 use crate::platform::here;
 use crate::wire;
 
-/// The databases of a node: log and state. All databases of a process share the threads that flush, and those that
-/// compact.
+/// The databases of a node: log and state. All databases of a process share the threads that flush,
+/// and those that compact.
 const DATABASES: i32 = 2;
 
-/// Options that hold for each database and each of its column families, which have write buffers of so many bytes;
-/// and what is `special` to one, as text.
+/// Options that hold for each database and each of its column families, which have write buffers of
+/// so many bytes; and what is `special` to one, as text.
 pub(crate) fn options(buffer_bytes: usize, cache: &Cache, special: &str) -> Options {
     // A store that is closed is as durable as one that is killed, and no more: what is not synced
     // is not needed. There is no setter for these options.
@@ -77,8 +77,8 @@ pub(crate) struct Database {
 }
 
 impl Database {
-    /// Opens a database with these column families. Others are of another version, and are no matter as
-    /// long as they are empty.
+    /// Opens a database with these column families. Others are of another version, and are no
+    /// matter as long as they are empty.
     pub(crate) fn open(options: &Options, dir: PathBuf, families: &[&str]) -> Result<Self> {
         let failed = |error| open_error(&dir, &error);
         a_thread_for_each_database().map_err(failed)?;
@@ -152,8 +152,8 @@ impl Database {
     }
 }
 
-/// A database begins one flush and one compaction at a time. On a thread that it shares, that of the log would wait for a
-/// long one of the state, and the writes of the log for it.
+/// A database begins one flush and one compaction at a time. On a thread that it shares, that of
+/// the log would wait for a long one of the state, and the writes of the log for it.
 fn a_thread_for_each_database() -> Result<(), rocksdb::Error> {
     let mut threads = Env::new()?;
     threads.set_high_priority_background_threads(DATABASES);

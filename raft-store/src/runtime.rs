@@ -1,4 +1,5 @@
-//! The one async runtime that openraft and the node use: tokio, by way of the thread's [`Platform`](crate::Platform).
+//! The one async runtime that openraft and the node use: tokio, by way of the thread's
+//! [`Platform`](crate::Platform).
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -28,13 +29,14 @@ pub fn limits() -> Limits {
     here(|platform| platform.limits())
 }
 
-/// A shorter sleep ends at once: tokio rounds up to whole milliseconds, and openraft has the news of a
-/// sync wait for a microsecond.
+/// A shorter sleep ends at once: tokio rounds up to whole milliseconds, and openraft has the news
+/// of a sync wait for a microsecond.
 const SLEEP_MIN: Duration = Duration::from_micros(50);
 /// A deadline that is over by every clock's granularity.
 const LONG_AGO: Duration = Duration::from_secs(1);
-/// So many times in a row it ends at once. A caller that asks for the same deadline again waits for the time to pass, as
-/// openraft's tick does just before its next beat; and simulated time passes only while all wait.
+/// So many times in a row it ends at once. A caller that asks for the same deadline again waits for
+/// the time to pass, as openraft's tick does just before its next beat; and simulated time passes
+/// only while all wait.
 const AT_ONCE_MOST: u32 = 100;
 
 thread_local! {
@@ -137,14 +139,16 @@ impl<F: Future> Future for Stepped<F> {
     }
 }
 
-/// Waits for as long as a thread may take to come to its work, where threads do not do that of themselves.
+/// Waits for as long as a thread may take to come to its work, where threads do not do that of
+/// themselves.
 pub(crate) async fn scheduled() {
     if let Some(late) = here(|platform| platform.scheduled()) {
         late.await;
     }
 }
 
-/// Runs blocking work off the async threads. What was begun is ended, whether or not it is still waited for.
+/// Runs blocking work off the async threads. What was begun is ended, whether or not it is still
+/// waited for.
 ///
 /// # Panics
 /// If `work` panics.
@@ -176,8 +180,8 @@ pub fn watchdog(name: &'static str, watch: impl FnOnce() + Send + 'static) {
     here(|platform| platform.watchdog(name, Box::new(watch)));
 }
 
-/// The way to a thread of its own, which takes what it is sent in order. When this is dropped, it takes what is left and
-/// ends.
+/// The way to a thread of its own, which takes what it is sent in order. When this is dropped, it
+/// takes what is left and ends.
 pub(crate) struct Worker<T> {
     // Before the thread, which ends when there is no sender any more.
     queue: mpsc::UnboundedSender<T>,

@@ -1,8 +1,8 @@
 //! The last resort for an entry that no node can apply: it is made blank, on every node, by hand.
 //!
-//! The operator answers for it. What is refused here is what cannot be right on any node: an
-//! entry that the state has already, one of another term, one that is no command. That it is done on
-//! all nodes or on none cannot be seen from one of them.
+//! The operator answers for it. What is refused here is what cannot be right on any node: an entry
+//! that the state has already, one of another term, one that is no command. That it is done on all
+//! nodes or on none cannot be seen from one of them.
 
 use std::path::Path;
 
@@ -34,8 +34,8 @@ pub struct Skipped {
     pub command: String,
 }
 
-/// Makes the command at `index` blank, in the log of a node that does not run. It keeps its place, so
-/// that the log is that of the other nodes if the same is done there.
+/// Makes the command at `index` blank, in the log of a node that does not run. It keeps its place,
+/// so that the log is that of the other nodes if the same is done there.
 ///
 /// # Errors
 /// [`SkipError::Open`], among them [`OpenError::Locked`] while the node runs, or

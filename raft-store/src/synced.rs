@@ -6,12 +6,12 @@ use std::path::Path;
 
 use crate::files;
 
-/// What is written is brought to the disk each time so much has come: a sync of the log waits for one such
-/// piece at most.
+/// What is written is brought to the disk each time so much has come: a sync of the log waits for
+/// one such piece at most.
 const SYNC_BYTES: u64 = 1 << 20;
 
-/// A file that is brought to the disk as it grows: syncs of the log, on the same disk, would wait for
-/// all that the system has put off.
+/// A file that is brought to the disk as it grows: syncs of the log, on the same disk, would wait
+/// for all that the system has put off.
 #[derive(Debug)]
 pub(crate) struct Synced {
     pub(crate) file: File,

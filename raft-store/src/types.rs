@@ -45,7 +45,8 @@ impl Member {
     }
 }
 
-/// The most letters of what nodes, regions and zones are called: headers of each response have some of it.
+/// The most letters of what nodes, regions and zones are called: headers of each response have some
+/// of it.
 pub const LABEL_MAX: usize = 64;
 
 /// Whether a node, a region or a zone can be called so, or is not named.

@@ -1,4 +1,5 @@
-//! A crash after each step that makes something durable: `recover` and the installation of a snapshot.
+//! A crash after each step that makes something durable: `recover` and the installation of a
+//! snapshot.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -65,7 +66,8 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Work of other threads is done on this one, and RocksDB removes no file while the directory is copied.
+/// Work of other threads is done on this one, and RocksDB removes no file while the directory is
+/// copied.
 impl Platform for Copies {
     fn rocksdb_options(&self) -> &'static str {
         "disable_auto_compactions=true;"
@@ -131,7 +133,8 @@ fn is_alone(dir: &Path) -> bool {
     membership.is_some_and(|(_, members)| members.voters == [BTreeSet::from([1])])
 }
 
-/// Node 1 is the only voter under the new name alone, and a recovery that has not come so far is repeated.
+/// Node 1 is the only voter under the new name alone, and a recovery that has not come so far is
+/// repeated.
 #[track_caller]
 fn check_recovery(dir: &Path, last: u64, term: u64) {
     let copies = after_each_step(dir, |options| {
@@ -183,8 +186,8 @@ fn recovery_behind_a_state_that_is_ahead_of_its_log_can_be_interrupted() {
     check_recovery(dir.path(), 20, 2);
 }
 
-/// What a crash leaves is the old state or the new one, and once the new one was found, no later crash brings the old one
-/// back. The ledger begins behind the snapshot.
+/// What a crash leaves is the old state or the new one, and once the new one was found, no later
+/// crash brings the old one back. The ledger begins behind the snapshot.
 #[test]
 fn installation_that_a_crash_interrupts_leaves_the_old_state_or_the_new_one() {
     let leader_dir = new_dir();

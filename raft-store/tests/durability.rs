@@ -38,7 +38,8 @@ fn a_store_that_is_just_dropped_loses_nothing_acknowledged() {
     });
 }
 
-/// Whatever waits to be written: nothing but a flush makes rows durable, and it makes all of them so.
+/// Whatever waits to be written: nothing but a flush makes rows durable, and it makes all of them
+/// so.
 #[test]
 fn rows_are_written_behind_apply_and_flushed_whole() {
     for rows_behind in [1, 50, 100_000] {
@@ -163,9 +164,9 @@ fn slow_disk() -> SimulatedDisk {
     SimulatedDisk::new(5, Duration::from_millis(5)..=Duration::from_millis(20))
 }
 
-/// Whether a file of the write-ahead log ends within a record. It is made of blocks of 32 KiB, these
-/// of records with a header of 7 bytes: checksum, length, kind (RocksDB's wiki, "Write Ahead Log
-/// File Format").
+/// Whether a file of the write-ahead log ends within a record. It is made of blocks of 32 KiB,
+/// these of records with a header of 7 bytes: checksum, length, kind (RocksDB's wiki, "Write Ahead
+/// Log File Format").
 fn ends_within_a_record(file: &[u8]) -> bool {
     const BLOCK: usize = 32 << 10;
     const HEADER: usize = 7;

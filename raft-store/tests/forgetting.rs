@@ -1,4 +1,5 @@
-//! A node that has lost some of what it knew notices it when it starts, and one that has not starts.
+//! A node that has lost some of what it knew notices it when it starts, and one that has not
+//! starts.
 
 use std::fs;
 use std::path::Path;
@@ -265,8 +266,8 @@ fn a_lost_or_older_count_of_starts_is_noticed() {
     assert!(words.contains("has started 1 times"), "{words}");
 }
 
-/// The outcome is not written, but that of the same number in the start before is to be deleted: rows that are not those
-/// of the digest are refused.
+/// The outcome is not written, but that of the same number in the start before is to be deleted:
+/// rows that are not those of the digest are refused.
 #[test]
 fn an_outcome_that_comes_and_goes_leaves_the_rows_as_they_are_to_be() {
     let dir = new_dir();

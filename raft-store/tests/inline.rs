@@ -1,4 +1,5 @@
-//! A few claims are applied where they come in. What may take long has a thread of its own, and so has the disk.
+//! A few claims are applied where they come in. What may take long has a thread of its own, and so
+//! has the disk.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -85,7 +86,8 @@ impl Node {
 /// What waits for the disk in the product: changes of rows, and bytes of the ledger.
 const PRODUCT: (usize, usize) = (16_384, 8 << 20);
 
-/// Runs a story of a node whose provider 1 has inventories of a few classes, and [`WIDE`] of [`MANY`].
+/// Runs a story of a node whose provider 1 has inventories of a few classes, and [`WIDE`] of
+/// [`MANY`].
 fn story((rows_behind, ledger_behind): (usize, usize), tell: impl AsyncFnOnce(&mut Node)) {
     let on_other_threads = Rc::<Cell<usize>>::default();
     let _platform = install(Rc::new(Counting(on_other_threads.clone())));

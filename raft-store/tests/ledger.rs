@@ -1,4 +1,5 @@
-//! What each entry has changed is there from the floor on, exactly once, whatever happens to the node.
+//! What each entry has changed is there from the floor on, exactly once, whatever happens to the
+//! node.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! The store, in one binary. What starts processes has a binary of its own: a process that begins holds the locks of the
-//! one that starts it for a moment.
+//! The store, in one binary. What starts processes has a binary of its own: a process that begins
+//! holds the locks of the one that starts it for a moment.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

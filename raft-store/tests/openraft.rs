@@ -1,5 +1,5 @@
-//! What openraft does today that costs us something. Each test pins it, so that an upgrade which changes
-//! it is noticed: then what works around it can go. What we propose instead is in
+//! What openraft does today that costs us something. Each test pins it, so that an upgrade which
+//! changes it is noticed: then what works around it can go. What we propose instead is in
 //! `docs/openraft-proposals.md`.
 
 use std::collections::BTreeMap;
@@ -37,8 +37,8 @@ struct Append {
     answer: oneshot::Sender<()>,
 }
 
-/// A leader's way to a voter that grants votes and has all that it is sent. Heartbeats do not arrive.
-/// A follower calls no one.
+/// A leader's way to a voter that grants votes and has all that it is sent. Heartbeats do not
+/// arrive. A follower calls no one.
 #[derive(Clone, Default)]
 struct Network {
     to: u64,

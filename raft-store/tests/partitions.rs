@@ -1,5 +1,5 @@
-//! Several clouds in one store: what is in each comes back from the disk and over a snapshot, and a cloud that
-//! was deleted leaves nothing.
+//! Several clouds in one store: what is in each comes back from the disk and over a snapshot, and a
+//! cloud that was deleted leaves nothing.
 
 use std::collections::BTreeMap;
 use std::io::Cursor;

@@ -1,5 +1,5 @@
-//! What of the plain files survives a loss of power, at rest and in the middle of the work: each sync of the
-//! store is needed by one of these.
+//! What of the plain files survives a loss of power, at rest and in the middle of the work: each
+//! sync of the store is needed by one of these.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -159,7 +159,8 @@ fn what_is_covered_is_found_again_without_its_log() {
     assert_eq!(found(), Some(50));
 }
 
-/// One that comes in is whole on the disk before the rows are replaced by it, wherever the power fails.
+/// One that comes in is whole on the disk before the rows are replaced by it, wherever the power
+/// fails.
 #[test]
 fn a_snapshot_that_was_installed_is_found_again() {
     let leader_dir = new_dir();

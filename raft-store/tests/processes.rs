@@ -1,5 +1,6 @@
-//! What survives a kill and a full disk, in processes of their own. They stand alone: a process that begins holds the
-//! locks of its parent until its program is loaded, and a test next to it could not open its store again.
+//! What survives a kill and a full disk, in processes of their own. They stand alone: a process
+//! that begins holds the locks of its parent until its program is loaded, and a test next to it
+//! could not open its store again.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod common;

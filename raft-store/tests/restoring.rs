@@ -1,5 +1,6 @@
-//! New clusters that begin with a backup of one that has lived: restarts, removed and replaced nodes, join
-//! tokens, partitions, log files of several starts, and more rows than go into one frame or one batch.
+//! New clusters that begin with a backup of one that has lived: restarts, removed and replaced
+//! nodes, join tokens, partitions, log files of several starts, and more rows than go into one
+//! frame or one batch.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -69,7 +70,8 @@ fn in_the_south(index: u64) -> Entry {
     with(command(index, create), |stamped| stamped.partition = SOUTH)
 }
 
-/// Node 1 has started three times, node 3 was replaced by node 4, which came with a token, and another token is open.
+/// Node 1 has started three times, node 3 was replaced by node 4, which came with a token, and
+/// another token is open.
 fn life(last: u64) -> Vec<Entry> {
     let name = "south".to_owned().try_into().unwrap();
     let redeem = RedeemJoinToken {
@@ -172,7 +174,8 @@ fn a_cluster_that_has_lived_begins_again_under_its_old_numbers() {
     }
     let mut digests = BTreeSet::new();
     for node in [1, 2, 3] {
-        // The node refuses to start if it has started less often than its state says, or if rows are missing.
+        // The node refuses to start if it has started less often than its state says, or if rows
+        // are missing.
         let applied = run(async { opened(dir(node)).views.current() });
         digests.insert(applied.digest().to_string());
         let cluster = &applied.cluster;

@@ -1,6 +1,6 @@
-//! A file of the log that is not needed any more is written once more, in place: behind what is new stand old entries.
-//! Whatever part of the last write has reached the disk when the power fails, what was synced is there, and nothing
-//! old comes back.
+//! A file of the log that is not needed any more is written once more, in place: behind what is new
+//! stand old entries. Whatever part of the last write has reached the disk when the power fails,
+//! what was synced is there, and nothing old comes back.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -59,7 +59,8 @@ impl Torn {
     }
 }
 
-/// Appends and cuts until a file is reused, then once more. Returns the last write, and the last index that was synced.
+/// Appends and cuts until a file is reused, then once more. Returns the last write, and the last
+/// index that was synced.
 async fn until_torn(store: &mut Store, dir: &Path, term: u64) -> (Torn, u64) {
     let mut names = BTreeMap::<u64, PathBuf>::new();
     loop {

@@ -253,7 +253,8 @@ fn a_snapshot_is_sent_again_until_the_log_behind_it_may_be_cut() {
     });
 }
 
-/// Its file is asked for when openraft has had it for a while: the node waits until its neighbour has room.
+/// Its file is asked for when openraft has had it for a while: the node waits until its neighbour
+/// has room.
 #[test]
 fn a_snapshot_that_is_written_late_is_not_sent_to_others() {
     run(async {
@@ -487,7 +488,8 @@ fn what_a_crash_leaves_in_the_directory_is_removed() {
     assert_eq!(files(&dir), Vec::<PathBuf>::new());
 }
 
-/// A leader with a snapshot of 300 entries, and a follower that has taken it in, and not installed it.
+/// A leader with a snapshot of 300 entries, and a follower that has taken it in, and not installed
+/// it.
 async fn received(leader_dir: &TempDir, follower_dir: &TempDir) -> (Store, Built, Store) {
     create(follower_dir.path(), identity(2)).unwrap();
     let mut leader = opened(leader_dir.path());

@@ -1,7 +1,9 @@
-//! What is called durable was really synced: a process that goes through the life of a data directory is
-//! watched by strace, on a real file system. It says where it is by opening files that do not exist.
+//! What is called durable was really synced: a process that goes through the life of a data
+//! directory is watched by strace, on a real file system. It says where it is by opening files that
+//! do not exist.
 //!
-//! A kill leaves the page cache in place, so no test that kills a process notices a sync that is gone.
+//! A kill leaves the page cache in place, so no test that kills a process notices a sync that is
+//! gone.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod common;
@@ -187,7 +189,8 @@ fn read_trace(text: &str, root: &Path) -> BTreeMap<String, Vec<Done>> {
     steps
 }
 
-/// What is done, and to which path; `*` stands for anything. What begins with "rename" is one, the rest are syncs.
+/// What is done, and to which path; `*` stands for anything. What begins with "rename" is one, the
+/// rest are syncs.
 type Wanted = (&'static str, &'static str);
 
 /// What each step does, in this order, whatever else it does.

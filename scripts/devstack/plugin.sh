@@ -1,6 +1,7 @@
 # shellcheck shell=bash
-# devstack's plugin for placementd: one node in place of placement-api. It replaces functions of devstack's lib/placement, which
-# is sourced before the phases in which they are called; the service keeps its name, so that all else finds it.
+# devstack's plugin for placementd: one node in place of placement-api. It replaces functions of
+# devstack's lib/placement, which is sourced before the phases in which they are called; the service
+# keeps its name, so that all else finds it.
 
 # What devstack calls, and what it has set.
 : "${PLACEMENTD_DIR:?}" "${SERVICE_PASSWORD:=}"

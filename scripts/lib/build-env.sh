@@ -2,8 +2,8 @@
 # Sourced by the scripts: what a build needs, found or made once. Prints to stderr only.
 #
 # RocksDB is the longest part of a build by far. Cargo compiles it again for each target directory,
-# profile, feature set and RUSTFLAGS, so it is compiled once for tests and once for releases, apart from
-# the rest, and kept as a static library under the user's cache; every build links that.
+# profile, feature set and RUSTFLAGS, so it is compiled once for tests and once for releases, apart
+# from the rest, and kept as a static library under the user's cache; every build links that.
 
 repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 placementd_cache=${XDG_CACHE_HOME:-$HOME/.cache}/placementd
@@ -149,13 +149,14 @@ target_directory() {
     printf '%s\n' "${found:-$repository/target}"
 }
 
-# Builds the binaries and the tests, as `build_binaries dev` and `cargo test --workspace` would one after the other.
+# Builds the binaries and the tests, as `build_binaries dev` and `cargo test --workspace` would one
+# after the other.
 build_all() {
     (cd "$repository" && compile "building" cargo build --locked --workspace --bins --tests >&2)
 }
 
-# build_binaries PROFILE [NAME...]: builds the binaries, or only these, with cargo's profile `dev` or
-# `release`. Always of the whole workspace: a part of it alone would choose other features of its
+# build_binaries PROFILE [NAME...]: builds the binaries, or only these, with cargo's profile `dev`
+# or `release`. Always of the whole workspace: a part of it alone would choose other features of its
 # dependencies, and they would be compiled again.
 build_binaries() {
     local profile=$1 chosen=() name

@@ -48,8 +48,8 @@ is_libclang() {
     [ "$start" = $'\x7fELF\x02' ]
 }
 
-# has_clang_headers LIBRARY...: whether clang's own headers (stddef.h, stdbool.h, …) are there: next to
-# one of the libraries, or where a `clang` says. A package of the library alone lacks them.
+# has_clang_headers LIBRARY...: whether clang's own headers (stddef.h, stdbool.h, …) are there: next
+# to one of the libraries, or where a `clang` says. A package of the library alone lacks them.
 has_clang_headers() (
     shopt -s nullglob
     # A user who sets this gives bindgen their place.
@@ -74,8 +74,8 @@ libclang_lack() {
     fi
 }
 
-# drop_useless_libclang_path: bindgen looks nowhere else if LIBCLANG_PATH is set, so one that does not
-# do would hide a libclang that does.
+# drop_useless_libclang_path: bindgen looks nowhere else if LIBCLANG_PATH is set, so one that does
+# not do would hide a libclang that does.
 drop_useless_libclang_path() {
     local lack
     [ -n "${LIBCLANG_PATH+set}" ] || return 0
@@ -86,7 +86,8 @@ drop_useless_libclang_path() {
     fi
 }
 
-# misses_libclang LOG: whether the output of a build means that bindgen missed libclang or clang's headers.
+# misses_libclang LOG: whether the output of a build means that bindgen missed libclang or clang's
+# headers.
 misses_libclang() {
     grep -qE -e "Unable to find libclang" -e "libclang.* shared library.*could not be opened" \
         -e "'(stddef|stdbool|stdarg|stdint|limits|float)\.h' file not found" "$1"

@@ -1,6 +1,7 @@
 # shellcheck shell=bash
-# Sourced by build-env.sh: what the machine must have. Each question is put to the thing itself (does
-# the compiler make a program?), since a name on the PATH or a file in a folder may be half of it.
+# Sourced by build-env.sh: what the machine must have. Each question is put to the thing itself
+# (does the compiler make a program?), since a name on the PATH or a file in a folder may be half of
+# it.
 
 : "${repository:?}" "${placementd_cache:?}"
 
@@ -36,7 +37,8 @@ install_stopped() (
     install_packages "$@"
 )
 
-# ensure_room GIB FOLDER WHY: on a full disk nodes refuse writes, and many tests fail without a word of the disk.
+# ensure_room GIB FOLDER WHY: on a full disk nodes refuse writes, and many tests fail without a word
+# of the disk.
 ensure_room() {
     local free
     free=$(df -Pk -- "$2" | awk 'NR == 2 { print int($4 / 1048576) }')
@@ -179,8 +181,8 @@ ensure_python() {
         fail "$why needs Python 3.10 or newer that makes virtual environments: \`python3 -m venv DIRECTORY\` must work"
 }
 
-# python_environment NAME REQUIREMENTS WHY: makes a virtual environment with these packages once, and
-# prints where it is.
+# python_environment NAME REQUIREMENTS WHY: makes a virtual environment with these packages once,
+# and prints where it is.
 python_environment() {
     local name=$1 requirements=$2 why=$3 venv
     venv=$placementd_cache/$name-$(sha256sum "$requirements" | cut -c1-12)
@@ -198,7 +200,8 @@ python_environment() {
     printf '%s\n' "$venv"
 }
 
-# cargo_tool CRATE VERSION WHY [FLAG...]: compiles a program of cargo's registry once, and prints the folder it is in.
+# cargo_tool CRATE VERSION WHY [FLAG...]: compiles a program of cargo's registry once, and prints
+# the folder it is in.
 cargo_tool() {
     local crate=$1 version=$2 why=$3 root
     shift 3
@@ -206,7 +209,8 @@ cargo_tool() {
     if [ ! -x "$root/bin/$crate" ]; then
         say "$why: compiling $crate $version"
         mkdir -p "$placementd_cache"
-        # Not in the repository, whose flags are its own; without optimisation, as it runs for a second.
+        # Not in the repository, whose flags are its own; without optimisation, as it runs for a
+        # second.
         (cd "$placementd_cache" && CARGO_TARGET_DIR=$root/target with_heartbeat "cargo install $crate" \
             cargo install --quiet --locked --debug --root "$root" "$@" "$crate@$version" >&2) ||
             fail "cargo could not install $crate; the reason stands above"
@@ -215,7 +219,8 @@ cargo_tool() {
     printf '%s\n' "$root/bin"
 }
 
-# packaging_tools: compiles what scripts/package needs once, and prints the folders of both, for a PATH.
+# packaging_tools: compiles what scripts/package needs once, and prints the folders of both, for a
+# PATH.
 packaging_tools() {
     local deb bom
     deb=$(cargo_tool cargo-deb 3.8.0 "the Debian package") &&

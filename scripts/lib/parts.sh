@@ -49,9 +49,9 @@ count() {
     failed=$((failed + f))
 }
 
-# closing: says what broke and what was skipped, and counts. Fails if anything failed, and where CI is
-# set if anything was skipped. What was not to be reached from here counts as skipped and fails nothing: no
-# change to this machine would bring it.
+# closing: says what broke and what was skipped, and counts. Fails if anything failed, and where CI
+# is set if anything was skipped. What was not to be reached from here counts as skipped and fails
+# nothing: no change to this machine would bring it.
 closing() {
     local name skips=() unreached=()
     # With one test at a time, libtest's own words stand before it in the line.

@@ -1,10 +1,12 @@
 # shellcheck shell=bash
-# Sourced by build-env.sh: compiles librocksdb.a from the sources that the crate librocksdb-sys brings.
+# Sourced by build-env.sh: compiles librocksdb.a from the sources that the crate librocksdb-sys
+# brings.
 #
-# The crate's build script compiles each of RocksDB's 342 sources alone, and most of that time goes into
-# the same headers. Here 24 sources that are neighbours share one file that includes them: the same
-# code in a quarter of the time. The flags are those of the build script (`build_rocksdb` in its
-# build.rs) for Linux and the feature lz4, but for the processor's own and how much is optimised.
+# The crate's build script compiles each of RocksDB's 342 sources alone, and most of that time goes
+# into the same headers. Here 24 sources that are neighbours share one file that includes them: the
+# same code in a quarter of the time. The flags are those of the build script (`build_rocksdb` in
+# its build.rs) for Linux and the feature lz4, but for the processor's own and how much is
+# optimised.
 
 : "${repository:?}" "${placementd_cache:?}"
 
@@ -31,7 +33,8 @@ rocksdb_cpu_flags() {
     esac
 }
 
-# The directory of the cache for this library; its name tells apart what would be compiled otherwise.
+# The directory of the cache for this library; its name tells apart what would be compiled
+# otherwise.
 rocksdb_directory() {
     local cpu
     cpu=$(rocksdb_cpu_flags)
@@ -45,7 +48,8 @@ crate_sources() {
         sed -E '1!d; s/^"manifest_path":"//; s/\/Cargo\.toml"$//'
 }
 
-# compile_rocksdb SCRATCH: leaves librocksdb.a in the folder. A shell of its own, so that `fail` ends no more.
+# compile_rocksdb SCRATCH: leaves librocksdb.a in the folder. A shell of its own, so that `fail`
+# ends no more.
 compile_rocksdb() (
     scratch=$1
     [ "$(rocksdb_version)" = "$rocksdb_flags_version" ] ||

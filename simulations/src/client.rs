@@ -1,4 +1,5 @@
-//! The clients of one run: what they ask is in [`placement_witness::client`], and one of them may be our own.
+//! The clients of one run: what they ask is in [`placement_witness::client`], and one of them may
+//! be our own.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -71,8 +72,8 @@ pub async fn work_in_the_neighbour(number: usize, shared: Rc<Shared>) -> turmoil
     Ok(())
 }
 
-/// The client with this number, from 0: the first makes the first providers, then all work through the fault
-/// phase and the recovery phase.
+/// The client with this number, from 0: the first makes the first providers, then all work through
+/// the fault phase and the recovery phase.
 ///
 /// # Errors
 /// None; the signature is turmoil's.

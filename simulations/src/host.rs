@@ -49,13 +49,15 @@ pub struct Host {
     /// The machine's disk, with the data directory in it.
     top: TempDir,
     disk: SimulatedDisk,
-    /// What is on the disk is not all that the node has known: it may refuse to start, and stays away then.
+    /// What is on the disk is not all that the node has known: it may refuse to start, and stays
+    /// away then.
     is_rotten: Cell<bool>,
     /// The error with which the node then refused its data.
     refused: RefCell<Option<String>>,
     /// A copy of the data directory, and how often the node had started when it was made.
     copy: RefCell<Option<(TempDir, u64)>>,
-    /// Where the token is with which its node joins: an operator brings it, whatever becomes of the disk.
+    /// Where the token is with which its node joins: an operator brings it, whatever becomes of the
+    /// disk.
     token: RefCell<Option<TempDir>>,
     ledger: SharedLedger,
     /// Its wall clock.
@@ -198,8 +200,8 @@ impl Host {
         self.running.borrow_mut().take();
     }
 
-    /// To be called once all tasks of the machine are gone: what was not synced is lost, all of it unless it is `torn`.
-    /// Returns how many bytes that was.
+    /// To be called once all tasks of the machine are gone: what was not synced is lost, all of it
+    /// unless it is `torn`. Returns how many bytes that was.
     ///
     /// # Errors
     /// The log's files cannot be cut.
@@ -228,8 +230,8 @@ impl Host {
         Ok(rots)
     }
 
-    /// Copies the disk, while the node does not run. False if it has never started, or cannot be vouched
-    /// for.
+    /// Copies the disk, while the node does not run. False if it has never started, or cannot be
+    /// vouched for.
     ///
     /// # Errors
     /// Those of the file system.
@@ -302,8 +304,8 @@ impl Host {
         Ok(Some(index))
     }
 
-    /// Has the node, which does not run and has no data, begin a new cluster with a backup, or as a further member
-    /// of one.
+    /// Has the node, which does not run and has no data, begin a new cluster with a backup, or as a
+    /// further member of one.
     ///
     /// # Errors
     /// What is wrong with the backup or the disk.
@@ -389,13 +391,14 @@ impl Host {
         Some(applied.cluster.session(node)?.boot)
     }
 
-    /// What the disk says of a vote that was acknowledged and was not there when the node was started
-    /// again.
+    /// What the disk says of a vote that was acknowledged and was not there when the node was
+    /// started again.
     pub fn lost_vote(&self) -> Option<String> {
         self.disk.lost_vote()
     }
 
-    /// Whether all that the node derives from its rows is what a recount gives; yes if it does not run.
+    /// Whether all that the node derives from its rows is what a recount gives; yes if it does not
+    /// run.
     pub fn agrees_with_recount(&self) -> bool {
         let running = self.running.borrow();
         let views = running.as_ref().and_then(Node::views);
@@ -518,9 +521,9 @@ impl Host {
         storage.ledger_behind = self.parameters.knobs.ledger_behind;
         storage.ledger_bytes = self.parameters.knobs.ledger_bytes;
         storage.block_cache_bytes = 1 << 20;
-        // The write buffers keep the product's 64 MiB, so that no run fills them: RocksDB would flush them in a
-        // thread of its own, and what a loss of power leaves of the state would depend on when that was.
-        // `Limits::rows_buffer` stands for it.
+        // The write buffers keep the product's 64 MiB, so that no run fills them: RocksDB would
+        // flush them in a thread of its own, and what a loss of power leaves of the state would
+        // depend on when that was. `Limits::rows_buffer` stands for it.
         storage
     }
 }

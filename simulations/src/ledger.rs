@@ -19,7 +19,8 @@ use crate::logs::{Happened, Logs};
 pub struct Ledger {
     /// The log, as far as any node has applied it.
     pub log: BTreeMap<u64, Stamped>,
-    /// Which partitions each entry of it has changed, of what those see who follow clients' changes.
+    /// Which partitions each entry of it has changed, of what those see who follow clients'
+    /// changes.
     changed: BTreeMap<u64, Vec<PartitionId>>,
     /// How often the cluster was lost.
     pub(crate) life: usize,
@@ -91,7 +92,8 @@ impl SharedLedger {
 }
 
 impl Ledger {
-    /// All nodes were lost, and begin again behind a place in the log, with these voters. Returns the log until now.
+    /// All nodes were lost, and begin again behind a place in the log, with these voters. Returns
+    /// the log until now.
     pub fn begin_again(&mut self, behind: u64, voters: BTreeSet<u64>) -> BTreeMap<u64, Stamped> {
         let before = self.log.clone();
         self.log.retain(|index, _| *index <= behind);

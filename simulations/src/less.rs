@@ -80,8 +80,9 @@ impl Less {
         kept.map(|(_, fault)| fault).collect()
     }
 
-    /// The fewest of so many faults with which the run still fails: halves go first, then single ones. `fails` runs what
-    /// is left; with all of them it does fail. Each fault that is left is needed, as far as one at a time tells.
+    /// The fewest of so many faults with which the run still fails: halves go first, then single
+    /// ones. `fails` runs what is left; with all of them it does fail. Each fault that is left is
+    /// needed, as far as one at a time tells.
     pub fn search(faults: usize, mut fails: impl FnMut(&Less) -> bool) -> Less {
         let mut numbers: Vec<usize> = (0..faults).collect();
         let mut piece = numbers.len();

@@ -2,15 +2,16 @@
 //! and RocksDB code, over turmoil's network and clock, with disks whose power can be cut. One seed
 //! is one history.
 //!
-//! * [`parameters`]: what one run is made of, derived from its [`seed`]. [`regions`] and [`places`]: where it
-//!   stands.
+//! * [`parameters`]: what one run is made of, derived from its [`seed`]. [`regions`] and
+//!   [`places`]: where it stands.
 //! * [`run`]: one run: cluster, clients, fault phase, recovery phase (`world`), and the judgement.
 //!   [`campaign`] and [`swarm`]: many. [`less`]: what of one is needed to fail.
 //! * [`report`] with [`story`]: what came of a run; [`explain`] prints it.
 //! * [`host`], [`net`], [`outside`]: what a simulated node is given in place of the real world.
 //! * [`faults`]: what goes wrong, and when. [`mutant`]: bugs put in on purpose.
-//! * [`client`], [`scan`], [`shared`] with [`http`]: who asks, over the simulated network. What they ask next
-//!   ([`workload`]), how it is asked in HTTP, and what came of it ([`history`]) is in [`placement_witness`].
+//! * [`client`], [`scan`], [`shared`] with [`http`]: who asks, over the simulated network. What
+//!   they ask next ([`workload`]), how it is asked in HTTP, and what came of it ([`history`]) is in
+//!   [`placement_witness`].
 //!   [`library`]: our own client among them. [`operator`]: who changes the cluster during the run.
 //!   [`watcher`]: who follows what is changed.
 //! * [`witness`] with [`oracle`], [`wgl`], [`ledger`] and [`logs`] with [`invariants`]: what must

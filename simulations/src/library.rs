@@ -1,5 +1,6 @@
-//! The project's own client among the simulated ones: it chooses the node, waits, repeats what is safe and
-//! keeps a session. Each request that it sends is one of the history, and so is what it made of them.
+//! The project's own client among the simulated ones: it chooses the node, waits, repeats what is
+//! safe and keeps a session. Each request that it sends is one of the history, and so is what it
+//! made of them.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -58,8 +59,8 @@ impl Transport for Wire {
 }
 
 impl Library {
-    /// The client with this number. `lies`: its transport says of requests without an answer that they were
-    /// not sent.
+    /// The client with this number. `lies`: its transport says of requests without an answer that
+    /// they were not sent.
     pub(crate) fn new(number: usize, shared: &Rc<Shared>, lies: bool) -> Self {
         let (sender, mut sent) = mpsc::unbounded_channel();
         let parameters = &shared.parameters;

@@ -250,7 +250,8 @@ impl Logs {
         self.before.get(&node)
     }
 
-    /// Takes in what happened on a node. Returns the entries that no node knew to be committed before.
+    /// Takes in what happened on a node. Returns the entries that no node knew to be committed
+    /// before.
     pub fn note(&mut self, node: u64, happened: &Happened) -> Vec<EntryId> {
         let log = self.nodes.entry(node).or_default();
         if let Happened::Opened(..) = happened {

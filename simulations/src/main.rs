@@ -38,12 +38,14 @@ enum Action {
     Run(Run),
     /// Runs many seeds on several processors, and sums up what happened in them.
     Swarm(Many),
-    /// Prints what happened in the run of one seed: faults, leaders, and requests without an answer.
+    /// Prints what happened in the run of one seed: faults, leaders, and requests without an
+    /// answer.
     Explain(One),
     /// Finds the fewest faults with which a failing run still fails.
     Shrink(Shrunk),
-    /// Holds the log of a real node against the naive model: both carry out each command from a state on, and must answer
-    /// alike and come to the same rows. Prints the first difference, and exits with 1.
+    /// Holds the log of a real node against the naive model: both carry out each command from a
+    /// state on, and must answer alike and come to the same rows. Prints the first difference, and
+    /// exits with 1.
     Replay {
         /// The data directory of a stopped node, or a directory that `[backup]` has filled.
         directory: PathBuf,

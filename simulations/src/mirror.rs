@@ -1,4 +1,5 @@
-//! What a watcher has of a partition: what it was sent first, and what has changed since, held against the log.
+//! What a watcher has of a partition: what it was sent first, and what has changed since, held
+//! against the log.
 
 use std::collections::BTreeMap;
 

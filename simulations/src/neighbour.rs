@@ -1,12 +1,14 @@
-//! Another cloud in the same cluster: in some runs further clients write to another partition, over the same names and
-//! UUIDs. It is the second partition; or it is the default one, and the clients of the run are in the second. The
-//! neighbour's clients have a listener of their own ([`NeighbourVenue`]), and a witness of their own judges what they see by a
-//! model that holds nothing else.
+//! Another cloud in the same cluster: in some runs further clients write to another partition, over
+//! the same names and UUIDs. It is the second partition; or it is the default one, and the clients
+//! of the run are in the second. The neighbour's clients have a listener of their own
+//! ([`NeighbourVenue`]), and a witness of their own judges what they see by a model that holds
+//! nothing else.
 //!
-//! Each node now and then also makes a third partition, writes to it, fills it with what the default one has, and deletes it; and
-//! where the clients of the run
-//! are in the default partition it changes its routes, which lead them there all the same: a request that was under way then may
-//! be refused, and nothing is done twice or elsewhere. What becomes of the third is judged by the digest of its rows only.
+//! Each node now and then also makes a third partition, writes to it, fills it with what the
+//! default one has, and deletes it; and where the clients of the run are in the default partition
+//! it changes its routes, which lead them there all the same: a request that was under way then may
+//! be refused, and nothing is done twice or elsewhere. What becomes of the third is judged by the
+//! digest of its rows only.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -162,8 +164,8 @@ impl Neighbour {
         self.default.submit(command, "neighbour".to_owned()).await
     }
 
-    /// Makes the third partition once more, and fills it with what the default one has. Other nodes may do so at the same
-    /// time, and a fault may come between any two commands.
+    /// Makes the third partition once more, and fills it with what the default one has. Other nodes
+    /// may do so at the same time, and a fault may come between any two commands.
     async fn refill(&mut self) -> Result<Written, Unavailable> {
         let from = self.read.view(Consistency::Local).await?;
         let bytes = self.random.random_range(500..20_000);

@@ -21,7 +21,8 @@ thread_local! {
     static CONNECTIONS: RefCell<BTreeMap<String, u64>> = const { RefCell::new(BTreeMap::new()) };
 }
 
-/// The most connections that the nodes of this thread have tried to make to any one address since this was last asked.
+/// The most connections that the nodes of this thread have tried to make to any one address since
+/// this was last asked.
 pub fn connections() -> u64 {
     CONNECTIONS.take().into_values().max().unwrap_or_default()
 }
@@ -33,7 +34,8 @@ pub struct TurmoilNet {
     bandwidth: Bandwidth,
 }
 
-/// How many bytes a second each connection of a machine carries away from it. Clones are the same setting.
+/// How many bytes a second each connection of a machine carries away from it. Clones are the same
+/// setting.
 #[derive(Debug, Clone, Default)]
 pub struct Bandwidth(Arc<AtomicU64>);
 

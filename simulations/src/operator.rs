@@ -1,4 +1,5 @@
-//! The one who changes the cluster while it runs: through the operators' listener, as `placementctl` does.
+//! The one who changes the cluster while it runs: through the operators' listener, as
+//! `placementctl` does.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -65,11 +66,13 @@ pub enum Done {
     Refused(String),
 }
 
-/// Where orders wait, and what came of them. Those that must be carried out are repeated until they are.
+/// Where orders wait, and what came of them. Those that must be carried out are repeated until they
+/// are.
 #[derive(Debug)]
 pub struct Desk {
     orders: RefCell<VecDeque<Order>>,
-    /// The nodes that are asked: those that form the cluster, and those that either operator has added.
+    /// The nodes that are asked: those that form the cluster, and those that either operator has
+    /// added.
     asked: Rc<RefCell<Vec<u64>>>,
     /// What is being carried out, and what was last answered.
     current: RefCell<Option<(Order, String)>>,
@@ -201,7 +204,8 @@ impl Desk {
         shown.insert(node, token.to_owned());
     }
 
-    /// One try at having a node join, in the place of another one or as one more. A node that it cannot replace is taken out.
+    /// One try at having a node join, in the place of another one or as one more. A node that it
+    /// cannot replace is taken out.
     async fn join(&self, spare: u64, old: Option<u64>, through: u64) -> Option<Done> {
         let tokens = "/v1/join-tokens".to_owned();
         if self.token(spare).is_none() {
@@ -215,7 +219,8 @@ impl Desk {
             }
             return match (status, old) {
                 _ if made == Some(spare) => None,
-                // Its number is another one: a try was not answered, or another operator has its token.
+                // Its number is another one: a try was not answered, or another operator has its
+                // token.
                 (201, None) => {
                     sleep(PATIENCE).await;
                     self.token(spare).is_none().then_some(Done::Refused(words))

@@ -20,8 +20,8 @@ pub fn epoch() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(EPOCH_S)
 }
 
-/// The wall clock of one machine, which goes on while its node is down. It may be set, and run fast or
-/// slow; all times in microseconds.
+/// The wall clock of one machine, which goes on while its node is down. It may be set, and run fast
+/// or slow; all times in microseconds.
 #[derive(Debug)]
 pub struct WallClock(Mutex<Wall>);
 

@@ -93,7 +93,8 @@ pub struct Parameters {
     pub spares: u64,
     /// Whether two operators change the cluster at the same time, and no node is lost.
     pub two_operators: bool,
-    /// Whether all nodes are lost in the middle of the run, and the cluster is restored from a backup.
+    /// Whether all nodes are lost in the middle of the run, and the cluster is restored from a
+    /// backup.
     pub is_lost: bool,
     /// Whether the fault phase begins with the first step, before the cluster has formed.
     pub faults_from_the_start: bool,
@@ -168,8 +169,8 @@ pub struct Knobs {
     pub probe: Duration,
     /// How long a connection may say nothing.
     pub silence: Duration,
-    /// How long a call to the disk may take before the node ends, and ten times as long as costs a leader
-    /// the leadership; zero: without end.
+    /// How long a call to the disk may take before the node ends, and ten times as long as costs a
+    /// leader the leadership; zero: without end.
     pub hung_after: Duration,
     /// Bytes of log entries in memory.
     pub log_cache_bytes: usize,
@@ -229,7 +230,8 @@ impl Knobs {
     }
 }
 
-/// In half of the runs each is small enough for the few rows that there are, or what the product has.
+/// In half of the runs each is small enough for the few rows that there are, or what the product
+/// has.
 fn limits(seed: Seed) -> Limits {
     let random = &mut seed.stream("limits");
     let product = Limits::PRODUCT;
@@ -254,11 +256,11 @@ fn limits(seed: Seed) -> Limits {
 pub struct Bounds {
     /// Until the cluster has formed and the first providers are there.
     pub set_up: Duration,
-    /// From the end of the fault phase until every client got its writes through; also until all nodes
-    /// have applied the same, and until a node that comes back has.
+    /// From the end of the fault phase until every client got its writes through; also until all
+    /// nodes have applied the same, and until a node that comes back has.
     pub recovery: Duration,
-    /// From the end of the fault phase until the cluster has the members that were ordered: one try may still wait
-    /// for an answer that does not come.
+    /// From the end of the fault phase until the cluster has the members that were ordered: one try
+    /// may still wait for an answer that does not come.
     pub changes: Duration,
 }
 
@@ -300,8 +302,8 @@ impl Parameters {
         }
     }
 
-    /// How long after the fault phase a connection that it left dumb may go unnoticed. If it was the leader's, who is asked
-    /// for nothing else by then, another node is elected.
+    /// How long after the fault phase a connection that it left dumb may go unnoticed. If it was
+    /// the leader's, who is asked for nothing else by then, another node is elected.
     pub fn settling(&self) -> Duration {
         self.knobs.silence * 5 / 4 + 2 * self.election * 2
     }
@@ -335,7 +337,8 @@ impl Parameters {
         !self.minority_stays_down && !self.faults_from_the_start && self.nodes > 2
     }
 
-    /// The same run, but that the cluster is lost in the middle of it. A machine waits with a token of it.
+    /// The same run, but that the cluster is lost in the middle of it. A machine waits with a token
+    /// of it.
     pub fn lost(self) -> Self {
         Self {
             is_lost: true,

@@ -9,14 +9,15 @@ use crate::regions::Regions;
 
 /// One run in so many stands in regions.
 const ONE_IN: u32 = 6;
-/// Round trips in which a new leader finds the end of a follower's log: it halves its own, of a thousand entries at most.
+/// Round trips in which a new leader finds the end of a follower's log: it halves its own, of a
+/// thousand entries at most.
 const PROBES: u32 = 10;
 
 /// About how often all clients together write, at most.
 const ENTRY_EVERY_MS: u64 = 5;
 
-/// The same run in regions, if its seed has it so, with the times that an operator has to set for them. No other run
-/// is another one for that.
+/// The same run in regions, if its seed has it so, with the times that an operator has to set for
+/// them. No other run is another one for that.
 pub fn place(parameters: Parameters) -> Parameters {
     let random = &mut parameters.seed.stream("far apart");
     if !random.random_ratio(1, ONE_IN) || parameters.is_lost {
@@ -46,7 +47,8 @@ pub fn in_regions(parameters: Parameters, regions: Regions) -> Parameters {
     let ms = Duration::from_millis;
     let farthest = regions.farthest();
     let voters = regions.site_of.len() as u64 - regions.learners - parameters.spares;
-    // A heartbeat counts only if it is answered before three quarters of the time until the next one have gone by.
+    // A heartbeat counts only if it is answered before three quarters of the time until the next
+    // one have gone by.
     let sync_max = parameters.sync_max.min(ms(40));
     let answered = farthest + 2 * ms(5) + sync_max;
     let heartbeat = parameters.heartbeat.max(answered * 3 / 2).max(ms(100));
@@ -63,8 +65,8 @@ pub fn in_regions(parameters: Parameters, regions: Regions) -> Parameters {
         regions: Some(regions),
         ..parameters
     };
-    // What is written until the farthest node has acknowledged it is not to be cut from the log: a snapshot would take
-    // longer than a write waits.
+    // What is written until the farthest node has acknowledged it is not to be cut from the log: a
+    // snapshot would take longer than a write waits.
     let unacknowledged = farthest.as_millis() as u64 / ENTRY_EVERY_MS;
     placed.keep_in_log = placed.keep_in_log.max(unacknowledged);
     placed.knobs.silence = placed.knobs.silence.max(4 * farthest + ms(200));

@@ -1,5 +1,5 @@
-//! Where the machines of a run stand, if they do not stand in one place: regions with voters, edge sites with
-//! learners that stay learners, and how long messages take between them.
+//! Where the machines of a run stand, if they do not stand in one place: regions with voters, edge
+//! sites with learners that stay learners, and how long messages take between them.
 
 use std::time::Duration;
 
@@ -28,8 +28,8 @@ const AT_HOME_PERCENT: u32 = 80;
 /// See the module.
 #[derive(Debug, Clone)]
 pub struct Regions {
-    /// The site of each node, beginning with node 1: those of voters, of learners that stay learners, of spares.
-    /// Sites are counted from 0, those of voters first.
+    /// The site of each node, beginning with node 1: those of voters, of learners that stay
+    /// learners, of spares. Sites are counted from 0, those of voters first.
     pub site_of: Vec<usize>,
     /// How many of the nodes behind the voters are learners.
     pub learners: u64,
@@ -37,13 +37,14 @@ pub struct Regions {
     pub round_trips: Vec<Vec<Duration>>,
     /// Where the leader is to be: sites, the best first.
     pub preference: Vec<usize>,
-    /// A voter is caught up for nodes that prefer it once it lacks no more than so many log entries.
+    /// A voter is caught up for nodes that prefer it once it lacks no more than so many log
+    /// entries.
     pub lag_max: u64,
 }
 
 impl Regions {
-    /// So many voters in each region and so many learners, each at a site of its own; all sites are equally far
-    /// from each other.
+    /// So many voters in each region and so many learners, each at a site of its own; all sites are
+    /// equally far from each other.
     pub fn new(voters: &[u64], learners: u64, round_trip: Duration) -> Self {
         let sites = voters.len() + usize::try_from(learners).expect("few learners");
         let in_regions = voters.iter().enumerate();

@@ -1,5 +1,5 @@
-//! A log that a real node has kept, held against the naive model: the product's rules and the naive ones carry out each
-//! command, and must answer alike and come to the same rows.
+//! A log that a real node has kept, held against the naive model: the product's rules and the naive
+//! ones carry out each command, and must answer alike and come to the same rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -15,7 +15,8 @@ use placement_raft_store::{
     inspect_kept_log, inspect_log,
 };
 
-/// After so many entries the rows are compared. It takes as long as some commands of the naive model.
+/// After so many entries the rows are compared. It takes as long as some commands of the naive
+/// model.
 const ROWS_EVERY: u64 = 1_000;
 
 /// Where the naive model, or what a node has kept, disagrees with the product.
@@ -164,8 +165,8 @@ struct Beginning {
     digests: BTreeMap<u64, String>,
 }
 
-/// Replays the log in a directory: the data directory of a stopped node, or a directory of backups with the log that was
-/// kept next to them. `progress` is given each entry.
+/// Replays the log in a directory: the data directory of a stopped node, or a directory of backups
+/// with the log that was kept next to them. `progress` is given each entry.
 ///
 /// # Errors
 /// [`Difference`]; or the directory cannot be read, or has no state before its log.

@@ -27,7 +27,8 @@ pub struct Report {
     pub kinds: Kinds,
     /// The points of their work at which nodes lost their power.
     pub points: Kinds,
-    /// The errors of nodes that refused their data: a bit had turned in it, or it was an older copy.
+    /// The errors of nodes that refused their data: a bit had turned in it, or it was an older
+    /// copy.
     pub refused: Vec<String>,
     /// The orders of an operator, and their outcomes.
     pub orders: Vec<(Order, Done)>,

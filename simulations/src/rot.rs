@@ -7,11 +7,11 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use rocksdb::{DB, Direction, IteratorMode, Options, WriteBatch};
 
-/// Turns a bit of a row of the state in the data directory `dir`, in its key or in its value; which one
-/// follows from `seed`. False if no row was flushed yet.
+/// Turns a bit of a row of the state in the data directory `dir`, in its key or in its value; which
+/// one follows from `seed`. False if no row was flushed yet.
 ///
-/// It turns where RocksDB's own checksums do not tell, as if it had turned before they were made: which
-/// blocks there are depends on when RocksDB's threads run, which rows there are does not.
+/// It turns where RocksDB's own checksums do not tell, as if it had turned before they were made:
+/// which blocks there are depends on when RocksDB's threads run, which rows there are does not.
 ///
 /// # Errors
 /// The database cannot be read or written.

@@ -20,8 +20,8 @@ use crate::witness::Finding;
 use crate::world::{Course, World};
 use crate::{net, trace, wgl, witness};
 
-/// Runs a simulation with these faults, which [`crate::faults::drawn`] makes of a seed and pinned scenarios have of
-/// their own.
+/// Runs a simulation with these faults, which [`crate::faults::drawn`] makes of a seed and pinned
+/// scenarios have of their own.
 pub fn run_with(parameters: &Parameters, mutant: Option<Mutant>, faults: Vec<Planned>) -> Report {
     let parameters = &Parameters {
         clouds: match mutant {

@@ -1,5 +1,5 @@
-//! The last client: reads everything from every node once nothing fails any more. What was acknowledged must
-//! be there, which the witness check then finds out.
+//! The last client: reads everything from every node once nothing fails any more. What was
+//! acknowledged must be there, which the witness check then finds out.
 
 use std::rc::Rc;
 use std::time::Duration;

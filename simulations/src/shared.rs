@@ -42,7 +42,8 @@ pub struct Shared {
     pub neighbours: RefCell<History>,
     /// Requests were numbered up to here when the cluster was lost.
     before: Cell<usize>,
-    /// So many of them were under way then: what reaches a node late is carried out by the restored cluster.
+    /// So many of them were under way then: what reaches a node late is carried out by the restored
+    /// cluster.
     under_way: Cell<usize>,
     /// Where the run is.
     pub phase: Cell<Phase>,
@@ -52,7 +53,8 @@ pub struct Shared {
     pub nodes: RefCell<Vec<u64>>,
     /// What the last client shall ask of every node, and what a neighbour's.
     pub questions: RefCell<[Vec<Question>; 2]>,
-    /// How often a client has done its part since all was mended: in the recovery phase, and once more after it.
+    /// How often a client has done its part since all was mended: in the recovery phase, and once
+    /// more after it.
     pub content: Cell<usize>,
     /// Whether those who follow what is changed have all that there is.
     pub watched: Cell<bool>,

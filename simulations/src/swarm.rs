@@ -25,8 +25,8 @@ pub struct Swarm {
 }
 
 impl Swarm {
-    /// Runs them. `observe` is given each report as it comes, in no order, and what came of all so far;
-    /// and nothing but the latter when there was none for a while.
+    /// Runs them. `observe` is given each report as it comes, in no order, and what came of all so
+    /// far; and nothing but the latter when there was none for a while.
     ///
     /// # Panics
     /// If `observe` does.

@@ -1,5 +1,6 @@
-//! Those who follow what is changed (`GET /placementd/v1/events`), from node to node through every fault: each goes on
-//! with the last token that it was given, now and then with an older one, and also reads earlier moments.
+//! Those who follow what is changed (`GET /placementd/v1/events`), from node to node through every
+//! fault: each goes on with the last token that it was given, now and then with an older one, and
+//! also reads earlier moments.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -126,7 +127,8 @@ impl Watcher {
         }
     }
 
-    /// Follows a node until then, or until it ends the stream. False if it was cut off or is refused.
+    /// Follows a node until then, or until it ends the stream. False if it was cut off or is
+    /// refused.
     async fn follow(&mut self, node: u64, more: &str, until: Instant) -> bool {
         self.begin_again_if_lost();
         let after = self.mirror.as_ref().map(|mirror| self.token(mirror.sent));

@@ -29,8 +29,8 @@ fn traced(seed: u64) -> Report {
     .expect("a run reports its panics")
 }
 
-/// A run in which nothing fails or no client writes proves little: power cuts, partitions and elections must
-/// happen.
+/// A run in which nothing fails or no client writes proves little: power cuts, partitions and
+/// elections must happen.
 fn is_eventful(report: &Report) -> bool {
     let partitions = [
         "isolate",
@@ -98,8 +98,8 @@ fn another_seed_is_another_history() {
     assert_ne!(traced(1).history.digest(), traced(2).history.digest());
 }
 
-/// openraft checks some eighty invariants by `debug_assert!`; a dependency is built without them unless the
-/// profile says otherwise.
+/// openraft checks some eighty invariants by `debug_assert!`; a dependency is built without them
+/// unless the profile says otherwise.
 #[test]
 fn assertions_are_on_in_our_crates_and_in_openraft() {
     const { assert!(cfg!(debug_assertions)) };
@@ -109,7 +109,8 @@ fn assertions_are_on_in_our_crates_and_in_openraft() {
         let words = words.as_bytes();
         program.windows(words.len()).any(|found| found == words)
     };
-    // What an assertion of openraft's engine says. Put together here, so that it is not this test's own.
+    // What an assertion of openraft's engine says. Put together here, so that it is not this test's
+    // own.
     let message = ["it can only commit", " its own vote"].concat();
     assert!(holds(&message), "openraft is built without its assertions");
 }

@@ -1,5 +1,5 @@
-//! What `placementctl topology` predicts of the loss of each node, zone and region is what becomes of it: the machines
-//! are switched off, the others are asked, and the machines come back.
+//! What `placementctl topology` predicts of the loss of each node, zone and region is what becomes
+//! of it: the machines are switched off, the others are asked, and the machines come back.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -91,7 +91,8 @@ struct Cluster {
 }
 
 impl Cluster {
-    /// So many voters in each region and so many learners at sites of their own, all of them members.
+    /// So many voters in each region and so many learners at sites of their own, all of them
+    /// members.
     fn form(voters: &[u64], learners: u64) -> Self {
         let regions = Regions::new(voters, learners, ms(30));
         let parameters = Parameters {
@@ -303,7 +304,8 @@ impl Cluster {
     }
 }
 
-/// Executes what is predicted of each single loss. Zones and regions that go with the same nodes are one loss.
+/// Executes what is predicted of each single loss. Zones and regions that go with the same nodes
+/// are one loss.
 fn predictions_are_right(voters: &'static [u64], learners: u64, region_survived: bool) {
     let run = move || {
         let _simulation = placement_machine::simulate(1);

@@ -9,8 +9,8 @@ use placement_simulations::invariants::names;
 use placement_simulations::mutant::Mutant;
 use placement_simulations::seed::Seed;
 
-/// So many seeds are tried, from one on that has caught the bug: any change of the product changes what
-/// a seed leads to.
+/// So many seeds are tried, from one on that has caught the bug: any change of the product changes
+/// what a seed leads to.
 const SEEDS: u64 = 20;
 
 /// The runs that hold without a bug: several bugs share their course.

@@ -1,4 +1,5 @@
-//! Simulated clients write and ask for everything that there is, and are refused for every reason, without a cluster.
+//! Simulated clients write and ask for everything that there is, and are refused for every reason,
+//! without a cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 

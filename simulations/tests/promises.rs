@@ -1,5 +1,5 @@
-//! Promises and checks that no mutant breaks by name (`tests/mutants.rs` has the others): what is right is accepted,
-//! what is wrong is not, in small histories written by hand.
+//! Promises and checks that no mutant breaks by name (`tests/mutants.rs` has the others): what is
+//! right is accepted, what is wrong is not, in small histories written by hand.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

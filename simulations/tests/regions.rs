@@ -1,5 +1,5 @@
-//! What becomes of a cluster that stands in several regions when one of them is lost, cut off, cut off in one direction or
-//! drained.
+//! What becomes of a cluster that stands in several regions when one of them is lost, cut off, cut
+//! off in one direction or drained.
 
 use std::time::Duration;
 
@@ -82,8 +82,8 @@ fn first(report: &Report) -> Happened {
     *report.faults.first().expect("a fault happened")
 }
 
-/// Five voters in three regions survive the loss of any of them: others write on within three elections, and what was
-/// acknowledged is there (the run looks for that at its end).
+/// Five voters in three regions survive the loss of any of them: others write on within three
+/// elections, and what was acknowledged is there (the run looks for that at its end).
 #[test]
 fn the_leaders_region_is_lost_and_the_others_write_on() {
     for (seed, fault) in [
@@ -118,7 +118,8 @@ fn the_leaders_region_is_lost_and_the_others_write_on() {
     }
 }
 
-/// Leadership comes to the region that is preferred, leaves it when that is drained, and is back when it may be.
+/// Leadership comes to the region that is preferred, leaves it when that is drained, and is back
+/// when it may be.
 #[test]
 fn a_region_that_is_drained_is_led_from_elsewhere_until_it_is_undrained() {
     for seed in 1..=2 {
@@ -158,8 +159,8 @@ fn a_region_that_is_drained_is_led_from_elsewhere_until_it_is_undrained() {
     }
 }
 
-/// An edge that is cut off goes on reading and says how old that is; it writes nothing. The log that it lacks is gone
-/// when it is reachable again.
+/// An edge that is cut off goes on reading and says how old that is; it writes nothing. The log
+/// that it lacks is gone when it is reachable again.
 #[test]
 fn an_edge_that_was_cut_off_for_long_reads_on_and_is_sent_a_snapshot() {
     for seed in 1..=2 {

@@ -1,4 +1,5 @@
-//! The log of a real node against the naive model: bugs in the rules show, and the rules as they are agree.
+//! The log of a real node against the naive model: bugs in the rules show, and the rules as they
+//! are agree.
 
 use placement_model::command::{
     CapacityRule, Command, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate,
@@ -29,7 +30,8 @@ fn claim(consumer: &str, amount: u64) -> Command {
     })
 }
 
-/// A host with four processors in each of two partitions, claims that fit and one that does not, and one partition goes.
+/// A host with four processors in each of two partitions, claims that fit and one that does not,
+/// and one partition goes.
 fn log() -> Vec<Stamped> {
     let host = || {
         let uuid = HOST.parse().unwrap();
@@ -107,8 +109,8 @@ fn log() -> Vec<Stamped> {
     log
 }
 
-/// Replays the log by rules with this bug, in which the rows are compared each time; the second half from the rows that the
-/// first one came to.
+/// Replays the log by rules with this bug, in which the rows are compared each time; the second
+/// half from the rows that the first one came to.
 fn replayed(bug: Option<Mutant>) -> Result<Counts, Difference> {
     let rules = mutant::rules(bug, 2);
     let mut pair = Pair::new(Cluster::default(), &*rules);

@@ -335,8 +335,8 @@ fn a_node_that_was_away_while_the_log_was_purged_is_sent_a_snapshot() {
 }
 
 /// openraft waits out its backoff while it makes a request, not before it opens a stream: a leader
-/// that connects first tries a node that refuses connections as fast as its processor can. One that is down refuses
-/// none: it keeps the leader waiting.
+/// that connects first tries a node that refuses connections as fast as its processor can. One that
+/// is down refuses none: it keeps the leader waiting.
 #[test]
 fn a_node_that_refuses_connections_is_not_tried_without_a_pause() {
     let faults = vec![
@@ -443,7 +443,8 @@ fn killed_processes_lose_nothing_that_they_wrote() {
     assert!(report.counts.applied > 3 * report.counts.commits);
 }
 
-/// A node that is asked to stop hands leadership over first, so that no client waits for an election.
+/// A node that is asked to stop hands leadership over first, so that no client waits for an
+/// election.
 #[test]
 fn rolling_restarts_cost_no_election_timeout() {
     let parameters = Parameters {
@@ -486,7 +487,8 @@ fn two_of_five_may_lose_power_at_once() {
     }
 }
 
-/// The clock of each node in turn is an hour ahead, so that of the leader is once, and the other two bound its stamps.
+/// The clock of each node in turn is an hour ahead, so that of the leader is once, and the other
+/// two bound its stamps.
 #[test]
 fn a_leader_whose_clock_is_ahead_stamps_by_the_clocks_of_a_majority() {
     let hour = |node| Fault::ClockStep(node, 3_600_000);
@@ -588,14 +590,16 @@ fn leader_that_is_elected_again_does_not_hand_over_at_once() {
     goes_well(parameters, faults);
 }
 
-/// Over 150 ms a new leader takes a second to find the ends of its followers' logs, and writes wait for it.
+/// Over 150 ms a new leader takes a second to find the ends of its followers' logs, and writes wait
+/// for it.
 #[test]
 fn writes_wait_while_leadership_moves_to_a_preferred_site() {
     let (parameters, faults) = drawn(Seed(900_000_746));
     goes_well(parameters, faults);
 }
 
-/// 200 ms away, a learner was sent a snapshot only to be sent another one: the log was cut while it was first asked.
+/// 200 ms away, a learner was sent a snapshot only to be sent another one: the log was cut while it
+/// was first asked.
 #[test]
 fn a_distant_learner_is_not_sent_one_snapshot_after_the_other() {
     let (mut parameters, faults) = drawn(Seed(930_101_761));
@@ -622,8 +626,8 @@ fn a_removed_node_that_goes_on_running_keeps_no_node_from_joining() {
     }
 }
 
-/// The leader lets a node in that it alone can send the log to, and the next one knows nothing of it: the node has a log,
-/// and is no member.
+/// The leader lets a node in that it alone can send the log to, and the next one knows nothing of
+/// it: the node has a log, and is no member.
 #[test]
 fn a_node_whose_admission_the_next_leader_took_back_joins_all_the_same() {
     let parameters = Parameters {

@@ -1,7 +1,8 @@
 //! Some tens of seeds that are always the same, and some that were never run before.
 //!
-//! `PLACEMENT_SIM_SEEDS` says how many, from `PLACEMENT_SIM_FIRST` on. `PLACEMENT_SIM_FRESH_S` says for how many
-//! seconds fresh ones are run, which `PLACEMENT_SIM_COMMIT` chooses: `scripts/test` gives the commit.
+//! `PLACEMENT_SIM_SEEDS` says how many, from `PLACEMENT_SIM_FIRST` on. `PLACEMENT_SIM_FRESH_S` says
+//! for how many seconds fresh ones are run, which `PLACEMENT_SIM_COMMIT` chooses: `scripts/test`
+//! gives the commit.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -30,8 +31,9 @@ const FRESH_S: u64 = 10;
 const FRESH_MAX: u64 = 100_000;
 /// One of so many seeds runs twice, and must give the same.
 const TWICE_ONE_IN: u64 = 10;
-/// How much of its bound a recovery may take at the median and at the 95th percentile of the fixed seeds, in percent. They
-/// are the same each time, but for what a change of the product makes of them.
+/// How much of its bound a recovery may take at the median and at the 95th percentile of the fixed
+/// seeds, in percent. They are the same each time, but for what a change of the product makes of
+/// them.
 const RECOVERY_MEDIAN_MAX: u128 = 3;
 const RECOVERY_P95_MAX: u128 = 15;
 /// As many as the smallest machine that runs this has cores.
@@ -70,7 +72,8 @@ fn say(line: impl Display) {
     writeln!(std::io::stderr(), "{line}").expect("standard error takes a line");
 }
 
-/// Runs seeds, all of them or until a moment, and fails if one does or if too little happened in it.
+/// Runs seeds, all of them or until a moment, and fails if one does or if too little happened in
+/// it.
 fn hold(what: &str, seeds: Range<u64>, until: Option<Instant>) -> Vec<Report> {
     say(format!(
         "{what}: scripts/simulate swarm --seeds {}..{}",
@@ -179,7 +182,8 @@ fn something_happened(report: &Report) {
     );
 }
 
-/// Rare paths that drawn faults take in one of many seeds or never, each with the test that takes it.
+/// Rare paths that drawn faults take in one of many seeds or never, each with the test that takes
+/// it.
 const TAKEN_ELSEWHERE: &str = "
 interrupted install done again: power_may_fail_in_the_middle_of_an_installation
 received snapshot installed at start: power_may_fail_in_the_middle_of_an_installation

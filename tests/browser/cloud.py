@@ -14,7 +14,8 @@ CONSUMERS_OF_A_REQUEST = 50
 AGGREGATES = 10
 TRAITS = ['HW_CPU_X86_AVX', 'HW_CPU_X86_AVX2', 'HW_CPU_X86_VMX', 'STORAGE_DISK_SSD', 'COMPUTE_NODE']
 DEVICE = 'CUSTOM_PCI_10DE_1EB8'
-# Names that are dangerous, long, or written from right to left; not on the pages of which pictures are taken.
+# Names that are dangerous, long, or written from right to left; not on the pages of which pictures
+# are taken.
 NAMES = ['<script>alert(1)</script>', '"><img src=//evil.example/x onerror=alert(1)>', "cmp-'&amp;\"<b>", '計算' * 90,
          'x' * 200, 'cmp-\u202emoc.elpmaxe', '../../backup?a=b#c']
 NAMED = dict(enumerate(NAMES, 101))

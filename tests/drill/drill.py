@@ -25,7 +25,8 @@ LONGEST_GAP_S = 15
 LOAD_S = 3
 # Of consumers; openstack-placement answers some 150 requests a second.
 COMPARED_MAX = 10_000
-# How openstack-placement 16.0.0 answers each GET /usages of microversion 1.38 and later there: with 500.
+# How openstack-placement 16.0.0 answers each GET /usages of microversion 1.38 and later there: with
+# 500.
 NOT_ON_POSTGRESQL = 'psycopg2.errors.GroupingError'
 
 

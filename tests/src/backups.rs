@@ -118,7 +118,8 @@ impl Replay {
     }
 }
 
-/// A new cluster of three that begins with a backup, and what the restore of its first node printed.
+/// A new cluster of three that begins with a backup, and what the restore of its first node
+/// printed.
 ///
 /// # Panics
 /// If that fails.

@@ -45,15 +45,17 @@ pub struct Cluster {
     pids: Arc<Mutex<BTreeMap<u32, u64>>>,
 }
 
-/// How long a node has a request wait for a leader where a test does not configure it. An election on a loaded machine
-/// may take longer than the default, and a request must not fail for that. Less than a client waits for an answer.
+/// How long a node has a request wait for a leader where a test does not configure it. An election
+/// on a loaded machine may take longer than the default, and a request must not fail for that. Less
+/// than a client waits for an answer.
 const WAIT_MS: u32 = 20_000;
 
-/// Times of elections so long that no node of a loaded machine misses the heartbeats for that time: one leader, until a
-/// test moves it.
+/// Times of elections so long that no node of a loaded machine misses the heartbeats for that time:
+/// one leader, until a test moves it.
 pub const STEADY_LEADER: &str = "[raft]\nround_trip_ms = 400\n";
 
-/// For measurements, which may be one caller that asks as fast as it can: it is counted and never refused.
+/// For measurements, which may be one caller that asks as fast as it can: it is counted and never
+/// refused.
 pub const COUNTED_ONLY: &str = "[callers]\nuser_per_s = 1000000000\naddress_per_s = 1000000000\n";
 
 impl Cluster {
@@ -69,7 +71,8 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// A healthy cluster of which nothing is spoken to without TLS; `config` is the rest of its configuration.
+    /// A healthy cluster of which nothing is spoken to without TLS; `config` is the rest of its
+    /// configuration.
     pub async fn start_secured(nodes: u64, config: &str) -> anyhow::Result<Self> {
         let required =
             ["api", "peer", "admin"].map(|listener| format!("[{listener}]\ntls = \"require\"\n"));
@@ -103,7 +106,8 @@ impl Cluster {
         Self::prepare_links(nodes, config, Some(bits_per_s))
     }
 
-    /// The same over links that carry as much as this machine can, and that [`Cluster::stretch`] makes long.
+    /// The same over links that carry as much as this machine can, and that [`Cluster::stretch`]
+    /// makes long.
     pub fn prepare_far(nodes: u64, config: &str) -> anyhow::Result<Self> {
         Self::prepare_links(nodes, config, None)
     }
@@ -237,7 +241,8 @@ impl Cluster {
         NodePlace::new(self.directory.path(), self.ports.first(), id)
     }
 
-    /// Starts a node that does not run. One that was added by [`Cluster::add_place`] joins if it has a token.
+    /// Starts a node that does not run. One that was added by [`Cluster::add_place`] joins if it
+    /// has a token.
     pub fn start_node(&mut self, id: u64) -> anyhow::Result<()> {
         let place = self.place(id).clone();
         let mut options = self.options.clone();
@@ -279,7 +284,8 @@ impl Cluster {
         started
     }
 
-    /// Makes a token for a node that was added by [`Cluster::add_place`]: it joins when it is started.
+    /// Makes a token for a node that was added by [`Cluster::add_place`]: it joins when it is
+    /// started.
     pub async fn admit(&self, id: u64) -> anyhow::Result<()> {
         let runs = |id: &u64| self.running[index(*id)].is_some();
         let by = self.ids().into_iter().find(runs).context("no node runs")?;
@@ -302,8 +308,9 @@ impl Cluster {
         self.directory.path().join(format!("join-token-{id}"))
     }
 
-    /// Makes a partition, whose requests are those for these hosts and below these paths, and waits until all nodes
-    /// have it. The nodes of a fresh cluster may not have found yet that all of them know what that is.
+    /// Makes a partition, whose requests are those for these hosts and below these paths, and waits
+    /// until all nodes have it. The nodes of a fresh cluster may not have found yet that all of
+    /// them know what that is.
     pub async fn create_partition(
         &self,
         name: &str,
@@ -331,7 +338,8 @@ impl Cluster {
         self.ways.cut(ways);
     }
 
-    /// Makes the round trips between nodes of a cluster that was started with links so long, from now on.
+    /// Makes the round trips between nodes of a cluster that was started with links so long, from
+    /// now on.
     pub fn stretch(&self, round_trip: impl Fn(u64, u64) -> Duration) {
         assert!(!self.links.is_empty(), "the nodes have no links");
         let ids = 1..=self.links.len() as u64;
@@ -468,8 +476,8 @@ impl Cluster {
         }
     }
 
-    /// Runs `placementctl` until it succeeds, and gives what it printed. A cluster that has just been formed knows no
-    /// join tokens for a moment, and one between two leaders changes nothing.
+    /// Runs `placementctl` until it succeeds, and gives what it printed. A cluster that has just
+    /// been formed knows no join tokens for a moment, and one between two leaders changes nothing.
     ///
     /// # Panics
     /// If it does not succeed in time.
@@ -478,8 +486,8 @@ impl Cluster {
         until_ok(&format!("{arguments:?}"), printed).await
     }
 
-    /// Runs `placementctl`, which changes nothing, until it ends with this code and all of these words are in its
-    /// output, which it gives.
+    /// Runs `placementctl`, which changes nothing, until it ends with this code and all of these
+    /// words are in its output, which it gives.
     ///
     /// # Panics
     /// If that does not happen in time.
@@ -611,8 +619,8 @@ impl Cluster {
         .await;
     }
 
-    /// Whether a provider of this name exists, asked of one node after the other. A write whose outcome is
-    /// not known may be committed in the meantime; then all are asked again.
+    /// Whether a provider of this name exists, asked of one node after the other. A write whose
+    /// outcome is not known may be committed in the meantime; then all are asked again.
     ///
     /// # Panics
     /// If it is there and then it is not, or a node cannot be asked.
@@ -680,8 +688,8 @@ impl Drop for Cluster {
     }
 }
 
-/// Which of these processes has the first end of a connection, as the system's tables tell. A port alone does
-/// not tell: it may be that of connections to others, too, and of ones that are over.
+/// Which of these processes has the first end of a connection, as the system's tables tell. A port
+/// alone does not tell: it may be that of connections to others, too, and of ones that are over.
 fn process_of(pids: &BTreeMap<u32, u64>, ends: [SocketAddr; 2]) -> Option<u64> {
     let table = std::fs::read_to_string("/proc/net/tcp").ok()?;
     let [near, far] = ends.map(|end| format!(":{:04X}", end.port()));

@@ -55,7 +55,8 @@ pub async fn claim_for_request(client: &Client, host: Uuid, request_id: &str) ->
     consumer
 }
 
-/// The id of the last request that has changed what a consumer holds, as the node of this client has it.
+/// The id of the last request that has changed what a consumer holds, as the node of this client
+/// has it.
 ///
 /// # Panics
 /// If the node does not show what was changed.

@@ -17,7 +17,8 @@ use crate::wait::{PATIENCE, within};
 
 const PACKAGES: [&str; 2] = ["keystone==30.0.0", "pyuwsgi==2.0.30.post1"];
 const ADMIN_PASSWORD: &str = "the-first-admin";
-/// How long the first answer may take before it is asked again: it loads for seconds of processor time, twice.
+/// How long the first answer may take before it is asked again: it loads for seconds of processor
+/// time, twice.
 const ANSWER: Duration = Duration::from_secs(60);
 const REGION: &str = "RegionOne";
 
@@ -118,7 +119,8 @@ impl Keystone {
             .args(
                 "--master --processes 2 --die-on-term --no-orphans --socket-timeout 60".split(' '),
             )
-            // It closes them without a word otherwise, and a client that would use one again finds it reset.
+            // It closes them without a word otherwise, and a client that would use one again finds
+            // it reset.
             .args(["--add-header", "Connection: close"])
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)

@@ -31,8 +31,8 @@ fn buffer_bytes(bits_per_s: u32) -> u32 {
 /// A way from one node to another.
 pub type Way = (u64, u64);
 
-/// Which ways are cut, and how long they are. What is sent over one that is cut stays where it is until the
-/// way is open again, as TCP sends again what is lost.
+/// Which ways are cut, and how long they are. What is sent over one that is cut stays where it is
+/// until the way is open again, as TCP sends again what is lost.
 #[derive(Debug, Clone)]
 pub struct Ways {
     cut: Arc<watch::Sender<BTreeSet<Way>>>,
@@ -90,8 +90,8 @@ impl Drop for Link {
 }
 
 impl Link {
-    /// Takes connections at one address and carries them to the node at the other, so many bits a second
-    /// each way, all of them together; `None`: as many as this machine can.
+    /// Takes connections at one address and carries them to the node at the other, so many bits a
+    /// second each way, all of them together; `None`: as many as this machine can.
     pub fn start(
         from: SocketAddr,
         to: (u64, SocketAddr),

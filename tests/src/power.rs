@@ -1,6 +1,6 @@
-//! A loss of power for real processes. A library stands between a node and its disk and writes down what
-//! is synced (`power.c`); when the process has been killed, everything else is taken away again: bytes,
-//! new names, renames and removals.
+//! A loss of power for real processes. A library stands between a node and its disk and writes down
+//! what is synced (`power.c`); when the process has been killed, everything else is taken away
+//! again: bytes, new names, renames and removals.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -28,7 +28,8 @@ pub struct Lost {
     pub names: usize,
     /// Names of files that were removed or renamed away, and are back.
     pub back: usize,
-    /// Bytes of write-ahead files that were written over since the cut before; those that were not synced are back.
+    /// Bytes of write-ahead files that were written over since the cut before; those that were not
+    /// synced are back.
     pub written_over: u64,
 }
 
@@ -60,8 +61,8 @@ impl Power {
         self.directory.join(format!("synced-{node}.kept"))
     }
 
-    /// The environment of a node's process. What has `unsynced` in its path is never synced, though the
-    /// calls report success.
+    /// The environment of a node's process. What has `unsynced` in its path is never synced, though
+    /// the calls report success.
     ///
     /// # Errors
     /// No directory can be made.
@@ -157,7 +158,8 @@ impl Synced {
         }
         for (name, file) in entries.iter().filter(|(name, _)| !there.contains(*name)) {
             let copy = kept.join(file);
-            // A directory that was removed is not brought back: no one removes one to put another in its place.
+            // A directory that was removed is not brought back: no one removes one to put another
+            // in its place.
             if copy.exists() {
                 lost.back += 1;
                 fs::hard_link(&copy, directory.join(name))?;
@@ -197,8 +199,8 @@ impl Synced {
     }
 }
 
-/// The records of bytes that were written over: where they were, and what. The last one may be a part, of a write that
-/// never began.
+/// The records of bytes that were written over: where they were, and what. The last one may be a
+/// part, of a write that never began.
 fn overwritten(mut records: &[u8]) -> anyhow::Result<Vec<(u64, &[u8])>> {
     let mut all = Vec::new();
     while let Some((head, rest)) = records.split_first_chunk::<16>() {
@@ -214,8 +216,8 @@ fn overwritten(mut records: &[u8]) -> anyhow::Result<Vec<(u64, &[u8])>> {
     Ok(all)
 }
 
-/// What tells a file from every other; also from one that gets its number when it is gone, where the file
-/// system says when a file was made.
+/// What tells a file from every other; also from one that gets its number when it is gone, where
+/// the file system says when a file was made.
 fn key(metadata: &fs::Metadata) -> anyhow::Result<String> {
     let born = metadata.created().unwrap_or(UNIX_EPOCH);
     let born = born.duration_since(UNIX_EPOCH)?;

@@ -69,8 +69,8 @@ impl Job {
     }
 }
 
-/// Rules or expressions whose durations are shorter: `seconds` for a number of minutes. Steps of subqueries become a
-/// second.
+/// Rules or expressions whose durations are shorter: `seconds` for a number of minutes. Steps of
+/// subqueries become a second.
 pub fn hastened(text: &str, seconds: impl Fn(f64) -> f64) -> String {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut hastened = String::new();

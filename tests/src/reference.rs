@@ -29,7 +29,8 @@ pub struct Database {
 }
 
 impl Database {
-    /// A new database with its schema, which is filled by this SQL. The packages are installed once below `installed_in`.
+    /// A new database with its schema, which is filled by this SQL. The packages are installed once
+    /// below `installed_in`.
     ///
     /// # Panics
     /// If it cannot be made.

@@ -61,8 +61,8 @@ pub enum Mood {
     Lies,
 }
 
-/// A store, until it is dropped. It answers on the runtime of the test, which needs a second thread where it
-/// waits for a program that asks the store.
+/// A store, until it is dropped. It answers on the runtime of the test, which needs a second thread
+/// where it waits for a program that asks the store.
 pub struct Store {
     root: TempDir,
     address: SocketAddr,

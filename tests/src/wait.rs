@@ -3,8 +3,8 @@
 use std::fmt::Debug;
 use std::time::{Duration, Instant};
 
-/// The longest wait for what is expected. A machine that runs much else is many times slower, and a wait that succeeds
-/// takes no longer for a generous bound.
+/// The longest wait for what is expected. A machine that runs much else is many times slower, and a
+/// wait that succeeds takes no longer for a generous bound.
 pub const PATIENCE: Duration = Duration::from_secs(240);
 /// How often it is looked.
 const EVERY: Duration = Duration::from_millis(50);

@@ -1,5 +1,5 @@
-//! Each alert of `observability/` fires by its cause, and ends with it: real clusters, watched by a real Prometheus
-//! whose rules are in a hurry.
+//! Each alert of `observability/` fires by its cause, and ends with it: real clusters, watched by a
+//! real Prometheus whose rules are in a hurry.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -59,7 +59,8 @@ fn alerts() -> String {
     fs::read_to_string(folder().join("alerts.yaml")).unwrap()
 }
 
-/// A minute is a second: 8 at least, so that a window has samples although a scrape fails, and 25 at most.
+/// A minute is a second: 8 at least, so that a window has samples although a scrape fails, and 25
+/// at most.
 fn in_a_hurry(minutes: f64) -> f64 {
     minutes.clamp(8.0, 25.0)
 }

@@ -1,4 +1,5 @@
-//! What a crate must not know, by no path; what its manifest may name; and what a release must not hold.
+//! What a crate must not know, by no path; what its manifest may name; and what a release must not
+//! hold.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -189,7 +190,8 @@ fn a_release_has_no_injected_bugs() {
     }
 }
 
-/// In a table of dependencies only so that a feature or a version is the same in every build; the root says why.
+/// In a table of dependencies only so that a feature or a version is the same in every build; the
+/// root says why.
 const FOR_FEATURES: [&str; 3] = ["getrandom", "regex-syntax", "idna_adapter"];
 
 #[derive(Deserialize)]

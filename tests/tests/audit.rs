@@ -100,8 +100,8 @@ async fn write(client: Client, id: u64, stop: Arc<AtomicBool>, acknowledged: Arc
     }
 }
 
-/// Has writers at work on all nodes, and ends all processes in the middle of it. Returns what each node has
-/// acknowledged.
+/// Has writers at work on all nodes, and ends all processes in the middle of it. Returns what each
+/// node has acknowledged.
 async fn end_amid_writes(cluster: &mut Cluster) -> BTreeMap<u64, BTreeSet<Uuid>> {
     let (stop, acknowledged) = (Arc::<AtomicBool>::default(), Arc::<Acknowledged>::default());
     let writers: Vec<_> = (cluster.ids().into_iter())
@@ -139,7 +139,8 @@ async fn end_amid_writes(cluster: &mut Cluster) -> BTreeMap<u64, BTreeSet<Uuid>>
 /// How many acknowledged writes have no record that says that they are in the log.
 fn missing(cluster: &Cluster, id: u64, acknowledged: &BTreeSet<Uuid>) -> usize {
     let text = fs::read_to_string(place(cluster, id).join("audit.log")).unwrap_or_default();
-    // A machine that has lost its power may have half a record at the end, of what was not acknowledged.
+    // A machine that has lost its power may have half a record at the end, of what was not
+    // acknowledged.
     let whole = text
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -168,8 +169,8 @@ async fn each_acknowledged_write_has_its_record_after_kill_9() {
     assert_eq!(records(&cluster, 1).len(), before + 1);
 }
 
-/// One node whose power fails amid writes. Returns how many of them have no record. What has `unsynced` in its path
-/// is never synced.
+/// One node whose power fails amid writes. Returns how many of them have no record. What has
+/// `unsynced` in its path is never synced.
 async fn lose_power(unsynced: Option<&str>) -> Option<usize> {
     let mut cluster = prepare(1, CONFIG);
     let power = Power::new(cluster.directory())?;
@@ -207,7 +208,8 @@ async fn refused_and_unauthenticated_requests_are_recorded() {
         .header("x-forwarded-for", "198.51.100.7");
     let made = ask(&admin, request).await;
     assert_eq!(made.status, StatusCode::OK);
-    // The same name again, a user without a role, an unauthenticated client that writes, and reads that leave no record.
+    // The same name again, a user without a role, an unauthenticated client that writes, and reads
+    // that leave no record.
     let again = ask(&admin, new_provider(uuid)).await;
     assert_eq!(again.status, StatusCode::CONFLICT);
     let reader = cluster.client_of(1).with_token("rita:blue");

@@ -171,7 +171,8 @@ async fn a_new_cluster_begins_with_a_backup_that_was_taken_under_load() {
     let reason = String::from_utf8_lossy(&response.body).into_owned();
     assert!(reason.contains("belongs to another history"), "{reason}");
 
-    // It is a cluster like any other: it takes writes from all nodes, loses one, and knows its listeners.
+    // It is a cluster like any other: it takes writes from all nodes, loses one, and knows its
+    // listeners.
     for (client, name) in restored.clients().into_iter().zip(["n1", "n2", "n3"]) {
         create(&client, name).await;
     }
@@ -262,8 +263,8 @@ async fn a_damaged_backup_and_a_directory_in_use_are_refused() {
     assert_ne!(drawn_again["new_epoch"], first["new_epoch"]);
 }
 
-/// The numbers begin again with the new cluster. Nodes that are started although their restore was refused do not
-/// begin empty.
+/// The numbers begin again with the new cluster. Nodes that are started although their restore was
+/// refused do not begin empty.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cluster_with_a_removed_node_is_restored_under_its_old_numbers_or_does_not_start() {
     let mut cluster = Cluster::start(3).await.unwrap();

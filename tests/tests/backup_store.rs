@@ -81,7 +81,8 @@ impl Drill {
         }
     }
 
-    /// Waits until a node has the log up to its last write in its directory. Returns the digest of that state.
+    /// Waits until a node has the log up to its last write in its directory. Returns the digest of
+    /// that state.
     async fn log_is_kept(&self, id: u64) -> String {
         let local = self.backups.path().join(self.place(id).await);
         until_ok("the last write in the directory", async || {
@@ -212,8 +213,8 @@ async fn a_cluster_is_restored_from_copies_that_were_made_under_load() {
     }
 }
 
-/// Crashes, a partition, tokens that are open and used, a retired number, a node in the place of another: then all machines are
-/// lost, and the directories of their backups too.
+/// Crashes, a partition, tokens that are open and used, a retired number, a node in the place of
+/// another: then all machines are lost, and the directories of their backups too.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cluster_with_a_past_is_restored_from_the_store_on_new_machines() {
     let mut drill = Drill::start(3, "every_s = 3600").await;
@@ -339,8 +340,8 @@ async fn the_store_keeps_as_many_as_the_directory() {
     .await;
 }
 
-/// After a restart the log goes on in another file. The one before it goes here and there at once if a
-/// backup covers it: the next backup may be a day away.
+/// After a restart the log goes on in another file. The one before it goes here and there at once
+/// if a backup covers it: the next backup may be a day away.
 #[tokio::test]
 async fn log_covered_by_a_backup_is_deleted_when_the_next_file_begins() {
     let mut drill = Drill::start(1, "every_s = 1\nkeep = 1").await;
@@ -461,7 +462,8 @@ async fn a_copy_that_differs_from_its_source_is_rejected() {
     );
 }
 
-/// The disk with the directory was put back from an older image: the store has entries that are nowhere else.
+/// The disk with the directory was put back from an older image: the store has entries that are
+/// nowhere else.
 #[tokio::test]
 async fn longer_copy_of_the_log_is_kept_when_the_directory_has_less() {
     let mut drill = Drill::start(1, "every_s = 3600").await;

@@ -97,8 +97,8 @@ impl Cloud {
         class
     }
 
-    /// What Blazar does on a host when a lease starts: adds the reservation to what is there, with the generation just
-    /// read.
+    /// What Blazar does on a host when a lease starts: adds the reservation to what is there, with
+    /// the generation just read.
     async fn start_lease(&self, host: &Host, class: &str, instances: u64) {
         let now = self.blazar().inventories(host.reservations).await.unwrap();
         let mut offer = now.inventories;
@@ -119,7 +119,8 @@ impl Cloud {
         self.nova().allocation_candidates(&query).await.unwrap()
     }
 
-    /// What Nova does for one instance of the reservation's flavour: takes a candidate. `false`: no candidate is left.
+    /// What Nova does for one instance of the reservation's flavour: takes a candidate. `false`: no
+    /// candidate is left.
     async fn boot(&self, class: &str, instance: Uuid) -> bool {
         let found = self.candidates(class).await;
         let Some(first) = found.allocation_requests.first() else {

@@ -50,7 +50,8 @@ async fn inventories(client: &Client) -> BTreeMap<(String, String), (Value, f64)
     all
 }
 
-/// What the gauges are to be; `classes` in the order in which they were made, behind the standard ones.
+/// What the gauges are to be; `classes` in the order in which they were made, behind the standard
+/// ones.
 fn sums(of: &BTreeMap<(String, String), (Value, f64)>, classes: &[String]) -> Samples {
     let mut sums = Samples::new();
     let own = |class: &String| classes.iter().position(|one| one == class);
@@ -81,7 +82,8 @@ fn key(name: &str, class: &str) -> String {
     format!("placement_inventory_{name}{{partition=\"default\",resource_class=\"{class}\"}}")
 }
 
-/// Hosts with much and little room, one of them over its capacity, and one with more classes than are shown.
+/// Hosts with much and little room, one of them over its capacity, and one with more classes than
+/// are shown.
 async fn fill(client: &Client) -> Vec<String> {
     for (name, total, ratio, reserved) in [
         ("a", 64, 1.5, 3),

@@ -1,4 +1,5 @@
-//! `placementctl` follows what changes from node to node, lists what was changed, and reads what was there before.
+//! `placementctl` follows what changes from node to node, lists what was changed, and reads what
+//! was there before.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
@@ -128,7 +129,8 @@ async fn watch_says_that_its_token_is_too_old_and_goes_on() {
     for _ in 0..20 {
         host::claim(&cluster.client(), host).await.unwrap();
     }
-    // What the log has no more is sent as a snapshot to a node that joins: it knows only what is changed from there on.
+    // What the log has no more is sent as a snapshot to a node that joins: it knows only what is
+    // changed from there on.
     cluster.ctl_in_time(&["compact"]).await;
     cluster.add_place();
     cluster.admit(2).await.unwrap();

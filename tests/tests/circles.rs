@@ -1,5 +1,5 @@
-//! Neither files nor folders of a crate import each other in a circle. What only tests import does not count.
-//! Between crates Cargo sees to it.
+//! Neither files nor folders of a crate import each other in a circle. What only tests import does
+//! not count. Between crates Cargo sees to it.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

@@ -13,7 +13,8 @@ fn help(program: &Path, names: &[&str]) -> String {
     String::from_utf8(command.output().unwrap().stdout).unwrap()
 }
 
-/// Adds a chapter for a command and those below it. What was printed before is left out, and so are settings.
+/// Adds a chapter for a command and those below it. What was printed before is left out, and so are
+/// settings.
 fn add(page: &mut String, seen: &mut HashSet<String>, program: &Path, names: &[&str]) {
     let help = help(program, names);
     let is_setting = |part: &str| part.starts_with("Node:") || part.starts_with('[');

@@ -102,7 +102,8 @@ struct Openstack {
 }
 
 impl Openstack {
-    /// Repeated as long as it is answered 503: a busy Keystone answers the node too late, and a busy node haproxy.
+    /// Repeated as long as it is answered 503: a busy Keystone answers the node too late, and a
+    /// busy node haproxy.
     async fn does(&self, who: Who<'_>, line: &str) -> String {
         let done = async || match self.does_once(who, line) {
             Err(error) if error.to_string().contains("HTTP 503") => Err(error),
@@ -131,7 +132,8 @@ impl Openstack {
     }
 }
 
-/// Keystone's catalog leads to haproxy, TLS ends there, below a prefix, and three nodes are behind it.
+/// Keystone's catalog leads to haproxy, TLS ends there, below a prefix, and three nodes are behind
+/// it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn openstack_client_reaches_a_running_node_through_haproxy() {
     let keystone = Keystone::start(installed_in()).await.unwrap();
@@ -210,7 +212,8 @@ async fn openstack_client_reaches_a_running_node_through_haproxy() {
     assert!(location.starts_with(&own), "{location}");
 }
 
-/// keystoneauth, with what reads its settings. Made once: while another test installs for itself, this waits.
+/// keystoneauth, with what reads its settings. Made once: while another test installs for itself,
+/// this waits.
 fn keystoneauth() -> PathBuf {
     let packages = ["keystoneauth1==5.18.1", "oslo.config==10.7.0"];
     environment(installed_in(), "keystoneauth-5.18.1", &packages).unwrap()
@@ -266,7 +269,8 @@ async fn a_service_with_these_retries_tolerates_a_time_without_a_leader() {
     assert_eq!(asking.await.unwrap()["status"], 200);
 }
 
-/// How often the leader hangs, and whether the quorum is away for long: more than one where time does not matter.
+/// How often the leader hangs, and whether the quorum is away for long: more than one where time
+/// does not matter.
 fn rounds() -> u64 {
     let rounds = std::env::var("PLACEMENT_BALANCER_ROUNDS");
     rounds.map_or(1, |rounds| rounds.parse().unwrap())

@@ -1,8 +1,8 @@
-//! One node and openstack-placement answer random requests side by side, right ones and spoilt ones. Each of the two has
-//! been sent the same requests before.
+//! One node and openstack-placement answer random requests side by side, right ones and spoilt
+//! ones. Each of the two has been sent the same requests before.
 //!
-//! `PLACEMENT_DIFFERENTIAL_STEPS` is the number of steps of each seed, `PLACEMENT_DIFFERENTIAL_SEEDS` the number of seeds;
-//! `scripts/nightly` runs more of both.
+//! `PLACEMENT_DIFFERENTIAL_STEPS` is the number of steps of each seed,
+//! `PLACEMENT_DIFFERENTIAL_SEEDS` the number of seeds; `scripts/nightly` runs more of both.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -258,8 +258,8 @@ impl Venue for Pair {
     }
 }
 
-/// What differs but for the order of lists, texts of errors, and which candidates a limit leaves. Where upstream fails,
-/// a write must be refused, and a read answered.
+/// What differs but for the order of lists, texts of errors, and which candidates a limit leaves.
+/// Where upstream fails, a write must be refused, and a read answered.
 fn difference(request: &Request, ours: &Answer, theirs: &Answer) -> Option<String> {
     if theirs.status == 500 {
         let right = match request.method {
@@ -283,7 +283,8 @@ fn difference(request: &Request, ours: &Answer, theirs: &Answer) -> Option<Strin
     })
 }
 
-/// Upstream shows wrong amounts where an unnumbered and a numbered group ask for one class, unless their policy is `none`.
+/// Upstream shows wrong amounts where an unnumbered and a numbered group ask for one class, unless
+/// their policy is `none`.
 fn adds_up_amounts(path: &str) -> bool {
     path.contains("resources=") && path.contains("resources1=") && !path.contains("policy=none")
 }

@@ -40,8 +40,8 @@ async fn are_refused(client: &Client, host: Uuid) -> bool {
     }
 }
 
-/// A healthy cluster with a small disk for each node, a patient client, and a provider to claim from.
-/// `None` where no disk can be mounted.
+/// A healthy cluster with a small disk for each node, a patient client, and a provider to claim
+/// from. `None` where no disk can be mounted.
 async fn on_small_disks(config: &str) -> Option<(Cluster, Vec<SmallDisk>, Client, Uuid)> {
     let mut cluster = Cluster::prepare(3, config).unwrap();
     let mut disks = Vec::new();
@@ -76,7 +76,8 @@ async fn nearly_full_disks_refuse_claims_and_allow_deletions_until_there_is_room
         file.write_all(&ballast[..room.saturating_sub(12_000_000)])
             .unwrap();
     };
-    // One disk is no majority: claims go on under this leader and the next, which looks at the disks after a while.
+    // One disk is no majority: claims go on under this leader and the next, which looks at the
+    // disks after a while.
     let full = cluster.leader().await.unwrap();
     fill(full);
     claim(&client, host).await.unwrap();
@@ -143,7 +144,8 @@ async fn full_disks_on_all_nodes_lose_nothing_and_recover_once_there_is_room() {
     let seen = client.provider_allocations(host).await.unwrap();
     let is_there = |consumer: &&Uuid| seen.allocations.contains_key(*consumer);
     assert_eq!(acknowledged.iter().find(|one| !is_there(one)), None, "lost");
-    // What was refused was not committed. Whether what is unknown was, only reading tells: it was once at most.
+    // What was refused was not committed. Whether what is unknown was, only reading tells: it was
+    // once at most.
     assert_eq!(refused.iter().find(is_there), None, "refused, and there");
     for consumer in unknown.iter().filter(is_there) {
         let written = client.allocations(*consumer).await.unwrap();

@@ -27,7 +27,8 @@ fn documents() -> Vec<String> {
         .collect()
 }
 
-/// All files of Markdown below a folder of the repository, but those of hidden folders and of builds.
+/// All files of Markdown below a folder of the repository, but those of hidden folders and of
+/// builds.
 fn markdown_below(folder: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(repository().join(folder)).unwrap() {
@@ -108,7 +109,8 @@ fn flags(words: &[String]) -> impl Iterator<Item = &str> {
         .map(|word| word.split('=').next().unwrap_or(word))
 }
 
-/// The help of the subcommand that the words name: they stand before the first flag, value or placeholder.
+/// The help of the subcommand that the words name: they stand before the first flag, value or
+/// placeholder.
 fn help_of_subcommand(program: &Path, words: &[String]) -> Result<String, String> {
     let names = words[1..].iter().map(String::as_str).take_while(|word| {
         word.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !word.starts_with('-')

@@ -1,4 +1,5 @@
-//! Nodes are restarted one after the other behind a balancer that follows `/readyz`, and no request fails.
+//! Nodes are restarted one after the other behind a balancer that follows `/readyz`, and no request
+//! fails.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,11 +21,12 @@ const NOTICE: Duration = Duration::from_millis(2_000);
 /// What a node logs when it gives balancers that time.
 const WAITS: &str = "requests are answered until balancers have noticed";
 
-/// What the balancer knows of a node: when its last look began, and whether that found the node ready.
+/// What the balancer knows of a node: when its last look began, and whether that found the node
+/// ready.
 type Seen = Arc<Mutex<(Instant, bool)>>;
 
-/// Sends each request once, to a node that was ready when it last looked. On a busy machine a look may be late: a node
-/// whose last look is old is not used.
+/// Sends each request once, to a node that was ready when it last looked. On a busy machine a look
+/// may be late: a node whose last look is old is not used.
 struct Balancer {
     stop: Arc<AtomicBool>,
     answered: Arc<AtomicU64>,
@@ -120,7 +122,8 @@ async fn ask(
                 let body = String::from_utf8_lossy(&answer.body).into_owned();
                 failures.push(format!("node {}: {} {body}", place.id, answer.status));
             }
-            // This task was held up between its choice and the connection: the node had given notice for long enough.
+            // This task was held up between its choice and the connection: the node had given
+            // notice for long enough.
             Err(error)
                 if error.to_string().contains("Connection refused")
                     && looked_at.elapsed() >= NOTICE => {}

@@ -1,5 +1,5 @@
-//! A site that is cut off goes on reading, says how old its answers are, and refuses writes; and a client that
-//! keeps cookies reads what it has written, whichever node it asks.
+//! A site that is cut off goes on reading, says how old its answers are, and refuses writes; and a
+//! client that keeps cookies reads what it has written, whichever node it asks.
 
 use std::path::Path;
 use std::process::Command;
@@ -19,7 +19,8 @@ const BITS_PER_S: u32 = 200_000_000;
 /// The learner.
 const EDGE: u64 = 4;
 
-/// Three voters, and a learner whose reads are those of this profile; all with these settings of reads.
+/// Three voters, and a learner whose reads are those of this profile; all with these settings of
+/// reads.
 async fn with_edge(profile: &str, reads: &str) -> Cluster {
     let config = format!("{CONFIG}{reads}");
     let mut cluster = Cluster::start_linked(3, &config, BITS_PER_S).await.unwrap();
@@ -41,8 +42,8 @@ async fn get(client: &Client, path: &str) -> ApiResponse {
     client.request_once(ApiRequest::get(path)).await.unwrap()
 }
 
-/// Asks until it is answered at once. A request that waits does so every time; one to a busy machine is slow now and
-/// then.
+/// Asks until it is answered at once. A request that waits does so every time; one to a busy
+/// machine is slow now and then.
 async fn answered_at_once(client: &Client, path: &str) {
     until_ok(path, async || {
         let asked = Instant::now();
@@ -90,8 +91,8 @@ async fn a_site_that_is_cut_off_serves_reads_and_reports_their_age() {
     hub.create_provider(&second).await.unwrap();
     let answer = until(&edge, &path, |answer| kept(answer) == "local").await;
     assert_eq!(answer.status, 200);
-    // It lacks what was written after the cut, and says how old its state is: nothing has arrived since, so the state
-    // was at least this old when the request was sent.
+    // It lacks what was written after the cut, and says how old its state is: nothing has arrived
+    // since, so the state was at least this old when the request was sent.
     let missing = format!("/resource_providers/{}", second.uuid.unwrap());
     let age_min = cut.elapsed();
     let answer = get(&edge, &missing).await;
@@ -184,7 +185,8 @@ async fn a_client_that_keeps_cookies_reads_what_it_has_written() {
     let url = |id| format!("http://{}", cluster.place(id).api());
     let (hub, edge) = (url(1), url(EDGE));
 
-    // Cut off, the edge does not have it: only a client without a session is answered that it does not exist.
+    // Cut off, the edge does not have it: only a client without a session is answered that it does
+    // not exist.
     cluster.cut(around_the_edge());
     until(
         &cluster.client_of(EDGE),

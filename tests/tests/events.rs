@@ -1,4 +1,5 @@
-//! A watcher follows one node, goes on at another one, and is given each change once; reads look back the same way.
+//! A watcher follows one node, goes on at another one, and is given each change once; reads look
+//! back the same way.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};

@@ -1,5 +1,5 @@
-//! "No valid host was found": twelve causes are planted, and each is named first by `placementctl explain req-…` when it
-//! is gone long since. A thirteenth time it was not Placement.
+//! "No valid host was found": twelve causes are planted, and each is named first by `placementctl
+//! explain req-…` when it is gone long since. A thirteenth time it was not Placement.
 
 use http::StatusCode;
 use placement_client::{ApiRequest, Claim, Client, Inventory, NewProvider};
@@ -57,7 +57,8 @@ impl Nova {
         }
     }
 
-    /// Searches at one node after the other; the first line that explains it is to have these words.
+    /// Searches at one node after the other; the first line that explains it is to have these
+    /// words.
     async fn search(&mut self, query: &str, says: &'static [&'static str]) {
         let id = format!("req-{}", Uuid::new_v4());
         let node = self.asked.len() as u64 % 3 + 1;

@@ -1,5 +1,6 @@
-//! A database of openstack-placement follows the events of a cluster while the programs that keep it current, and nodes, are
-//! killed; openstack-placement then answers each read from it as the cluster does.
+//! A database of openstack-placement follows the events of a cluster while the programs that keep
+//! it current, and nodes, are killed; openstack-placement then answers each read from it as the
+//! cluster does.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -61,7 +62,8 @@ const KINDS: [&str; 21] = [
     "UpdateProvider",
     "several consumers",
 ];
-/// Prints where the database is, carries out what it reads, and stops at the first error, as `sqlite3 -bail` does.
+/// Prints where the database is, carries out what it reads, and stops at the first error, as
+/// `sqlite3 -bail` does.
 const CLIENT: &str = "import sqlite3, sys
 database = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=60)
 database.executescript('PRAGMA foreign_keys = on; PRAGMA synchronous = off')

@@ -14,8 +14,8 @@ use placement_tests::wait::{PATIENCE, until};
 use placement_tests::{shim, skip::skipped};
 use uuid::Uuid;
 
-/// Stands between a process and its disk: while a file is there, no sync comes back, or none within two seconds, or no
-/// write to the note how far the log has come, or no directory is read.
+/// Stands between a process and its disk: while a file is there, no sync comes back, or none within
+/// two seconds, or no write to the note how far the log has come, or no directory is read.
 const SHIM: &str = r#"
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -107,7 +107,8 @@ async fn generation(client: &Client, consumer: Uuid) -> u64 {
     seen.consumer_generation.unwrap_or(0)
 }
 
-/// Writes a consumer whose generation counts how often it was written, and is checked. False if the outcome is unknown.
+/// Writes a consumer whose generation counts how often it was written, and is checked. False if the
+/// outcome is unknown.
 async fn next_step(client: &Client, host: Uuid, consumer: Uuid, step: u64) -> bool {
     let mut claim = Claim::by("project", "user").and(host, &[("VCPU", step)]);
     claim.consumer_generation = (step > 1).then_some(step - 1);
@@ -148,7 +149,8 @@ async fn hang(variable: &str) {
         step == 2 || (!is_known && step == 1),
         "it was written {step} times"
     );
-    // That leader's disk works: each write is acknowledged, if the machine is not too busy for one in time.
+    // That leader's disk works: each write is acknowledged, if the machine is not too busy for one
+    // in time.
     for _ in 0..5 {
         if !next_step(&cluster.client_of(next), host, own, step + 1).await {
             let written = generation(&client, own).await;

@@ -1,5 +1,6 @@
-//! A partition of a running cluster gets the content of a backup, while clients write to the default one and leaders die. It is
-//! then what a cluster is that was restored from the backup, in each answer.
+//! A partition of a running cluster gets the content of a backup, while clients write to the
+//! default one and leaders die. It is then what a cluster is that was restored from the backup, in
+//! each answer.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -108,7 +109,8 @@ async fn until_begun(cluster: &Cluster, node: u64, partition: &str) -> u64 {
     }
 }
 
-/// One claim after the other in the default partition, until it is over; how many were acknowledged.
+/// One claim after the other in the default partition, until it is over; how many were
+/// acknowledged.
 async fn claim(client: Client, is_over: Arc<AtomicBool>) -> u64 {
     let client = client.with_patience(PATIENCE);
     let host = host::with_processors(&client).await;
@@ -272,7 +274,8 @@ async fn a_backup_comes_into_a_partition_while_leaders_die() {
     assert!(differences.contains("CUSTOM_LATER"), "{differences}");
 }
 
-/// A backup with 9 bytes in place of others, with right checksums, and a digest of a form that is not known.
+/// A backup with 9 bytes in place of others, with right checksums, and a digest of a form that is
+/// not known.
 fn forged(mut backup: Vec<u8>, from: &[u8; 9], to: &[u8; 9]) -> Vec<u8> {
     let mut at = 8;
     while at < backup.len() {

@@ -21,7 +21,8 @@ fn head(kind: u8, body: &[u8]) -> Vec<u8> {
     [&checked[..], &checksum.to_be_bytes()].concat()
 }
 
-/// The hello of a node that only wants to get to know another one: a record with named fields (MessagePack).
+/// The hello of a node that only wants to get to know another one: a record with named fields
+/// (MessagePack).
 fn hello() -> Vec<u8> {
     let key = |name: &str| {
         let length = u8::try_from(name.len()).unwrap();

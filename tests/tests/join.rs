@@ -68,7 +68,8 @@ async fn token_admits_one_node_once_and_the_node_keeps_its_number() {
     .await;
     cluster.until_shown(&list, 0, &["node 4: joined"]).await;
 
-    // Like operators' actions it has audit records; the token itself is in none of them, nor in a log.
+    // Like operators' actions it has audit records; the token itself is in none of them, nor in a
+    // log.
     let logs = || {
         (1..=4)
             .map(|id| cluster.log(id, usize::MAX))
@@ -112,7 +113,8 @@ async fn token_admits_one_node_once_and_the_node_keeps_its_number() {
     fs::remove_dir_all(&data).unwrap();
     fs::rename(&kept, &data).unwrap();
 
-    // With its data it needs neither a number nor the token, and settings about joining are ignored.
+    // With its data it needs neither a number nor the token, and settings about joining are
+    // ignored.
     fs::remove_file(cluster.token_file(4)).unwrap();
     let options = cluster.options_mut();
     options.numbered = false;
@@ -279,8 +281,8 @@ async fn learner_of_the_site_gets_the_vote_of_a_voter_that_is_lost() {
         role(members, 2) == Some(MemberRole::Learner) && role(members, 4) == Some(MemberRole::Voter)
     })
     .await;
-    // It comes back as a learner and stays one. No other node is in the west, so that the vote of node 3 stays where
-    // it is when that node is lost for as long.
+    // It comes back as a learner and stays one. No other node is in the west, so that the vote of
+    // node 3 stays where it is when that node is lost for as long.
     cluster.start_node_at(2, "south").unwrap();
     cluster.wait_ready(2).await.unwrap();
     cluster.kill_9(3);

@@ -17,7 +17,8 @@ const PASSWORD: &str = "the-password-of-placement";
 /// How long a node remembers Keystone's answer about a token.
 const CACHE: Duration = Duration::from_secs(4);
 
-/// The life of a token that is to end: long enough to be used, as Keystone is slow on a busy machine.
+/// The life of a token that is to end: long enough to be used, as Keystone is slow on a busy
+/// machine.
 const BRIEF: Duration = Duration::from_secs(10);
 
 const fn of_service(user: &'static str) -> Who<'static> {
@@ -306,8 +307,8 @@ async fn without_keystone_known_tokens_are_accepted_and_others_get_503() {
     assert_eq!(status_of(&cluster, 1, &other).await, StatusCode::OK);
 }
 
-/// OpenStack's own client, with a password: it gets a token from Keystone, and the endpoint of placement from the
-/// catalog.
+/// OpenStack's own client, with a password: it gets a token from Keystone, and the endpoint of
+/// placement from the catalog.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_client_of_openstack_finds_each_node_in_the_catalog() {
     let keystone = keystone().await;

@@ -1,5 +1,5 @@
-//! Nodes that are far from each other: they know how far, and what is asked costs the round trips that it
-//! must.
+//! Nodes that are far from each other: they know how far, and what is asked costs the round trips
+//! that it must.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -71,7 +71,8 @@ async fn a_linearizable_read_is_one_round_trip_among_five_voters() {
         let client = cluster.client_of(asked);
         let client = client.with_consistency(Consistency::Linearizable);
         let mut least = Duration::MAX;
-        // Of many, as connections are made first and machines are busy; nothing makes it shorter than the way.
+        // Of many, as connections are made first and machines are busy; nothing makes it shorter
+        // than the way.
         for _ in 0..20 {
             let began = Instant::now();
             let answer = client.request(ApiRequest::get("/resource_providers"));

@@ -1,5 +1,5 @@
-//! Black box: clusters of real processes, in one binary. What measures time or memory has a binary of its own, which
-//! cargo runs alone: `Cargo.toml` lists them.
+//! Black box: clusters of real processes, in one binary. What measures time or memory has a binary
+//! of its own, which cargo runs alone: `Cargo.toml` lists them.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

@@ -89,8 +89,8 @@ async fn leadership_is_handed_over_on_request_and_when_the_leader_stops() {
     let new = old % 3 + 1;
     (cluster.ctl_in_time(&["transfer-leader", "--to", &new.to_string()])).await;
     cluster.until_leader(new).await;
-    // The leader stops while a client writes through another node: its successor leads long before a follower could
-    // have missed its heartbeats.
+    // The leader stops while a client writes through another node: its successor leads long before
+    // a follower could have missed its heartbeats.
     let client = cluster.client_of(old);
     let term = status(&cluster)["term"].as_u64().unwrap();
     let stopped = AtomicBool::new(false);

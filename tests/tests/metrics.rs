@@ -33,7 +33,8 @@ async fn scrape(cluster: &Cluster, id: u64) -> String {
     String::from_utf8(answer.body.to_vec()).unwrap()
 }
 
-/// Some are counted by partition alone. A leader has more of them than a follower, and is to stay the leader.
+/// Some are counted by partition alone. A leader has more of them than a follower, and is to stay
+/// the leader.
 const PARTITIONED: &str = "[raft]\nround_trip_ms = 400\n[[partitions]]\nname = \"north\"\n";
 
 /// A leader that has served a write, a read and a request to nowhere, and one of another partition.

@@ -1,4 +1,5 @@
-//! A small client keeps a mirror of a cluster from its events while nodes are killed, and the mirror is what the API answers.
+//! A small client keeps a mirror of a cluster from its events while nodes are killed, and the
+//! mirror is what the API answers.
 
 use std::io::Write;
 use std::process::{ChildStdin, Command, Stdio};
@@ -20,14 +21,16 @@ fn any_class() -> String {
     format!("CUSTOM_{:X}", Uuid::new_v4().as_u128())
 }
 
-/// Gives a class another name, also in all that there is of it. That is not possible in later versions of the API.
+/// Gives a class another name, also in all that there is of it. That is not possible in later
+/// versions of the API.
 async fn rename(api: &Client, old: &str, new: &str) -> Result<(), Error> {
     let renamed = ApiRequest::put(&format!("/resource_classes/{old}")).microversion("1.2");
     let renamed = renamed.json(&json!({ "name": new }));
     api.call(renamed).await.map(drop)
 }
 
-/// One host with all that it can have. Where a node goes, a write may fail, and may be carried out all the same.
+/// One host with all that it can have. Where a node goes, a write may fail, and may be carried out
+/// all the same.
 async fn churn(api: &Client, class: &str, round: usize) -> Result<(), Error> {
     api.ensure_resource_class(class).await?;
     let new = NewProvider::named(&format!("host {}", Uuid::new_v4()));
@@ -122,7 +125,8 @@ async fn mirror_kept_from_events_is_what_the_api_answers() {
     let mut goal: ChildStdin = mirror.stdin.take().unwrap();
 
     let is_over = Arc::new(AtomicBool::new(false));
-    // It waits for longer than a node tries, so that no write is carried out after the last one has returned.
+    // It waits for longer than a node tries, so that no write is carried out after the last one has
+    // returned.
     let api = cluster.client();
     let writers: Vec<_> = (0..WRITERS)
         .map(|_| tokio::spawn(write(api.clone(), is_over.clone())))

@@ -99,8 +99,8 @@ async fn any_moment_since_the_oldest_backup_can_be_restored_and_none_in_a_gap() 
     let taken = printed(&back_up(&cluster, &file));
     cluster.stop_node(1).await.unwrap();
 
-    // The last moment that is there is the same by the oldest backup and the log, by the newest backup, and by the
-    // node's own report.
+    // The last moment that is there is the same by the oldest backup and the log, by the newest
+    // backup, and by the node's own report.
     let whole = |further: &[&str]| {
         let cluster = Cluster::prepare(1, "").unwrap();
         let output = restore(&cluster, 1, &dir, further);

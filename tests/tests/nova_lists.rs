@@ -1,5 +1,5 @@
-//! `placementctl consumers audit` with the lists that OpenStack's own client prints, by the commands of
-//! `docs/placementctl.md`, of a Nova that answers page by page.
+//! `placementctl consumers audit` with the lists that OpenStack's own client prints, by the
+//! commands of `docs/placementctl.md`, of a Nova that answers page by page.
 
 use std::fs;
 use std::path::Path;
@@ -126,8 +126,8 @@ fn scripts() -> [String; 2] {
     blocks.collect::<Vec<_>>().try_into().unwrap()
 }
 
-/// Hosts that share a storage: an instance holds two of them, as the answer to its first claim was lost; another one is
-/// resized, with its migration; a third one is an orphan.
+/// Hosts that share a storage: an instance holds two of them, as the answer to its first claim was
+/// lost; another one is resized, with its migration; a third one is an orphan.
 async fn cloud(cluster: &Cluster) -> [Uuid; 5] {
     let client = cluster.client();
     let mut all = [Uuid::nil(); 5];

@@ -1,5 +1,5 @@
-//! The alerts and dashboards of `observability/`: what they ask for exists, and promtool sees each alert fire and end.
-//! `alerts.rs` has a real Prometheus watch real clusters.
+//! The alerts and dashboards of `observability/`: what they ask for exists, and promtool sees each
+//! alert fire and end. `alerts.rs` has a real Prometheus watch real clusters.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

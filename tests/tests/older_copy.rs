@@ -1,4 +1,5 @@
-//! A data directory that is put back from an older copy has forgotten what its node has acknowledged.
+//! A data directory that is put back from an older copy has forgotten what its node has
+//! acknowledged.
 
 use std::fs;
 use std::path::PathBuf;

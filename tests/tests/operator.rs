@@ -66,7 +66,8 @@ async fn leadership_is_handed_only_to_a_reachable_node_and_the_answer_names_the_
     let mut cluster = Cluster::start(3).await.unwrap();
     let dead = cluster.followers().await.unwrap()[0];
     cluster.kill_9(dead);
-    // A node counts as reachable for twice the longest silence before an election: until then the leader would try.
+    // A node counts as reachable for twice the longest silence before an election: until then the
+    // leader would try.
     tokio::time::sleep(Duration::from_secs(5)).await;
     let leader = until_ok("a refusal by the leader", async || {
         let leader = cluster.leader().await.unwrap();

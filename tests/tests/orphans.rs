@@ -90,8 +90,8 @@ impl Cloud {
         self.cluster.directory().join(name).display().to_string()
     }
 
-    /// Writes a list of Nova: servers on the first host, as `openstack` prints them, and one more. Gives the command
-    /// that prints it.
+    /// Writes a list of Nova: servers on the first host, as `openstack` prints them, and one more.
+    /// Gives the command that prints it.
     fn servers(&self, name: &str, known: &[Uuid], more: Option<Value>) -> String {
         let server = |id| json!({"ID": id, "Status": "ACTIVE", "Host": "cmp-1"});
         let servers: Vec<_> = known.iter().map(server).chain(more).collect();

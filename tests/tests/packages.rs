@@ -1,5 +1,6 @@
-//! What people install works where they install it: the unit, the Debian package, the image, Compose, the chart.
-//! `scripts/nightly` runs it: the tools that make packages take minutes to compile.
+//! What people install works where they install it: the unit, the Debian package, the image,
+//! Compose, the chart. `scripts/nightly` runs it: the tools that make packages take minutes to
+//! compile.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -102,7 +103,8 @@ fn alone(ports: &Ports) -> [(&'static str, String); 4] {
     ]
 }
 
-/// Starts a node with the rest of the command line, waits until it is healthy, says so, and stops it.
+/// Starts a node with the rest of the command line, waits until it is healthy, says so, and stops
+/// it.
 const LIFE: &str = r#"
     "$@" & node=$!
     for try in $(seq 300); do placementctl status >/dev/null 2>&1 && break; sleep 0.1; done
@@ -549,7 +551,8 @@ fn compose_and_the_chart_start_three_nodes_that_know_each_other() {
     assert_eq!(found, three("/data"));
 
     assert_eq!(pods(&rendered["chart"]), three("/var/lib/placementd/data"));
-    // A pod that has lost its volume comes back as another node, and forms no cluster. Each has its own certificate.
+    // A pod that has lost its volume comes back as another node, and forms no cluster. Each has its
+    // own certificate.
     let replaced = pods(&rendered["replaced"]).map(|(id, is_founder, _)| (id, is_founder));
     assert_eq!(replaced, [(1, false), (4, false), (3, false)]);
 
@@ -638,7 +641,8 @@ fn pods(manifests: &Value) -> [(u64, bool, String); 3] {
     })
 }
 
-/// What the container does that comes first: a pod takes its certificate, for which its node looks then.
+/// What the container does that comes first: a pod takes its certificate, for which its node looks
+/// then.
 fn take_certificate(container: &Value, pod: &str, scratch: &Path) {
     let [all, own] = ["all", "own"].map(|name| scratch.join(name));
     fs::create_dir(&own).unwrap();
@@ -656,7 +660,8 @@ fn take_certificate(container: &Value, pod: &str, scratch: &Path) {
     assert_eq!(fs::read_dir(&own).unwrap().count(), 3);
 }
 
-/// What the kubelet puts into a pod of the Secrets that are given to it, and with which permissions.
+/// What the kubelet puts into a pod of the Secrets that are given to it, and with which
+/// permissions.
 fn mount_secrets(spec: &Value, scratch: &Path) {
     for (volume, from, file) in [
         ("api-certificate", "node.pem", "tls.crt"),

@@ -1,4 +1,5 @@
-//! `placementctl web`: what a browser is shown, what it is refused, and that nothing that it sends changes anything.
+//! `placementctl web`: what a browser is shown, what it is refused, and that nothing that it sends
+//! changes anything.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::io::{BufRead, BufReader, Read, Write};

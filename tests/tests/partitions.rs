@@ -281,7 +281,8 @@ async fn clouds_with_the_same_uuids_in_one_cluster_see_themselves_only() {
     cluster.assert_equal_states().await;
 }
 
-/// The nodes know of the partitions by the state alone: there is nothing of them in a configuration file.
+/// The nodes know of the partitions by the state alone: there is nothing of them in a configuration
+/// file.
 #[tokio::test]
 async fn a_request_for_no_partition_is_refused_by_every_node() {
     let cluster = Cluster::start_with(3, "").await.unwrap();

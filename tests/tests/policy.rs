@@ -110,7 +110,8 @@ fn the_tools_of_oslo_policy_have_their_counterparts() {
         "{stderr}"
     );
 
-    // A node does not look at the query for a rule of most operations, and so `check` answers nothing about it.
+    // A node does not look at the query for a rule of most operations, and so `check` answers
+    // nothing about it.
     let (output, _, stderr) = check(&["--target-project", "q", "placement:traits:list"]);
     assert!(!output.status.success());
     assert!(stderr.contains("the caller's own project"), "{stderr}");

@@ -1,5 +1,5 @@
-//! The power of all nodes fails at once, in the middle of a stream of writes: real processes on a real
-//! disk, of which only what was synced is left.
+//! The power of all nodes fails at once, in the middle of a stream of writes: real processes on a
+//! real disk, of which only what was synced is left.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,7 +22,8 @@ const WRITERS: u64 = 6;
 const WRITES: usize = 500;
 const BUSY: Duration = Duration::from_millis(1_500);
 
-/// Claims for new consumers through one node, until `stop` is set. Returns those that were acknowledged.
+/// Claims for new consumers through one node, until `stop` is set. Returns those that were
+/// acknowledged.
 async fn write(
     client: Client,
     host: Uuid,
@@ -60,7 +61,8 @@ fn start(cluster: &mut Cluster, power: &Power, unsynced: Option<&str>) {
     }
 }
 
-/// Cuts the power of all nodes while writers are at it. Returns what was acknowledged, and what was lost.
+/// Cuts the power of all nodes while writers are at it. Returns what was acknowledged, and what was
+/// lost.
 async fn cut_power(
     cluster: &mut Cluster,
     power: &Power,
@@ -144,15 +146,16 @@ async fn acknowledged_writes_survive_a_loss_of_power_on_all_nodes() {
     assert!(written_over > 0, "no file of the log was ever written over");
 }
 
-/// What shows that the test above can fail, for each kind of thing that a node syncs and cannot make again:
-/// snapshots and the names of the state's files it can.
+/// What shows that the test above can fail, for each kind of thing that a node syncs and cannot
+/// make again: snapshots and the names of the state's files it can.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_missing_sync_is_detected() {
     let unsynced = [
         "/identity.new$",
         "/boot.new$",
         "/node-{id}/$",
-        // RocksDB's own write-ahead files, which the log is in; then its tables and the list of them.
+        // RocksDB's own write-ahead files, which the log is in; then its tables and the list of
+        // them.
         ".log$",
         ".sst$",
         "/MANIFEST-",

@@ -1,8 +1,10 @@
-//! Databases of many kinds go in and out: openstack-placement is filled by random requests, with many hosts, or by its own
-//! suite; its dump becomes a cluster, and the cluster's backup its database again. All answer each read alike.
+//! Databases of many kinds go in and out: openstack-placement is filled by random requests, with
+//! many hosts, or by its own suite; its dump becomes a cluster, and the cluster's backup its
+//! database again. All answer each read alike.
 //!
-//! `scripts/nightly` has more of it: seeds by `PLACEMENT_TRANSFER_SEEDS`, hosts by `PLACEMENT_TRANSFER_HOSTS`, and what the
-//! suite has left (`scripts/conformance --reference --dumps DIRECTORY`) in `PLACEMENT_TRANSFER_DUMPS`.
+//! `scripts/nightly` has more of it: seeds by `PLACEMENT_TRANSFER_SEEDS`, hosts by
+//! `PLACEMENT_TRANSFER_HOSTS`, and what the suite has left (`scripts/conformance --reference
+//! --dumps DIRECTORY`) in `PLACEMENT_TRANSFER_DUMPS`.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

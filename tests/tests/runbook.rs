@@ -1,5 +1,5 @@
-//! `docs/runbook.md`: every command of it is read out of the page, and run in the situation that its chapter
-//! is for.
+//! `docs/runbook.md`: every command of it is read out of the page, and run in the situation that
+//! its chapter is for.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;

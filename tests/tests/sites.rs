@@ -71,7 +71,8 @@ async fn sites_of_nodes_are_known_to_all_and_change_when_nodes_move() {
     }
 }
 
-/// Three nodes at three sites, and a leader at the site that is preferred, where node 2 is; then comes that of node 3.
+/// Three nodes at three sites, and a leader at the site that is preferred, where node 2 is; then
+/// comes that of node 3.
 async fn with_preference() -> Cluster {
     let preference = "[cluster]\nleader_preference = [\"north/b\", \"south\"]\n";
     let mut cluster = Cluster::prepare(3, preference).unwrap();

@@ -1,5 +1,6 @@
-//! Clients that hold connections and do nothing with them: health checks are answered all the same, other requests
-//! are refused as the node is busy, and once those clients are gone all is as before.
+//! Clients that hold connections and do nothing with them: health checks are answered all the same,
+//! other requests are refused as the node is busy, and once those clients are gone all is as
+//! before.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -49,7 +50,8 @@ async fn health_is_answered_while_silent_clients_hold_all_connections() {
     .unwrap();
     let place = cluster.place(1);
     let (api, admin) = (place.api(), place.admin());
-    // More than are served, and more than are turned away at once. The admin's listener has its own.
+    // More than are served, and more than are turned away at once. The admin's listener has its
+    // own.
     let mut silent: Vec<_> = (0..120)
         .map(|_| connected(&api, "GET / HTTP/1.1\r\n"))
         .collect();

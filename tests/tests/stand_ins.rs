@@ -1,4 +1,5 @@
-//! Deployment tools call `placement-manage` and `placement-status`, and look at their exit codes and tables.
+//! Deployment tools call `placement-manage` and `placement-status`, and look at their exit codes
+//! and tables.
 
 use std::path::Path;
 use std::process::Command;
@@ -20,7 +21,8 @@ fn run(line: &str) -> (i32, String, String) {
     (output.status.code().unwrap(), out, err)
 }
 
-/// Exit codes and output are those of openstack-placement 16.0.0; what there is to say of us is on standard error.
+/// Exit codes and output are those of openstack-placement 16.0.0; what there is to say of us is on
+/// standard error.
 #[test]
 fn database_commands_do_nothing_and_report_it() {
     for call in [

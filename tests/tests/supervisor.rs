@@ -1,4 +1,5 @@
-//! A node notifies a supervisor such as systemd that it listens, lives, reads its configuration again, stops.
+//! A node notifies a supervisor such as systemd that it listens, lives, reads its configuration
+//! again, stops.
 
 use std::os::unix::net::UnixDatagram;
 use std::time::{Duration, Instant};

@@ -213,7 +213,8 @@ async fn without_a_quorum_and_with_a_hung_node_a_bundle_is_made_in_time() {
         let begun = Instant::now();
         let (code, text) = texts(&bundle(&endpoint, &file, &["--timeout", "4"]));
         assert_eq!(code, Some(0), "{text}");
-        // To find the members, to ask them, and to have the one that answers recount; a slow machine may add its own.
+        // To find the members, to ask them, and to have the one that answers recount; a slow
+        // machine may add its own.
         assert!(
             begun.elapsed() < Duration::from_secs(40),
             "{:?}",

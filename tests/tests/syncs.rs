@@ -1,5 +1,5 @@
-//! The table of syncs in `raft-store/DESIGN.md` is that of the code: a sync that comes in is written down there
-//! with the test that fails without it.
+//! The table of syncs in `raft-store/DESIGN.md` is that of the code: a sync that comes in is
+//! written down there with the test that fails without it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -157,8 +157,8 @@ fn quoted(cell: &str) -> Vec<String> {
     words.map(str::to_owned).collect()
 }
 
-/// The rows of the table: the calls, and the tests that fail without them, as file and name. A row without a test
-/// has the one that the text before the table names.
+/// The rows of the table: the calls, and the tests that fail without them, as file and name. A row
+/// without a test has the one that the text before the table names.
 fn in_table() -> (Calls, Vec<(String, String)>) {
     let text = fs::read_to_string(root().join("raft-store/DESIGN.md")).unwrap();
     let chapter = text.split("\n## ").find(|one| one.starts_with("Syncs\n"));

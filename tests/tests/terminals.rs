@@ -7,7 +7,8 @@ use placement_tests::cluster::Cluster;
 use placement_tests::{binaries, host, python};
 use serde_json::{Value, json};
 
-/// What sets a title, clears a screen by a byte of eight bits, turns the direction of writing and deletes.
+/// What sets a title, clears a screen by a byte of eight bits, turns the direction of writing and
+/// deletes.
 const NAME: &str = "=1+1\u{1b}]0;owned\u{7}\u{9b}2J\u{202e}\u{61c}\u{7f}";
 /// A terminal of its own for a program.
 const TERMINAL: &str = "import pty, sys; sys.exit(pty.spawn(sys.argv[1:]))";

@@ -1,5 +1,5 @@
-//! The largest requests that are let in, between nodes that are joined by thin links: they arrive, and
-//! the cluster goes on under the same leader.
+//! The largest requests that are let in, between nodes that are joined by thin links: they arrive,
+//! and the cluster goes on under the same leader.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -103,7 +103,8 @@ async fn still_writes(client: &Client) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_largest_requests_get_through_thin_links_under_the_same_leader() {
-    // A silence before an election that a busy machine does not cause. The largest messages would: they take longer.
+    // A silence before an election that a busy machine does not cause. The largest messages would:
+    // they take longer.
     let config = "[raft]\nround_trip_ms = 200\n";
     let cluster = Cluster::start_linked(3, config, BITS_PER_S).await.unwrap();
     let leader = cluster.leader().await.unwrap();

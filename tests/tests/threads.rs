@@ -7,7 +7,8 @@ use std::fs;
 use placement_client::ApiRequest;
 use placement_tests::cluster::Cluster;
 
-/// The nanoseconds of processor time that the threads of this name have taken; `None`: there are none.
+/// The nanoseconds of processor time that the threads of this name have taken; `None`: there are
+/// none.
 fn taken(pid: u32, name: &str) -> Option<u64> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
     let times = threads.filter_map(|thread| {

@@ -24,7 +24,8 @@ fn region(name: &str) -> FailureDomain {
     }
 }
 
-/// Whether this is reported of one loss: whether writes go on, and the reads of each site in the order of their names.
+/// Whether this is reported of one loss: whether writes go on, and the reads of each site in the
+/// order of their names.
 fn reports(topology: &Topology, place: &FailureDomain, writes: bool, reads: &[Reads]) -> bool {
     let loss = topology.losses.iter().find(|loss| loss.place == *place);
     loss.is_some_and(|loss| {

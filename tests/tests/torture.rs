@@ -1,5 +1,6 @@
-//! Attacks and overload in short; `scripts/torture` runs long ones and holds the cluster to limits. How fast the
-//! other clients are served depends on the machine, so that this asks only whether they are.
+//! Attacks and overload in short; `scripts/torture` runs long ones and holds the cluster to limits.
+//! How fast the other clients are served depends on the machine, so that this asks only whether
+//! they are.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

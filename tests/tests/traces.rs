@@ -213,7 +213,8 @@ fn assert_tree(found: &BTreeMap<String, (String, Span)>, expected: &[(&str, u64,
         assert_eq!(span.parent_span_id, parent.span_id, "{name}");
         let within = parent.start_time_unix_nano..=parent.end_time_unix_nano;
         assert!(within.contains(&span.start_time_unix_nano), "{name}");
-        // The task that proposes ends when it sees that the write is applied, perhaps after the one that asks.
+        // The task that proposes ends when it sees that the write is applied, perhaps after the one
+        // that asks.
         let may_be_later = *name == "propose";
         let ends_within = within.contains(&span.end_time_unix_nano);
         assert!(may_be_later || ends_within, "{name}");

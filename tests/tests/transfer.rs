@@ -1,6 +1,7 @@
-//! Moving in from openstack-placement, and out again: the reference is filled through its API, its dump becomes a cluster, and
-//! the cluster's backup a database on which the reference starts again. Each answers all reads alike, as `placementctl
-//! compare` finds, which finds a change of each kind too.
+//! Moving in from openstack-placement, and out again: the reference is filled through its API, its
+//! dump becomes a cluster, and the cluster's backup a database on which the reference starts again.
+//! Each answers all reads alike, as `placementctl compare` finds, which finds a change of each kind
+//! too.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -233,7 +234,8 @@ pub(crate) fn compared(one: &str, other: &Client) -> (Option<i32>, String) {
     (output.status.code(), stdout)
 }
 
-/// What a service answers where `placementctl compare` does not ask: the body, and the time if it is that of the content.
+/// What a service answers where `placementctl compare` does not ask: the body, and the time if it
+/// is that of the content.
 async fn answers(client: &Client) -> BTreeMap<String, (Value, Option<String>)> {
     let filters = [
         "".to_owned(),

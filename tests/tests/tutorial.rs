@@ -1,4 +1,5 @@
-//! `docs/tutorial.md` does what it shows; `tests/packages.rs` runs it where the package is installed.
+//! `docs/tutorial.md` does what it shows; `tests/packages.rs` runs it where the package is
+//! installed.
 
 use std::process::Command;
 

@@ -222,7 +222,8 @@ async fn a_rolling_upgrade_loses_nothing_and_can_be_rolled_back_until_the_level_
     story.end().await;
 }
 
-/// An older version does not read what has the id of a request: nothing has one before all nodes agree to it.
+/// An older version does not read what has the id of a request: nothing has one before all nodes
+/// agree to it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn claims_lead_back_to_their_requests_once_the_level_has_risen() {
     let mut cluster = Cluster::prepare(3, "").unwrap();

@@ -30,8 +30,8 @@ use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 const MARKUP: &str = "eve<script>alert(1)</script>\"'&";
-/// Users and their roles. Of each, the password is `password of NAME`, an application credential `credential of NAME`,
-/// and its secret `secret of NAME`; the one of `ruled` has access rules.
+/// Users and their roles. Of each, the password is `password of NAME`, an application credential
+/// `credential of NAME`, and its secret `secret of NAME`; the one of `ruled` has access rules.
 const USERS: [(&str, &str); 6] = [
     ("placement", "service"),
     ("alice", "admin"),

@@ -1,4 +1,5 @@
-//! `POST what-if` against the cluster that it was asked of: what it answers to writes, they are answered.
+//! `POST what-if` against the cluster that it was asked of: what it answers to writes, they are
+//! answered.
 
 use std::collections::BTreeMap;
 
@@ -114,7 +115,8 @@ impl Writes {
     }
 }
 
-/// Sends a write as it is described to what-if. Gives its answer as what-if does, but for the id of each request.
+/// Sends a write as it is described to what-if. Gives its answer as what-if does, but for the id of
+/// each request.
 async fn written(client: &Client, change: &Value) -> Value {
     let text = |key: &str| change[key].as_str().unwrap();
     let method = Method::from_bytes(text("method").as_bytes()).unwrap();

@@ -1,5 +1,6 @@
-//! What the admin listener of a node answers, as JSON. The node writes these types and the client reads them, so that
-//! a field has one name and one description. And [`Dialect`]: the SQL that both write for one database.
+//! What the admin listener of a node answers, as JSON. The node writes these types and the client
+//! reads them, so that a field has one name and one description. And [`Dialect`]: the SQL that both
+//! write for one database.
 
 mod operators;
 mod sql;

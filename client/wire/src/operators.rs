@@ -1,4 +1,5 @@
-//! Status, members, join tokens, partitions, checks and backups, as `/v1` of the admin listener gives them.
+//! Status, members, join tokens, partitions, checks and backups, as `/v1` of the admin listener
+//! gives them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -111,7 +112,8 @@ pub struct NodeStatus {
     pub level_max: u32,
     /// The version of its binary.
     pub version: String,
-    /// Whether it is ready and a leader has just confirmed a read. (`/readyz` is 200 for `[cluster] wait_ms` more.)
+    /// Whether it is ready and a leader has just confirmed a read. (`/readyz` is 200 for `[cluster]
+    /// wait_ms` more.)
     pub ready: bool,
     /// Why not.
     pub not_ready: Option<String>,
@@ -121,8 +123,8 @@ pub struct NodeStatus {
     pub makes_backups: bool,
     /// What is wrong with the backups that it makes by itself.
     pub backup_problem: Option<String>,
-    /// By `section.key`, the values of its settings that are to be the same on all nodes, and digests of the
-    /// policies.
+    /// By `section.key`, the values of its settings that are to be the same on all nodes, and
+    /// digests of the policies.
     pub settings: BTreeMap<String, String>,
     /// What of its configuration does not fit the partitions of the cluster.
     pub routing_problem: Option<String>,
@@ -132,7 +134,8 @@ pub struct NodeStatus {
     pub disk_free_bytes: Option<u64>,
     /// That its disk is nearly full, so that additions are refused.
     pub disk_problem: Option<String>,
-    /// Requests that it has answered in each minute of the last hour, the oldest first, and how many of these with 503.
+    /// Requests that it has answered in each minute of the last hour, the oldest first, and how
+    /// many of these with 503.
     pub requests: Vec<(u64, u64)>,
     /// By listener: when its certificate or the authority of that expires, in seconds since 1970.
     pub certificate_ends: BTreeMap<String, u64>,
@@ -170,7 +173,8 @@ pub struct JoinToken {
 pub struct Partition {
     /// Its name.
     pub name: String,
-    /// What stands for it in the log; `None`: the asked node serves it, but the cluster does not have it.
+    /// What stands for it in the log; `None`: the asked node serves it, but the cluster does not
+    /// have it.
     pub id: Option<u16>,
     /// When it was made, in microseconds since 1970; `None` for the default one.
     pub created_at: Option<i64>,
@@ -180,7 +184,8 @@ pub struct Partition {
     pub consumers: u64,
     /// The region in which its cloud is, as the asked node is configured; empty: it names none.
     pub region: String,
-    /// Which requests are its own: by its routes, and by the listener that the asked node has for it.
+    /// Which requests are its own: by its routes, and by the listener that the asked node has for
+    /// it.
     pub ways: Vec<String>,
 }
 

@@ -1,4 +1,5 @@
-//! SQL for the database of openstack-placement, which `placementd export` fills and `placementctl events` goes on with.
+//! SQL for the database of openstack-placement, which `placementd export` fills and `placementctl
+//! events` goes on with.
 
 use std::fmt;
 use std::str::FromStr;
@@ -39,8 +40,8 @@ impl Dialect {
         }
     }
 
-    /// A text as a literal, without line breaks and NULs, as clients of databases change the former and end at the latter. What a
-    /// database cannot hold, it refuses: PostgreSQL a NUL.
+    /// A text as a literal, without line breaks and NULs, as clients of databases change the former
+    /// and end at the latter. What a database cannot hold, it refuses: PostgreSQL a NUL.
     pub fn quoted(self, text: &str) -> String {
         let quoted = text.replace('\'', "''");
         match self {

@@ -164,8 +164,8 @@ pub struct SiteReads {
 pub enum Reads {
     /// All.
     All,
-    /// What a node can tell alone: local ones, those of a session that it has seen, bounded ones for
-    /// a while.
+    /// What a node can tell alone: local ones, those of a session that it has seen, bounded ones
+    /// for a while.
     Local,
     /// None: no node is left there.
     None,

@@ -1,4 +1,5 @@
-//! How a cluster is, by what its members report: the condition, and what an operator has to look at.
+//! How a cluster is, by what its members report: the condition, and what an operator has to look
+//! at.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,7 +38,8 @@ impl Survey {
         members.any(|(member, _)| member.id == id && member.role == MemberRole::Voter)
     }
 
-    /// The answer that knows the members best: that of the leader of the highest term, or of a follower of it.
+    /// The answer that knows the members best: that of the leader of the highest term, or of a
+    /// follower of it.
     pub fn newest(&self) -> &NodeStatus {
         let knows =
             |status: &&NodeStatus| status.leader.is_some() && status.role != NodeRole::Removed;
@@ -56,7 +58,8 @@ impl Survey {
             && newest.leader != Some(status.node_id)
     }
 
-    /// What an operator has to look at although clients are served. For a user, no word of settings and files.
+    /// What an operator has to look at although clients are served. For a user, no word of settings
+    /// and files.
     pub fn warnings(&self, is_for_operator: bool) -> Vec<String> {
         let newest = self.newest();
         let answers: Vec<&NodeStatus> = self.answers().collect();
@@ -104,7 +107,8 @@ impl Survey {
         ))
     }
 
-    /// Nodes that are bound to no cluster. One that does not belong to a cluster says nothing of its settings.
+    /// Nodes that are bound to no cluster. One that does not belong to a cluster says nothing of
+    /// its settings.
     fn unbound(&self) -> Option<String> {
         let cluster = self.newest().cluster_id.as_ref()?;
         let is_unbound = |status: &&NodeStatus| {
@@ -247,7 +251,8 @@ fn differences(answers: &[&NodeStatus]) -> Vec<String> {
     let keys: BTreeSet<&String> = known().flat_map(|status| status.settings.keys()).collect();
     let mut differences = Vec::new();
     for key in keys {
-        // Such a table may be missing as a whole. Other settings are not reported where they are of no use.
+        // Such a table may be missing as a whole. Other settings are not reported where they are of
+        // no use.
         let is_of_partition = key.starts_with("partitions.");
         let mut values: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
         for status in known() {

@@ -12,13 +12,14 @@ const NAMES_MAX: usize = 10;
 /// The holders of a provider are counted up to a thousand, of which three are shown.
 const HOLDERS_COUNTED: u64 = 997;
 
-/// Writes explanations, and each value in them by this function: it leaves nothing in a value that a terminal or a page
-/// would act on, and has a sign for what is missing.
+/// Writes explanations, and each value in them by this function: it leaves nothing in a value that
+/// a terminal or a page would act on, and has a sign for what is missing.
 pub struct Words(pub fn(&Value) -> String);
 
 impl Words {
-    /// The cause in one line: a name that no provider has, what the host lacks that was asked for by name, what would help
-    /// if less were asked, or else what no tree has that meets the conditions before it.
+    /// The cause in one line: a name that no provider has, what the host lacks that was asked for
+    /// by name, what would help if less were asked, or else what no tree has that meets the
+    /// conditions before it.
     pub fn cause(&self, answer: &Value) -> String {
         let trees = self.count(&answer["trees"], "tree");
         let what = match (answer["verdict"].as_str(), self.absent_names(answer).next()) {
@@ -461,7 +462,8 @@ impl Words {
         folded.into_iter().map(|(_, one)| one).collect()
     }
 
-    /// The stages that take trees away, and how many others there are. A single other one is among them.
+    /// The stages that take trees away, and how many others there are. A single other one is among
+    /// them.
     pub fn stages<'a>(&self, answer: &'a Value) -> (Vec<&'a Value>, usize) {
         let all = list(&answer["funnel"]);
         let taking: Vec<_> = all.iter().filter(|stage| stage["gone"] != 0).collect();
@@ -520,8 +522,8 @@ fn are(number: &Value, text: &str) -> String {
     format!("{text} {}", if *number == 1 { "is" } else { "are" })
 }
 
-/// A text on which neither a terminal nor a browser acts: what controls the one, and what turns the direction of writing in
-/// both, is written as its number.
+/// A text on which neither a terminal nor a browser acts: what controls the one, and what turns the
+/// direction of writing in both, is written as its number.
 pub fn inert(text: &str) -> String {
     let mut inert = String::new();
     for c in text.chars() {
@@ -533,8 +535,8 @@ pub fn inert(text: &str) -> String {
     inert
 }
 
-/// A text of several lines on which a terminal does not act. The escapes are those of JSON: a document in JSON has the same
-/// value afterwards.
+/// A text of several lines on which a terminal does not act. The escapes are those of JSON: a
+/// document in JSON has the same value afterwards.
 pub fn inert_lines(text: &str) -> String {
     let mut inert = String::new();
     for c in text.chars() {
@@ -547,7 +549,8 @@ pub fn inert_lines(text: &str) -> String {
     inert
 }
 
-/// Whether a terminal or a browser acts on a character: it is a control character, or turns the direction of writing.
+/// Whether a terminal or a browser acts on a character: it is a control character, or turns the
+/// direction of writing.
 fn acts(c: char) -> bool {
     let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     turns || c.is_control()

@@ -47,7 +47,8 @@ pub fn judge(sample_cloud: &SampleCloud, request: &CandidateRequest) -> Verdict 
     if unknown_traits(Box::new(root_traits.clone().map(|name| name.as_str()))) {
         return Verdict::UnknownTrait;
     }
-    // Only where something is asked of roots: without any provider the groups are looked at all the same.
+    // Only where something is asked of roots: without any provider the groups are looked at all the
+    // same.
     if root_traits.next().is_some() && !roots(sample_cloud).any(|root| root_is_right(request, root))
     {
         return Verdict::Answers(BTreeSet::new());

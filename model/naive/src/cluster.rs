@@ -1,5 +1,5 @@
-//! A cluster: a naive model of each partition. That of the default one knows the partitions there are, and what was
-//! answered in all of them.
+//! A cluster: a naive model of each partition. That of the default one knows the partitions there
+//! are, and what was answered in all of them.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Why a request has no answer, by trying everything: for each tree and each beginning of the request's conditions.
-//! And what it could ask less of, by asking all of that.
+//! Why a request has no answer, by trying everything: for each tree and each beginning of the
+//! request's conditions. And what it could ask less of, by asking all of that.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -175,8 +175,8 @@ fn fails_at_most(
     meets(sample_cloud, request, root, &others)
 }
 
-/// Whether a request does without this condition, too, if it does without another one. Without an amount, neither its
-/// units nor its room matter.
+/// Whether a request does without this condition, too, if it does without another one. Without an
+/// amount, neither its units nor its room matter.
 fn is_given_up(one: &Condition<'_>, given_up: &Condition<'_>) -> bool {
     match (one, given_up) {
         (Condition::MemberOf(at, any), Condition::MemberOf(of, other)) => at == of && any == other,
@@ -308,7 +308,8 @@ fn is_barred(group: &RequestGroup, provider: &Provider) -> bool {
     barred.any(|aggregate| provider.aggregates.contains(aggregate.as_str()))
 }
 
-/// Every request that asks for one thing less and has candidates, as text, with how many trees have one.
+/// Every request that asks for one thing less and has candidates, as text, with how many trees have
+/// one.
 pub fn relaxations(
     sample_cloud: &SampleCloud,
     request: &CandidateRequest,

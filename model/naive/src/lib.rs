@@ -1,5 +1,6 @@
-//! The rules of placement once more, for tests: plain, slow and obvious. Only the types of commands,
-//! questions and answers are the product's, so that what both say alike is right or wrong twice, independently.
+//! The rules of placement once more, for tests: plain, slow and obvious. Only the types of
+//! commands, questions and answers are the product's, so that what both say alike is right or wrong
+//! twice, independently.
 //!
 //! * [`model`]: every command, every listing, every sum.
 //! * [`cluster`]: the partitions of a cluster, a model each.

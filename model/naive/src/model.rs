@@ -66,7 +66,8 @@ struct Named {
     made: Timestamp,
 }
 
-/// The whole state, by name. Shared parts are large and rarely written: a copy is made for each command.
+/// The whole state, by name. Shared parts are large and rarely written: a copy is made for each
+/// command.
 #[derive(Debug, Clone, Default)]
 pub struct Naive {
     counter: u64,
@@ -132,7 +133,8 @@ impl Naive {
         u16::try_from(id).ok().map(PartitionId)
     }
 
-    /// Passes an entry of another partition by: of that one only the number of the write is known here.
+    /// Passes an entry of another partition by: of that one only the number of the write is known
+    /// here.
     pub fn pass_by(&mut self, stamped: &Stamped) -> Outcome {
         self.once(stamped, |_| Outcome::Done(Reply::Done))
     }
@@ -1391,7 +1393,8 @@ impl Naive {
         }
     }
 
-    /// `GET /resource_providers`, upstream's way: one filter after the other, and an end as soon as one lets no provider through.
+    /// `GET /resource_providers`, upstream's way: one filter after the other, and an end as soon as
+    /// one lets no provider through.
     pub fn providers(&self, filter: &ProviderFilter) -> Result<Vec<Provider>, UnknownName> {
         let mut left: Vec<_> = self.providers.iter().collect();
         left.sort_by_key(|(_, provider)| provider.order);

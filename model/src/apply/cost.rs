@@ -12,9 +12,10 @@ const STEPS_OF_ROWS: usize = 8;
 const CLASSES_MAX: usize = 1024;
 
 impl Cluster {
-    /// The steps that a claim or its end takes to decide and carry out, about a microsecond each: its rows, the amounts, what its
-    /// consumers hold, the inventories of the trees in which they hold it, and the outcomes that are forgotten with it.
-    /// `None`: more than `most`, or another command.
+    /// The steps that a claim or its end takes to decide and carry out, about a microsecond each:
+    /// its rows, the amounts, what its consumers hold, the inventories of the trees in which they
+    /// hold it, and the outcomes that are forgotten with it. `None`: more than `most`, or another
+    /// command.
     pub fn steps_of_claim(&self, stamped: &Stamped, most: usize) -> Option<usize> {
         let state = self.partition(stamped.partition)?;
         let mut steps = Steps { state, left: most };

@@ -133,8 +133,8 @@ fn is_in_range(inventory: &Inventory) -> bool {
         && inventory.allocation_ratio.is_finite()
 }
 
-/// A root goes below a parent of another tree, so there is no loop. It may be there already: rows of this kind are not
-/// counted, and are sent again when it is not known what has become of them.
+/// A root goes below a parent of another tree, so there is no loop. It may be there already: rows
+/// of this kind are not counted, and are sent again when it is not known what has become of them.
 fn put_below(
     state: &State,
     child: &ProviderUuid,

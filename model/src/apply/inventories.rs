@@ -113,7 +113,8 @@ impl Decide for CreateInventory {
     }
 }
 
-/// `PUT /resource_providers/{uuid}/inventories/{class}`: replaces one inventory. It may shrink below what is taken of it.
+/// `PUT /resource_providers/{uuid}/inventories/{class}`: replaces one inventory. It may shrink
+/// below what is taken of it.
 impl Decide for UpdateInventory {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let found = providers::find(state, &self.provider)?;
@@ -126,7 +127,8 @@ impl Decide for UpdateInventory {
     }
 }
 
-/// `DELETE /resource_providers/{uuid}/inventories/{class}`: removes one inventory of which nothing is taken.
+/// `DELETE /resource_providers/{uuid}/inventories/{class}`: removes one inventory of which nothing
+/// is taken.
 impl Decide for DeleteInventory {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let found = providers::find(state, &self.provider)?;
@@ -143,7 +145,8 @@ impl Decide for DeleteInventory {
     }
 }
 
-/// `DELETE /resource_providers/{uuid}/inventories`: removes all inventories. The generation rises even if there were none.
+/// `DELETE /resource_providers/{uuid}/inventories`: removes all inventories. The generation rises
+/// even if there were none.
 impl Decide for DeleteInventories {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let found = providers::find(state, &self.provider)?;
@@ -153,7 +156,8 @@ impl Decide for DeleteInventories {
     }
 }
 
-/// `PUT /resource_providers/{uuid}/inventories`: replaces all inventories of a provider: generation, capacities, classes, use, in this order.
+/// `PUT /resource_providers/{uuid}/inventories`: replaces all inventories of a provider:
+/// generation, capacities, classes, use, in this order.
 impl Decide for ReplaceInventories {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let found = providers::find(state, &self.provider)?;

@@ -1,4 +1,5 @@
-//! Commands, a file per noun: each is a struct that decides for itself (`Decide`), as a pure function.
+//! Commands, a file per noun: each is a struct that decides for itself (`Decide`), as a pure
+//! function.
 //!
 //! Each looks at the state in the order in which upstream does, as of several reasons to refuse
 //! the client gets the first.
@@ -27,8 +28,8 @@ use crate::state::change::Changes;
 use crate::state::{Seen, State};
 use crate::types::Timestamp;
 
-/// Decides what `stamped` does to the default partition, as if there were no other: the answer, and the
-/// rows that change. [`Cluster::apply`](crate::Cluster::apply) decides for all.
+/// Decides what `stamped` does to the default partition, as if there were no other: the answer, and
+/// the rows that change. [`Cluster::apply`](crate::Cluster::apply) decides for all.
 ///
 /// Pure and total: the same arguments give the same result on every node, and no command can make
 /// it panic. The state is changed only by [`State::commit`] with the returned changes. A write

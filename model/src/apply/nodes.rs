@@ -28,8 +28,8 @@ impl Decide for RetireNode {
 /// The most nodes that are to join at once; further ones are given no number.
 const WAITING_MAX: usize = 1000;
 
-/// The number is above all known ones, so it was never used. What is over goes: the new row has the highest
-/// number from here on.
+/// The number is above all known ones, so it was never used. What is over goes: the new row has the
+/// highest number from here on.
 impl Decide for IssueJoinToken {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let is_known = |row: &JoinRow| row.token == self.token;
@@ -60,7 +60,8 @@ impl Decide for IssueJoinToken {
     }
 }
 
-/// Expires it, and its number is not kept for any node. A token that a node has used is spent, and nothing is revoked.
+/// Expires it, and its number is not kept for any node. A token that a node has used is spent, and
+/// nothing is revoked.
 impl Decide for RevokeJoinToken {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let unused = state.join(self.node).filter(|row| row.nonce.is_none());

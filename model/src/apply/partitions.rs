@@ -1,7 +1,7 @@
 //! Partitions: how they come, go and are routed; and which of them a command concerns.
 //!
-//! Most are for one, and are decided on its state alone. The default partition has the rows of the whole
-//! cluster: what was answered, and which partitions there are.
+//! Most are for one, and are decided on its state alone. The default partition has the rows of the
+//! whole cluster: what was answered, and which partitions there are.
 
 use super::remember::remember;
 use super::{Decide, Decision, Outcome, answered, decide, ensure, names};
@@ -85,8 +85,8 @@ impl Cluster {
         (Outcome::Done(Reply::Done), changes)
     }
 
-    /// Whether the partition was given other routes after the write was routed to it. The node cannot know, and the
-    /// request may be another partition's now.
+    /// Whether the partition was given other routes after the write was routed to it. The node
+    /// cannot know, and the request may be another partition's now.
     fn is_misrouted(&self, stamped: &Stamped) -> bool {
         !stamped.command.is_of_the_cluster()
             && stamped.routes != self.routing(stamped.partition).changes
@@ -108,7 +108,8 @@ fn refused(refusal: Refusal) -> (Outcome, ClusterChanges) {
     (Outcome::Refused(refusal), ClusterChanges::new())
 }
 
-/// The rows that a new partition begins with: the standard names as the default partition has them, and the level.
+/// The rows that a new partition begins with: the standard names as the default partition has them,
+/// and the level.
 fn beginning(default: &State, at: Timestamp) -> Changes {
     let mut counters = State::default().counters();
     let mut changes = vec![Change::PutLevel(default.level())];
@@ -124,7 +125,8 @@ fn beginning(default: &State, at: Timestamp) -> Changes {
     changes
 }
 
-/// Most partitions besides the default one. Each has the standard names, and is a part of each digest.
+/// Most partitions besides the default one. Each has the standard names, and is a part of each
+/// digest.
 const PARTITIONS_MAX: usize = 256;
 
 /// The row of the partition. What it begins with is decided above, by [`Cluster::apply`].
@@ -207,8 +209,8 @@ impl Decide for RoutePartition {
     }
 }
 
-/// No request may be two partitions'. Hosts tell requests apart only if the default partition has some, too: without,
-/// a request for another host would be the default partition's.
+/// No request may be two partitions'. Hosts tell requests apart only if the default partition has
+/// some, too: without, a request for another host would be the default partition's.
 fn may_be_routed(state: &State, name: &PartitionName, routes: &Routes) -> Result<(), Refusal> {
     let others = || {
         let rows = state.partitions.values();

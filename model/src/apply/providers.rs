@@ -116,7 +116,8 @@ fn parent(state: &State, given: &Given<ProviderUuid>) -> Result<NodePlace, Refus
     place.ok_or_else(|| Refusal::ParentNotFound(given.clone()))
 }
 
-/// `POST /resource_providers`: makes a provider of generation 0. The parent is looked at before duplicates are.
+/// `POST /resource_providers`: makes a provider of generation 0. The parent is looked at before
+/// duplicates are.
 impl Decide for CreateProvider {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let (uuid, name) = (self.uuid, &self.name);
@@ -145,9 +146,9 @@ impl Decide for CreateProvider {
     }
 }
 
-/// `PUT /resource_providers/{uuid}`: renames a provider and moves it, with all below it. Generations stay as they are. A provider that
-/// gets another root counts as changed, as upstream keeps the root in its row. The parent is looked at
-/// before a duplicate name is.
+/// `PUT /resource_providers/{uuid}`: renames a provider and moves it, with all below it.
+/// Generations stay as they are. A provider that gets another root counts as changed, as upstream
+/// keeps the root in its row. The parent is looked at before a duplicate name is.
 impl Decide for UpdateProvider {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let found = find(state, &self.uuid)?;
@@ -207,8 +208,8 @@ impl UpdateProvider {
     }
 }
 
-/// `DELETE /resource_providers/{uuid}`: removes a provider with its inventories, traits and aggregates. Children are found before
-/// allocations are.
+/// `DELETE /resource_providers/{uuid}`: removes a provider with its inventories, traits and
+/// aggregates. Children are found before allocations are.
 impl Decide for DeleteProvider {
     fn decide(&self, state: &State, _at: Timestamp) -> Decision {
         let found = find(state, &self.uuid)?;
@@ -231,8 +232,8 @@ impl Decide for DeleteProvider {
     }
 }
 
-/// `PUT /resource_providers/{uuid}/aggregates`: replaces the aggregates of a provider. From 1.19 the generation is checked and always rises;
-/// before, neither.
+/// `PUT /resource_providers/{uuid}/aggregates`: replaces the aggregates of a provider. From 1.19
+/// the generation is checked and always rises; before, neither.
 impl Decide for ReplaceProviderAggregates {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let found = find(state, &self.provider)?;

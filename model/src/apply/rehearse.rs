@@ -1,5 +1,5 @@
-//! What a binary that rehearses an upgrade brings ([`Level::REHEARSED`](crate::Level::REHEARSED)): a command, with a
-//! field of a row, and a rule, each as a later version would add it.
+//! What a binary that rehearses an upgrade brings ([`Level::REHEARSED`](crate::Level::REHEARSED)):
+//! a command, with a field of a row, and a rule, each as a later version would add it.
 
 use super::{Decide, Decision};
 use crate::command::{CreateProvider, EnsureTrait, Rehearse};

@@ -10,7 +10,8 @@ use crate::state::change::{Change, Changes, RowKey, SessionRow};
 /// The figure is part of what every node computes alike; another one needs a new command.
 pub(super) const OUTCOMES_MAX: usize = 16_384;
 
-/// Adds the rows by which a retry of the command is recognised, and drops those that are not needed any more.
+/// Adds the rows by which a retry of the command is recognised, and drops those that are not needed
+/// any more.
 pub(super) fn remember(state: &State, stamped: &Stamped, outcome: &Outcome, changes: &mut Changes) {
     let Some(id) = &stamped.write_id else { return };
     // Nothing is remembered under the number of a node that goes.

@@ -36,7 +36,8 @@ impl Decide for EnsureResourceClass {
     }
 }
 
-/// `PUT /resource_classes/{name}` of 1.2 to 1.6: gives a custom class another name, also while it is in use.
+/// `PUT /resource_classes/{name}` of 1.2 to 1.6: gives a custom class another name, also while it
+/// is in use.
 impl Decide for RenameResourceClass {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         let Self { name, new_name } = self;

@@ -28,7 +28,8 @@ impl Decide for ReplaceProviderTraits {
     }
 }
 
-/// `DELETE /resource_providers/{uuid}/traits`: takes all traits off a provider. No generation is asked for.
+/// `DELETE /resource_providers/{uuid}/traits`: takes all traits off a provider. No generation is
+/// asked for.
 impl Decide for DeleteProviderTraits {
     fn decide(&self, state: &State, at: Timestamp) -> Decision {
         put_traits(

@@ -71,8 +71,8 @@ impl State {
         })
     }
 
-    /// The provider's generation and what is held of it, one consumer after the other in the order of their
-    /// UUIDs; `None` if there is no such provider.
+    /// The provider's generation and what is held of it, one consumer after the other in the order
+    /// of their UUIDs; `None` if there is no such provider.
     pub fn provider_holdings(
         &self,
         provider: &ProviderUuid,

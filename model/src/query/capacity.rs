@@ -64,8 +64,9 @@ pub struct CapacitySums {
     pub free: u64,
     /// The most that one of the providers can give to one request.
     pub largest_free: u64,
-    /// How many of the providers have how much left: first none, then 1, then 2 or 3, then 4 to 7, and so on. Ends with
-    /// the last range in which there is one; empty with other than [`CapacityBy::Class`].
+    /// How many of the providers have how much left: first none, then 1, then 2 or 3, then 4 to 7,
+    /// and so on. Ends with the last range in which there is one; empty with other than
+    /// [`CapacityBy::Class`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub free_ranges: Vec<u64>,
 }
@@ -126,7 +127,8 @@ fn facets<'a>(by: CapacityBy, root: &'a Node, node: &'a Node) -> Vec<Facet<'a>> 
 }
 
 impl State {
-    /// What all providers have of one class or of each; `None` if the answer would have more than `rows_max` rows.
+    /// What all providers have of one class or of each; `None` if the answer would have more than
+    /// `rows_max` rows.
     pub fn capacity(
         &self,
         class: Option<&ResourceClassName>,
@@ -134,7 +136,8 @@ impl State {
         rows_max: usize,
     ) -> Option<CapacityReport> {
         let only = class.map(|name| self.resource_class_id(name));
-        // Most providers share their facets with many others, so that sums are made for each of these first.
+        // Most providers share their facets with many others, so that sums are made for each of
+        // these first.
         let mut shared: BTreeMap<_, BTreeMap<_, CapacitySums>> = BTreeMap::new();
         for (_, tree) in self.trees() {
             for node in &tree.nodes {

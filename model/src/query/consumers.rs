@@ -36,7 +36,8 @@ pub struct ConsumerFilter {
 pub struct ConsumerPage {
     /// In the order of their UUIDs.
     pub consumers: Vec<ListedConsumer>,
-    /// After which consumer the next page begins, even if this one is empty; `None`: there is no more.
+    /// After which consumer the next page begins, even if this one is empty; `None`: there is no
+    /// more.
     pub next: Option<ConsumerUuid>,
 }
 
@@ -75,8 +76,8 @@ pub struct ListedAllocation {
 }
 
 impl State {
-    /// The first `limit` consumers after one that pass the filter. Ends earlier once it has walked `rows_max` rows: a
-    /// consumer is one, and each of its amounts.
+    /// The first `limit` consumers after one that pass the filter. Ends earlier once it has walked
+    /// `rows_max` rows: a consumer is one, and each of its amounts.
     pub fn consumers(
         &self,
         filter: &ConsumerFilter,

@@ -6,7 +6,8 @@ use crate::state::tree::Stock;
 use crate::types::{Generation, ProviderUuid, ResourceClassName};
 
 impl State {
-    /// The inventories of a provider, in the order of the classes' creation, with the provider's generation.
+    /// The inventories of a provider, in the order of the classes' creation, with the provider's
+    /// generation.
     pub fn inventories(
         &self,
         provider: &ProviderUuid,

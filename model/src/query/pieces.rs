@@ -11,7 +11,8 @@ use crate::state::change::{ConsumerRow, NameRow};
 use crate::state::tree::{NodePlace, Tree, TreeNumber};
 use crate::types::{ConsumerUuid, ProviderUuid, ResourceClassName, Timestamp, TraitName};
 
-/// Most steps of a command, each of which moves a provider in its tree: the writes of others wait for them.
+/// Most steps of a command, each of which moves a provider in its tree: the writes of others wait
+/// for them.
 const STEPS_MAX: usize = 100_000;
 
 /// A row that no command brings.
@@ -40,9 +41,9 @@ enum Part {
 type Weighed = (usize, usize, Part);
 
 impl State {
-    /// All rows of placement as commands, in order. A command has more than `bytes` in the log, or takes more than
-    /// 100,000 steps, only if it is for a single row. An error stands in place of a row that does not fit, as one that is
-    /// longer than `bytes_max`.
+    /// All rows of placement as commands, in order. A command has more than `bytes` in the log, or
+    /// takes more than 100,000 steps, only if it is for a single row. An error stands in place of a
+    /// row that does not fit, as one that is longer than `bytes_max`.
     pub fn pieces(
         &self,
         bytes: usize,
@@ -137,8 +138,8 @@ struct Growth {
 }
 
 impl Growth {
-    /// The steps in which the next node comes, at most: its line up to a root changes, and those behind it move; all are
-    /// copied if the one before was of another tree.
+    /// The steps in which the next node comes, at most: its line up to a root changes, and those
+    /// behind it move; all are copied if the one before was of another tree.
     fn steps(&mut self, tree: &Tree, place: NodePlace) -> usize {
         let parent = older_parent(tree, place.node).map(|node| place.tree.node(node));
         let line = 1 + parent.map_or(0, |parent| self.lines[&parent]);

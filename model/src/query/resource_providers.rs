@@ -64,13 +64,13 @@ impl State {
         }
     }
 
-    /// All providers that pass the filter, in the order of their creation; `None` if more than `looks_max` providers
-    /// have to be looked at.
+    /// All providers that pass the filter, in the order of their creation; `None` if more than
+    /// `looks_max` providers have to be looked at.
     ///
     /// # Errors
-    /// A filter that names an unknown resource class or trait. As upstream evaluates filters one after the other
-    /// (`in_tree`, required traits, forbidden traits, `member_of`, resources) and stops at the first that no provider
-    /// passes, an unknown name behind that one is no error.
+    /// A filter that names an unknown resource class or trait. As upstream evaluates filters one
+    /// after the other (`in_tree`, required traits, forbidden traits, `member_of`, resources) and
+    /// stops at the first that no provider passes, an unknown name behind that one is no error.
     pub fn providers(
         &self,
         filter: &ProviderFilter,
@@ -206,7 +206,8 @@ struct Facts<'a> {
 }
 
 impl Facts<'_> {
-    /// The trees in which a provider may have all of this; unbounded if they have to be looked at all.
+    /// The trees in which a provider may have all of this; unbounded if they have to be looked at
+    /// all.
     fn trees<'s>(&self, state: &'s State) -> TreeFilter<'s> {
         let indexes = state.indexes();
         let mut trees = with_any_traits(indexes, &self.required);

@@ -19,7 +19,8 @@ impl State {
             .collect()
     }
 
-    /// The traits of a provider, sorted by name, each with the time of its creation; and the provider's generation.
+    /// The traits of a provider, sorted by name, each with the time of its creation; and the
+    /// provider's generation.
     pub fn provider_traits(
         &self,
         provider: &ProviderUuid,

@@ -62,8 +62,9 @@ impl<'a> TreeFilter<'a> {
         steps
     }
 
-    /// Begins at a tree that follows from a number, and goes round. Each tree that passes is as likely
-    /// as the others, unless it is one of few: then those that follow a long gap are more so.
+    /// Begins at a tree that follows from a number, and goes round. Each tree that passes is as
+    /// likely as the others, unless it is one of few: then those that follow a long gap are more
+    /// so.
     ///
     /// `end` is more than the number of any tree.
     pub(super) fn start_anywhere(&mut self, seed: u64, end: u32) {
@@ -130,8 +131,8 @@ impl<'a> TreeFilter<'a> {
         result.iter().any(|word| *word != 0).then_some(result)
     }
 
-    /// The next chunk of the walk: of the one in which it began, first what is behind that place and
-    /// at last what is before it.
+    /// The next chunk of the walk: of the one in which it began, first what is behind that place
+    /// and at last what is before it.
     fn go_on(&mut self) -> Option<ChunkTrees> {
         let begun = self.start / CHUNK_TREES;
         let found = self.chunk_from(self.next_chunk);

@@ -21,8 +21,8 @@ pub struct TypeUsage {
 }
 
 impl State {
-    /// What is taken of a provider, in units of every class that it has an inventory of, also those with 0; and the
-    /// provider's generation.
+    /// What is taken of a provider, in units of every class that it has an inventory of, also those
+    /// with 0; and the provider's generation.
     pub fn provider_usages(
         &self,
         provider: &ProviderUuid,

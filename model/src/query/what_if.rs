@@ -21,16 +21,16 @@ const TOGETHER_MAX: u64 = 256;
 pub struct Fit {
     /// So often it was.
     pub count: u64,
-    /// Whether no other order of claims fits more of them: so it is where each claim takes from one provider that
-    /// stands alone. Otherwise the count is a lower bound.
+    /// Whether no other order of claims fits more of them: so it is where each claim takes from one
+    /// provider that stands alone. Otherwise the count is a lower bound.
     pub exact: bool,
     /// Whether there was no candidate left; otherwise it was ended before.
     pub complete: bool,
 }
 
 impl State {
-    /// Claims the first candidate of a request as long as it has one, at most so often. The watch is called within
-    /// searches and before each, and may end it.
+    /// Claims the first candidate of a request as long as it has one, at most so often. The watch
+    /// is called within searches and before each, and may end it.
     ///
     /// # Errors
     /// The request names what does not exist.

@@ -83,8 +83,8 @@ fn nothing(state: &State) -> impl Iterator<Item = String> {
     })
 }
 
-/// A smaller inventory, or a lower ratio, is taken over whatever is allocated; so this is no mistake of
-/// the service.
+/// A smaller inventory, or a lower ratio, is taken over whatever is allocated; so this is no
+/// mistake of the service.
 fn excess(state: &State) -> impl Iterator<Item = String> {
     let nodes = state.trees().flat_map(|(_, tree)| &tree.nodes);
     nodes.flat_map(move |node| {

@@ -50,8 +50,8 @@ pub enum Change {
     PutJoin(u64, JoinRow),
     /// A partition, or that it is no more. Only the default partition has such rows.
     PutPartition(PartitionId, PartitionRow),
-    /// A row that goes. What belongs to a provider goes before it, by deletes of its own. Sessions, counters, the level
-    /// and partitions stay.
+    /// A row that goes. What belongs to a provider goes before it, by deletes of its own. Sessions,
+    /// counters, the level and partitions stay.
     Delete(RowKey),
 }
 
@@ -193,7 +193,8 @@ pub struct JoinRow {
 }
 
 impl JoinRow {
-    /// Whether nothing follows from it any more. Who has come may ask again for as long as the token is good.
+    /// Whether nothing follows from it any more. Who has come may ask again for as long as the
+    /// token is good.
     pub fn is_over(&self, at: Timestamp) -> bool {
         match self.nonce {
             Some(_) => self.replaces.is_none() && at > self.until,
@@ -222,8 +223,8 @@ pub struct Replaced {
     pub though_reachable: bool,
 }
 
-/// A partition. The row stays when the partition goes, so that its id is not handed out again. The default one
-/// has a row once it was given routes.
+/// A partition. The row stays when the partition goes, so that its id is not handed out again. The
+/// default one has a row once it was given routes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PartitionRow {
     /// Its name, which another one may get once it is deleted.
@@ -260,8 +261,8 @@ pub struct Counters {
     pub rehearsals: u32,
 }
 
-/// A new field is not written while it has its default, so that rows of earlier levels, and with them
-/// the digest, are as earlier versions know them.
+/// A new field is not written while it has its default, so that rows of earlier levels, and with
+/// them the digest, are as earlier versions know them.
 #[cfg(feature = "rehearsal")]
 fn is_zero(count: &u32) -> bool {
     *count == 0

@@ -14,7 +14,8 @@ use super::tree::{Node, NodePlace, Stock, Tree, TreeNumber};
 use crate::mutant;
 use crate::types::ConsumerUuid;
 
-/// Changes on their way into a state. Trees are copied once, and reach the indexes once, at the end.
+/// Changes on their way into a state. Trees are copied once, and reach the indexes once, at the
+/// end.
 pub(crate) struct Commit<'a> {
     state: &'a mut State,
     /// The trees as they were, of those that have changed since.
@@ -160,8 +161,8 @@ impl<'a> Commit<'a> {
         self.state.providers.remove(place);
     }
 
-    /// Changes inventories of one provider, taken apart and put together once: in the sorted list each
-    /// change would move all that stand behind it.
+    /// Changes inventories of one provider, taken apart and put together once: in the sorted list
+    /// each change would move all that stand behind it.
     fn change_inventories(&mut self, id: ProviderId, changes: &[Change]) {
         let stocks = std::mem::take(&mut self.node_mut(id).inventories);
         let mut stocks: BTreeMap<_, _> = stocks.into_iter().map(|s| (s.class, s)).collect();

@@ -67,8 +67,8 @@ impl Digest {
         hashed(7, consumer, row)
     }
 
-    /// What the rows of a partition count for in the digest of a cluster: those of the default one as they
-    /// are, those of others so that equal rows of two partitions count differently.
+    /// What the rows of a partition count for in the digest of a cluster: those of the default one
+    /// as they are, those of others so that equal rows of two partitions count differently.
     #[must_use]
     pub fn within(self, partition: PartitionId) -> Self {
         if partition.is_default() {

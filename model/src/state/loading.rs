@@ -105,7 +105,8 @@ impl Loading {
         }
     }
 
-    /// Whether no apply has written it. No id is the last there could be, as a counter stands behind it.
+    /// Whether no apply has written it. No id is the last there could be, as a counter stands
+    /// behind it.
     fn is_out_of_range(&self, row: &Change) -> bool {
         match row {
             Change::PutConsumer(_, row) => (row.allocations.iter()).any(|it| it.units > UNITS_MAX),
@@ -161,8 +162,9 @@ impl Loading {
         });
     }
 
-    /// The providers of all trees, as trees are laid out, each with the place of its parent in its tree; and
-    /// how many have no root. A provider may have a parent that is younger than itself, since it can be moved.
+    /// The providers of all trees, as trees are laid out, each with the place of its parent in its
+    /// tree; and how many have no root. A provider may have a parent that is younger than itself,
+    /// since it can be moved.
     fn preorder(&mut self) -> (Vec<(ProviderId, Option<u32>)>, usize) {
         let mut roots = Vec::new();
         let mut children: BTreeMap<_, Vec<_>> = BTreeMap::new();
@@ -220,8 +222,8 @@ impl Loading {
         dangling
     }
 
-    /// Counts what is taken of each inventory, and by whom. Returns how many consumers hold something that is not
-    /// there.
+    /// Counts what is taken of each inventory, and by whom. Returns how many consumers hold
+    /// something that is not there.
     fn count_held(&mut self) -> (Vec<(ProviderId, ConsumerUuid)>, usize) {
         let (mut holders, mut dangling) = (Vec::new(), 0);
         for (consumer, row) in &self.consumers {

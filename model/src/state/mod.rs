@@ -49,8 +49,9 @@ use crate::types::{Given, PartitionId, ProviderUuid, ResourceClassName, TraitNam
 
 /// The state of the placement model in one partition, after some prefix of the log.
 ///
-/// That of the default partition also has what the whole cluster has once: sessions, and the rows of partitions.
-/// They have been among its rows since before there were other partitions, and so they stay.
+/// That of the default partition also has what the whole cluster has once: sessions, and the rows
+/// of partitions. They have been among its rows since before there were other partitions, and so
+/// they stay.
 ///
 /// Made of persistent maps: a clone shares everything with its original until one of them is
 /// written to. Two states are equal if their rows are.
@@ -64,8 +65,8 @@ pub struct State {
     counters: Option<Counters>,
     /// `None` until it was raised.
     level: Option<Level>,
-    /// A row for each number that was given to a node and is still of use. The highest that was ever given stays:
-    /// the next one is above it.
+    /// A row for each number that was given to a node and is still of use. The highest that was
+    /// ever given stays: the next one is above it.
     joins: OrdMap<u64, JoinRow>,
     /// Those that were ever made, but for the default one.
     pub(crate) partitions: OrdMap<PartitionId, PartitionRow>,
@@ -256,7 +257,8 @@ impl State {
         self.joins.get(&node)
     }
 
-    /// The highest number of a node that this state knows: of those that wrote, were removed or are to join.
+    /// The highest number of a node that this state knows: of those that wrote, were removed or are
+    /// to join.
     pub fn last_node(&self) -> u64 {
         let last_join = self.joins.get_max().map_or(0, |(node, _)| *node);
         self.sessions.last().max(last_join)

@@ -37,7 +37,8 @@ impl State {
         Box::new(rows.chain(sessions).chain(outcomes).chain(joins))
     }
 
-    /// The present value of a row that was changed: the change that puts it, or that deletes it if it is gone.
+    /// The present value of a row that was changed: the change that puts it, or that deletes it if
+    /// it is gone.
     pub fn row(&self, key: &RowKey) -> Change {
         let row = self.current_row(key);
         row.unwrap_or_else(|| Change::Delete(key.clone()))

@@ -26,8 +26,8 @@ impl TypeSum {
     }
 }
 
-/// Per consumer type; types that take nothing are left out. Clients name types as they like, so that a
-/// project may have any number of them: a write copies those that it is about.
+/// Per consumer type; types that take nothing are left out. Clients name types as they like, so
+/// that a project may have any number of them: a write copies those that it is about.
 pub(crate) type Sums = OrdMap<Option<ConsumerTypeName>, Arc<TypeSum>>;
 
 /// What one project takes, and each of its users.

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize, Serializer};
 
 /// A name as a client spelled it, written as that text.
 ///
-/// A malformed name can be the name of nothing. Whether and when a client is refused for it depends on
-/// facts that only the model knows, so it travels in commands and requests with the others, and
+/// A malformed name can be the name of nothing. Whether and when a client is refused for it depends
+/// on facts that only the model knows, so it travels in commands and requests with the others, and
 /// comes back in refusals.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(from = "String", bound(deserialize = "T: FromStr"))]

@@ -28,7 +28,8 @@ pub struct Inventory {
 }
 
 impl Inventory {
-    /// `(total - reserved) * allocation_ratio`, exact: what one amount plus the usage is compared with.
+    /// `(total - reserved) * allocation_ratio`, exact: what one amount plus the usage is compared
+    /// with.
     pub fn capacity_exact(&self) -> f64 {
         (f64::from(self.total) - f64::from(self.reserved)) * self.allocation_ratio
     }

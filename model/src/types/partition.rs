@@ -32,8 +32,8 @@ impl fmt::Display for PartitionId {
     }
 }
 
-/// The partition that a write is for, and by which of its routes it came: how often they had changed when the
-/// request was routed. As a number: the id in the lower 16 bits.
+/// The partition that a write is for, and by which of its routes it came: how often they had
+/// changed when the request was routed. As a number: the id in the lower 16 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(from = "u64", into = "u64")]
 pub struct Destination {

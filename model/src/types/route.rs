@@ -17,8 +17,9 @@ const HOST_MAX_BYTES: usize = 253;
 /// Most routes of one partition.
 const ROUTES_MAX: usize = 32;
 
-/// The first segments of the paths that each node answers for the default partition, below `[api] prefix`. No
-/// other prefix has such a segment, so it takes no path of the default partition, whatever `[api] prefix` is.
+/// The first segments of the paths that each node answers for the default partition, below `[api]
+/// prefix`. No other prefix has such a segment, so it takes no path of the default partition,
+/// whatever `[api] prefix` is.
 pub const RESERVED_SEGMENTS: [&str; 12] = [
     "allocation_candidates",
     "allocations",
@@ -52,7 +53,8 @@ impl PathPrefix {
         }
     }
 
-    /// This path with `new` at its end in the place of `old`; just `new` if it does not end with `old`.
+    /// This path with `new` at its end in the place of `old`; just `new` if it does not end with
+    /// `old`.
     #[must_use]
     pub fn with_end(&self, old: &Self, new: &Self) -> Self {
         let begin = self.0.strip_suffix(&*old.0).unwrap_or_default();
@@ -103,7 +105,8 @@ impl FromStr for PathPrefix {
     }
 }
 
-/// The name or the address of a host, without a port, in lower case. An IPv6 address stands in brackets.
+/// The name or the address of a host, without a port, in lower case. An IPv6 address stands in
+/// brackets.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct HostName(Arc<str>);
@@ -147,13 +150,15 @@ impl FromStr for HostName {
     }
 }
 
-/// Whether a text looks like an IPv6 address (RFC 4291, section 2.2). No client asks for a host that only looks like one.
+/// Whether a text looks like an IPv6 address (RFC 4291, section 2.2). No client asks for a host
+/// that only looks like one.
 fn is_ipv6_like(text: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.');
     text.len() <= 45 && text.bytes().all(allowed) && text.matches(':').count() >= 2
 }
 
-/// A path below which a partition's API is: not the root, and without a [reserved segment](RESERVED_SEGMENTS).
+/// A path below which a partition's API is: not the root, and without a [reserved
+/// segment](RESERVED_SEGMENTS).
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct RoutePrefix(PathPrefix);

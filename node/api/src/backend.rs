@@ -38,7 +38,8 @@ pub enum Consistency {
     Bounded(Duration),
     /// What this node has, quorum or not.
     Local,
-    /// At most this old, but what this node has while it is cut off from the cluster: the answer says which.
+    /// At most this old, but what this node has while it is cut off from the cluster: the answer
+    /// says which.
     BoundedOrLocal(Duration),
 }
 
@@ -73,8 +74,8 @@ impl Deref for SharedState {
 }
 
 impl SharedState {
-    /// Becomes the state after a command, for those who have this one; with what the command changes, as the entry with
-    /// this index.
+    /// Becomes the state after a command, for those who have this one; with what the command
+    /// changes, as the entry with this index.
     pub(crate) fn apply(&mut self, index: u64, command: &Stamped) -> (Outcome, Vec<LedgerEntry>) {
         let mut cluster = Cluster::clone(&self.cluster);
         let (outcome, changes) = cluster.apply(command);
@@ -182,7 +183,8 @@ pub enum Unavailable {
         /// How long it may be.
         bytes_max: u64,
     },
-    /// The `Placement-Min-Index` token is not of this cluster's epoch, which is named: no wait will make it true.
+    /// The `Placement-Min-Index` token is not of this cluster's epoch, which is named: no wait will
+    /// make it true.
     #[error("the index token belongs to another history than this cluster's ({0})")]
     ForeignIndex(u64),
     /// The state is that of this entry of a backup, and stays so. Nothing was committed.
@@ -193,7 +195,8 @@ pub enum Unavailable {
     /// The cluster has no partition of this name. Nothing was committed.
     #[error("this cluster has no partition {0}")]
     NoPartition(PartitionName),
-    /// The routes of the partition have changed, and the request may be another partition's. Nothing was committed.
+    /// The routes of the partition have changed, and the request may be another partition's.
+    /// Nothing was committed.
     #[error(
         "the routes of this cluster's partitions have changed while the request was under way; nothing was committed"
     )]
@@ -225,8 +228,8 @@ impl Unavailable {
 
 /// What commits commands.
 pub trait WriteBackend: Send + Sync {
-    /// Whether this node has more writes to answer than it can while their clients wait; one more would
-    /// only be turned away.
+    /// Whether this node has more writes to answer than it can while their clients wait; one more
+    /// would only be turned away.
     ///
     /// # Errors
     /// [`Unavailable::Busy`].
@@ -237,8 +240,8 @@ pub trait WriteBackend: Send + Sync {
     /// Has the command committed by the cluster and applied here, once, under any leader. Waits for
     /// a leader up to the configured time.
     ///
-    /// `request_id` is that of the HTTP request, `req-UUID`, for the logs of all nodes and for the ledger. What is no
-    /// such id stands in the logs alone.
+    /// `request_id` is that of the HTTP request, `req-UUID`, for the logs of all nodes and for the
+    /// ledger. What is no such id stands in the logs alone.
     fn submit(
         &self,
         command: Command,
@@ -279,13 +282,14 @@ pub enum LedgerUnavailable {
     Failed(String),
 }
 
-/// What this node keeps of what was changed, of all partitions. Reading may take as long as its disk does.
+/// What this node keeps of what was changed, of all partitions. Reading may take as long as its
+/// disk does.
 pub trait LedgerBackend: Send + Sync {
     /// Where it begins.
     fn floor(&self) -> Floor;
 
-    /// The entries after `after` up to `up_to`, in order, of about so many bytes at most; one at least, if there is one. `up_to` is
-    /// applied on this node.
+    /// The entries after `after` up to `up_to`, in order, of about so many bytes at most; one at
+    /// least, if there is one. `up_to` is applied on this node.
     ///
     /// # Errors
     /// [`LedgerUnavailable`].
@@ -296,8 +300,8 @@ pub trait LedgerBackend: Send + Sync {
         at_most_bytes: usize,
     ) -> Result<Vec<Arc<LedgerEntry>>, LedgerUnavailable>;
 
-    /// The entries up to `from`, the newest first, of about so many bytes at most; nothing, if none is left above
-    /// the floor.
+    /// The entries up to `from`, the newest first, of about so many bytes at most; nothing, if none
+    /// is left above the floor.
     ///
     /// # Errors
     /// [`LedgerUnavailable`].

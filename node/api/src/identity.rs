@@ -23,16 +23,19 @@ pub struct Identity {
     pub project_domain_id: Option<String>,
     /// Roles as they were given.
     pub roles: Vec<String>,
-    /// Whether the project is the admin project. In a cloud that names none, every project counts as it.
+    /// Whether the project is the admin project. In a cloud that names none, every project counts
+    /// as it.
     pub is_admin_project: bool,
     /// The service that came with the caller's token (`X-Service-Token`), if one did.
     pub service: CallingService,
 }
 
 impl Identity {
-    /// An operator, by the name in the certificate or in the words of another node; without one, of this machine.
+    /// An operator, by the name in the certificate or in the words of another node; without one, of
+    /// this machine.
     ///
-    /// Who reaches the operators' listener is authorized: nothing that a client of the API sends leads to this.
+    /// Who reaches the operators' listener is authorized: nothing that a client of the API sends
+    /// leads to this.
     pub fn operator(name: Option<&str>) -> Self {
         let mut user_id = "operator".to_owned();
         if let Some(name) = name {

@@ -1,7 +1,7 @@
 //! The REST edge: the OpenStack Placement API over HTTP, and what it needs.
 //!
-//! It knows the model, and the cluster by the traits of [`backend`]: one for writes, one for reads. It knows neither
-//! openraft nor RocksDB.
+//! It knows the model, and the cluster by the traits of [`backend`]: one for writes, one for reads.
+//! It knows neither openraft nor RocksDB.
 
 pub mod access;
 pub mod audit;

@@ -41,8 +41,8 @@ pub trait Listener: Send {
 /// How long one address of a name may be tried before the next one is tried as well.
 const NEXT_ADDRESS: Duration = Duration::from_millis(250);
 
-/// Connects to the address of a name that answers first. It is looked up each time, as names move; and one address
-/// that swallows what it is sent does not keep the others from being tried in time.
+/// Connects to the address of a name that answers first. It is looked up each time, as names move;
+/// and one address that swallows what it is sent does not keep the others from being tried in time.
 #[expect(clippy::disallowed_methods, reason = "this is the real world")]
 async fn connect_to(
     resolve: impl Future<Output = io::Result<Vec<SocketAddr>>>,

@@ -1,5 +1,5 @@
-//! HTTP that this node asks of others' services, over its own network: a connection for each request, given
-//! up at its deadline. Nothing of it outlives the request.
+//! HTTP that this node asks of others' services, over its own network: a connection for each
+//! request, given up at its deadline. Nothing of it outlives the request.
 
 use std::fmt;
 use std::io;
@@ -58,7 +58,8 @@ impl fmt::Debug for Outgoing {
 }
 
 impl Outgoing {
-    /// Each request is given up after `deadline`, and an answer that is longer than `answer_bytes_max` is an error.
+    /// Each request is given up after `deadline`, and an answer that is longer than
+    /// `answer_bytes_max` is an error.
     pub fn new(
         net: Arc<dyn Net>,
         tls: Option<TlsConnector>,
@@ -131,8 +132,8 @@ impl Outgoing {
     }
 }
 
-/// Who is believed to be a service: a server with a certificate of these authorities, or of those that this
-/// machine trusts.
+/// Who is believed to be a service: a server with a certificate of these authorities, or of those
+/// that this machine trusts.
 pub fn tls(ca_file: Option<&Path>) -> Result<TlsConnector, String> {
     let mut roots = RootCertStore::empty();
     match ca_file {

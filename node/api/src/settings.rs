@@ -1,5 +1,6 @@
-//! How one setting is known by four names: a field of a struct, a key of the file, a variable of the environment
-//! and a flag. Each room declares its table with [`settings!`]; `config` puts the tables together.
+//! How one setting is known by four names: a field of a struct, a key of the file, a variable of
+//! the environment and a flag. Each room declares its table with [`settings!`]; `config` puts the
+//! tables together.
 
 use std::any::TypeId;
 use std::fmt::{self, Display};
@@ -255,8 +256,8 @@ impl<'de> Deserialize<'de> for Secret {
     }
 }
 
-/// Declares a table of the configuration: the struct, its defaults and its list of settings. What is `fixed` is
-/// no setting: the file cannot name it, and only tests and simulations choose it.
+/// Declares a table of the configuration: the struct, its defaults and its list of settings. What
+/// is `fixed` is no setting: the file cannot name it, and only tests and simulations choose it.
 #[macro_export]
 macro_rules! settings {
     (

@@ -1,8 +1,9 @@
 //! Which requests are traced, and how a trace goes on from node to node.
 //!
-//! That is decided before the first span of a request is made. The decision is OpenTelemetry's current context: only
-//! spans that are made where it is sampled are exported (`traces.rs` of the node), so other requests have none. The
-//! layer that exports makes each span the context of what happens in it.
+//! That is decided before the first span of a request is made. The decision is OpenTelemetry's
+//! current context: only spans that are made where it is sampled are exported (`traces.rs` of the
+//! node), so other requests have none. The layer that exports makes each span the context of what
+//! happens in it.
 
 use std::sync::OnceLock;
 
@@ -25,8 +26,8 @@ pub fn begin(ratio: f64) {
     let _ = RATIO.set(ratio);
 }
 
-/// Where the trace of a request begins or goes on; `None`: it is not traced. `request_id` decides where the caller does
-/// not.
+/// Where the trace of a request begins or goes on; `None`: it is not traced. `request_id` decides
+/// where the caller does not.
 pub(crate) fn of_request(headers: &HeaderMap, request_id: &str) -> Option<Context> {
     let ratio = *RATIO.get()?;
     let mut given = headers.get_all(TRACEPARENT).iter();

@@ -16,12 +16,12 @@ use uuid::Uuid;
 
 use crate::contain::contain_call;
 
-/// Linux runs such threads when a processor has nothing else to do, and interrupts them at once when it has. Those with
-/// the highest `nice` would keep others waiting for some milliseconds.
+/// Linux runs such threads when a processor has nothing else to do, and interrupts them at once
+/// when it has. Those with the highest `nice` would keep others waiting for some milliseconds.
 const IDLE: ThreadSchedulePolicy = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
 
-/// Tells the time: for headers that say "now", and for the stamps that the leader puts on commands. The
-/// model itself reads no clock; its time is in its log.
+/// Tells the time: for headers that say "now", and for the stamps that the leader puts on commands.
+/// The model itself reads no clock; its time is in its log.
 pub trait Clock: Send + Sync {
     /// The wall clock.
     fn now(&self) -> SystemTime;
@@ -29,7 +29,8 @@ pub trait Clock: Send + Sync {
     /// Time since some fixed moment; never goes back. Used for deadlines.
     fn monotonic(&self) -> Duration;
 
-    /// How long the machine was suspended since some fixed moment: timers stand still in the meantime.
+    /// How long the machine was suspended since some fixed moment: timers stand still in the
+    /// meantime.
     fn suspended(&self) -> Duration {
         Duration::ZERO
     }
@@ -128,7 +129,8 @@ impl Offload for RealWorld {
     fn run_idly(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()> {
         let (sender, ended) = oneshot::channel::<()>();
         let idle = move || {
-            // Of this thread alone, and for good: so it is one of its own. Without it, it only runs as others do.
+            // Of this thread alone, and for good: so it is one of its own. Without it, it only runs
+            // as others do.
             let _ = set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, IDLE);
             let _ = contain_call(work);
             drop(sender);

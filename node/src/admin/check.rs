@@ -14,8 +14,8 @@ use placement_api::world::{Offload, compute};
 /// How many of the latest digests are reported, besides that of the state that was looked at.
 const DIGESTS: usize = 64;
 
-/// Looks at the current state, on none of the threads that serve. `None` if that panicked. `turn` is held until that
-/// has ended, which may be after the client is gone.
+/// Looks at the current state, on none of the threads that serve. `None` if that panicked. `turn`
+/// is held until that has ended, which may be after the client is gone.
 pub(super) async fn report(
     replica: &Replica,
     offload: &dyn Offload,
@@ -48,8 +48,8 @@ pub(super) async fn report(
     compute(|work| offload.run(work), work).await
 }
 
-/// What is wrong with, and what was noticed in each partition, one after the other: a look at one takes as much memory
-/// again as it.
+/// What is wrong with, and what was noticed in each partition, one after the other: a look at one
+/// takes as much memory again as it.
 fn look_over(cluster: &Cluster) -> (Vec<Finding>, Vec<Finding>) {
     let (mut wrong, mut noticed) = (Vec::new(), Vec::new());
     let others = (cluster.partitions())

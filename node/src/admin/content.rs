@@ -1,8 +1,9 @@
-//! `PUT /v1/partitions/{name}/content`: a partition that no client uses gets the content of a backup.
+//! `PUT /v1/partitions/{name}/content`: a partition that no client uses gets the content of a
+//! backup.
 //!
-//! It comes in as many commands as it takes. Each names how many rows those before it have brought, so none is carried out
-//! in the wrong order, and what adds no row changes nothing the second time: an attempt may be repeated, whatever has become
-//! of it.
+//! It comes in as many commands as it takes. Each names how many rows those before it have brought,
+//! so none is carried out in the wrong order, and what adds no row changes nothing the second time:
+//! an attempt may be repeated, whatever has become of it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -105,8 +106,8 @@ async fn computed<T: Send + 'static>(
     })
 }
 
-/// What apply refuses too, and what it does not see: names that a client has made, and a listener of this node. Returns
-/// the partition.
+/// What apply refuses too, and what it does not see: names that a client has made, and a listener
+/// of this node. Returns the partition.
 fn must_be_new(
     cluster: &Cluster,
     name: &PartitionName,

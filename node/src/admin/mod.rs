@@ -35,8 +35,8 @@
 //! With `?force=true` votes are given and taken although `[cluster] survive` is against it.
 //!
 //! Any node answers; what only the leader can do is passed on to it. Errors have the form of the
-//! REST API's: `{"errors": [{"status", "title", "detail"}]}`, and a `"code"` where nothing was committed. Types are those of
-//! `placement-wire`.
+//! REST API's: `{"errors": [{"status", "title", "detail"}]}`, and a `"code"` where nothing was
+//! committed. Types are those of `placement-wire`.
 
 mod backup;
 mod check;
@@ -119,7 +119,8 @@ pub(crate) struct Admin {
     pub(crate) shared: Arc<BTreeMap<String, String>>,
     /// `[api] prefix`.
     pub(crate) prefix: PathPrefix,
-    /// The rules in force: of the default partition first, then of those that have their own, by name.
+    /// The rules in force: of the default partition first, then of those that have their own, by
+    /// name.
     pub(crate) policies: Vec<(String, Arc<Policy>)>,
 }
 
@@ -194,8 +195,9 @@ impl Admin {
         Ok(self.bootstrap.slot.member()?)
     }
 
-    /// The running member, once it knows what was acknowledged anywhere before now. If no leader answers for longer than an
-    /// election takes, what it knows has to do, and as long as none answers the next ones wait less.
+    /// The running member, once it knows what was acknowledged anywhere before now. If no leader
+    /// answers for longer than an election takes, what it knows has to do, and as long as none
+    /// answers the next ones wait less.
     async fn up_to_date(&self) -> Result<Arc<Running>, Failed> {
         let running = self.running()?;
         let patience = match running.replica.freshness.is_cut_off() {

@@ -1,5 +1,5 @@
-//! Authorization of operators over the network: by an operator's certificate, or, where TLS is off, any client on
-//! this machine that is no web page in a browser.
+//! Authorization of operators over the network: by an operator's certificate, or, where TLS is off,
+//! any client on this machine that is no web page in a browser.
 
 use std::net::IpAddr;
 use std::sync::Arc;

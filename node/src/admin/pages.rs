@@ -1,5 +1,6 @@
-//! Pages for a browser, below `/web`: `placement-web` over the routes of this listener, which are asked in this process
-//! for the operator, or the user, who asks for the page. Only by GET, so that no page changes anything.
+//! Pages for a browser, below `/web`: `placement-web` over the routes of this listener, which are
+//! asked in this process for the operator, or the user, who asks for the page. Only by GET, so that
+//! no page changes anything.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -28,7 +29,8 @@ use placement_raft_store::runtime;
 
 /// A question of a page may take so long: longer than a request waits for a leader by default.
 const DEADLINE: Duration = Duration::from_secs(10);
-/// A question that is passed on to another node: longer than a node takes to find out that it is not ready.
+/// A question that is passed on to another node: longer than a node takes to find out that it is
+/// not ready.
 const RELAYED_DEADLINE: Duration = Duration::from_secs(3);
 /// Longest answer of which a page is made: the list of some 100,000 providers.
 const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -41,8 +43,8 @@ const PAGE_WAIT: Duration = Duration::from_secs(10);
 /// The version of the REST API that pages know.
 const MICROVERSION: &str = "placement 1.39";
 
-/// Among the extensions of a request that pages make, and of the response to a login: the user who has logged in at
-/// `[web] listen`.
+/// Among the extensions of a request that pages make, and of the response to a login: the user who
+/// has logged in at `[web] listen`.
 #[derive(Clone)]
 pub(crate) struct User {
     /// As given at the login.
@@ -76,7 +78,8 @@ impl Pages {
         }
     }
 
-    /// Waits for a place: first among the user's own, so that those of one user do not wait in front of others'.
+    /// Waits for a place: first among the user's own, so that those of one user do not wait in
+    /// front of others'.
     async fn place(&self, user_id: Option<&str>) -> Option<Place> {
         let own = user_id.map(|user_id| self.places_of(user_id));
         let place = async {
@@ -102,7 +105,8 @@ impl Pages {
     }
 }
 
-/// The place of a page, among its user's own and among all: it has one until its last question is answered.
+/// The place of a page, among its user's own and among all: it has one until its last question is
+/// answered.
 type Place = Arc<(Option<OwnedSemaphorePermit>, OwnedSemaphorePermit)>;
 
 /// The routes, asked for one page of an operator or a user.

@@ -16,7 +16,8 @@ use crate::cluster::Refused;
 use crate::partitions::PartitionSection;
 use placement_api::backend::Unavailable;
 
-/// A partition as operators see it: its name, its state, its routes and the asked node's table of it.
+/// A partition as operators see it: its name, its state, its routes and the asked node's table of
+/// it.
 fn described(
     name: &str,
     state: Option<&Model>,
@@ -61,8 +62,8 @@ struct NewRoutes {
 
 impl NewRoutes {
     /// # Errors
-    /// One is malformed, there are too many, or one takes the default partition's requests. Its path is not in the
-    /// state: this node looks at its own.
+    /// One is malformed, there are too many, or one takes the default partition's requests. Its
+    /// path is not in the state: this node looks at its own.
     fn parse(&self, admin: &Admin) -> Result<Routes, Failed> {
         let prefixes = self.prefixes.iter();
         let prefixes = prefixes.map(|text| text.parse().map(Route::Prefix));
@@ -89,8 +90,8 @@ pub(super) fn covers(route: &Route, prefix: &PathPrefix) -> bool {
     matches!(route, Route::Prefix(own) if own.path().covers(prefix))
 }
 
-/// All partitions of the cluster, and those that this node serves and the cluster does not have; to a user those whose
-/// pages the user may see.
+/// All partitions of the cluster, and those that this node serves and the cluster does not have; to
+/// a user those whose pages the user may see.
 pub(super) async fn list(State(admin): State<Admin>, user: Option<Extension<User>>) -> Answer {
     let current = admin.up_to_date().await?.replica.views.current();
     let sections = &admin.sections;

@@ -1,6 +1,6 @@
-//! The REST API for operators, who are authorized by their listener: it works without Keystone and for no one else but
-//! the pages, which ask as the user who has logged in. A request goes through the whole edge of its partition's API,
-//! policy and audit included.
+//! The REST API for operators, who are authorized by their listener: it works without Keystone and
+//! for no one else but the pages, which ask as the user who has logged in. A request goes through
+//! the whole edge of its partition's API, policy and audit included.
 
 use axum::extract::{Request, State};
 use percent_encoding::percent_decode_str;
@@ -44,7 +44,8 @@ pub(super) async fn ask(State(admin): State<Admin>, request: Request) -> Answer 
     Ok(answer.await)
 }
 
-/// The partition of this name, if it exists: the API of each that was asked for is kept. And what is in it.
+/// The partition of this name, if it exists: the API of each that was asked for is kept. And what
+/// is in it.
 pub(super) async fn existing(admin: &Admin, name: &str) -> Result<(PartitionName, View), Failed> {
     let name: PartitionName = name.parse().map_err(|_| no_partition(name))?;
     // This node may be behind the one that made it.

@@ -1,5 +1,5 @@
-//! Operators ask one node through another: a call between the two. So the socket of one machine shows
-//! all of the cluster, and no node needs a port for operators.
+//! Operators ask one node through another: a call between the two. So the socket of one machine
+//! shows all of the cluster, and no node needs a port for operators.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,8 +30,8 @@ const DEADLINE: Duration = Duration::from_secs(600);
 const BODY_BYTES_MAX: usize = 1024 * 1024;
 /// Orders that nodes take which know of no headers.
 const WITHOUT_HEADERS: [&str; 4] = ["status", "check", "drain", "compact"];
-/// The headers that go along with other requests and their answers, besides those of this service. No token is among
-/// them.
+/// The headers that go along with other requests and their answers, besides those of this service.
+/// No token is among them.
 const HEADERS: [&str; 10] = [
     "accept",
     "allow",

@@ -1,5 +1,5 @@
-//! What explains an incident to a person who was not there: the last lines of the log, the settings, the machine. As
-//! text, and without secrets.
+//! What explains an incident to a person who was not there: the last lines of the log, the
+//! settings, the machine. As text, and without secrets.
 
 use std::fs::read_to_string;
 

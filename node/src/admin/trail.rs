@@ -1,5 +1,5 @@
-//! The audit records of the operators' listener: one for each action, for each backup, log and settings that are handed
-//! out, and for each request that was not authorized.
+//! The audit records of the operators' listener: one for each action, for each backup, log and
+//! settings that are handed out, and for each request that was not authorized.
 
 use std::sync::Arc;
 
@@ -17,8 +17,8 @@ use placement_api::access::{NamedClient, Recorded};
 use placement_api::audit::{Asked, Audit, Caller, Listener, Origin, Outcome, Record};
 use placement_api::world::UuidSource;
 
-/// They change nothing, and hand out the state of the cluster, the names in this node's log, or how it is set up: they are
-/// recorded.
+/// They change nothing, and hand out the state of the cluster, the names in this node's log, or how
+/// it is set up: they are recorded.
 const HANDED_OUT: [&str; 3] = ["/v1/backup", "/v1/log", "/v1/settings"];
 
 /// What makes the records.
@@ -58,7 +58,8 @@ impl Recording {
 #[derive(Clone)]
 pub(crate) struct Detail(pub(crate) String);
 
-/// What the leader does for a node that joins, or by itself, is kept as if an operator had asked for it.
+/// What the leader does for a node that joins, or by itself, is kept as if an operator had asked
+/// for it.
 impl ActionLog for Recording {
     fn record(&self, action: InternalAction) {
         if !self.audit.is_on() {
@@ -113,8 +114,8 @@ impl Drop for Waiting {
     }
 }
 
-/// Who asks, by the certificate or in the words of another node, or who has logged in; `None`: someone on this
-/// machine.
+/// Who asks, by the certificate or in the words of another node, or who has logged in; `None`:
+/// someone on this machine.
 pub(super) fn operator(request: &Request) -> Option<String> {
     let extensions = request.extensions();
     if let Some(User { token, .. }) = extensions.get() {
@@ -130,8 +131,8 @@ pub(super) fn operator(request: &Request) -> Option<String> {
     }
 }
 
-/// Keeps the records of a router. What an operator changes is acknowledged as a write is; it is not refused when no
-/// record can be kept, since operators need this listener to mend a node.
+/// Keeps the records of a router. What an operator changes is acknowledged as a write is; it is not
+/// refused when no record can be kept, since operators need this listener to mend a node.
 pub(crate) async fn recorded(
     State(recording): State<Recording>,
     request: Request,

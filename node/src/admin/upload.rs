@@ -53,7 +53,8 @@ pub(super) async fn receive(body: Body, turn: Turn) -> Result<Arc<Cluster>, Fail
     })
 }
 
-/// Hands the pieces on. All are taken, also if the first are damaged: a client reads no answer before it has sent all.
+/// Hands the pieces on. All are taken, also if the first are damaged: a client reads no answer
+/// before it has sent all.
 async fn feed(body: Body, sender: mpsc::Sender<Bytes>) -> Result<(), Failed> {
     let mut stream = body.into_data_stream();
     let mut bytes = 0;

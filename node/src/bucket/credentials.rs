@@ -11,7 +11,8 @@ const KEY_ID: &str = "aws_access_key_id";
 const SECRET: &str = "aws_secret_access_key";
 const TOKEN: &str = "aws_session_token";
 
-/// Those of a file as AWS's tools have it, `[default]` in it; without a file those of the environment.
+/// Those of a file as AWS's tools have it, `[default]` in it; without a file those of the
+/// environment.
 pub(super) fn read(file: Option<&Path>) -> Result<AwsCredential, BucketError> {
     let place = file.map_or("the environment".into(), Path::to_string_lossy);
     let text = file.map(fs::read_to_string).transpose();

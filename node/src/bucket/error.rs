@@ -1,4 +1,5 @@
-//! Refusals of a store, as text. Its answers may hold parts of the request, so only code and message are shown.
+//! Refusals of a store, as text. Its answers may hold parts of the request, so only code and
+//! message are shown.
 
 use std::error::Error;
 

@@ -1,11 +1,12 @@
-//! A bucket of a store that speaks S3: the copies of what nodes keep in their directories for backups.
+//! A bucket of a store that speaks S3: the copies of what nodes keep in their directories for
+//! backups.
 //!
 //! ```text
 //! PREFIX/CLUSTER_ID/node-N/NAME   a file of that directory, under its name there
 //! ```
 //!
-//! Files go over in pieces, one at a time. The store compares the SHA-256 of each with that in its signed
-//! request, and an object is there whole or not at all.
+//! Files go over in pieces, one at a time. The store compares the SHA-256 of each with that in its
+//! signed request, and an object is there whole or not at all.
 
 mod credentials;
 mod error;
@@ -38,7 +39,8 @@ use placement_api::net::Net;
 use placement_api::outgoing::{self, Outgoing};
 pub(crate) use settings::BackupS3Section;
 
-/// What goes over at once. S3 takes no fewer than 5 MiB for a piece, and no more than 10,000 pieces.
+/// What goes over at once. S3 takes no fewer than 5 MiB for a piece, and no more than 10,000
+/// pieces.
 const PIECE_BYTES: usize = 8 << 20;
 /// The longest answer that is read: a piece, or a page of a list.
 const ANSWER_BYTES_MAX: usize = 2 * PIECE_BYTES;

@@ -6,23 +6,23 @@ use placement_api::settings::{Invalid, settings};
 
 settings! {
     /// Copies of these backups in a store that speaks S3. The credentials are `AWS_ACCESS_KEY_ID`,
-    /// `AWS_SECRET_ACCESS_KEY` and, if there is one, `AWS_SESSION_TOKEN` of the environment, or in a file; none of them
-    /// is a setting.
+    /// `AWS_SECRET_ACCESS_KEY` and, if there is one, `AWS_SESSION_TOKEN` of the environment, or in
+    /// a file; none of them is a setting.
     BackupS3Section {
-        /// Bucket of a store that speaks S3 (Ceph's RGW, MinIO, AWS), into which what is in `[backup] directory`
-        /// is copied, or `BUCKET/PATH`; each cluster and node has a path of its own below it. The bucket must
-        /// exist. Empty: nothing is copied.
+        /// Bucket of a store that speaks S3 (Ceph's RGW, MinIO, AWS), into which what is in
+        /// `[backup] directory` is copied, or `BUCKET/PATH`; each cluster and node has a path of
+        /// its own below it. The bucket must exist. Empty: nothing is copied.
         bucket: String = String::new(),
-        /// URL of the store, e.g. `https://rgw.example:7480`. Empty: AWS, in `region`. With `http:` everyone on the
-        /// way can read the backups.
+        /// URL of the store, e.g. `https://rgw.example:7480`. Empty: AWS, in `region`. With `http:`
+        /// everyone on the way can read the backups.
         endpoint: String = String::new(),
         /// Region that requests are signed for; the store says which, and most say this one.
         region: String = "us-east-1".to_owned(),
         /// PEM file with the authorities of the store's certificate; unset: those that this machine
         /// trusts.
         ca_file: Option<PathBuf> = None,
-        /// File with `aws_access_key_id = …` and `aws_secret_access_key = …`, as AWS's tools have it; unset: the
-        /// credentials are those of the environment.
+        /// File with `aws_access_key_id = …` and `aws_secret_access_key = …`, as AWS's tools have
+        /// it; unset: the credentials are those of the environment.
         credentials_file: Option<PathBuf> = None,
     }
 }

@@ -1,7 +1,7 @@
-//! The writes that a node has taken from its clients and not answered, and those that a leader has taken
-//! from all nodes. When there are more than it can answer soon, further ones are turned away at once:
-//! a request that waits in a queue for longer than it has time is served for nothing, and holds up those who
-//! come after.
+//! The writes that a node has taken from its clients and not answered, and those that a leader has
+//! taken from all nodes. When there are more than it can answer soon, further ones are turned away
+//! at once: a request that waits in a queue for longer than it has time is served for nothing, and
+//! holds up those who come after.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -88,8 +88,8 @@ impl Backlog {
         }
     }
 
-    /// A permit for a write with a record of so many bytes; if there is none, why not. One write always gets
-    /// one.
+    /// A permit for a write with a record of so many bytes; if there is none, why not. One write
+    /// always gets one.
     pub(crate) fn permit(&self, bytes: usize) -> Result<Permit, String> {
         let mut taken = self.lock();
         let most = match taken.per_second {
@@ -176,7 +176,8 @@ mod tests {
         let crowd = fill(&backlog);
         assert_eq!(crowd.len(), 200);
 
-        // Who waits for the end of a short outage is not turned away for it, and a long one is forgotten.
+        // Who waits for the end of a short outage is not turned away for it, and a long one is
+        // forgotten.
         tokio::time::advance(5 * SECOND).await;
         assert_eq!(fill(&backlog).len(), 0);
         drop(crowd);

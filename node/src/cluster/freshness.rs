@@ -9,7 +9,8 @@ use tokio::time::Instant;
 
 use placement_api::world::Clock;
 
-/// A moment from which age is counted. A machine that is suspended grows older, though its timers stand still.
+/// A moment from which age is counted. A machine that is suspended grows older, though its timers
+/// stand still.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Moment {
     pub(crate) at: Instant,
@@ -42,8 +43,8 @@ impl Freshness {
         }
     }
 
-    /// The leader has answered a question of the moment `asked` with its commit index; and this node has
-    /// applied as far since.
+    /// The leader has answered a question of the moment `asked` with its commit index; and this
+    /// node has applied as far since.
     pub(crate) fn confirm(&self, asked: Moment) {
         let mut complete_at = self.complete_at.lock();
         *complete_at = (*complete_at).max(Some(asked));

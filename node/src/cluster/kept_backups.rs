@@ -8,7 +8,8 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// After so many times the interval without a good backup, one is overdue: one may fail, or take long.
+/// After so many times the interval without a good backup, one is overdue: one may fail, or take
+/// long.
 const OVERDUE_AFTER: u32 = 2;
 
 /// A part of what is kept for the loss of the cluster.
@@ -63,7 +64,8 @@ struct Standing {
 #[derive(Debug)]
 struct Schedule {
     every: Duration,
-    /// How old the last good one was at that moment; of a node that has none, how long it waits for one.
+    /// How old the last good one was at that moment; of a node that has none, how long it waits for
+    /// one.
     seen: (Instant, Duration),
     has_one: bool,
 }

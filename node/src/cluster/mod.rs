@@ -1,14 +1,14 @@
-//! This node as a member of its cluster, from the ground up: what it knows (`replica`), the ways of writes and
-//! reads (`write`, `read`), a running member (`running`, found in its `slot`), who leads (`leadership`), who
-//! belongs to it (`members`), what keeps it fit (`upkeep`), how it starts (`start`), and what the REST API and the
-//! other nodes reach of it (`backend`, `peer_service`).
+//! This node as a member of its cluster, from the ground up: what it knows (`replica`), the ways of
+//! writes and reads (`write`, `read`), a running member (`running`, found in its `slot`), who leads
+//! (`leadership`), who belongs to it (`members`), what keeps it fit (`upkeep`), how it starts
+//! (`start`), and what the REST API and the other nodes reach of it (`backend`, `peer_service`).
 //!
 //! # Background tasks
 //!
-//! All are started by [`Node::start`](crate::Node::start) or, once the node is a member, by `start/member.rs`, and end
-//! with the node. If a *vital* one ends, the node says so in `/readyz` and leaves the cluster until it is restarted;
-//! what another one does is then left undone until a restart. All run on the runtime of Raft, but those for HTTP.
-//! A panic ends the process.
+//! All are started by [`Node::start`](crate::Node::start) or, once the node is a member, by
+//! `start/member.rs`, and end with the node. If a *vital* one ends, the node says so in `/readyz`
+//! and leaves the cluster until it is restarted; what another one does is then left undone until a
+//! restart. All run on the runtime of Raft, but those for HTTP. A panic ends the process.
 //!
 //! | file | task | runs | does | vital |
 //! |---|---|---|---|---|

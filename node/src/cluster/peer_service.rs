@@ -53,7 +53,8 @@ pub(crate) struct PeerService {
     intake: Intake,
     /// Held while a node with a known token is let in: one at a time.
     joining: tokio::sync::Mutex<()>,
-    /// Held while a token that is not known is looked at: guessing is slow, and keeps no known token waiting.
+    /// Held while a token that is not known is looked at: guessing is slow, and keeps no known
+    /// token waiting.
     guessing: tokio::sync::Mutex<()>,
 }
 
@@ -175,8 +176,8 @@ impl PeerService {
         removal.map_or(Ok(()), |index| Err(Denied::Removed { node, index }))
     }
 
-    /// A caller is refused that belongs to another cluster or to none, or was removed, or whose version is older than
-    /// what the cluster has agreed on.
+    /// A caller is refused that belongs to another cluster or to none, or was removed, or whose
+    /// version is older than what the cluster has agreed on.
     fn greet_member(&self, hello: &Hello) -> Result<(), Denied> {
         let (slot, peers) = (&self.bootstrap.slot, &self.bootstrap.peers);
         let (me, from) = (self.bootstrap.config.node_id, hello.from);
@@ -384,12 +385,13 @@ impl Handler for PeerService {
 
 /// Answers a heartbeat, without waiting for the disk.
 ///
-/// openraft answers it only when the newest log write that it has accepted is on disk, so that a sync of
-/// two seconds would cost the leader its lease and every read its round. The leader takes nothing from
-/// the answer but that this node still followed it after the heartbeat was sent: what it has on disk it
-/// learns from the stream of appends. So it is enough that openraft's own task says, after the
-/// heartbeat has come in, that its vote is the leader's: a later leader needs a vote that this node gives
-/// after that. Whether the vote is durable matters only to the vote itself, whose answer does wait.
+/// openraft answers it only when the newest log write that it has accepted is on disk, so that a
+/// sync of two seconds would cost the leader its lease and every read its round. The leader takes
+/// nothing from the answer but that this node still followed it after the heartbeat was sent: what
+/// it has on disk it learns from the stream of appends. So it is enough that openraft's own task
+/// says, after the heartbeat has come in, that its vote is the leader's: a later leader needs a
+/// vote that this node gives after that. Whether the vote is durable matters only to the vote
+/// itself, whose answer does wait.
 async fn heartbeat(raft: &Raft, request: AppendEntriesRequest<TypeConfig>, reply: Reply) {
     let (vote, matching) = (request.vote, request.prev_log_id);
     let requests = stream::once(std::future::ready(request));

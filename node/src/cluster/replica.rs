@@ -52,7 +52,8 @@ pub(crate) struct Replica {
     pub(crate) leader_changes: AtomicU64,
     /// How many members this node has put into the place of others, as the leader.
     pub(crate) replacements: AtomicU64,
-    /// How often this node, as the leader, stopped sending entries to a member that lacked too many.
+    /// How often this node, as the leader, stopped sending entries to a member that lacked too
+    /// many.
     pub(crate) given_up_streams: AtomicU64,
     /// The others have reported that this node was removed.
     removed: AtomicBool,
@@ -155,8 +156,8 @@ impl Replica {
         })
     }
 
-    /// Ends this node's part, for good: after the entry at `index` its state is another one than that
-    /// of a majority.
+    /// Ends this node's part, for good: after the entry at `index` its state is another one than
+    /// that of a majority.
     pub(super) fn leave_as_diverged(&self, index: u64) {
         self.leave(&format!(
             "after entry {index} its state differs from that of a majority, and what it answers \
@@ -183,8 +184,8 @@ impl Replica {
         })
     }
 
-    /// Whether this node is a member by what it has applied. What is not committed does not count: another leader may
-    /// take it back.
+    /// Whether this node is a member by what it has applied. What is not committed does not count:
+    /// another leader may take it back.
     pub(crate) fn is_settled(&self) -> bool {
         let applied = self.views.current();
         applied.membership.membership().get_node(&self.me).is_some()
@@ -285,7 +286,8 @@ impl Replica {
         self.membership().membership().voter_ids().collect()
     }
 
-    /// The other members that this node tries to reach all the time: the voters, and as the leader all.
+    /// The other members that this node tries to reach all the time: the voters, and as the leader
+    /// all.
     pub(crate) fn tried(&self) -> BTreeSet<u64> {
         let mut tried: BTreeSet<_> = match self.leader_id() {
             Some(leader) if leader == self.me => self.members().into_keys().collect(),
@@ -310,18 +312,19 @@ impl Replica {
         self.removed.load(Ordering::Relaxed)
     }
 
-    /// The membership, by its index, that shows a node as removed, as far as this node has applied the log. What is
-    /// not committed does not count: another leader may take it back.
+    /// The membership, by its index, that shows a node as removed, as far as this node has applied
+    /// the log. What is not committed does not count: another leader may take it back.
     pub(crate) fn removal_of(&self, id: u64) -> Option<u64> {
         let applied = self.views.current();
         let is_member = applied.membership.membership().get_node(&id).is_some();
-        // Only members write, and a removed one's number is closed: a node that is neither may be new.
+        // Only members write, and a removed one's number is closed: a node that is neither may be
+        // new.
         let was_member = applied.cluster.session(id).is_some();
         (was_member && !is_member).then(|| membership_index(&applied.membership))
     }
 
-    /// The membership, by its index, that this node knows and another one is not in. `None` while it knows no members
-    /// at all.
+    /// The membership, by its index, that this node knows and another one is not in. `None` while
+    /// it knows no members at all.
     pub(crate) fn membership_without(&self, id: u64) -> Option<u64> {
         let stored = self.membership();
         let membership = stored.membership();
@@ -330,8 +333,8 @@ impl Replica {
         is_without.then(|| membership_index(&stored))
     }
 
-    /// The last start of a node in which it has written, as far as this node has applied it; none of
-    /// one that was removed.
+    /// The last start of a node in which it has written, as far as this node has applied it; none
+    /// of one that was removed.
     pub(super) fn last_start(&self, node: u64) -> Option<u64> {
         let applied = self.views.current();
         let session = applied.cluster.session(node)?;
@@ -397,8 +400,9 @@ impl Replica {
         reachable.saturating_sub(voters.len() / 2 + 1) as u64
     }
 
-    /// As the leader: whether leadership may be handed to a voter. One that does not answer or lacks much of the log
-    /// cannot take over, and the cluster would take no writes until the attempt is given up.
+    /// As the leader: whether leadership may be handed to a voter. One that does not answer or
+    /// lacks much of the log cannot take over, and the cluster would take no writes until the
+    /// attempt is given up.
     pub(super) fn may_take_over(&self, id: u64) -> bool {
         id != self.me
             && self.voters().contains(&id)

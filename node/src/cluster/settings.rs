@@ -1,5 +1,5 @@
-//! What the cluster takes from the configuration, and its tables `[node]`, `[cluster]`, `[raft]`, `[disk]` and
-//! `[backup]`.
+//! What the cluster takes from the configuration, and its tables `[node]`, `[cluster]`, `[raft]`,
+//! `[disk]` and `[backup]`.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -43,12 +43,15 @@ impl Settings {
 settings! {
     /// Where this node stands.
     NodeSection {
-        /// What this node is called besides its number, by operators and their tools: letters, digits, dots, dashes and
-        /// underscores, and no other node's. Empty: as it was called before, at first `node-NUMBER`.
+        /// What this node is called besides its number, by operators and their tools: letters,
+        /// digits, dots, dashes and underscores, and no other node's. Empty: as it was called
+        /// before, at first `node-NUMBER`.
         name: Text<NodeName> = Text::default(),
-        /// The region in which this node stands: what fails together with no other region. Empty: it is not named.
+        /// The region in which this node stands: what fails together with no other region. Empty:
+        /// it is not named.
         region: String = String::new(),
-        /// The zone in which it stands: what fails together within its region. Empty: it is not named.
+        /// The zone in which it stands: what fails together within its region. Empty: it is not
+        /// named.
         zone: String = String::new(),
     }
 }
@@ -118,31 +121,36 @@ settings! {
         /// Set on one node, it keeps the way back to the version before open for all of them while
         /// an upgrade is tried. What the cluster has reached already is not affected.
         level_max: u64 = 0,
-        /// Nodes of a cluster that this node is to join while its data directory is empty: their addresses for other
-        /// nodes, `host:port`. Names are resolved again each time. Ignored once this node belongs to a cluster.
+        /// Nodes of a cluster that this node is to join while its data directory is empty: their
+        /// addresses for other nodes, `host:port`. Names are resolved again each time. Ignored once
+        /// this node belongs to a cluster.
         join: Vec<String> = Vec::new(),
         /// File with the token for that, which `placementctl join-token create` has shown.
         join_token_file: Option<PathBuf> = None,
-        /// How long a voter may be unreachable before a learner of its zone, or else of its region, that has caught up gets
-        /// its vote, in seconds; the voter stays a member without one. Never while a majority would be unreachable
-        /// afterwards. 0: an operator decides.
+        /// How long a voter may be unreachable before a learner of its zone, or else of its region,
+        /// that has caught up gets its vote, in seconds; the voter stays a member without one.
+        /// Never while a majority would be unreachable afterwards. 0: an operator decides.
         autopilot_after_s: u64 = 0,
-        /// Where the leader is to be: regions, or `REGION/ZONE`, the best first, the same list on each node.
-        /// Leadership moves there while a voter there is reachable, has caught up and is not drained; never without.
+        /// Where the leader is to be: regions, or `REGION/ZONE`, the best first, the same list on
+        /// each node. Leadership moves there while a voter there is reachable, has caught up and is
+        /// not drained; never without.
         leader_preference: Vec<String> = Vec::new(),
-        /// Which single loss the voters are to survive: `node`, `zone` or `region`, the same on each node. A change of
-        /// them that would make such a loss stop the cluster is refused without `--force`. Unset: no change is refused.
+        /// Which single loss the voters are to survive: `node`, `zone` or `region`, the same on
+        /// each node. A change of them that would make such a loss stop the cluster is refused
+        /// without `--force`. Unset: no change is refused.
         survive: Option<Extent> = None,
     }
     fixed {
-        /// `/readyz` fails when this node is further behind what it knows to be committed, in log entries: half of
-        /// what the log keeps.
+        /// `/readyz` fails when this node is further behind what it knows to be committed, in log
+        /// entries: half of what the log keeps.
         ready_lag_max: u64 = 10_000,
-        /// How long writes may have to wait behind others, in milliseconds. When a node, or the leader, has more than
-        /// it has lately carried out within that time, further ones are answered 503 at once, so that those that wait
-        /// are answered while their clients wait. 0: no bound.
+        /// How long writes may have to wait behind others, in milliseconds. When a node, or the
+        /// leader, has more than it has lately carried out within that time, further ones are
+        /// answered 503 at once, so that those that wait are answered while their clients wait. 0:
+        /// no bound.
         backlog_ms: u64 = 1_000,
-        /// Most bytes of writes that the leader has and has not answered; further ones are answered 503.
+        /// Most bytes of writes that the leader has and has not answered; further ones are answered
+        /// 503.
         backlog_bytes: usize = 64 << 20,
     }
 }
@@ -200,15 +208,16 @@ impl ClusterSection {
 settings! {
     /// Replication.
     RaftSection {
-        /// The longest round trip between two voters, in milliseconds. The times of heartbeats, elections and
-        /// connections follow it. 0: up to 125 ms.
+        /// The longest round trip between two voters, in milliseconds. The times of heartbeats,
+        /// elections and connections follow it. 0: up to 125 ms.
         round_trip_ms: u64 = 0,
-        /// The state is brought to the disk after this many log entries, and the log cut behind it; that of a
-        /// large state (over 16 MiB) when the log has half its size. As many entries are kept although the log could be
-        /// cut behind them, so that a node that was briefly away need not be sent the whole state.
+        /// The state is brought to the disk after this many log entries, and the log cut behind it;
+        /// that of a large state (over 16 MiB) when the log has half its size. As many entries are
+        /// kept although the log could be cut behind them, so that a node that was briefly away
+        /// need not be sent the whole state.
         snapshot_after: u64 = 20_000,
-        /// How fast a snapshot is sent to another node at most, in bytes a second; 0: as fast as half of
-        /// what link and disks can bear, which is never exceeded.
+        /// How fast a snapshot is sent to another node at most, in bytes a second; 0: as fast as
+        /// half of what link and disks can bear, which is never exceeded.
         snapshot_bytes_per_s: u64 = 64 * 1024 * 1024,
     }
     fixed {
@@ -216,29 +225,32 @@ settings! {
         heartbeat_ms: u64 = 250,
         /// Shortest silence of the leader before an election, in milliseconds.
         election_min_ms: u64 = 1_000,
-        /// Longest silence of the leader before an election, in milliseconds. A node that received a heartbeat waits
-        /// this long, and then a random part of the time between the shortest and this.
+        /// Longest silence of the leader before an election, in milliseconds. A node that received
+        /// a heartbeat waits this long, and then a random part of the time between the shortest and
+        /// this.
         election_max_ms: u64 = 1_500,
         /// Log entries kept behind a snapshot; `None`: `snapshot_after`.
         log_keep: Option<u64> = None,
         /// Most log entries in one message.
         append_entries_max: u64 = 1_000,
-        /// Most bytes of log entries in one message; one entry always fits. A message has 32 MiB at most.
+        /// Most bytes of log entries in one message; one entry always fits. A message has 32 MiB at
+        /// most.
         append_bytes_max: usize = 4 << 20,
         /// Bytes of a snapshot per message.
         snapshot_chunk_bytes: usize = 1 << 20,
-        /// How long sending and installing a snapshot may take, in milliseconds; the next attempt goes on where this
-        /// one ended.
+        /// How long sending and installing a snapshot may take, in milliseconds; the next attempt
+        /// goes on where this one ended.
         snapshot_timeout_ms: u64 = 600_000,
         /// A learner may be promoted once it lacks no more than this many log entries: a second's.
         promote_lag_max: u64 = 1_000,
-        /// Longest record of a command in the log, in bytes: with what belongs to it, it travels between nodes as one
-        /// message, and its rows in one frame of a snapshot.
+        /// Longest record of a command in the log, in bytes: with what belongs to it, it travels
+        /// between nodes as one message, and its rows in one frame of a snapshot.
         command_bytes: usize = 4 << 20,
     }
 }
 
-/// A heartbeat is answered within so many round trips, at the least: it has three quarters of its time.
+/// A heartbeat is answered within so many round trips, at the least: it has three quarters of its
+/// time.
 const HEARTBEAT: u64 = 2;
 /// What the times are in heartbeats: the shortest and the longest silence before an election.
 const ELECTION_MIN: u64 = 3;
@@ -255,7 +267,8 @@ impl RaftSection {
         self.election_max_ms = self.election_max_ms.max(ELECTION_MAX * beat);
     }
 
-    /// How long a connection may be silent, or take to be made, where round trips are this long; in milliseconds.
+    /// How long a connection may be silent, or take to be made, where round trips are this long; in
+    /// milliseconds.
     pub(crate) fn connection_ms(&self) -> u64 {
         CONNECTION * HEARTBEAT * self.round_trip_ms
     }
@@ -288,11 +301,11 @@ impl RaftSection {
 settings! {
     /// Room on the disk.
     DiskSection {
-        /// Room below which a disk counts as nearly full, in bytes. While those of a majority are, writes
-        /// that need room are answered 507, and deletions are carried out. 0: never.
+        /// Room below which a disk counts as nearly full, in bytes. While those of a majority are,
+        /// writes that need room are answered 507, and deletions are carried out. 0: never.
         min_free_bytes: u64 = 256 * 1024 * 1024,
-        /// How long one call to the disk may take before the process ends, in milliseconds. After a tenth of it a
-        /// leader steps down. 0: without a bound.
+        /// How long one call to the disk may take before the process ends, in milliseconds. After a
+        /// tenth of it a leader steps down. 0: without a bound.
         hung_after_ms: u64 = 30_000,
     }
 }
@@ -300,8 +313,9 @@ settings! {
 settings! {
     /// Backups that this node makes by itself.
     BackupSection {
-        /// Directory for backups of this node and for the log since the oldest of them; each cluster and node
-        /// has a directory of its own below it. On another disk than `data_dir`. Unset: backups are not made.
+        /// Directory for backups of this node and for the log since the oldest of them; each
+        /// cluster and node has a directory of its own below it. On another disk than `data_dir`.
+        /// Unset: backups are not made.
         directory: Option<PathBuf> = None,
         /// How often a backup is made, in seconds.
         every_s: u64 = 3_600,

@@ -1,5 +1,5 @@
-//! The place of the running member, which is empty until a cluster is formed with this node or it is
-//! invited to one.
+//! The place of the running member, which is empty until a cluster is formed with this node or it
+//! is invited to one.
 
 use std::sync::Arc;
 use std::time::Duration;

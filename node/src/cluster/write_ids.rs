@@ -20,8 +20,8 @@ struct Open {
     sequences: BTreeSet<u64>,
 }
 
-/// A write that is being answered. Once it is dropped, the write is answered, one way or the other, and will
-/// never be sent again.
+/// A write that is being answered. Once it is dropped, the write is answered, one way or the other,
+/// and will never be sent again.
 #[derive(Debug)]
 pub(crate) struct OpenWrite {
     pub(crate) id: WriteId,

@@ -126,7 +126,8 @@ mod tests {
         std::fs::write(file.path(), sample()).unwrap();
         let (config, _) = Config::read(Some(file.path()), [], []).unwrap();
         assert_eq!(config, Config::default());
-        // Each line can be used unchanged, but for those of a partition that is not the default one.
+        // Each line can be used unchanged, but for those of a partition that is not the default
+        // one.
         let sample_text = sample();
         let (tables_of_one, _) = sample_text.split_once("\n# [[partitions]]").unwrap();
         std::fs::write(file.path(), tables_of_one.replace("\n# ", "\n")).unwrap();

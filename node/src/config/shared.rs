@@ -24,11 +24,13 @@ const SETTINGS: [&str; 12] = [
     "reads.session_cookie",
 ];
 
-/// Those that a node may leave out: it was not there when the cluster was formed, or is not bound to it yet.
+/// Those that a node may leave out: it was not there when the cluster was formed, or is not bound
+/// to it yet.
 const MAY_BE_EMPTY: [&str; 2] = ["cluster_id", "initial_members"];
 
 impl Config {
-    /// By `section.key`, the values of the settings that are to be the same on all nodes. They are no secrets.
+    /// By `section.key`, the values of the settings that are to be the same on all nodes. They are
+    /// no secrets.
     pub(crate) fn shared(&self) -> BTreeMap<String, String> {
         let table = self.table();
         let mut shared = BTreeMap::new();

@@ -89,7 +89,8 @@ impl Metrics {
         })
     }
 
-    /// What is wrong with the certificates of the listeners, each once: several may have the same files.
+    /// What is wrong with the certificates of the listeners, each once: several may have the same
+    /// files.
     pub(crate) fn certificate_problem(&self, now: SystemTime) -> Option<String> {
         let shown = self.sources.certificates.iter();
         let problems: BTreeSet<String> = shown.filter_map(|(_, one)| one.problem(now)).collect();

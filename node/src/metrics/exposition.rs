@@ -1,6 +1,6 @@
-//! Prometheus' text format (0.0.4), which every scraper, `curl` and `promtool check metrics` read; the library
-//! writes OpenMetrics only.
-//! Source: Prometheus, "Exposition formats"; OpenMetrics 1.0, "Text format".
+//! Prometheus' text format (0.0.4), which every scraper, `curl` and `promtool check metrics` read;
+//! the library writes OpenMetrics only. Source: Prometheus, "Exposition formats"; OpenMetrics 1.0,
+//! "Text format".
 
 /// Rewrites OpenMetrics text. The differences that matter here: a counter is described under the
 /// name that its sample has, with `_total`; units and the end have no line.

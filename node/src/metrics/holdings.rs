@@ -1,5 +1,5 @@
-//! What each partition holds, by resource class and by consumer type. Counting goes over all inventories: it is done on
-//! another thread, and not for each scrape.
+//! What each partition holds, by resource class and by consumer type. Counting goes over all
+//! inventories: it is done on another thread, and not for each scrape.
 
 use std::cmp::Reverse;
 

@@ -111,7 +111,8 @@ impl HttpMetrics {
         }
     }
 
-    /// Requests that were answered in each minute of the last hour, the oldest first, and how many of these with 503.
+    /// Requests that were answered in each minute of the last hour, the oldest first, and how many
+    /// of these with 503.
     pub(crate) fn by_minute(&self) -> Vec<(u64, u64)> {
         self.last_hour.by_minute()
     }

@@ -1,5 +1,5 @@
-//! `/metrics/providers`: each inventory, under the names that openstack-exporter has for it, so that dashboards made for
-//! those go on. Source: openstack-exporter, exporter `placement`.
+//! `/metrics/providers`: each inventory, under the names that openstack-exporter has for it, so
+//! that dashboards made for those go on. Source: openstack-exporter, exporter `placement`.
 
 use std::fmt::Write;
 use std::io;
@@ -34,8 +34,8 @@ const FAMILIES: [Family; 4] = [
     ("usage", "Allocated units", |of| of.used as f64),
 ];
 
-/// The text, each piece of which is made when the one before it is taken. It ends with an error after [`DEADLINE`], and
-/// `turn` with it: what is read slowly keeps a state that has passed.
+/// The text, each piece of which is made when the one before it is taken. It ends with an error
+/// after [`DEADLINE`], and `turn` with it: what is read slowly keeps a state that has passed.
 pub(crate) fn text(state: SharedState, turn: OwnedMutexGuard<()>) -> Body {
     let (mut sender, receiver) = mpsc::channel(0);
     drop(runtime::spawn(async move {

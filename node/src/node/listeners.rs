@@ -25,7 +25,8 @@ pub(super) struct Listeners {
 }
 
 impl Listeners {
-    /// Binds them: that for other nodes on the runtime of `tasks`, the others on that of `requests`.
+    /// Binds them: that for other nodes on the runtime of `tasks`, the others on that of
+    /// `requests`.
     pub(super) async fn bind(
         env: &Env,
         config: &Config,

@@ -26,14 +26,15 @@ use placement_api::http::PublicAddress;
 use placement_api::keystone::Keystone;
 use placement_api::net::Listener;
 
-/// How long a client may take to send the head of a request, from the end of the answer before: idle connections are
-/// closed after it, too, those of HTTP/2 included.
+/// How long a client may take to send the head of a request, from the end of the answer before:
+/// idle connections are closed after it, too, those of HTTP/2 included.
 const HEADER: Duration = Duration::from_secs(30);
 /// How long an operator's client may take to send the head of a request.
 const ADMIN_HEADER: Duration = Duration::from_secs(10);
 /// Connections of operators and monitors at once.
 const ADMIN_CONNECTIONS: usize = 256;
-/// Connections of browsers at once, a quarter of them from one address where no proxy of this machine hides it.
+/// Connections of browsers at once, a quarter of them from one address where no proxy of this
+/// machine hides it.
 const WEB_CONNECTIONS: usize = 128;
 
 /// Serves clients, other nodes, operators and monitors.

@@ -19,7 +19,8 @@ use crate::{Config, Env};
 const ATTEMPTS: u32 = 5;
 const RETRY: Duration = Duration::from_secs(2);
 
-/// Lists what the bucket has, or fetches the place `from` of it into the new directory `to` and checks it.
+/// Lists what the bucket has, or fetches the place `from` of it into the new directory `to` and
+/// checks it.
 pub(crate) fn run(config: &Config, copy: Option<(&str, &Path)>) -> anyhow::Result<()> {
     if !config.backup_s3.is_used() {
         bail!("the configuration names no bucket: set [backup_s3]");

@@ -27,7 +27,8 @@ pub(crate) fn all(dir: &Path, as_json: bool) -> anyhow::Result<()> {
     blame(dir, found.problems.len())
 }
 
-/// Prints entries of the log, one in a line; `kept`: of that which a node has kept with its backups.
+/// Prints entries of the log, one in a line; `kept`: of that which a node has kept with its
+/// backups.
 pub(crate) fn log(
     dir: &Path,
     kept: bool,

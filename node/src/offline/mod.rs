@@ -1,4 +1,5 @@
-//! What `placementd` does without running a node: mostly with the data directory of one that does not run.
+//! What `placementd` does without running a node: mostly with the data directory of one that does
+//! not run.
 
 pub(crate) mod fetch;
 pub(crate) mod inspect;

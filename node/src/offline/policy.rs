@@ -6,8 +6,9 @@ use anyhow::bail;
 
 use placement_api::http::{Identity, Policy, Target, default_rules, guarded};
 
-/// Reports for each of these rules, or for all if none is named, whether the caller passes it, and whether all that
-/// were named are passed. `project`: the one that the query names, for rules that are judged by it; unset: the caller's.
+/// Reports for each of these rules, or for all if none is named, whether the caller passes it, and
+/// whether all that were named are passed. `project`: the one that the query names, for rules that
+/// are judged by it; unset: the caller's.
 ///
 /// # Errors
 /// There is no such rule, or a named one is not judged by a project that the query names.

@@ -1,7 +1,7 @@
 //! `placementd replay`: the REST API over a backup, for tools that ask a cluster.
 //!
-//! Anyone who reaches it may read everything, as operators do at their listener. So it listens on loopback alone, and
-//! takes no web page's requests.
+//! Anyone who reaches it may read everything, as operators do at their listener. So it listens on
+//! loopback alone, and takes no web page's requests.
 
 use std::path::PathBuf;
 use std::pin::pin;
@@ -123,8 +123,8 @@ async fn read(env: &Env, from: PathBuf, until: Until) -> anyhow::Result<Backup> 
     }
 }
 
-/// The API of each partition where operators reach it, as its hosts in the cluster are not those of this machine; that
-/// of the default one at the root, too.
+/// The API of each partition where operators reach it, as its hosts in the cluster are not those of
+/// this machine; that of the default one at the root, too.
 fn router(env: &Env, backup: &Backup, listen: &str, url: &str) -> anyhow::Result<Router> {
     let info = &backup.info;
     let cluster = &backup.applied.cluster;

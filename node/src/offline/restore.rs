@@ -1,5 +1,5 @@
-//! `placementd check-backup` and `placementd restore`: what is in a backup, and a new cluster that begins
-//! with it.
+//! `placementd check-backup` and `placementd restore`: what is in a backup, and a new cluster that
+//! begins with it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +14,8 @@ use super::print;
 use crate::admin::backup_report;
 use crate::{Config, Env};
 
-/// Reads a backup, whole, and says what it holds; of a directory, what a restore from it would come to.
+/// Reads a backup, whole, and says what it holds; of a directory, what a restore from it would come
+/// to.
 pub(crate) fn check(path: &Path) -> anyhow::Result<()> {
     let metadata = path
         .metadata()

@@ -1,5 +1,5 @@
-//! `placementd import` and `placementd export`: from a dump of OpenStack Placement's database to a backup, and from a backup
-//! to SQL for that database.
+//! `placementd import` and `placementd export`: from a dump of OpenStack Placement's database to a
+//! backup, and from a backup to SQL for that database.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
@@ -34,7 +34,8 @@ pub(crate) fn import(dump: &Path, out: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes a partition of a backup, or of a running cluster, as SQL, into a file or to standard output.
+/// Writes a partition of a backup, or of a running cluster, as SQL, into a file or to standard
+/// output.
 pub(crate) fn export(
     from: &Path,
     partition: &str,
@@ -86,8 +87,8 @@ fn is_endpoint(from: &str) -> bool {
     schemes.any(|scheme| from.starts_with(scheme))
 }
 
-/// A backup of the cluster behind an admin listener. `placementctl` takes it, as it knows how listeners are reached; the
-/// server does without a client.
+/// A backup of the cluster behind an admin listener. `placementctl` takes it, as it knows how
+/// listeners are reached; the server does without a client.
 fn taken(endpoint: &str) -> anyhow::Result<Backup> {
     let tool = std::env::current_exe()?.with_file_name("placementctl");
     let mut taking = Command::new(&tool)
@@ -119,8 +120,8 @@ fn check_absent(out: &Path) -> anyhow::Result<()> {
     }
 }
 
-/// Writes a file that appears under its name only when it is whole. It is not synced: it can be made again. Its draft has a
-/// name that no one can foresee.
+/// Writes a file that appears under its name only when it is whole. It is not synced: it can be
+/// made again. Its draft has a name that no one can foresee.
 fn write_whole<T>(
     out: &Path,
     write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<T>,

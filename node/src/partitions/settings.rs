@@ -1,5 +1,5 @@
-//! `[[partitions]]`: what this node has for a partition: a listener, a policy, limits. Whose hosts and paths are which
-//! is in the state of the cluster.
+//! `[[partitions]]`: what this node has for a partition: a listener, a policy, limits. Whose hosts
+//! and paths are which is in the state of the cluster.
 
 use std::path::PathBuf;
 
@@ -13,8 +13,8 @@ use placement_api::http::{
 use placement_api::settings::{Invalid, check_address, settings};
 
 settings! {
-    /// A cloud that this node serves besides the default one. They are tables of the file only: a list of tables has
-    /// no flag, and no variable.
+    /// A cloud that this node serves besides the default one. They are tables of the file only: a
+    /// list of tables has no flag, and no variable.
     PartitionSection {
         /// The partition, as `placementctl partitions` names it. Required.
         name: String = String::new(),

@@ -40,27 +40,31 @@ pub(super) enum Task {
             lists the copies"
     )]
     FetchBackup(FetchBackup),
-    /// Makes the data directory of a member of a new cluster, which begins with a backup; run it for each of
-    /// initial_members, before any of them is started
+    /// Makes the data directory of a member of a new cluster, which begins with a backup; run it
+    /// for each of initial_members, before any of them is started
     Restore(Restore),
-    /// Serves the REST API over a backup, read-only and on loopback, so that `openstack` and `placementctl` show what
-    /// was there; no token is asked for. It is read whole before the first answer. Ctrl-C ends it
+    /// Serves the REST API over a backup, read-only and on loopback, so that `openstack` and
+    /// `placementctl` show what was there; no token is asked for. It is read whole before the first
+    /// answer. Ctrl-C ends it
     Replay(Replay),
-    /// Makes a backup out of a dump of OpenStack Placement's database: restore makes a cluster of it, and `placementctl
-    /// partitions import` fills a partition of a running one with it
+    /// Makes a backup out of a dump of OpenStack Placement's database: restore makes a cluster of
+    /// it, and `placementctl partitions import` fills a partition of a running one with it
     Import(Import),
-    /// Writes a backup, or what a running cluster has, as SQL for an empty database of OpenStack Placement
+    /// Writes a backup, or what a running cluster has, as SQL for an empty database of OpenStack
+    /// Placement
     Export(Export),
-    /// Makes an entry of the log blank that no node can apply; run it on all nodes while all are stopped
+    /// Makes an entry of the log blank that no node can apply; run it on all nodes while all are
+    /// stopped
     SkipEntry(SkipEntry),
-    /// Prints what is in the data directory of a stopped node, and writes nothing: identity, vote, log, state,
-    /// snapshots; exits with 1 if something is wrong
+    /// Prints what is in the data directory of a stopped node, and writes nothing: identity, vote,
+    /// log, state, snapshots; exits with 1 if something is wrong
     Inspect(Inspect),
     /// Checks and prints the policy rules, as oslo.policy's tools do; needs no node
     #[command(subcommand)]
     Policy(PolicyTask),
-    /// After the permanent loss of a majority: makes this node the only one of a new cluster, with everything in its log;
-    /// run it on the stopped node that has the most. Without the flag it only prints what would be kept and lost
+    /// After the permanent loss of a majority: makes this node the only one of a new cluster, with
+    /// everything in its log; run it on the stopped node that has the most. Without the flag it
+    /// only prints what would be kept and lost
     Recover(Recover),
 }
 
@@ -227,8 +231,8 @@ pub(super) struct Import {
 
 #[derive(Args)]
 pub(super) struct Export {
-    /// A backup, a directory that `[backup]` has filled, or the admin listener of a node, as `placementctl backup` takes
-    /// it: `unix:/path`, `http://host:port` or `https://host:port`
+    /// A backup, a directory that `[backup]` has filled, or the admin listener of a node, as
+    /// `placementctl backup` takes it: `unix:/path`, `http://host:port` or `https://host:port`
     #[arg(long, value_name = "BACKUP|ENDPOINT")]
     from: PathBuf,
     /// The partition to write

@@ -1,8 +1,8 @@
 //! The calling end of one connection to another node: many calls at once, each with its deadline.
 //!
 //! A connection that stays silent while an answer is due is given up with all its calls, and the
-//! next call makes a fresh one: after a broken path TCP may take minutes to say so. A long message that
-//! still goes out, piece by piece, is no silence.
+//! next call makes a fresh one: after a broken path TCP may take minutes to say so. A long message
+//! that still goes out, piece by piece, is no silence.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -99,8 +99,9 @@ struct Calls {
     waiting: BTreeMap<u64, oneshot::Sender<Result<Bytes, CallError>>>,
     /// When something last came in, or could go out again.
     alive: Instant,
-    /// Since when an answer (a pong too) is due and nothing came, whether or not a caller still waits for
-    /// it: callers that give up early, one after the other, must not hide that the path is dead.
+    /// Since when an answer (a pong too) is due and nothing came, whether or not a caller still
+    /// waits for it: callers that give up early, one after the other, must not hide that the path
+    /// is dead.
     quiet_since: Option<Instant>,
     /// Something was sent that has no answer, and no ping since.
     unanswered: bool,
@@ -148,8 +149,8 @@ impl Calls {
         self.quiet_since = is_due.then_some(now);
     }
 
-    /// Whether a frame is still to be sent. A write that was given up while it waited is not: where the
-    /// path is too thin for all, it is for those who still wait.
+    /// Whether a frame is still to be sent. A write that was given up while it waited is not: where
+    /// the path is too thin for all, it is for those who still wait.
     fn is_needed(&self, frame: &Frame) -> bool {
         let is_write = frame.kind == Kind::Request && frame.body.first() == Some(&WRITE);
         !is_write || self.waiting.contains_key(&frame.call)
@@ -285,7 +286,8 @@ impl Channel {
         let bytes = [&[method as u8], body].concat();
         let (sender, answer) = oneshot::channel();
         let id = {
-            // Until it is known that an answer is waited for, and so that the order of numbers is that on the wire.
+            // Until it is known that an answer is waited for, and so that the order of numbers is
+            // that on the wire.
             let mut calls = self.calls.lock();
             let id = calls.next;
             self.queue(&calls, id, bytes)?;
@@ -302,8 +304,8 @@ impl Channel {
         })
     }
 
-    /// Sends a call that needs no answer, and that may be lost. A ping follows if nothing comes in, so that a dead
-    /// path is noticed.
+    /// Sends a call that needs no answer, and that may be lost. A ping follows if nothing comes in,
+    /// so that a dead path is noticed.
     pub(crate) fn tell(&self, method: Method, body: &[u8]) -> Result<(), CallError> {
         let bytes = [&[method as u8], body].concat();
         let mut calls = self.calls.lock();

@@ -19,7 +19,8 @@ impl Damage {
         self.frames.load(Ordering::Relaxed)
     }
 
-    /// Counts and logs it if this is why a connection with a node ends; 0 is a node that is not known yet.
+    /// Counts and logs it if this is why a connection with a node ends; 0 is a node that is not
+    /// known yet.
     pub(super) fn note(&self, peer: u64, error: &io::Error) {
         if !Damaged::is_cause_of(error) {
             return;

@@ -9,8 +9,9 @@
 //! | 4 | the low half of the XXH3 of the 21 bytes before, big endian |
 //! | rest | the body |
 //!
-//! TCP's own checksum has 16 bits, and misses one damaged segment in 65,536. A length is believed only once
-//! the head's checksum is right, so that a damaged one is an error at once; nothing of a damaged frame is read further.
+//! TCP's own checksum has 16 bits, and misses one damaged segment in 65,536. A length is believed
+//! only once the head's checksum is right, so that a damaged one is an error at once; nothing of a
+//! damaged frame is read further.
 //!
 //! The first frame of each side is a hello; it settles the version of all that follows.
 //!
@@ -27,8 +28,8 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, IntoDeserializer};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Longest message that is read, in bytes, whether or not it comes in pieces. The configuration keeps
-/// commands and batches well below.
+/// Longest message that is read, in bytes, whether or not it comes in pieces. The configuration
+/// keeps commands and batches well below.
 pub(crate) const FRAME_BYTES_MAX: usize = 96 * 1024 * 1024;
 /// Longest frame that is read of a peer that has not been welcomed, in bytes.
 pub(crate) const UNWELCOMED_BYTES_MAX: usize = 4 * 1024;
@@ -37,7 +38,8 @@ pub(crate) const INTRODUCTION_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of a message in one piece, in the product.
 pub(crate) const PIECE_BYTES: usize = Limits::PRODUCT.piece;
 
-/// The number of a call that needs no answer. A node that does not know this answers, and that is ignored.
+/// The number of a call that needs no answer. A node that does not know this answers, and that is
+/// ignored.
 pub(super) const UNANSWERED: u64 = 0;
 
 const LENGTH: usize = 4;
@@ -95,7 +97,8 @@ pub(crate) enum Kind {
     Piece = 10,
     /// The caller waits for this call no more.
     GivenUp = 11,
-    /// A message that was packed: [`super::packing`]. Only to those who announced that they can unpack it.
+    /// A message that was packed: [`super::packing`]. Only to those who announced that they can
+    /// unpack it.
     Packed = 12,
 }
 
@@ -166,8 +169,8 @@ impl Frame {
         out.put_slice(&self.body);
     }
 
-    /// Takes the first whole frame out of `input`; `None` if there is none yet. It is an error if the
-    /// frame has more than `bytes_max`, or is [`Damaged`].
+    /// Takes the first whole frame out of `input`; `None` if there is none yet. It is an error if
+    /// the frame has more than `bytes_max`, or is [`Damaged`].
     pub(crate) fn read(input: &mut BytesMut, bytes_max: usize) -> io::Result<Option<Self>> {
         let Some(length) = input.first_chunk::<LENGTH>() else {
             return Ok(None);

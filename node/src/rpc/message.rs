@@ -1,5 +1,5 @@
-//! The bodies of calls between nodes. Each is a record of `raft-store`'s wire format, of the version
-//! that the protocol on the connection has. Fields are only added, variants only appended.
+//! The bodies of calls between nodes. Each is a record of `raft-store`'s wire format, of the
+//! version that the protocol on the connection has. Fields are only added, variants only appended.
 
 use std::collections::BTreeSet;
 
@@ -103,8 +103,9 @@ impl Method {
         }
     }
 
-    /// Whether it has this node, or the cluster, do what an operator wants. Raft's own calls and questions are taken
-    /// from nodes that this one does not know yet, too: it may lag behind in the membership.
+    /// Whether it has this node, or the cluster, do what an operator wants. Raft's own calls and
+    /// questions are taken from nodes that this one does not know yet, too: it may lag behind in
+    /// the membership.
     pub(crate) fn is_order(self) -> bool {
         matches!(self, Self::Admin | Self::Operate)
     }
@@ -118,7 +119,8 @@ impl Method {
     }
 }
 
-/// The first message of a caller. It and its answer have named fields, as no version is settled yet.
+/// The first message of a caller. It and its answer have named fields, as no version is settled
+/// yet.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Hello {
     /// Oldest protocol version it speaks.
@@ -161,7 +163,8 @@ pub(crate) struct Order {
     pub(crate) path: String,
     /// Whom the operator's certificate names, if one was shown.
     pub(crate) operator: Option<String>,
-    /// Headers and body, if it is for the REST API. A node that does not know this refuses the call.
+    /// Headers and body, if it is for the REST API. A node that does not know this refuses the
+    /// call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) api: Option<(Headers, Blob)>,
 }
@@ -333,8 +336,8 @@ pub(crate) struct TransferCall {
     pub(crate) last: Option<WireLogId>,
 }
 
-/// A part of a snapshot. The first one has no data and asks where to begin: the receiver may hold a part from an
-/// earlier transfer. The last one has no data either, and is at the end: install it.
+/// A part of a snapshot. The first one has no data and asks where to begin: the receiver may hold a
+/// part from an earlier transfer. The last one has no data either, and is at the end: install it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct SnapshotCall {
     pub(crate) vote: WireVote,
@@ -366,14 +369,15 @@ pub(crate) struct WriteCall {
     pub(crate) write_id: WriteId,
     /// Of the HTTP request: `req-UUID` for the logs and the ledger, or text for the logs.
     pub(crate) request_id: String,
-    /// The record of the [`placement_model::Command`]. The node that the client asked encodes it once.
+    /// The record of the [`placement_model::Command`]. The node that the client asked encodes it
+    /// once.
     pub(crate) command: Blob,
     /// For how long the client waits, in milliseconds.
     pub(crate) patience_ms: u32,
     /// In which partition, and how the request was routed there.
     pub(crate) destination: Destination,
-    /// The `traceparent` of the span that it is sent in. A call that has one goes with the names of its fields, so that
-    /// earlier versions ignore it.
+    /// The `traceparent` of the span that it is sent in. A call that has one goes with the names of
+    /// its fields, so that earlier versions ignore it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) trace: Option<String>,
 }
@@ -388,8 +392,8 @@ impl WriteCall {
     }
 }
 
-/// Why a write is not known to be committed, mostly with the reason as text. One that is committed has no answer: the
-/// node that has sent it sees it in the log.
+/// Why a write is not known to be committed, mostly with the reason as text. One that is committed
+/// has no answer: the node that has sent it sees it in the log.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum WriteReply {
     /// Not done, and it never will be by this call.
@@ -406,8 +410,8 @@ pub(crate) enum WriteReply {
     TooLarge { bytes: u64, bytes_max: u64 },
 }
 
-/// How far a read must be: a leader has committed as far as `index`, if a quorum of each of these sets of voters shows
-/// the vote by which it leads.
+/// How far a read must be: a leader has committed as far as `index`, if a quorum of each of these
+/// sets of voters shows the vote by which it leads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CommitPoint {
     pub(crate) vote: WireVote,

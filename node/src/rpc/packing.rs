@@ -1,5 +1,5 @@
-//! Long messages between regions go packed (LZ4), where that makes them shorter. Both sides announce their regions in
-//! their hello.
+//! Long messages between regions go packed (LZ4), where that makes them shorter. Both sides
+//! announce their regions in their hello.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,7 +16,8 @@ use super::frame::{FRAME_BYTES_MAX, Frame, Kind, invalid, numbered};
 const WORTHWHILE_BYTES: usize = 256;
 /// The head of a packed message: the kind of the message, and how many bytes its body has.
 const HEAD: usize = 1 + 4;
-/// A byte of LZ4 stands for so many at most: a message that claims more is invalid, and gets no memory.
+/// A byte of LZ4 stands for so many at most: a message that claims more is invalid, and gets no
+/// memory.
 const RATIO_MAX: usize = 255;
 
 /// The message as it goes out where both sides pack: packed if that makes it shorter by an eighth.

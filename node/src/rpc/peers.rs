@@ -57,7 +57,8 @@ fn plain(error: &io::Error) -> String {
     text[..end].to_owned()
 }
 
-/// A connection, or the attempt to make it: one for a crowd of callers, which goes on when any of them gives up.
+/// A connection, or the attempt to make it: one for a crowd of callers, which goes on when any of
+/// them gives up.
 type Attempt = watch::Receiver<Option<Result<Channel, CallError>>>;
 
 /// Whether a connection works or may come.
@@ -209,7 +210,8 @@ impl Peers {
         });
     }
 
-    /// Peers that could not be reached when last tried, and why, from now on. A change of the reason is no news.
+    /// Peers that could not be reached when last tried, and why, from now on. A change of the
+    /// reason is no news.
     pub(crate) fn lost(&self) -> watch::Receiver<BTreeMap<u64, String>> {
         self.lost.subscribe()
     }
@@ -241,8 +243,8 @@ impl Peers {
         answer
     }
 
-    /// Connects on the node's own runtime, also for a request that is served on another one. Without a lane it is
-    /// for an introduction.
+    /// Connects on the node's own runtime, also for a request that is served on another one.
+    /// Without a lane it is for an introduction.
     async fn connect(
         self: &Arc<Self>,
         to: Option<u64>,
@@ -301,7 +303,8 @@ impl Peers {
         );
         self.note_level(welcome.node, welcome.level);
         if is_measured {
-            // Before anything is asked: who is elected knows the clocks of those that have voted for it.
+            // Before anything is asked: who is elected knows the clocks of those that have voted
+            // for it.
             channel.ping();
         }
         Ok(channel)

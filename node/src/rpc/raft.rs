@@ -36,8 +36,8 @@ use super::snapshots::{Sending, Unsent};
 
 /// Appends that may be under way to one node at once without a pause between them.
 const APPENDS_MAX: usize = 32;
-/// How many more may be, and the pause before each: over a long way no entry waits for an answer, and each append
-/// takes along what came in the meantime.
+/// How many more may be, and the pause before each: over a long way no entry waits for an answer,
+/// and each append takes along what came in the meantime.
 const APPENDS_FAR_MAX: usize = 512;
 const APPENDS_PAUSE: Duration = Duration::from_millis(2);
 /// Bytes of appends from which on no further ones are sent before an answer comes.
@@ -45,7 +45,8 @@ const APPENDS_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// The rate of the slowest link that a cluster is run on: 4 Mbit/s.
 const SLOWEST_BYTES_PER_S: f64 = 512.0 * 1024.0;
 
-/// How long a message of so many bytes may be on its way over the slowest link that a cluster is run on.
+/// How long a message of so many bytes may be on its way over the slowest link that a cluster is
+/// run on.
 pub(crate) fn upload(bytes: usize) -> Duration {
     Duration::from_secs_f64(bytes as f64 / SLOWEST_BYTES_PER_S)
 }
@@ -55,8 +56,8 @@ pub(crate) fn upload(bytes: usize) -> Duration {
 pub(crate) struct Limits {
     /// Bytes of log entries in one message.
     pub(crate) append_bytes_max: usize,
-    /// How long an append may stay unanswered, however long it was on its way to the other node. A dead
-    /// path is noticed sooner, by its silence; a node whose disk hangs for so long ends.
+    /// How long an append may stay unanswered, however long it was on its way to the other node. A
+    /// dead path is noticed sooner, by its silence; a node whose disk hangs for so long ends.
     pub(crate) append_deadline: Duration,
     /// Bytes of a snapshot in one message.
     pub(crate) snapshot_chunk_bytes: usize,
@@ -488,8 +489,9 @@ where
         );
         let channel = &self.stream.channel;
         let error = |error| self.network.error(RPCTypes::AppendEntries, error);
-        // It only says what is committed, which the next append and the next heartbeat say, too; and what is refused,
-        // they are refused. openraft waits for the answer to a stream's first append, which may be its only one.
+        // It only says what is committed, which the next append and the next heartbeat say, too;
+        // and what is refused, they are refused. openraft waits for the answer to a stream's first
+        // append, which may be its only one.
         if entries.is_empty() && self.has_begun {
             return channel.tell(Method::Append, &body).map_err(error);
         }
@@ -562,7 +564,8 @@ mod tests {
         }
     }
 
-    /// Takes appends; returns the calls that it was sent. A node of before answers those that need no answer, too.
+    /// Takes appends; returns the calls that it was sent. A node of before answers those that need
+    /// no answer, too.
     async fn follow(mut far: DuplexStream, answers_all: bool, seen: Arc<AtomicUsize>) -> Vec<u64> {
         let mut buffer = BytesMut::new();
         let mut calls = Vec::new();

@@ -1,5 +1,6 @@
-//! How long a frame to another node and its answer take, and what its wall clock shows, measured by the pings of
-//! the connection that heartbeats use: they wait behind nothing on this side, and the other answers them at once.
+//! How long a frame to another node and its answer take, and what its wall clock shows, measured by
+//! the pings of the connection that heartbeats use: they wait behind nothing on this side, and the
+//! other answers them at once.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -40,7 +41,8 @@ struct Known {
 }
 
 impl RoundTrips {
-    /// Notes one measurement, which has just ended, and what the other clock showed in the middle of it.
+    /// Notes one measurement, which has just ended, and what the other clock showed in the middle
+    /// of it.
     pub(super) fn note(&self, node: u64, took: Duration, shown: Option<Timestamp>) {
         let now = Instant::now();
         let mut known = self.known.lock();

@@ -39,16 +39,18 @@ const HELLO: Duration = Duration::from_secs(5);
 const IDLE_MAX: Duration = Duration::from_secs(60);
 /// Connections whose hello has not been answered that are open at once.
 const UNWELCOMED_MAX: usize = 64;
-/// How long an introduction takes at most: a node that joins waits this long for its answer. The call itself
-/// has to come within [`HELLO`].
+/// How long an introduction takes at most: a node that joins waits this long for its answer. The
+/// call itself has to come within [`HELLO`].
 const INTRODUCTION: Duration = Duration::from_secs(35);
 /// Introductions that are open at once, and calls of all of them that are carried out at once.
 const INTRODUCTIONS_MAX: usize = 64;
 /// Connections of members that are open at once: each has a few to each other.
 const MEMBERS_MAX: usize = 512;
-/// Calls of one connection that are carried out at once, a write until it is proposed; further ones are not read yet.
+/// Calls of one connection that are carried out at once, a write until it is proposed; further ones
+/// are not read yet.
 const CALLS_MAX: usize = 8192;
-/// Bytes of answers that may wait for their caller to read them; no more of its calls are read in the meantime.
+/// Bytes of answers that may wait for their caller to read them; no more of its calls are read in
+/// the meantime.
 const ANSWERS_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// How often it is looked whether a caller reads its answers.
 const ANSWERS_PAUSE: Duration = Duration::from_millis(10);
@@ -94,7 +96,8 @@ struct Connection {
 }
 
 impl Connection {
-    /// Answers log entries that cannot be read: they are lost for this node, unless they are sent again.
+    /// Answers log entries that cannot be read: they are lost for this node, unless they are sent
+    /// again.
     fn unreadable(&self, error: WireError, reply: Reply) {
         let peer = self.caller.node;
         let is_newer = matches!(error, WireError::Newer(_));
@@ -123,7 +126,8 @@ impl Connection {
     }
 }
 
-/// Where the answer to one call goes. Dropped unanswered, it answers the caller that the call was given up.
+/// Where the answer to one call goes. Dropped unanswered, it answers the caller that the call was
+/// given up.
 pub(crate) struct Reply {
     /// The version of the records of its connection.
     pub(crate) records: RecordVersion,
@@ -166,8 +170,8 @@ impl Drop for Reply {
     }
 }
 
-/// The node that has forwarded a write, and learns why it is refused. Dropped, it answers as [`Reply`] does. It
-/// keeps no connection open: who has closed it waits for no answer.
+/// The node that has forwarded a write, and learns why it is refused. Dropped, it answers as
+/// [`Reply`] does. It keeps no connection open: who has closed it waits for no answer.
 pub(crate) struct Forwarder {
     reply: Reply,
     given_up: Arc<GivenUp>,
@@ -203,7 +207,8 @@ impl Forwarder {
 struct GivenUp {
     /// The connection has ended.
     all: AtomicBool,
-    /// The last ones, at most [`CALLS_MAX`]: some were proposed before this was known, some never came.
+    /// The last ones, at most [`CALLS_MAX`]: some were proposed before this was known, some never
+    /// came.
     calls: Mutex<BTreeSet<u64>>,
 }
 
@@ -235,7 +240,8 @@ pub(crate) trait Handler: Send + Sync + 'static {
     /// Welcomes a caller to this version of the protocol.
     fn greet(&self, hello: &Hello, version: u16) -> Result<Welcome, Denied>;
 
-    /// Whether a node that was welcome may call this now; if not, why. A connection may outlive what its node was.
+    /// Whether a node that was welcome may call this now; if not, why. A connection may outlive
+    /// what its node was.
     fn admits(&self, from: u64, method: Method) -> Result<(), Denied>;
 
     /// What this node's wall clock shows.
@@ -249,8 +255,8 @@ pub(crate) trait Handler: Send + Sync + 'static {
         body: Bytes,
     ) -> BoxFuture<'_, Result<Vec<u8>, Denied>>;
 
-    /// Queues a write that another node forwards, or refuses it. Returns what takes longer than the reader of its
-    /// connection may take.
+    /// Queues a write that another node forwards, or refuses it. Returns what takes longer than the
+    /// reader of its connection may take.
     fn write(
         self: Arc<Self>,
         from: u64,
@@ -666,7 +672,8 @@ mod tests {
     /// A write whose outcome the caller sees by itself.
     const SEEN: &[u8] = b"seen";
 
-    /// A node that takes all entries that it can read, and keeps all writes but those that are committed.
+    /// A node that takes all entries that it can read, and keeps all writes but those that are
+    /// committed.
     #[derive(Default)]
     struct Follower {
         outgrown: Mutex<Vec<(u64, WireError)>>,

@@ -23,8 +23,8 @@ const KEEPS_WAITING: Duration = Duration::from_secs(30 * 60);
 const AGAIN_MIN: Duration = Duration::from_secs(2);
 const AGAIN_MAX: Duration = Duration::from_secs(60);
 
-/// The snapshots that this node sends to others. It sends one to its end: in the meantime it builds no newer one, and
-/// keeps the log that follows.
+/// The snapshots that this node sends to others. It sends one to its end: in the meantime it builds
+/// no newer one, and keeps the log that follows.
 pub(crate) struct Sending {
     drafts: Drafts,
     room: Room,
@@ -38,11 +38,13 @@ struct Target {
     /// Which one it is sent.
     covers: Option<LogId>,
     begun: Instant,
-    /// When something arrived there last, or when it was first asked; `None` if it does not take it.
+    /// When something arrived there last, or when it was first asked; `None` if it does not take
+    /// it.
     moved: Option<Instant>,
     /// Something has arrived there.
     has_some: bool,
-    /// Its snapshot is being written down here, or all has arrived and is being verified and installed.
+    /// Its snapshot is being written down here, or all has arrived and is being verified and
+    /// installed.
     at_work: bool,
     /// When it is asked again, if it cannot take one now.
     put_off: Option<PutOff>,
@@ -195,7 +197,8 @@ impl Sending {
         });
     }
 
-    /// Leaves a node alone for a while, longer each time. Logged once, with the reason: either end may lack room.
+    /// Leaves a node alone for a while, longer each time. Logged once, with the reason: either end
+    /// may lack room.
     fn put_off<E>(&self, to: u64, reason: String) -> Unsent<E> {
         if let Some(target) = self.targets.lock().get_mut(&to) {
             let pause = match &target.put_off {
@@ -233,7 +236,8 @@ impl Sending {
         }
     }
 
-    /// Takes no more than half of what link and disks can bear, and no more than the operator allows.
+    /// Takes no more than half of what link and disks can bear, and no more than the operator
+    /// allows.
     async fn rest(&self, begun: Instant, took: Duration, chunk_bytes: usize) {
         let least = match self.bytes_per_s {
             0 => Duration::ZERO,
@@ -416,7 +420,8 @@ mod tests {
         assert_eq!(origin.sending.under_way(), None);
     }
 
-    /// A log that is cut while the node is being reached would have it need another snapshot after this one.
+    /// A log that is cut while the node is being reached would have it need another snapshot after
+    /// this one.
     #[tokio::test(start_paused = true)]
     async fn transfer_is_under_way_from_its_first_call_on() {
         let mut origin = Origin::new(0).await;

@@ -89,10 +89,10 @@ impl Outbox {
     }
 }
 
-/// Writes queued frames until no one has the outbox any more or the stream closes. Messages longer than
-/// `piece_bytes` go in pieces. When the path was full and takes more again, `progress` is called: on a slow
-/// one it may take long until the other side has something to send. When the turn of a frame comes, what
-/// `prepare` makes of it goes out, if anything.
+/// Writes queued frames until no one has the outbox any more or the stream closes. Messages longer
+/// than `piece_bytes` go in pieces. When the path was full and takes more again, `progress` is
+/// called: on a slow one it may take long until the other side has something to send. When the turn
+/// of a frame comes, what `prepare` makes of it goes out, if anything.
 pub(super) async fn write_frames<W: AsyncWrite + Unpin>(
     mut stream: W,
     mut queued: Queued,
@@ -171,8 +171,8 @@ pub(super) async fn write_frame<W: AsyncWrite + Unpin>(
     stream.flush().await
 }
 
-/// The next frame, of at most so many bytes; `None` when the other side has closed. Cancel-safe: what
-/// was read stays in `buffer`.
+/// The next frame, of at most so many bytes; `None` when the other side has closed. Cancel-safe:
+/// what was read stays in `buffer`.
 pub(super) async fn read_frame<R: AsyncRead + Unpin>(
     stream: &mut R,
     buffer: &mut BytesMut,

@@ -1,5 +1,5 @@
-//! A connection whose peer has to keep up: a peer that takes an answer too slowly is cut off, and one that is
-//! answered before it has sent all gets the time to read the answer.
+//! A connection whose peer has to keep up: a peer that takes an answer too slowly is cut off, and
+//! one that is answered before it has sent all gets the time to read the answer.
 
 use std::io::{self, ErrorKind};
 use std::pin::Pin;

@@ -132,8 +132,8 @@ struct Contents {
 }
 
 impl Certificates {
-    /// Reads the files. `protocols` are what may be spoken under TLS, by their names of ALPN; `name` is what this
-    /// end's certificate must be good for.
+    /// Reads the files. `protocols` are what may be spoken under TLS, by their names of ALPN;
+    /// `name` is what this end's certificate must be good for.
     ///
     /// # Errors
     /// [`WrongFiles`]: the file and what is wrong with it.
@@ -204,8 +204,8 @@ impl Certificates {
         (remaining < SOON).then_some(Warning::Expires { file, days })
     }
 
-    /// Reads the files again; whether they have changed. Files that cannot be used are ignored, also those whose
-    /// certificate has expired or is not valid yet.
+    /// Reads the files again; whether they have changed. Files that cannot be used are ignored,
+    /// also those whose certificate has expired or is not valid yet.
     fn look(&self, now: SystemTime) -> Result<bool, WrongFiles> {
         let contents = self.source.read()?;
         if self.current.read().0 == contents {
@@ -219,8 +219,8 @@ impl Certificates {
         Ok(true)
     }
 
-    /// Takes over what is written to the files, for connections that are made then. A certificate and a key
-    /// that are not written at once do not fit for a moment: those from before stay.
+    /// Takes over what is written to the files, for connections that are made then. A certificate
+    /// and a key that are not written at once do not fit for a moment: those from before stay.
     pub(crate) async fn watch(self: Arc<Self>, clock: Arc<dyn Clock>) {
         let mut warned: Option<(Warning, Duration)> = None;
         loop {

@@ -37,7 +37,8 @@ impl Authority {
         self.write(file, named(names))
     }
 
-    /// Writes another certificate of a node, valid from the first day of one year to that of another.
+    /// Writes another certificate of a node, valid from the first day of one year to that of
+    /// another.
     pub(crate) fn issue_for(&self, id: u64, years: Range<i32>) {
         let mut params = named(&[&node_name(id), PEER]);
         params.not_before = rcgen::date_time_ymd(years.start, 1, 1);

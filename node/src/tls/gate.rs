@@ -11,8 +11,8 @@ use super::Shown;
 use super::certificates::Certificates;
 use placement_api::net::BoxStream;
 
-/// How a TLS client begins: with a record of the handshake. No HTTP request begins so, and no frame between
-/// nodes: it would be longer than the longest.
+/// How a TLS client begins: with a record of the handshake. No HTTP request begins so, and no frame
+/// between nodes: it would be longer than the longest.
 const HANDSHAKE: u8 = 22;
 
 /// How the connections of a listener are secured.
@@ -43,7 +43,8 @@ pub(crate) struct Admitted {
 pub(crate) struct Refused {
     /// Why, as text for operators.
     pub(crate) reason: String,
-    /// The connection, if it is a plain one where TLS is required: its other end can be answered so.
+    /// The connection, if it is a plain one where TLS is required: its other end can be answered
+    /// so.
     pub(crate) plain: Option<BoxStream>,
 }
 

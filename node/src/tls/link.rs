@@ -25,8 +25,8 @@ impl Link {
         Self { net, certificates }
     }
 
-    /// Connects to a node, or, without a number, to whichever node of the cluster is there, and gives the
-    /// certificate that it has shown. The caller sets the deadline.
+    /// Connects to a node, or, without a number, to whichever node of the cluster is there, and
+    /// gives the certificate that it has shown. The caller sets the deadline.
     pub(crate) async fn connect(
         &self,
         address: &str,

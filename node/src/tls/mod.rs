@@ -1,7 +1,7 @@
 //! TLS on this node's listeners, and on its connections to other nodes.
 //!
-//! The names in a certificate identify a node or an operator: [`Shown`]. The authority of the cluster vouches for its
-//! nodes and operators alone.
+//! The names in a certificate identify a node or an operator: [`Shown`]. The authority of the
+//! cluster vouches for its nodes and operators alone.
 
 mod certificates;
 #[cfg(test)]

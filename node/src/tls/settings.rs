@@ -7,12 +7,14 @@ use serde::{Deserialize, Serialize};
 use placement_api::settings::{Invalid, settings};
 
 settings! {
-    /// Certificates by which the nodes of a cluster identify each other. `placementctl tls` makes them.
+    /// Certificates by which the nodes of a cluster identify each other. `placementctl tls` makes
+    /// them.
     TlsSection {
-        /// PEM file with the authorities of this cluster, which serve its nodes and operators only. These three files are read again when they change.
+        /// PEM file with the authorities of this cluster, which serve its nodes and operators only.
+        /// These three files are read again when they change.
         ca_file: Option<PathBuf> = None,
-        /// PEM file with this node's certificate, for `node-ID.placement.internal` and `peer.placement.internal`,
-        /// followed by intermediate certificates.
+        /// PEM file with this node's certificate, for `node-ID.placement.internal` and
+        /// `peer.placement.internal`, followed by intermediate certificates.
         cert_file: Option<PathBuf> = None,
         /// PEM file with its key.
         key_file: Option<PathBuf> = None,
@@ -50,7 +52,8 @@ pub(crate) struct CertificateFiles {
     pub(crate) certificate: PathBuf,
     /// PEM: the key of it.
     pub(crate) key: PathBuf,
-    /// PEM: the authorities that vouch for the other end. `None`: it is not asked for a certificate.
+    /// PEM: the authorities that vouch for the other end. `None`: it is not asked for a
+    /// certificate.
     pub(crate) authorities: Option<PathBuf>,
 }
 

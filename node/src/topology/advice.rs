@@ -11,7 +11,8 @@ use super::losses::{Extent, Standing, fatal, place_of, places, voters};
 
 /// More voters than this make each write dearer, and no cluster needs them.
 const VOTERS_MAX: usize = 7;
-/// Another site for the leader is named if writes wait at least so much less, in all sites together.
+/// Another site for the leader is named if writes wait at least so much less, in all sites
+/// together.
 const WORTH: f64 = 0.8;
 
 pub(super) fn advice(
@@ -171,8 +172,8 @@ fn homeless(members: &[Standing], clouds: &[(String, String)]) -> Option<String>
     ))
 }
 
-/// A site where a leader would keep writes waiting much less: those of all sites together, or of those in the regions
-/// of clouds, where these are configured.
+/// A site where a leader would keep writes waiting much less: those of all sites together, or of
+/// those in the regions of clouds, where these are configured.
 fn other_leader(
     members: &[Standing],
     trips: &RoundTrips,

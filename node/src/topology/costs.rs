@@ -1,4 +1,5 @@
-//! What a read and a write wait for, in round trips between nodes. What the nodes themselves need comes to it.
+//! What a read and a write wait for, in round trips between nodes. What the nodes themselves need
+//! comes to it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -65,7 +66,8 @@ impl Voters {
         Some(leader.max(trips.nearest(node, &others, rest)?))
     }
 
-    /// Of a write that `node` is asked for: it goes to the leader, and from there to the nearest voters.
+    /// Of a write that `node` is asked for: it goes to the leader, and from there to the nearest
+    /// voters.
     pub(super) fn write(&self, trips: &RoundTrips, node: u64, leader: u64) -> Option<Duration> {
         let others = &self.reachable - &BTreeSet::from([leader]);
         let commit = trips.nearest(leader, &others, self.majority.saturating_sub(1))?;

@@ -1,7 +1,7 @@
 //! What may be lost at once, and whether those that are left are a majority.
 //!
-//! Nodes that name no region are taken to stand in one, and those of a region that name no zone in one zone: what is
-//! not known may fail together.
+//! Nodes that name no region are taken to stand in one, and those of a region that name no zone in
+//! one zone: what is not known may fail together.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -84,8 +84,9 @@ pub(super) fn fatal(members: &[Standing], extent: Extent) -> BTreeSet<FailureDom
     ends.map(|(place, _)| place).collect()
 }
 
-/// The places whose loss a change of the members makes fatal, where `before` survived what was asked for; and each such
-/// place that a removal adds to others, as that is no step on the way there.
+/// The places whose loss a change of the members makes fatal, where `before` survived what was
+/// asked for; and each such place that a removal adds to others, as that is no step on the way
+/// there.
 pub(crate) fn made_fatal(
     before: &[Standing],
     after: &[Standing],

@@ -1,5 +1,6 @@
-//! Which losses a cluster survives, what reads and writes cost at each site, and what to change: arithmetic over
-//! where the members stand and how far they are from each other. It asks no one and changes nothing.
+//! Which losses a cluster survives, what reads and writes cost at each site, and what to change:
+//! arithmetic over where the members stand and how far they are from each other. It asks no one and
+//! changes nothing.
 
 mod advice;
 mod costs;

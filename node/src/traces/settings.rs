@@ -9,13 +9,15 @@ use placement_api::settings::{Invalid, settings};
 settings! {
     /// Traces: spans of requests, sent to a collector that speaks OTLP over HTTP.
     TraceSection {
-        /// URL of the collector, e.g. `http://127.0.0.1:4318`; spans are posted to `/v1/traces` below it. The
-        /// authorities of an `https:` one are those that this machine trusts. Empty: nothing is traced.
+        /// URL of the collector, e.g. `http://127.0.0.1:4318`; spans are posted to `/v1/traces`
+        /// below it. The authorities of an `https:` one are those that this machine trusts. Empty:
+        /// nothing is traced.
         otlp_endpoint: String = String::new(),
-        /// Share of the requests that are traced, from 0 to 1, where the caller's `traceparent` does not decide it.
+        /// Share of the requests that are traced, from 0 to 1, where the caller's `traceparent`
+        /// does not decide it.
         ratio: f64 = 0.01,
-        /// File with headers for the collector, such as its token, each `NAME: VALUE` on a line of its own. It is read
-        /// when the node starts.
+        /// File with headers for the collector, such as its token, each `NAME: VALUE` on a line of
+        /// its own. It is read when the node starts.
         headers_file: Option<PathBuf> = None,
     }
 }

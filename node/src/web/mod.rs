@@ -1,5 +1,5 @@
-//! `[web] listen`: the pages for a browser, after a login by Keystone. A page asks the operators' routes as the user who
-//! has logged in, so that the policy holds for all that it shows.
+//! `[web] listen`: the pages for a browser, after a login by Keystone. A page asks the operators'
+//! routes as the user who has logged in, so that the policy holds for all that it shows.
 //!
 //! | request | does |
 //! |---|---|
@@ -47,7 +47,8 @@ const ATTEMPTS_MAX: usize = 16;
 /// How long a refused attempt counts, so that guessing is slow.
 const REFUSED_LASTS: Duration = Duration::from_secs(1);
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
-/// For a year a browser does not come to this host without TLS, so that no one can offer it the form in clear.
+/// For a year a browser does not come to this host without TLS, so that no one can offer it the
+/// form in clear.
 const ONLY_TLS: HeaderValue = HeaderValue::from_static("max-age=31536000");
 
 /// What the routes need.
@@ -173,7 +174,8 @@ async fn enter(State(site): State<Arc<Site>>, mut request: Request, next: Next) 
 }
 
 impl Site {
-    /// Begins a session with a new id, whatever the browser had before; with the sessions that end for it.
+    /// Begins a session with a new id, whatever the browser had before; with the sessions that end
+    /// for it.
     async fn log_in(
         &self,
         request: Request,
@@ -232,14 +234,16 @@ impl Site {
         Ok((response, ended))
     }
 
-    /// The session of a browser. One that another site has led here has none, as that site would learn from it.
+    /// The session of a browser. One that another site has led here has none, as that site would
+    /// learn from it.
     fn session(&self, headers: &HeaderMap) -> Option<Arc<Session>> {
         let site = headers.get(FETCH_SITE).map(|site| site.as_bytes());
         let is_led = site.is_some_and(|site| ![&b"none"[..], b"same-origin"].contains(&site));
         self.sessions.find(headers).filter(|_| !is_led)
     }
 
-    /// The user of a session, if the token and the policy still allow pages; asks Keystone as often as for the API.
+    /// The user of a session, if the token and the policy still allow pages; asks Keystone as often
+    /// as for the API.
     async fn user(&self, session: &Session) -> Result<User, Refusal> {
         let token = self.keystone.holder(&session.token).await?;
         let token = token.ok_or_else(|| {

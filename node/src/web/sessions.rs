@@ -12,12 +12,14 @@ use ring::digest::{SHA256, digest};
 use placement_api::settings::Secret;
 use placement_api::world::{Clock, UuidSource};
 
-/// Sessions at once, and those of one user. For a further one the oldest ends, of the same user if there are too many.
+/// Sessions at once, and those of one user. For a further one the oldest ends, of the same user if
+/// there are too many.
 const SESSIONS_MAX: usize = 1024;
 const SESSIONS_PER_USER_MAX: usize = 16;
 /// How long a session lasts; it ends with its token too.
 const LASTS: Duration = Duration::from_hours(8);
-/// A browser takes it from this host alone, over TLS or on loopback, and sends it to this host alone.
+/// A browser takes it from this host alone, over TLS or on loopback, and sends it to this host
+/// alone.
 const COOKIE_NAME: &str = "__Host-placementd";
 
 /// What stands behind a cookie.
@@ -27,8 +29,8 @@ pub(super) struct Session {
     pub(super) token: Secret,
 }
 
-/// All sessions. Their ids are known to browsers alone: here are hashes of them, so that no time of an answer depends on
-/// how much of an id was guessed.
+/// All sessions. Their ids are known to browsers alone: here are hashes of them, so that no time of
+/// an answer depends on how much of an id was guessed.
 pub(super) struct Sessions {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn UuidSource>,
@@ -49,8 +51,8 @@ impl Sessions {
         Self { clock, ids, open }
     }
 
-    /// Begins a session in place of the one that the browser has; gives its cookie for `Set-Cookie`, in which more than
-    /// 256 bits are random, and the sessions that end for it.
+    /// Begins a session in place of the one that the browser has; gives its cookie for
+    /// `Set-Cookie`, in which more than 256 bits are random, and the sessions that end for it.
     pub(super) fn begin(
         &self,
         headers: &HeaderMap,

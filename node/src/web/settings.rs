@@ -7,11 +7,13 @@ use placement_api::http::AuthStrategy;
 use placement_api::settings::{Invalid, is_loopback, settings};
 
 settings! {
-    /// Read-only pages for browsers, with a login by Keystone: `[auth] strategy` is `keystone`, and users need the policy
-    /// rule `placementd:web`. `placementctl web` shows the same pages to operators without it.
+    /// Read-only pages for browsers, with a login by Keystone: `[auth] strategy` is `keystone`, and
+    /// users need the policy rule `placementd:web`. `placementctl web` shows the same pages to
+    /// operators without it.
     WebSection {
-        /// Address of the pages, `host:port`; empty: none. On loopback they are served over plain HTTP, as for a proxy
-        /// on this machine, and on other addresses always over TLS, with the certificate of `[api]` or `[tls]`.
+        /// Address of the pages, `host:port`; empty: none. On loopback they are served over plain
+        /// HTTP, as for a proxy on this machine, and on other addresses always over TLS, with the
+        /// certificate of `[api]` or `[tls]`.
         listen: String = String::new(),
     }
 }

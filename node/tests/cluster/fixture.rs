@@ -57,7 +57,8 @@ impl Machine {
         }
     }
 
-    /// Has it miss so many more heartbeats before it stands for election: a busy machine is no reason for one.
+    /// Has it miss so many more heartbeats before it stands for election: a busy machine is no
+    /// reason for one.
     pub(crate) fn set_election(&mut self, min_ms: u64, max_ms: u64) {
         self.config.raft.election_min_ms = min_ms;
         self.config.raft.election_max_ms = max_ms;

@@ -34,7 +34,8 @@ async fn drain_and_stop_hand_leadership_to_no_voter_that_lags() {
     for machine in &mut machines {
         machine.config.raft.promote_lag_max = 5;
         machine.config.disk.hung_after_ms = 0;
-        // No heartbeat is missed for so long: a term is begun by a hand-over alone, which is tried for twice that time.
+        // No heartbeat is missed for so long: a term is begun by a hand-over alone, which is tried
+        // for twice that time.
         machine.set_election(8_000, 12_000);
         disks.push(disk_of(machine));
     }

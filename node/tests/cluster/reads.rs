@@ -22,8 +22,8 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// A crash leaves it without the news that its last entry was committed. It leads before it has found that out, by an
-/// entry of its own, which must be on its disk.
+/// A crash leaves it without the news that its last entry was committed. It leads before it has
+/// found that out, by an entry of its own, which must be on its disk.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_only_voter_reads_all_that_it_has_acknowledged_after_a_crash() {
     let mut machines = cluster(1).await;

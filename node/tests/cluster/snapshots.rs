@@ -33,7 +33,8 @@ async fn slow_cluster(bytes_per_s: u64) -> Vec<Machine> {
         machine.config.raft.log_keep = Some(10);
         machine.config.raft.snapshot_chunk_bytes = 1024;
         machine.config.raft.snapshot_bytes_per_s = bytes_per_s;
-        // The leader is to stay, and would not if the transfer held up its heartbeats for all its time.
+        // The leader is to stay, and would not if the transfer held up its heartbeats for all its
+        // time.
         machine.set_election(5_000, 6_000);
         machine.start().await;
     }
@@ -50,8 +51,8 @@ fn snapshot_files(machine: &Machine) -> Vec<PathBuf> {
     files.map(|file| file.unwrap().path()).collect()
 }
 
-/// Has a follower miss so many entries that the log of the leader does not reach back to what it has. Gives the leader
-/// and the follower, which does not run.
+/// Has a follower miss so many entries that the log of the leader does not reach back to what it
+/// has. Gives the leader and the follower, which does not run.
 async fn left_behind(machines: &mut [Machine], entries: u128) -> (usize, usize) {
     let leader = settled(machines).await;
     let away = (leader + 1) % 3;
@@ -103,7 +104,8 @@ async fn a_slow_transfer_reaches_its_end_while_writes_go_on() {
     let mut number = 300;
     let (leader, away) = left_behind(&mut machines, number).await;
     machines[away].start().await;
-    // While it takes its time, the log grows by more than is kept, and others would build snapshots.
+    // While it takes its time, the log grows by more than is kept, and others would build
+    // snapshots.
     let (mut sends, mut sent) = (false, None);
     let give_up = Instant::now() + Duration::from_secs(60);
     loop {

@@ -1,5 +1,5 @@
-//! What must hold of the rows before they become a state: upstream's schema has no foreign keys for half of it. What does
-//! not hold is listed, all of it in one run; nothing is guessed.
+//! What must hold of the rows before they become a state: upstream's schema has no foreign keys for
+//! half of it. What does not hold is listed, all of it in one run; nothing is guessed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -40,8 +40,9 @@ pub(crate) struct Check<'a> {
 }
 
 impl Check<'_> {
-    /// Looks at all rows. Afterwards, if there are no faults, all that a row refers to is there once, what nothing refers to
-    /// is gone, and a consumer and all its allocations were changed at one moment.
+    /// Looks at all rows. Afterwards, if there are no faults, all that a row refers to is there
+    /// once, what nothing refers to is gone, and a consumer and all its allocations were changed at
+    /// one moment.
     pub(crate) fn all(mut self) {
         self.spell();
         self.references();
@@ -181,7 +182,8 @@ impl Check<'_> {
         }
     }
 
-    /// Adds up several allocations of one inventory by one consumer, which the schema does not prevent.
+    /// Adds up several allocations of one inventory by one consumer, which the schema does not
+    /// prevent.
     fn add_up(&mut self) {
         let Self {
             rows,

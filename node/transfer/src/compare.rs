@@ -1,4 +1,5 @@
-//! What MySQL and MariaDB compute and compare otherwise than placementd, so that a client might notice.
+//! What MySQL and MariaDB compute and compare otherwise than placementd, so that a client might
+//! notice.
 
 use std::collections::BTreeMap;
 
@@ -49,7 +50,8 @@ pub(crate) fn note(rows: &Rows, dialect: Dialect, notes: &mut Findings) {
     }
 }
 
-/// Notes names that are different here and may be one to MySQL, in columns that have each name once.
+/// Notes names that are different here and may be one to MySQL, in columns that have each name
+/// once.
 pub(crate) fn note_alike(rows: &Rows, dialect: Dialect, notes: &mut Findings) {
     if dialect != Dialect::MySql {
         return;

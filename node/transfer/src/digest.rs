@@ -1,9 +1,9 @@
-//! A digest of the content that is the same for equal content, wherever it is: in upstream's database, in a backup, in
-//! the database that an export fills.
+//! A digest of the content that is the same for equal content, wherever it is: in upstream's
+//! database, in a backup, in the database that an export fills.
 //!
-//! Each row is a line of texts, with the names of what it refers to in place of numbers, without its own number, and with
-//! the moment of its last change in whole seconds where it is shown. The digest is the sum of the hashes of all lines, so their
-//! order does not count.
+//! Each row is a line of texts, with the names of what it refers to in place of numbers, without
+//! its own number, and with the moment of its last change in whole seconds where it is shown. The
+//! digest is the sum of the hashes of all lines, so their order does not count.
 
 use std::convert::Infallible;
 use std::fmt::Write;
@@ -19,8 +19,8 @@ use crate::state::rows;
 /// The form of the lines. To be raised with every change of it.
 const FORM: u32 = 1;
 
-/// The digest of the content of a partition, without the standard names that `other` lacks: a cluster has all that its version
-/// knows.
+/// The digest of the content of a partition, without the standard names that `other` lacks: a
+/// cluster has all that its version knows.
 pub fn content_digest(state: &State, other: &State) -> String {
     let mut rows = rows(state);
     rows.resource_classes.retain(|row| {

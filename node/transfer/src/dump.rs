@@ -16,12 +16,13 @@ use crate::sql::Sql;
 
 /// A statement is at most so long: the longest that `mysqldump` can be made to write.
 const STATEMENT_BYTES_MAX: usize = 16 << 20;
-/// A table of upstream's has a definition of some 800 bytes. What is parsed is as deep as it is long, at worst.
+/// A table of upstream's has a definition of some 800 bytes. What is parsed is as deep as it is
+/// long, at worst.
 const TABLE_BYTES_MAX: usize = 16 << 10;
 /// Of what is wrong with a statement so much is shown.
 const REASON_CHARS_MAX: usize = 200;
-/// A statement has at most so many tokens, of 100 bytes each: those of `mysqldump` have a fifth of it, unless it is made to write
-/// longer ones.
+/// A statement has at most so many tokens, of 100 bytes each: those of `mysqldump` have a fifth of
+/// it, unless it is made to write longer ones.
 const TOKENS_MAX: usize = 1 << 20;
 /// A row has at most so many values. Upstream's longest has nine.
 const VALUES_MAX: usize = 64;
@@ -222,8 +223,8 @@ impl<R: Read> Dump<R> {
         DumpError::CutOff(self.line, program)
     }
 
-    /// Whether a line between statements is not SQL: a comment, a command of psql, nothing. The last of them that the
-    /// program writes is noted.
+    /// Whether a line between statements is not SQL: a comment, a command of psql, nothing. The
+    /// last of them that the program writes is noted.
     fn is_passed_over(&mut self, line: &[u8]) -> bool {
         let line = line.trim_ascii();
         let last: &[u8] = match self.dialect {
@@ -337,7 +338,8 @@ fn dialect_of_line(line: &[u8]) -> Option<Dialect> {
     }
 }
 
-/// Whether a line is a comment that programs read, and nothing else. Those that set an encoding are looked at.
+/// Whether a line is a comment that programs read, and nothing else. Those that set an encoding are
+/// looked at.
 fn is_comment(line: &[u8]) -> bool {
     let ends = line.ends_with(b"*/") || line.ends_with(b"*/;");
     line.starts_with(b"/*")
@@ -355,7 +357,8 @@ fn text_length(tokens: &[TokenWithSpan]) -> usize {
         .sum()
 }
 
-/// Whether an `INSERT` has only what a dump has. Anything else could be nested as deeply as it is long.
+/// Whether an `INSERT` has only what a dump has. Anything else could be nested as deeply as it is
+/// long.
 fn is_plain_insert(tokens: &[TokenWithSpan]) -> bool {
     let tokens = tokens.iter().map(|token| &token.token);
     let mut tokens = tokens.filter(|token| !matches!(token, Token::Whitespace(_)));

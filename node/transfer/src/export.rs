@@ -24,9 +24,10 @@ pub struct Export {
     pub notes: Findings,
 }
 
-/// Writes a partition as `INSERT`s for a database that `placement-manage db sync` of openstack-placement 16.0.0 has just made:
-/// one transaction, so that nothing is half done. The digest of the content is its last line. `position` is
-/// the token of the moment that the state is of: a table of its own has it, from which a feed of changes goes on.
+/// Writes a partition as `INSERT`s for a database that `placement-manage db sync` of
+/// openstack-placement 16.0.0 has just made: one transaction, so that nothing is half done. The
+/// digest of the content is its last line. `position` is the token of the moment that the state is
+/// of: a table of its own has it, from which a feed of changes goes on.
 ///
 /// # Errors
 /// Those of `target`.

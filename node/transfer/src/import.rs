@@ -62,7 +62,8 @@ const NO_REVISION: &str = "a database that Nova made before openstack-placement 
                            `placement-manage db stamp b4ed3a175331` and `placement-manage db sync` make it; then dump the whole \
                            database again";
 
-/// Reads a dump of upstream's database, whole, as `mysqldump`, `pg_dump --inserts` or `sqlite3` writes it.
+/// Reads a dump of upstream's database, whole, as `mysqldump`, `pg_dump --inserts` or `sqlite3`
+/// writes it.
 ///
 /// # Errors
 /// [`ImportError`], with everything that is wrong with its rows.

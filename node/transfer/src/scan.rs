@@ -1,5 +1,5 @@
-//! Where a statement of a dump ends, and how many tokens it has at most. Each byte is looked at once, so that nothing is
-//! tokenized twice and nothing that is too large is tokenized at all.
+//! Where a statement of a dump ends, and how many tokens it has at most. Each byte is looked at
+//! once, so that nothing is tokenized twice and nothing that is too large is tokenized at all.
 
 use placement_wire::Dialect;
 
@@ -8,7 +8,8 @@ use placement_wire::Dialect;
 enum Within {
     /// No text and no comment.
     Code,
-    /// A text or a quoted name, up to this byte. A backslash may take the meaning from the next byte.
+    /// A text or a quoted name, up to this byte. A backslash may take the meaning from the next
+    /// byte.
     Quotes { end: u8, has_escapes: bool },
     /// A comment up to the end of the line.
     Line,
@@ -59,7 +60,8 @@ impl Scan {
         }
     }
 
-    /// Looks at the beginning of what is left of a line, behind this byte. Returns how many bytes that is.
+    /// Looks at the beginning of what is left of a line, behind this byte. Returns how many bytes
+    /// that is.
     fn step(&mut self, rest: &[u8], previous: Option<u8>) -> usize {
         match &mut self.within {
             Within::Code => return self.code(rest, previous),

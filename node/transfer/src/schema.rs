@@ -1,5 +1,5 @@
-//! The tables of upstream's database, as openstack-placement 16.0.0 has them: the one place that import and export know
-//! them from.
+//! The tables of upstream's database, as openstack-placement 16.0.0 has them: the one place that
+//! import and export know them from.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,8 @@ pub(crate) const REVISION_TABLE: Table = Table {
     }],
 };
 
-/// Where an export says which moment it is of. It is no table of upstream's, which does not mind it.
+/// Where an export says which moment it is of. It is no table of upstream's, which does not mind
+/// it.
 pub(crate) const POSITION_TABLE: &str = "placementd_position";
 
 /// Custom resource classes have ids from here on; upstream takes a class below for a standard one.
@@ -150,7 +151,8 @@ macro_rules! tables {
                 vec![$(self.$table.len(),)*]
             }
 
-            /// Calls a function with each table and its rows, each of which is the values of its columns.
+            /// Calls a function with each table and its rows, each of which is the values of its
+            /// columns.
             pub(crate) fn for_each_table<E>(
                 &self,
                 mut visit: impl FnMut(&'static Table, &mut dyn Iterator<Item = Vec<Sql>>) -> Result<(), E>,

@@ -148,7 +148,8 @@ impl<const MAX: usize> Field for Text<MAX> {
     }
 }
 
-/// The forms of a moment, UTC: as read, and as written. MySQL keeps whole seconds and may round; no client is shown more.
+/// The forms of a moment, UTC: as read, and as written. MySQL keeps whole seconds and may round; no
+/// client is shown more.
 const MOMENT: &[BorrowedFormatItem<'_>] =
     format_description!("[year]-[month]-[day] [hour]:[minute]:[second][optional [.[subsecond]]]");
 const WRITTEN: &[BorrowedFormatItem<'_>] =

@@ -1,8 +1,9 @@
 //! Upstream's rows as the rows of a state, and back.
 //!
-//! Numbers of a state are dense and follow the order of upstream's, as the order of candidates follows from them. On the way
-//! back each is one higher: to MySQL, 0 may be the order to draw a number. Resource classes are numbered as upstream
-//! numbers them, since it tells standard ones by their numbers.
+//! Numbers of a state are dense and follow the order of upstream's, as the order of candidates
+//! follows from them. On the way back each is one higher: to MySQL, 0 may be the order to draw a
+//! number. Resource classes are numbered as upstream numbers them, since it tells standard ones by
+//! their numbers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -201,7 +202,8 @@ pub(crate) fn rows(state: &State) -> Rows {
     back.finish()
 }
 
-/// Rows of a state on their way. They come as [`State::rows`] gives them: what a row refers to comes before it.
+/// Rows of a state on their way. They come as [`State::rows`] gives them: what a row refers to
+/// comes before it.
 #[derive(Default)]
 struct Back {
     rows: Rows,
@@ -269,8 +271,8 @@ impl Back {
         }
     }
 
-    /// As upstream numbers classes: standard ones by their places in os-resource-classes, of which later ones may be unknown
-    /// here; custom ones by age.
+    /// As upstream numbers classes: standard ones by their places in os-resource-classes, of which
+    /// later ones may be unknown here; custom ones by age.
     fn class_number(&mut self, name: &str) -> u32 {
         if let Some(place) = standard::resource_classes().position(|known| known == name) {
             return dense(place);

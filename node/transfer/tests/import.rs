@@ -1,4 +1,5 @@
-//! Dumps of one database as three programs wrote them (`dumps/`), whole, damaged and planted with what old clouds have.
+//! Dumps of one database as three programs wrote them (`dumps/`), whole, damaged and planted with
+//! what old clouds have.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -495,7 +496,8 @@ fn what_a_client_may_notice_is_reported() {
     );
 }
 
-/// What databases have that began with Nova of an earlier release, or whose server has its own settings.
+/// What databases have that began with Nova of an earlier release, or whose server has its own
+/// settings.
 #[test]
 fn what_upstream_does_not_read_is_passed_over_and_named() {
     let plain = read(MYSQL).unwrap().report.digest;

@@ -49,8 +49,8 @@ impl Answer {
 
 /// The operators' API. It has no other method than GET, so a page can change nothing.
 pub trait Ask: Sync {
-    /// Asks for a path with its query, such as `/v1/status`. Content may be what the node has, with or without a quorum,
-    /// if `is_local`. Takes a bounded time and gives a bounded body.
+    /// Asks for a path with its query, such as `/v1/status`. Content may be what the node has, with
+    /// or without a quorum, if `is_local`. Takes a bounded time and gives a bounded body.
     fn get<'a>(&'a self, path: &'a str, is_local: bool) -> BoxFuture<'a, Answer>;
 
     /// The name of the user who has logged in to see the page, if that was necessary.

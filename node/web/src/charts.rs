@@ -21,8 +21,8 @@ pub(crate) fn numbers(value: &Value) -> Vec<u64> {
         .collect()
 }
 
-/// A bar for each number; those of the second list are drawn over them. `label` says what they are; the numbers are to stand
-/// next to the chart.
+/// A bar for each number; those of the second list are drawn over them. `label` says what they are;
+/// the numbers are to stand next to the chart.
 pub(crate) fn bars(label: &str, all: &[u64], over: &[u64]) -> Markup {
     let most = all.iter().max().map_or(1, |most| (*most).max(1));
     let path = |numbers: &[u64]| {

@@ -1,4 +1,5 @@
-//! Web pages over the operators' API: each is a set of questions (GET) and a template over the answers. See `DESIGN.md`.
+//! Web pages over the operators' API: each is a set of questions (GET) and a template over the
+//! answers. See `DESIGN.md`.
 
 mod ask;
 mod charts;
@@ -24,7 +25,8 @@ pub const STYLE_PATH: &str = "/web/style.css";
 /// The partition whose pages are linked to where no other is shown.
 const DEFAULT: &str = "default";
 
-/// The headers of each page: it loads nothing from elsewhere, sends nothing elsewhere, and is in no other page.
+/// The headers of each page: it loads nothing from elsewhere, sends nothing elsewhere, and is in no
+/// other page.
 pub const HEADERS: [(&str, &str); 5] = [
     (
         "content-security-policy",

@@ -5,7 +5,8 @@ use maud::{Markup, html};
 use crate::Page;
 use crate::frame::{Frame, View};
 
-/// The page on which a user logs in: what is wrong, where something is, and a form for each kind of credentials.
+/// The page on which a user logs in: what is wrong, where something is, and a form for each kind of
+/// credentials.
 pub fn login(status: u16, wrong: &str, user: Option<&str>) -> Page {
     let view = View {
         title: "Log in".to_owned(),

@@ -126,7 +126,8 @@ pub(crate) fn pager(before: Option<String>, after: Option<String>) -> Markup {
     }
 }
 
-/// The pages around that which shows so many rows from one on, of those that are left, by the number of their first row.
+/// The pages around that which shows so many rows from one on, of those that are left, by the
+/// number of their first row.
 pub(crate) fn pages(
     from: usize,
     shown: usize,

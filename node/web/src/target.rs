@@ -40,7 +40,8 @@ impl Target {
         })
     }
 
-    /// The value of a parameter without blanks around it; empty if it is not given. The first one counts.
+    /// The value of a parameter without blanks around it; empty if it is not given. The first one
+    /// counts.
     pub(crate) fn parameter(&self, name: &str) -> &str {
         let mut given = self.parameters.iter();
         let found = given.find(|(key, _)| key == name);

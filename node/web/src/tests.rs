@@ -61,7 +61,8 @@ fn targets(name: &str) -> Vec<String> {
         .collect()
 }
 
-/// What the API answers about a cloud in which everything is called like that; each list has so many elements.
+/// What the API answers about a cloud in which everything is called like that; each list has so
+/// many elements.
 fn cloud(path: &str, name: &str, count: usize) -> Value {
     // One tree of many is small.
     let count = if path.contains("in_tree=") { 1 } else { count };
@@ -383,7 +384,8 @@ fn refusal_of_the_api_is_a_page_with_its_status_and_reason() {
     assert_eq!(page(&long, |_| json!({})).status, 414);
 }
 
-/// A page asks for what it is made of, and for nothing that is not content: no backup, no recount of a state.
+/// A page asks for what it is made of, and for nothing that is not content: no backup, no recount
+/// of a state.
 #[test]
 fn pages_ask_for_content_alone() {
     for name in [

@@ -42,8 +42,9 @@ pub(crate) struct Ends {
     pub(crate) committed: Option<LogId>,
 }
 
-/// RocksDB writes a file that it needs no longer once more, in place: its sync need not wait for the file system, as
-/// that of a file that grows does. It needs none that all families are flushed of, so they are flushed together.
+/// RocksDB writes a file that it needs no longer once more, in place: its sync need not wait for
+/// the file system, as that of a file that grows does. It needs none that all families are flushed
+/// of, so they are flushed together.
 fn options(store: &StoreOptions, cache: &Cache) -> Options {
     let mut options = rocks::options(store.log_buffer_bytes, cache, "recycle_log_file_num=2;");
     // The state is flushed to the same disk, which may be slow.
@@ -94,8 +95,8 @@ impl LogDatabase {
         })
     }
 
-    /// A log that has lost some of what was on disk must not be used: what this node has acknowledged and
-    /// promised, others count on.
+    /// A log that has lost some of what was on disk must not be used: what this node has
+    /// acknowledged and promised, others count on.
     pub(crate) fn check_nothing_lost(&self, ends: &Ends) -> Result<()> {
         let Some(mark) = reached::noted(&self.home)? else {
             return Ok(());

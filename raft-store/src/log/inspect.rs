@@ -31,8 +31,8 @@ impl LogLine {
 }
 
 impl LogDatabase {
-    /// What is there of the entries `from..=to`. Ends where the database cannot be read any further,
-    /// and says so.
+    /// What is there of the entries `from..=to`. Ends where the database cannot be read any
+    /// further, and says so.
     pub(crate) fn lines(&self, from: u64, to: u64) -> impl Iterator<Item = LogLine> {
         let mut read = bounds(from, to.saturating_add(1));
         read.fill_cache(false);

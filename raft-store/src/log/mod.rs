@@ -63,7 +63,8 @@ impl LogStore {
             && led.leader_id.term > 0
             && ends.vote < Some(led)
         {
-            // The state is of a snapshot that came in before a crash, of which openraft did not learn.
+            // The state is of a snapshot that came in before a crash, of which openraft did not
+            // learn.
             database.write_synced(|batch| database.put_vote(batch, version, &led))?;
             ends.vote = Some(led);
         }
@@ -141,7 +142,8 @@ impl LogStore {
 
 /// Changes by hand, of the log of a node that does not run.
 impl LogDatabase {
-    /// Has the log begin behind the entry that the state has come to, and writes that into the note, durably.
+    /// Has the log begin behind the entry that the state has come to, and writes that into the
+    /// note, durably.
     pub(crate) fn begin_behind_state(&self, version: RecordVersion, applied: &LogId) -> Result<()> {
         self.begin_behind(version, applied)?;
         let vote = self.ends()?.vote;
@@ -176,8 +178,8 @@ fn vote_for_leader_of(entry: &LogId) -> Vote {
 }
 
 /// Whether the state has an entry that is not the log's. Then the log was truncated by a leader who
-/// knew better, and a loss of power has undone that, as truncations are not synced of themselves. What
-/// conflicts with an applied entry was never committed, and neither was what follows it.
+/// knew better, and a loss of power has undone that, as truncations are not synced of themselves.
+/// What conflicts with an applied entry was never committed, and neither was what follows it.
 fn is_overtaken(database: &LogDatabase, ends: &Ends, applied: LogId) -> Result<bool> {
     if ends.purged.is_some_and(|id| id.index >= applied.index) {
         return Ok(false);
@@ -244,8 +246,8 @@ impl RaftLogReader<TypeConfig> for LogReader {
         end: u64,
     ) -> Result<Vec<Entry>, io::Error> {
         let entries = self.read((start, end), STEP_BYTES)?;
-        // What is sent to another node follows what that node has. openraft takes no entries for a heartbeat, and looks
-        // again what the node needs.
+        // What is sent to another node follows what that node has. openraft takes no entries for a
+        // heartbeat, and looks again what the node needs.
         let is_whole = entries
             .first()
             .is_none_or(|first| first.log_id.index == start);
@@ -359,8 +361,8 @@ impl RaftLogStorage<TypeConfig> for LogStore {
             rows.push((index, row));
         }
         // openraft's own task waits here for a disk that does not keep up. It neither leads nor
-        // follows in the meantime, and the others do not wait for it. The writer needs nothing of that
-        // task, so the wait ends with the next sync, or with the failure of the writer.
+        // follows in the meantime, and the others do not wait for it. The writer needs nothing of
+        // that task, so the wait ends with the next sync, or with the failure of the writer.
         let wanted = u32::try_from(bytes.min(self.room_max)).unwrap_or(u32::MAX);
         let room = Arc::clone(&self.room).acquire_many_owned(wanted).await;
         let room = room.expect("the semaphore is never closed");

@@ -1,10 +1,10 @@
-//! How far the log has come on disk, noted next to it, so that a log that has lost some of that differs
-//! from one whose torn tail was cut off: RocksDB opens both without a word.
+//! How far the log has come on disk, noted next to it, so that a log that has lost some of that
+//! differs from one whose torn tail was cut off: RocksDB opens both without a word.
 //!
 //! The note never runs ahead of the log: it is raised after a sync, and lowered, durably, before a
-//! truncation is written. So it raises no false alarm, whatever a crash leaves. It is overwritten in
-//! place after each sync, and not synced itself but when the store is closed: after a `kill -9` it is
-//! exact, after a loss of power it may be some seconds old.
+//! truncation is written. So it raises no false alarm, whatever a crash leaves. It is overwritten
+//! in place after each sync, and not synced itself but when the store is closed: after a `kill -9`
+//! it is exact, after a loss of power it may be some seconds old.
 
 use std::fs::File;
 use std::io;
@@ -88,7 +88,8 @@ impl Mark {
     }
 }
 
-/// Reads what was noted in a data directory. `None`: nothing yet, or an operator accepts the log unchecked.
+/// Reads what was noted in a data directory. `None`: nothing yet, or an operator accepts the log
+/// unchecked.
 pub(super) fn noted(dir: &Path) -> Result<Option<Mark>> {
     let path = path(dir);
     let lost = |what| OpenError::ReachedLost(path.clone(), what);

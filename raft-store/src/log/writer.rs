@@ -1,6 +1,7 @@
 //! Everything that is written to the log passes through one queue, in order: entries, votes,
 //! truncation, purges. One thread takes what waits there, writes it as one batch, syncs once, and
-//! only then reports to openraft. The commit index goes along with the next batch, and wakes no thread.
+//! only then reports to openraft. The commit index goes along with the next batch, and wakes no
+//! thread.
 
 use std::future::pending;
 use std::io;
@@ -96,7 +97,8 @@ impl Shared {
         }
     }
 
-    /// Not further than the entries that are written: those behind them may be lost. False if there is no news.
+    /// Not further than the entries that are written: those behind them may be lost. False if there
+    /// is no news.
     fn add_committed(&self, batch: &mut WriteBatch, last: Option<LogId>) -> bool {
         let committed = self.tail().take_committed(last);
         if let Some(committed) = committed {

@@ -61,7 +61,8 @@ impl BackupInfo {
     }
 }
 
-/// A state that no cluster has come to, for a backup to begin a cluster with. The same state always gives the same.
+/// A state that no cluster has come to, for a backup to begin a cluster with. The same state always
+/// gives the same.
 pub fn imported(cluster: Cluster) -> (Identity, AppliedState) {
     let content = cluster.digest().sum.to_be_bytes();
     let of = uuid::Builder::from_random_bytes(content).into_uuid();

@@ -1,8 +1,10 @@
-//! Rows are written behind apply. Apply changes the state in memory and notes which rows that was about;
-//! a thread looks up what has become of them, and writes that in one batch with the entry it stands at.
+//! Rows are written behind apply. Apply changes the state in memory and notes which rows that was
+//! about; a thread looks up what has become of them, and writes that in one batch with the entry it
+//! stands at.
 //!
-//! The rows have no write-ahead log, so what was not flushed is applied again after a crash, written or
-//! not. Before a flush that something is promised on, everything is written ([`Behind::write`]).
+//! The rows have no write-ahead log, so what was not flushed is applied again after a crash,
+//! written or not. Before a flush that something is promised on, everything is written
+//! ([`Behind::write`]).
 
 use std::io;
 use std::sync::{Arc, Weak};
@@ -127,8 +129,8 @@ impl Behind {
         &self.shared.ledger
     }
 
-    /// Notes the rows that have changed since it was called last, how, and the state that follows. Returns whether so much
-    /// waits that it is to be written before there is more.
+    /// Notes the rows that have changed since it was called last, how, and the state that follows.
+    /// Returns whether so much waits that it is to be written before there is more.
     ///
     /// # Errors
     /// If rows noted earlier could not be written.
@@ -163,8 +165,8 @@ impl Behind {
         self.shared.write()
     }
 
-    /// Lets `replace` put a whole state in place of the rows, and of what waits to be written. The ledger begins again
-    /// behind it.
+    /// Lets `replace` put a whole state in place of the rows, and of what waits to be written. The
+    /// ledger begins again behind it.
     ///
     /// # Errors
     /// Those of `replace`.

@@ -124,7 +124,8 @@ impl Core {
         self.publisher.publish(next);
     }
 
-    /// Whether applying these entries takes little longer than another thread takes to begin with it: a few claims.
+    /// Whether applying these entries takes little longer than another thread takes to begin with
+    /// it: a few claims.
     pub(super) fn is_cheap(&self, entries: &[EntryResponder<TypeConfig>]) -> bool {
         let current = self.current();
         let (mut bytes, mut steps) = (runtime::limits().apply_inline, CHEAP_STEPS);
@@ -142,8 +143,9 @@ impl Core {
         })
     }
 
-    /// Applies committed entries: one published state, then the answers. The rows are written behind; returns whether so
-    /// much waits that [`Self::write_rows`] comes before the next entries. Does not wait for the disk.
+    /// Applies committed entries: one published state, then the answers. The rows are written
+    /// behind; returns whether so much waits that [`Self::write_rows`] comes before the next
+    /// entries. Does not wait for the disk.
     pub(super) fn apply(&self, entries: Vec<EntryResponder<TypeConfig>>) -> io::Result<bool> {
         let started = Instant::now();
         let count = entries.len();
@@ -294,9 +296,9 @@ impl Core {
         outcome
     }
 
-    /// Makes the rows durable, so that the log can be cut behind the present state: openraft is given it as
-    /// its snapshot. It costs what has changed since the last time, and an error ends nothing, unless RocksDB takes
-    /// no writes any more.
+    /// Makes the rows durable, so that the log can be cut behind the present state: openraft is
+    /// given it as its snapshot. It costs what has changed since the last time, and an error ends
+    /// nothing, unless RocksDB takes no writes any more.
     pub(super) fn cover(&self) -> io::Result<Arc<AppliedState>> {
         let _writing = self.writing.lock();
         let started = Instant::now();
@@ -325,8 +327,8 @@ impl Core {
         self.covered.lock().take()
     }
 
-    /// What a node is sent that needs more than the log has: what another one is being sent, or the state as it
-    /// is now. `None` before the first entry.
+    /// What a node is sent that needs more than the log has: what another one is being sent, or the
+    /// state as it is now. `None` before the first entry.
     pub(super) fn snapshot(&self) -> Option<Snapshot> {
         if let Some(WrittenSnapshot { meta, file }) = self.snapshots.written() {
             let snapshot = SnapshotData::File(file);
@@ -370,8 +372,8 @@ impl Core {
         })
     }
 
-    /// Reads the snapshot that is being sent, whole, and removes it if it is bad: the next one is written again.
-    /// Returns whether it was.
+    /// Reads the snapshot that is being sent, whole, and removes it if it is bad: the next one is
+    /// written again. Returns whether it was.
     pub(super) fn mend_snapshot(&self) -> bool {
         let _writing = self.writing.lock();
         let Some(WrittenSnapshot { meta, file }) = self.snapshots.written() else {
@@ -447,8 +449,8 @@ impl Core {
     }
 }
 
-/// Has a snapshot take the place of the rows, before openraft is started: of the old state, or half of
-/// the new one where a crash has interrupted that.
+/// Has a snapshot take the place of the rows, before openraft is started: of the old state, or half
+/// of the new one where a crash has interrupted that.
 fn put_in_place(database: &StateDatabase, snapshots: &SnapshotDir, name: &str) -> Result<()> {
     let applied = snapshots.read_again(name).map_err(|error| match error {
         SnapshotError::Io(error) if error.kind() != io::ErrorKind::NotFound => {

@@ -1,7 +1,8 @@
 //! The state's rows in RocksDB, and where they stand. Keys begin with the tag of their table.
 //!
 //! There is no write-ahead log: after a crash the database is as it was at some flush, and openraft
-//! applies what follows again. A flush is of one column family, so it takes all tables at one point.
+//! applies what follows again. A flush is of one column family, so it takes all tables at one
+//! point.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -37,8 +38,9 @@ const TAG_END: [u8; 1] = [u8::MAX];
 const APPLIED: &str = "\0applied";
 const INSTALLING: &str = "\0installing";
 const LEDGER: &str = "\0ledger-packs";
-/// Entries of the ledger, several in a value, by the index of the last. Before all other keys, so that older entries are not in the range of
-/// later files, which would have compactions rewrite them; and where versions without a ledger do not look.
+/// Entries of the ledger, several in a value, by the index of the last. Before all other keys, so
+/// that older entries are not in the range of later files, which would have compactions rewrite
+/// them; and where versions without a ledger do not look.
 const ENTRY: [u8; 2] = [0, 0];
 
 pub(crate) struct StateDatabase {
@@ -62,7 +64,8 @@ impl StateDatabase {
     pub(super) fn open(store: &StoreOptions, cache: &Cache) -> Result<Self> {
         let mut options = rocks::options(store.write_buffer_bytes, cache, "");
         options.set_db_write_buffer_size(store.write_buffer_bytes);
-        // Of 64 MiB, most of the rows would be rewritten with the entries of the ledger that come behind them.
+        // Of 64 MiB, most of the rows would be rewritten with the entries of the ledger that come
+        // behind them.
         options.set_target_file_size_base(8 << 20);
         Database::open(&options, store.dir.join(STATE_DIR), &FAMILIES).map(Self::of)
     }

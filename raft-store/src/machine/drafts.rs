@@ -1,4 +1,5 @@
-//! Makes this node's snapshots, outside of openraft: what fails here is tried again, and ends nothing.
+//! Makes this node's snapshots, outside of openraft: what fails here is tried again, and ends
+//! nothing.
 
 use std::io;
 use std::sync::{Arc, Weak};
@@ -16,12 +17,12 @@ pub struct Drafts {
 }
 
 impl Drafts {
-    /// Makes the rows durable as they are now, so that the log can be cut behind them. openraft learns of it
-    /// when it is asked to take a snapshot.
+    /// Makes the rows durable as they are now, so that the log can be cut behind them. openraft
+    /// learns of it when it is asked to take a snapshot.
     ///
     /// # Errors
-    /// A full disk, no descriptors: nothing has changed. If RocksDB takes no writes any more, the node's
-    /// storage has failed ([`Health`](crate::Health)).
+    /// A full disk, no descriptors: nothing has changed. If RocksDB takes no writes any more, the
+    /// node's storage has failed ([`Health`](crate::Health)).
     pub async fn cover(&self) -> io::Result<()> {
         let core = self.core()?;
         let covering = Arc::clone(&core);
@@ -36,8 +37,8 @@ impl Drafts {
         Ok(())
     }
 
-    /// Makes the rows durable as they are now, so that the next start applies less of the log again. The log
-    /// stays.
+    /// Makes the rows durable as they are now, so that the next start applies less of the log
+    /// again. The log stays.
     ///
     /// # Errors
     /// As [`Drafts::cover`].
@@ -60,8 +61,8 @@ impl Drafts {
         }
     }
 
-    /// Reads the snapshot that is being sent, whole, and removes it if it is bad: the next one is written
-    /// again. Returns whether it was.
+    /// Reads the snapshot that is being sent, whole, and removes it if it is bad: the next one is
+    /// written again. Returns whether it was.
     ///
     /// # Errors
     /// The store is closed.

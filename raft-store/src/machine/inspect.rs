@@ -32,15 +32,15 @@ pub struct SnapshotPart {
     pub name: String,
     /// Its length.
     pub bytes: u64,
-    /// Whether it has come in and was not installed: the next start does that if it is newer than the
-    /// state, and removes it otherwise.
+    /// Whether it has come in and was not installed: the next start does that if it is newer than
+    /// the state, and removes it otherwise.
     pub received: bool,
     /// The last entry that it covers.
     pub covers: Option<WireLogId>,
     /// The digest of its rows.
     pub digest: Option<String>,
-    /// Whether it was read whole and every checksum is right. A draft, which the next start removes, was
-    /// not looked at.
+    /// Whether it was read whole and every checksum is right. A draft, which the next start
+    /// removes, was not looked at.
     pub verified: bool,
 }
 

@@ -1,6 +1,7 @@
-//! The ledger: what each entry of the log has changed, from a floor on ([`LedgerEntry`]). A node keeps what it has
-//! applied itself: on the disk, in the batches that write the rows, and in memory until then. So a crash leaves neither
-//! gap nor repetition: what was not flushed is applied and written again.
+//! The ledger: what each entry of the log has changed, from a floor on ([`LedgerEntry`]). A node
+//! keeps what it has applied itself: on the disk, in the batches that write the rows, and in memory
+//! until then. So a crash leaves neither gap nor repetition: what was not flushed is applied and
+//! written again.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -55,7 +56,8 @@ pub enum LedgerError {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LedgerRecord {
     pub(crate) floor: Floor,
-    /// The last entry of the log when it was written. Another one among the rows is of a version without a ledger.
+    /// The last entry of the log when it was written. Another one among the rows is of a version
+    /// without a ledger.
     pub(crate) up_to: Option<u64>,
     /// What follows the floor: the last entry of each piece, and its bytes.
     pub(crate) pieces: VecDeque<(Floor, u64)>,
@@ -165,8 +167,8 @@ impl LedgerWriter {
             .extend(packs.into_iter().map(Arc::new));
     }
 
-    /// Adds to a batch what was noted up to the state that it writes. What is too old is not there any more from now
-    /// on; the batch removes it.
+    /// Adds to a batch what was noted up to the state that it writes. What is too old is not there
+    /// any more from now on; the batch removes it.
     pub(super) fn put(
         &self,
         batch: &mut WriteBatch,
@@ -302,8 +304,8 @@ impl Ledger {
         self.kept.lock().record.bytes()
     }
 
-    /// The entries after `after` up to `up_to`, which is applied, in order, of about so many bytes at most; one at
-    /// least, if there is one. Those of one place in the log are not parted.
+    /// The entries after `after` up to `up_to`, which is applied, in order, of about so many bytes
+    /// at most; one at least, if there is one. Those of one place in the log are not parted.
     ///
     /// # Errors
     /// [`LedgerError`]; never a gap.
@@ -342,8 +344,9 @@ impl Ledger {
         Ok(page.entries)
     }
 
-    /// The entries up to `from`, the newest first, of about so many bytes at most; nothing if none is left above the
-    /// floor. Those of one place in the log are not parted. Who needs all of them looks at the floor afterwards.
+    /// The entries up to `from`, the newest first, of about so many bytes at most; nothing if none
+    /// is left above the floor. Those of one place in the log are not parted. Who needs all of them
+    /// looks at the floor afterwards.
     ///
     /// # Errors
     /// [`LedgerError`], but [`LedgerError::Gone`].

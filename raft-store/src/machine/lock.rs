@@ -1,5 +1,6 @@
-//! The lock of what apply, the thread that writes and readers share. Where the tests of this crate explore interleavings,
-//! another task may go on before each lock is taken and after it is released.
+//! The lock of what apply, the thread that writes and readers share. Where the tests of this crate
+//! explore interleavings, another task may go on before each lock is taken and after it is
+//! released.
 
 #[cfg(test)]
 pub(super) use explored::{Mutex, explore};
@@ -19,7 +20,8 @@ mod explored {
         static EXPLORES: Cell<bool> = const { Cell::new(false) };
     }
 
-    /// Runs a test once for each of so many interleavings of its `shuttle` threads, the same ones each time.
+    /// Runs a test once for each of so many interleavings of its `shuttle` threads, the same ones
+    /// each time.
     pub(crate) fn explore(interleavings: usize, test: impl Fn() + Send + Sync + 'static) {
         let mut config = Config::new();
         // RocksDB needs more than the default.

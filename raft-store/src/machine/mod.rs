@@ -104,7 +104,8 @@ impl StateMachine {
     }
 }
 
-/// Takes the first entries: so many that their commands have [`BATCH_BYTES`], one at least. `None` if there are none.
+/// Takes the first entries: so many that their commands have [`BATCH_BYTES`], one at least. `None`
+/// if there are none.
 fn first_of(
     entries: &mut VecDeque<EntryResponder<TypeConfig>>,
 ) -> Option<Vec<EntryResponder<TypeConfig>>> {

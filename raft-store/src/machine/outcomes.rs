@@ -1,5 +1,5 @@
-//! Waiters for the outcomes of this node's commands, wherever they were put into the log. Each is woken when this
-//! node applies its command.
+//! Waiters for the outcomes of this node's commands, wherever they were put into the log. Each is
+//! woken when this node applies its command.
 
 use placement_model::Outcome;
 use placement_model::command::WriteId;
@@ -18,8 +18,8 @@ pub struct Committed {
     pub outcome: Outcome,
 }
 
-/// A place among those who wait. Nothing comes if a snapshot takes the place of the log that has the command,
-/// or this node stops.
+/// A place among those who wait. Nothing comes if a snapshot takes the place of the log that has
+/// the command, or this node stops.
 pub type Expected = Waiter<Key, Committed>;
 
 /// Those who wait, by the id of the write: origin, start and sequence.

@@ -1,5 +1,5 @@
-//! Entries of the ledger, several in one value of the database: for each alone, its bytes would be the least of what it
-//! costs.
+//! Entries of the ledger, several in one value of the database: for each alone, its bytes would be
+//! the least of what it costs.
 
 use placement_model::LedgerEntry;
 use placement_model::ledger::Floor;
@@ -21,7 +21,8 @@ pub(super) struct Pack {
 /// An entry that was read, and its bytes.
 pub(super) type Read = Result<(LedgerEntry, usize), WireError>;
 
-/// Adds an entry to the last of these packs, or to a new one: at once, while the entry is in the caches of the processor.
+/// Adds an entry to the last of these packs, or to a new one: at once, while the entry is in the
+/// caches of the processor.
 pub(super) fn add(packs: &mut Vec<Pack>, version: RecordVersion, entry: &LedgerEntry) {
     let last = Floor {
         index: entry.index,

@@ -1,5 +1,5 @@
-//! The directory of snapshots: one that is being sent, and what comes in. A start needs only what had come in
-//! whole and was not installed.
+//! The directory of snapshots: one that is being sent, and what comes in. A start needs only what
+//! had come in whole and was not installed.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter};
@@ -26,8 +26,8 @@ use crate::types::{LogId, SnapshotMeta};
 
 /// The name of a snapshot that is sent, before the entry that it covers.
 const SNAPSHOT: &str = "snapshot-";
-/// The name of one that has come in and was verified, until it is installed. openraft removes entries
-/// of the log for it before that, so the next start must find it.
+/// The name of one that has come in and was verified, until it is installed. openraft removes
+/// entries of the log for it before that, so the next start must find it.
 const RECEIVED: &str = "received-";
 
 /// The directory of this node's snapshots. Cheap to clone.
@@ -128,8 +128,8 @@ impl SnapshotDir {
         written.filter(|written| written.meta.last_log_id >= cut)
     }
 
-    /// The log may be cut up to here. What was to be sent before is removed, and what is still written of an
-    /// older state is sent once and not given out again.
+    /// The log may be cut up to here. What was to be sent before is removed, and what is still
+    /// written of an older state is sent once and not given out again.
     pub(super) fn cut_up_to(&self, last: Option<LogId>) {
         let mut cut = self.inner.cut.lock();
         *cut = last.max(*cut);
@@ -137,15 +137,16 @@ impl SnapshotDir {
         self.discard();
     }
 
-    /// Removes the snapshot that is there as a file. A transfer of it goes on: its handle stays readable.
+    /// Removes the snapshot that is there as a file. A transfer of it goes on: its handle stays
+    /// readable.
     pub(super) fn discard(&self) {
         if let Some(written) = self.inner.written.lock().take() {
             remove(written.file.path());
         }
     }
 
-    /// Writes a snapshot of a state, to be sent. A receiver that has begun with it may go on with the rest. It need not
-    /// outlive this start.
+    /// Writes a snapshot of a state, to be sent. A receiver that has begun with it may go on with
+    /// the rest. It need not outlive this start.
     pub(crate) fn write_down(&self, applied: &AppliedState) -> io::Result<WrittenSnapshot> {
         let meta = applied.covers();
         if let Some(written) = self.written().filter(|written| written.meta == meta) {
@@ -169,8 +170,8 @@ impl SnapshotDir {
     }
 
     /// Reads a received snapshot, whole, and checks that it is undamaged, of this cluster, and what
-    /// its sender announced. The file that is returned is not read once more when it is installed, and from
-    /// now on the next start installs it if this one does not come to it.
+    /// its sender announced. The file that is returned is not read once more when it is installed,
+    /// and from now on the next start installs it if this one does not come to it.
     ///
     /// Refused here, a snapshot is merely sent again; refused by the state machine, it ends the
     /// node, as openraft takes every error there for a broken disk.
@@ -222,7 +223,8 @@ impl SnapshotDir {
         applied_state(header, state)
     }
 
-    /// Gives a file that has come in the name under which a start finds it, if it has not got it yet.
+    /// Gives a file that has come in the name under which a start finds it, if it has not got it
+    /// yet.
     pub(super) fn keep(&self, file: &SnapshotFile) -> io::Result<SnapshotFile> {
         if is_received(file.path()) {
             return Ok(file.renamed(file.path()));

@@ -169,8 +169,8 @@ impl SnapshotReceiver {
         self.file.write_all(piece)
     }
 
-    /// Everything has come in. What the file holds is verified by [`SnapshotDir::verify`](super::SnapshotDir::verify) or, at
-    /// the latest, when it is installed.
+    /// Everything has come in. What the file holds is verified by
+    /// [`SnapshotDir::verify`](super::SnapshotDir::verify) or, at the latest, when it is installed.
     ///
     /// # Errors
     /// Those of the file system.

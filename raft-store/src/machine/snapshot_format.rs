@@ -35,8 +35,8 @@ const FOOTER: u8 = 3;
 /// A frame that claims to be longer than this is damage.
 const FRAME_BYTES_MAX: usize = 64 << 20;
 
-/// The header of a snapshot. A change of the format takes the next version of this record, so that a binary that
-/// is too old can say so.
+/// The header of a snapshot. A change of the format takes the next version of this record, so that
+/// a binary that is too old can say so.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Header {
     pub(super) cluster: Uuid,
@@ -254,8 +254,8 @@ impl Header {
     }
 }
 
-/// The rows of a snapshot, until its footer or the first damage. They end well only if there were as many as the footer
-/// says.
+/// The rows of a snapshot, until its footer or the first damage. They end well only if there were
+/// as many as the footer says.
 struct Rows<'a, R> {
     source: &'a mut R,
     body: Vec<u8>,

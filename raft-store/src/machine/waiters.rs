@@ -1,4 +1,5 @@
-//! Waiters for something that comes with an entry: that it is applied, or its outcome. Each is woken once.
+//! Waiters for something that comes with an entry: that it is applied, or its outcome. Each is
+//! woken once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -167,8 +168,8 @@ mod tests {
         assert_eq!(waiters.wait(7, || true).await, Ok(()));
     }
 
-    /// The one order of two threads in which a wake-up could be lost: the entry is applied after it was found not to be,
-    /// and before its waiter is noted.
+    /// The one order of two threads in which a wake-up could be lost: the entry is applied after it
+    /// was found not to be, and before its waiter is noted.
     #[tokio::test]
     #[expect(
         clippy::disallowed_methods,

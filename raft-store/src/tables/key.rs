@@ -1,5 +1,5 @@
-//! Keys: the partition, then what tells the rows of a table apart. Numbers are big-endian, so that rows lie in the order
-//! of their ids.
+//! Keys: the partition, then what tells the rows of a table apart. Numbers are big-endian, so that
+//! rows lie in the order of their ids.
 
 use placement_model::types::PartitionId;
 

@@ -1,7 +1,7 @@
 //! One table per noun: its tag and name, and how a row's key and value are written.
 //!
-//! A key begins with the partition, two bytes, so that the rows of one lie together; where all tables are in one place,
-//! the tag stands before it. A value is a record of [`crate::wire`].
+//! A key begins with the partition, two bytes, so that the rows of one lie together; where all
+//! tables are in one place, the tag stands before it. A value is a record of [`crate::wire`].
 
 mod key;
 mod table;
@@ -82,8 +82,8 @@ fn value(version: RecordVersion, change: &Change) -> Option<Vec<u8>> {
     }
 }
 
-/// Loads a state from its rows, which are read on a thread of their own, up to the first that cannot be read.
-/// `damaged` is the error for rows that refer to others which are not there.
+/// Loads a state from its rows, which are read on a thread of their own, up to the first that
+/// cannot be read. `damaged` is the error for rows that refer to others which are not there.
 pub(crate) fn load<E: Send>(
     rows: impl Iterator<Item = Result<(PartitionId, Change), E>> + Send,
     damaged: impl FnOnce(String) -> E,

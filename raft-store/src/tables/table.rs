@@ -1,6 +1,7 @@
 //! The tables.
 
-/// Declares the tables with the tags that stand in databases and snapshots, which are never given again, and their names.
+/// Declares the tables with the tags that stand in databases and snapshots, which are never given
+/// again, and their names.
 macro_rules! tables {
     ($($table:ident = $tag:literal, $name:literal;)+) => {
         /// A table.

@@ -1,5 +1,5 @@
-//! Rows come back as they were written, and no bytes whatever make the reader panic. Which values come back is in
-//! `fixtures.rs`.
+//! Rows come back as they were written, and no bytes whatever make the reader panic. Which values
+//! come back is in `fixtures.rs`.
 
 use std::collections::BTreeSet;
 

@@ -191,11 +191,13 @@ pub struct WireCommand {
     pub at: Timestamp,
     /// Who sent it.
     pub write_id: Option<WriteId>,
-    /// The record of the [`Command`](placement_model::Command), as the node that was asked for it has written it.
+    /// The record of the [`Command`](placement_model::Command), as the node that was asked for it
+    /// has written it.
     pub command: Blob,
     /// In which partition, and how the request was routed there.
     pub destination: Destination,
-    /// Which request it comes from; not below [`Level::REQUEST_IDS`](placement_model::Level::REQUEST_IDS).
+    /// Which request it comes from; not below
+    /// [`Level::REQUEST_IDS`](placement_model::Level::REQUEST_IDS).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<Uuid>,
 }

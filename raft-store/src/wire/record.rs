@@ -1,8 +1,8 @@
-//! A record: one version byte, then MessagePack. A struct is an array of its fields, and a variant of an
-//! enum stands under its name.
+//! A record: one version byte, then MessagePack. A struct is an array of its fields, and a variant
+//! of an enum stands under its name.
 //!
-//! [`encode_named`] writes a map from the names of the fields to their values instead, which the same
-//! decoder reads.
+//! [`encode_named`] writes a map from the names of the fields to their values instead, which the
+//! same decoder reads.
 
 use std::fmt;
 
@@ -77,8 +77,8 @@ pub fn encode_into<T: Serialize + ?Sized>(bytes: &mut Vec<u8>, version: RecordVe
     rmp_serde::encode::write(bytes, value).expect(WRITTEN);
 }
 
-/// Writes a record whose fields have names, so that a reader skips those that it does not know: the first
-/// message of a connection, and the file that names the owner of a data directory.
+/// Writes a record whose fields have names, so that a reader skips those that it does not know: the
+/// first message of a connection, and the file that names the owner of a data directory.
 pub fn encode_named<T: Serialize + ?Sized>(value: &T) -> Vec<u8> {
     let mut bytes = vec![RecordVersion::FIRST.0];
     rmp_serde::encode::write_named(&mut bytes, value).expect(WRITTEN);

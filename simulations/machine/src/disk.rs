@@ -80,7 +80,8 @@ impl SimulatedDisk {
         self.lock().full = full;
     }
 
-    /// Has the next sync fail, with an error of the disk, or not. What it was to make durable may be lost.
+    /// Has the next sync fail, with an error of the disk, or not. What it was to make durable may
+    /// be lost.
     pub fn set_failing_once(&self, fails: bool) {
         self.lock().fails_once = fails;
     }
@@ -90,8 +91,8 @@ impl SimulatedDisk {
         self.lock().hangs = hangs;
     }
 
-    /// Simulates the plain files below `top` too: what of them is not synced is lost with the power. For the
-    /// calling thread; `top` must be there, and the data directory below it.
+    /// Simulates the plain files below `top` too: what of them is not synced is lost with the
+    /// power. For the calling thread; `top` must be there, and the data directory below it.
     ///
     /// # Errors
     /// Those of the file system.
@@ -101,7 +102,8 @@ impl SimulatedDisk {
         Ok(())
     }
 
-    /// Puts an empty disk in the place of this one: the data directory `dir` is gone. The node must not run.
+    /// Puts an empty disk in the place of this one: the data directory `dir` is gone. The node must
+    /// not run.
     ///
     /// # Errors
     /// Those of the file system.
@@ -118,7 +120,8 @@ impl SimulatedDisk {
         }
     }
 
-    /// Has the power fail when the node next comes to a point of [`POINTS`](crate::POINTS), or not at all.
+    /// Has the power fail when the node next comes to a point of [`POINTS`](crate::POINTS), or not
+    /// at all.
     pub fn fail_at(&self, point: Option<&'static str>) {
         if let Some(top) = &self.lock().top {
             files::arm(top, point);
@@ -135,7 +138,8 @@ impl SimulatedDisk {
         self.lock().lost_files
     }
 
-    /// Turns a bit of the log that was synced. The node must not run. False if there is nothing yet.
+    /// Turns a bit of the log that was synced. The node must not run. False if there is nothing
+    /// yet.
     ///
     /// # Errors
     /// Those of the file system.
@@ -143,9 +147,9 @@ impl SimulatedDisk {
         self.lock().rot(dir)
     }
 
-    /// Cuts the log in the data directory `dir` back to what was synced, as a loss of power does. If it is `torn`, some
-    /// of what was not synced has reached the disk: a record may end anywhere. Every handle of the store must be gone.
-    /// Returns how many bytes were lost.
+    /// Cuts the log in the data directory `dir` back to what was synced, as a loss of power does.
+    /// If it is `torn`, some of what was not synced has reached the disk: a record may end
+    /// anywhere. Every handle of the store must be gone. Returns how many bytes were lost.
     ///
     /// # Errors
     /// Those of the file system.
@@ -156,8 +160,8 @@ impl SimulatedDisk {
         })
     }
 
-    /// A vote that was called durable and was not there when the log was opened again, as text. Such
-    /// a node may vote twice.
+    /// A vote that was called durable and was not there when the log was opened again, as text.
+    /// Such a node may vote twice.
     pub fn lost_vote(&self) -> Option<String> {
         self.lock().lost_vote.clone()
     }

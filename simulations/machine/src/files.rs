@@ -1,5 +1,6 @@
-//! The plain files of simulated machines: a machine that loses its power loses what was not synced, bytes, names and
-//! directories. Only syncs are noted, with what they found: that is all that a disk promises to keep.
+//! The plain files of simulated machines: a machine that loses its power loses what was not synced,
+//! bytes, names and directories. Only syncs are noted, with what they found: that is all that a
+//! disk promises to keep.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -16,7 +17,8 @@ use crate::gate::Gate;
 /// How many of [`POINTS`] belong to the start of a node.
 pub const START_POINTS: usize = 5;
 
-/// The moments at which the power of a simulated machine may fail: those of a start, and the others.
+/// The moments at which the power of a simulated machine may fail: those of a start, and the
+/// others.
 pub const POINTS: [&str; 15] = [
     "a draft is written",
     "a draft is synced",
@@ -106,7 +108,8 @@ pub(crate) fn until_power_fails<T>(work: impl FnOnce() -> T) -> Option<T> {
     }
 }
 
-/// Says that a simulated machine's disk is mounted at `top`: from now on this thread's syncs are noted.
+/// Says that a simulated machine's disk is mounted at `top`: from now on this thread's syncs are
+/// noted.
 pub(crate) fn mount(top: &Path) -> io::Result<()> {
     DISKS.with(|disks| {
         let mut disks = disks.borrow_mut();
@@ -141,9 +144,9 @@ pub(crate) fn failed_at(top: &Path) -> Option<&'static str> {
     DISKS.with(|disks| disks.borrow().mounts.get(top)?.failed_at)
 }
 
-/// Takes away what was not durable on a machine's disk, but for what `is_kept` lets pass: a disk may have
-/// done more than it was asked. RocksDB's directories are there or not there, as a whole. Returns how many
-/// files and names were lost.
+/// Takes away what was not durable on a machine's disk, but for what `is_kept` lets pass: a disk
+/// may have done more than it was asked. RocksDB's directories are there or not there, as a whole.
+/// Returns how many files and names were lost.
 pub(crate) fn lose_unsynced(
     top: &Path,
     rocks: &[&str],

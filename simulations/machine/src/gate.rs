@@ -1,5 +1,5 @@
-//! A simulated process that can be stopped where it is, as SIGSTOP does, and goes on later: none of its
-//! tasks takes a step in the meantime, while its clocks go on and what it is sent waits for it.
+//! A simulated process that can be stopped where it is, as SIGSTOP does, and goes on later: none of
+//! its tasks takes a step in the meantime, while its clocks go on and what it is sent waits for it.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -42,7 +42,8 @@ impl Gate {
         waiting.into_iter().for_each(Waker::wake);
     }
 
-    /// The first task of a process. What it spawns by [`placement_raft_store::runtime`] belongs to the process too.
+    /// The first task of a process. What it spawns by [`placement_raft_store::runtime`] belongs to
+    /// the process too.
     pub fn around<F: Future>(&self, future: F) -> impl Future<Output = F::Output> + use<F> {
         Stepped::new(Rc::new(self.clone()), future)
     }

@@ -1,5 +1,5 @@
-//! A thread that is a simulation: tasks stay on its `LocalSet`, blocking work is done in place, random numbers
-//! follow from a seed, and files are on simulated disks.
+//! A thread that is a simulation: tasks stay on its `LocalSet`, blocking work is done in place,
+//! random numbers follow from a seed, and files are on simulated disks.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -39,11 +39,13 @@ impl Default for Lateness {
     }
 }
 
-/// Other tasks take so many turns at most before a thread of a simulation has begun, and before its result is seen.
+/// Other tasks take so many turns at most before a thread of a simulation has begun, and before its
+/// result is seen.
 const TURNS_MAX: u64 = 3;
 
-/// RocksDB's files are in memory, few and small: to clear room for them, and to open them by many threads,
-/// would take longest of all. The simulated disk knows how long files are, and not what is written over.
+/// RocksDB's files are in memory, few and small: to clear room for them, and to open them by many
+/// threads, would take longest of all. The simulated disk knows how long files are, and not what is
+/// written over.
 const ROCKSDB: &str = "allow_fallocate=false;max_file_opening_threads=1;recycle_log_file_num=0";
 
 /// Turns the calling thread into a simulation, until the guard is dropped. Everything random that
@@ -140,8 +142,8 @@ impl Platform for Simulation {
     }
 }
 
-/// Lets other tasks go on for as long as a thread may take to come to its work: for some turns, now and then for
-/// some milliseconds.
+/// Lets other tasks go on for as long as a thread may take to come to its work: for some turns, now
+/// and then for some milliseconds.
 async fn scheduled(lateness: Lateness) {
     let drawn = runtime::random_u64();
     for _ in 0..drawn % (TURNS_MAX + 1) {

@@ -48,14 +48,16 @@ faults! {
     PowerCutAll, "power-cut-all", "the power of all nodes fails";
     /// The power of these fails at once.
     PowerCutSome(some: Nodes), "power-cut-some", "the power of nodes {some} fails";
-    /// The power of one node fails, and of what was not synced some has reached the disk all the same.
+    /// The power of one node fails, and of what was not synced some has reached the disk all the
+    /// same.
     PowerCutTorn(node: u64), "power-cut-torn", "the power of node {node} fails, and some of what was not synced is kept";
     /// The same for all nodes at once.
     PowerCutTornAll, "power-cut-torn-all", "the power of all nodes fails, and some of what was not synced is kept";
-    /// The power of one node fails when it next comes to this one of [`POINTS`], in the middle of its work.
+    /// The power of one node fails when it next comes to this one of [`POINTS`], in the middle of
+    /// its work.
     PowerCutAt(node: u64, point: usize), "power-cut-at", "the power of node {node} fails when {}", POINTS[point];
-    /// A node loses its disk for good, and starts with an empty one. An operator takes it out, and a spare
-    /// machine in.
+    /// A node loses its disk for good, and starts with an empty one. An operator takes it out, and
+    /// a spare machine in.
     Replace(node: u64), "replace", "the disk of node {node} is lost, a spare replaces it";
     /// An operator adds a spare machine as a learner, which it stays.
     Learner(node: u64), "learner", "node {node} is added as a learner";
@@ -77,7 +79,8 @@ faults! {
     Restart(node: u64), "restart", "node {node} is asked to stop";
     /// The leader is asked to stop, and starts again.
     RestartLeader, "restart-leader", "the leader is asked to stop";
-    /// A node takes no step, as a stopped process: what it is sent waits for it, and its clocks go on.
+    /// A node takes no step, as a stopped process: what it is sent waits for it, and its clocks go
+    /// on.
     Pause(node: u64), "pause", "node {node} takes no step";
     /// The leader takes no step.
     PauseLeader, "pause-leader", "the leader takes no step";
@@ -109,7 +112,8 @@ faults! {
     HoldLeader, "hold-leader", "messages of the leader and the others are late";
     /// Messages between these two are kept, and arrive at the end.
     HoldLink(a: u64, b: u64), "hold-link", "messages of nodes {a} and {b} are late";
-    /// Messages between clients and this node are kept: its requests come after clients have given up.
+    /// Messages between clients and this node are kept: its requests come after clients have given
+    /// up.
     HoldClients(node: u64), "hold-clients", "messages of clients and node {node} are late";
     /// Clients do not reach this node, other nodes do.
     CutClients(node: u64), "cut-clients", "clients are cut off from node {node}";
@@ -117,13 +121,13 @@ faults! {
     SlowDisk(node: u64), "slow-disk", "the disk of node {node} is slow";
     /// Syncs of the leader take very long.
     SlowDiskLeader, "slow-disk-leader", "the disk of the leader is slow";
-    /// The disk of this node is full: no sync succeeds. At the end there is room, and the node is started
-    /// again.
+    /// The disk of this node is full: no sync succeeds. At the end there is room, and the node is
+    /// started again.
     FullDisk(node: u64), "full-disk", "the disk of node {node} is full";
     /// The disk of the leader is full.
     FullDiskLeader, "full-disk-leader", "the disk of the leader is full";
-    /// One sync of this node fails, and what it was to make durable may be lost. At the end the node is
-    /// started again.
+    /// One sync of this node fails, and what it was to make durable may be lost. At the end the
+    /// node is started again.
     DiskError(node: u64), "disk-error", "a sync of node {node} fails";
     /// One sync of the leader fails.
     DiskErrorLeader, "disk-error-leader", "a sync of the leader fails";
@@ -137,7 +141,8 @@ faults! {
     RotRow(node: u64), "rot-row", "a bit of the state of node {node} turns";
     /// The disk of this node is copied while it is down.
     Copy(node: u64), "copy", "the disk of node {node} is copied";
-    /// The disk of this node is put back to that copy, once all others know that it has written since.
+    /// The disk of this node is put back to that copy, once all others know that it has written
+    /// since.
     PutBack(node: u64), "put-back", "the disk of node {node} is put back to its copy";
     /// Messages between these two take very long.
     SlowLink(a: u64, b: u64), "slow-link", "the way between nodes {a} and {b} is slow";
@@ -159,16 +164,18 @@ faults! {
     FlapSites(a: usize, b: usize), "flap-sites", "the way between sites r{a} and r{b} comes and goes";
     /// What the first site says does not reach the second.
     CutSiteWay(a: usize, b: usize), "cut-site-way", "site r{b} does not hear site r{a}";
-    /// Each connection carries but a few kilobytes a second away from these nodes, which are those of a site.
+    /// Each connection carries but a few kilobytes a second away from these nodes, which are those
+    /// of a site.
     ThinSite(some: Nodes), "thin-site", "connections of the site of nodes {some} are thin";
     /// An operator drains these nodes, which are those of a site, and takes that back at the end.
     DrainSite(some: Nodes), "drain-site", "the site of nodes {some} is drained";
     /// The same for the leader's site.
     DrainLeaderSite, "drain-leader-site", "the leader's site is drained";
-    /// The wall clock of a node is set forth, or back, by so many milliseconds, and set right at the end.
+    /// The wall clock of a node is set forth, or back, by so many milliseconds, and set right at
+    /// the end.
     ClockStep(node: u64, by: i64), "clock-step", "the clock of node {node} is set {} by {} ms", if by < 0 { "back" } else { "forth" }, by.unsigned_abs();
-    /// The wall clock of a node gains so many microseconds a second, or loses them; what it has gained
-    /// stays.
+    /// The wall clock of a node gains so many microseconds a second, or loses them; what it has
+    /// gained stays.
     ClockDrift(node: u64, by: i64), "clock-drift", "the clock of node {node} {} {} µs a second", if by < 0 { "loses" } else { "gains" }, by.unsigned_abs();
 }
 

@@ -7,8 +7,8 @@ use turmoil::Sim;
 
 type Way = (String, String);
 
-/// Which ways are cut, and between which machines messages are kept, each as often as faults that do so
-/// are going on.
+/// Which ways are cut, and between which machines messages are kept, each as often as faults that
+/// do so are going on.
 #[derive(Debug, Default)]
 pub struct Links {
     cuts: BTreeMap<Way, usize>,

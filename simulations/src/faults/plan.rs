@@ -49,8 +49,8 @@ pub fn drawn(seed: Seed) -> (Parameters, Vec<Planned>) {
 pub fn plan(parameters: &Parameters) -> Vec<Planned> {
     let nodes = parameters.nodes;
     let mut planned = series(parameters, "faults", 1.0, |random| draw(random, nodes));
-    // Each run has some areas of trouble and is spared the others: those that are there come together
-    // more often than if all were always there.
+    // Each run has some areas of trouble and is spared the others: those that are there come
+    // together more often than if all were always there.
     for (area, draw) in AREAS {
         if parameters
             .seed
@@ -129,8 +129,8 @@ fn series(
     planned
 }
 
-/// What two operators do at the same time: both add a voter, one takes votes and gives them back, and the other may
-/// take out a node that runs.
+/// What two operators do at the same time: both add a voter, one takes votes and gives them back,
+/// and the other may take out a node that runs.
 fn orders(parameters: &Parameters) -> Vec<Planned> {
     let (random, nodes) = (
         &mut parameters.seed.stream("faults orders"),
@@ -172,7 +172,8 @@ fn rot(parameters: &Parameters) -> Planned {
     }
 }
 
-/// One node has its state rot, or is put back to an older copy of its disk: it stays away from then on.
+/// One node has its state rot, or is put back to an older copy of its disk: it stays away from then
+/// on.
 fn data(parameters: &Parameters) -> Planned {
     let random = &mut parameters.seed.stream("faults data");
     let (node, _) = two(random, parameters.nodes);

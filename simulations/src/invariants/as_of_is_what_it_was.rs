@@ -1,4 +1,5 @@
-//! A read at an earlier moment shows what was there then (docs/api.md: `Placement-As-Of`), as watchers had followed it.
+//! A read at an earlier moment shows what was there then (docs/api.md: `Placement-As-Of`), as
+//! watchers had followed it.
 
 /// Its name in complaints.
 pub const NAME: &str = "as-of is what it was";

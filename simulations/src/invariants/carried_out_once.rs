@@ -1,5 +1,5 @@
-//! A write is carried out once, however often it stands in the log: what repeats it changes nothing and
-//! gets the first answer, for as long as its node may still ask (`WriteId::answered_below`; the
+//! A write is carried out once, however often it stands in the log: what repeats it changes nothing
+//! and gets the first answer, for as long as its node may still ask (`WriteId::answered_below`; the
 //! architecture: each write exactly once).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,8 +35,8 @@ impl Invariant for CarriedOutOnce {
     }
 
     fn applied(&mut self, applied: &Applied<'_>) -> Result<(), String> {
-        // That all nodes decide alike, others look after. Each entry is applied for the first time by
-        // a node that has applied all before it.
+        // That all nodes decide alike, others look after. Each entry is applied for the first time
+        // by a node that has applied all before it.
         if applied.index <= self.looked {
             return Ok(());
         }

@@ -1,9 +1,10 @@
-//! What is committed is on the disks of a quorum of the voters (Raft paper, 5.3; and the promise of the
-//! architecture: acknowledged means synced by a majority, of both sets of voters while they change).
+//! What is committed is on the disks of a quorum of the voters (Raft paper, 5.3; and the promise of
+//! the architecture: acknowledged means synced by a majority, of both sets of voters while they
+//! change).
 //!
 //! Looked at when the first node comes to know. The voters are those of the last membership in its
-//! log at that place, or of the first that follows: that one is in force before it is committed, and a
-//! second one is not written before then.
+//! log at that place, or of the first that follows: that one is in force before it is committed,
+//! and a second one is not written before then.
 
 use super::{Hint, LogInvariant};
 use crate::logs::{Happened, Logs, Voters};

@@ -1,7 +1,8 @@
-//! What was committed at a place of the log stays there (state machine safety, Raft paper, figure 3):
-//! no node knows another entry to be committed at that place, and none removes the one that was, to make
-//! room for that of a leader, unless a snapshot on its disk covers it. [`super::commit_immutable`] says the same of what is applied; here blank
-//! entries and changes of members count too.
+//! What was committed at a place of the log stays there (state machine safety, Raft paper, figure
+//! 3): no node knows another entry to be committed at that place, and none removes the one that
+//! was, to make room for that of a leader, unless a snapshot on its disk covers it.
+//! [`super::commit_immutable`] says the same of what is applied; here blank entries and changes of
+//! members count too.
 
 use std::collections::BTreeMap;
 

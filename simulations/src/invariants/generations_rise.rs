@@ -1,5 +1,6 @@
-//! Generations of providers and of consumers only rise, as long as these exist, and that of a provider
-//! rises whenever its inventories change (Placement: the generation guards against lost updates).
+//! Generations of providers and of consumers only rise, as long as these exist, and that of a
+//! provider rises whenever its inventories change (Placement: the generation guards against lost
+//! updates).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,8 +50,8 @@ impl Invariant for GenerationsRise {
         }
         let (node, index) = (applied.node, applied.index);
         if self.applied.insert(node, index) != index.checked_sub(1) {
-            // A snapshot, a blank entry or a crash lies between; a provider may have been deleted and made again, a
-            // consumer released.
+            // A snapshot, a blank entry or a crash lies between; a provider may have been deleted
+            // and made again, a consumer released.
             self.last.retain(|(one, _), _| *one != node);
         }
         for change in applied.changes {

@@ -1,6 +1,6 @@
-//! Whatever is derived from the rows (trees, indexes, running sums, who holds what) is what a recount
-//! gives (`State::agrees_with_recount`). Digests say nothing of it, so each node is looked at: when it
-//! has started, after a snapshot, and then every so many commands.
+//! Whatever is derived from the rows (trees, indexes, running sums, who holds what) is what a
+//! recount gives (`State::agrees_with_recount`). Digests say nothing of it, so each node is looked
+//! at: when it has started, after a snapshot, and then every so many commands.
 
 use std::collections::BTreeMap;
 

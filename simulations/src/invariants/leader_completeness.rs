@@ -1,13 +1,13 @@
-//! Leader completeness (Raft paper, figure 3): if an entry is committed in a given term, it is present
-//! in the logs of the leaders of all higher-numbered terms.
+//! Leader completeness (Raft paper, figure 3): if an entry is committed in a given term, it is
+//! present in the logs of the leaders of all higher-numbered terms.
 //!
-//! The term that counts is the one in which the entry is committed: that of the leader that commits it, which
-//! may be long after the one in which it was written (section 5.4.2). A node that votes for itself and commits
-//! an entry of its own in that term is that leader. Where another node tells of it first, any leader so far
-//! may have committed it.
+//! The term that counts is the one in which the entry is committed: that of the leader that commits
+//! it, which may be long after the one in which it was written (section 5.4.2). A node that votes
+//! for itself and commits an entry of its own in that term is that leader. Where another node tells
+//! of it first, any leader so far may have committed it.
 //!
-//! Leaders are ordered by term and node here, as openraft orders them. The log of a leader is looked at
-//! when it takes its own first entry; what was purged from it is in its state.
+//! Leaders are ordered by term and node here, as openraft orders them. The log of a leader is
+//! looked at when it takes its own first entry; what was purged from it is in its state.
 
 use std::collections::BTreeMap;
 

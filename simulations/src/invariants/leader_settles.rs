@@ -1,6 +1,7 @@
-//! Leadership moves to a preferred site only from who has led for a while, and only when a voter of a better site is
-//! up and has caught up; once nothing fails it moves to better sites, and not otherwise, nor at all where all stand in
-//! one place (`node/src/cluster/leadership/preference.rs`).
+//! Leadership moves to a preferred site only from who has led for a while, and only when a voter of
+//! a better site is up and has caught up; once nothing fails it moves to better sites, and not
+//! otherwise, nor at all where all stand in one place
+//! (`node/src/cluster/leadership/preference.rs`).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;

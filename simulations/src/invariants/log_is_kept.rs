@@ -1,5 +1,5 @@
-//! What a node's disk was given and has synced is there when the log is opened again (the promise of
-//! the architecture on which each acknowledgement rests).
+//! What a node's disk was given and has synced is there when the log is opened again (the promise
+//! of the architecture on which each acknowledgement rests).
 
 use super::{Hint, LogInvariant};
 use crate::logs::{Happened, Logs};

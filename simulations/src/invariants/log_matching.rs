@@ -1,8 +1,8 @@
 //! Log matching (Raft paper, figure 3): if two logs contain an entry with the same index and term,
 //! the logs are identical in all entries up through that index.
 //!
-//! An entry is named by its index and its leader (term and node). So it is enough that under one name
-//! all nodes hold the same entry, behind the same one.
+//! An entry is named by its index and its leader (term and node). So it is enough that under one
+//! name all nodes hold the same entry, behind the same one.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,7 @@
-//! Each membership that is committed is the one before it, changed in one node at most (Raft thesis, 4.1), and only as
-//! an operator has ordered: the node joins as a learner or leaves, gets a vote or loses it. What was acknowledged stays
-//! until another order changes it: the product decides each change on the membership that it replaces.
+//! Each membership that is committed is the one before it, changed in one node at most (Raft
+//! thesis, 4.1), and only as an operator has ordered: the node joins as a learner or leaves, gets a
+//! vote or loses it. What was acknowledged stays until another order changes it: the product
+//! decides each change on the membership that it replaces.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -26,7 +27,8 @@ pub enum Change {
     Leaves,
 }
 
-/// The changes that operators have ordered and that may still be carried out, with the number of orders for each.
+/// The changes that operators have ordered and that may still be carried out, with the number of
+/// orders for each.
 #[derive(Debug, Clone, Default)]
 pub struct Ordered(Arc<Mutex<BTreeMap<(u64, Change), usize>>>);
 

@@ -1,5 +1,5 @@
-//! What must hold, one promise per file, with where it comes from. Each has one name, with which its
-//! complaints begin.
+//! What must hold, one promise per file, with where it comes from. Each has one name, with which
+//! its complaints begin.
 //!
 //! * [`Invariant`]: looked at whenever a node applies a command.
 //! * [`LogInvariant`]: looked at whenever something happens to the log of a node.
@@ -175,7 +175,8 @@ pub fn all() -> Vec<Box<dyn Invariant + Send>> {
     ]
 }
 
-/// All that are looked at with whatever happens to a log, or to the members: these change as ordered.
+/// All that are looked at with whatever happens to a log, or to the members: these change as
+/// ordered.
 pub fn of_logs(ordered: &members_change_as_ordered::Ordered) -> Vec<Box<dyn LogInvariant + Send>> {
     vec![
         Box::<commit_on_a_quorum::CommitOnAQuorum>::default(),

@@ -1,7 +1,8 @@
-//! No request is refused while nothing fails (the architecture: 503 says that there is no quorum): from
-//! the moment on when, after all faults have ended, every client got its writes through and every node has
-//! applied them. In a run without faults that is true from its beginning. A request that is under way while an operator changes
-//! routes may be another partition's by then, and is sent again.
+//! No request is refused while nothing fails (the architecture: 503 says that there is no quorum):
+//! from the moment on when, after all faults have ended, every client got its writes through and
+//! every node has applied them. In a run without faults that is true from its beginning. A request
+//! that is under way while an operator changes routes may be another partition's by then, and is
+//! sent again.
 
 use std::time::Duration;
 

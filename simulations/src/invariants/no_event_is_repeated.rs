@@ -1,4 +1,5 @@
-//! A watcher that goes on with a token, at any node, is sent no event a second time (docs/api.md: `events`).
+//! A watcher that goes on with a token, at any node, is sent no event a second time (docs/api.md:
+//! `events`).
 
 /// Its name in complaints.
 pub const NAME: &str = "no event is repeated";

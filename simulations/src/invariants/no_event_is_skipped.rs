@@ -1,5 +1,5 @@
-//! A watcher that goes on with a token, at any node, is sent each later event, and none is missing before another
-//! (docs/api.md: `events`).
+//! A watcher that goes on with a token, at any node, is sent each later event, and none is missing
+//! before another (docs/api.md: `events`).
 
 /// Its name in complaints.
 pub const NAME: &str = "no event is skipped";

@@ -1,5 +1,6 @@
-//! No command takes more of an inventory than its capacity allows (Placement's rule for allocations).
-//! An inventory may be made smaller than what is taken of it, and then what is there stays, also where it is copied to.
+//! No command takes more of an inventory than its capacity allows (Placement's rule for
+//! allocations). An inventory may be made smaller than what is taken of it, and then what is there
+//! stays, also where it is copied to.
 
 use placement_model::Command;
 

@@ -1,5 +1,5 @@
-//! A write id names one command, in whichever places of the log it stands, and never says of its own
-//! write that it was answered (`WriteId`: a retry is recognised by its id alone).
+//! A write id names one command, in whichever places of the log it stands, and never says of its
+//! own write that it was answered (`WriteId`: a retry is recognised by its id alone).
 
 use std::collections::BTreeMap;
 

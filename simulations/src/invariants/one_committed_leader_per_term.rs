@@ -1,8 +1,9 @@
-//! Of the leaders of one term, at most one commits anything (election safety, Raft paper, figure 3).
+//! Of the leaders of one term, at most one commits anything (election safety, Raft paper, figure
+//! 3).
 //!
-//! openraft may elect two leaders in one term, as its votes are ordered by term and node; but a quorum
-//! has moved on from the first before the second leads, and the second was not voted for by who has
-//! what the first has committed.
+//! openraft may elect two leaders in one term, as its votes are ordered by term and node; but a
+//! quorum has moved on from the first before the second leads, and the second was not voted for by
+//! who has what the first has committed.
 
 use std::collections::BTreeMap;
 

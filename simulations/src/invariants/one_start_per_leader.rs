@@ -1,6 +1,6 @@
 //! A leader, which is a term and a node, leads in one start of its node only (election safety, Raft
-//! paper, figure 3). A node that led and was started again has to be elected in a higher term: if its
-//! vote was lost, it might write other entries under the same names.
+//! paper, figure 3). A node that led and was started again has to be elected in a higher term: if
+//! its vote was lost, it might write other entries under the same names.
 
 use std::collections::BTreeMap;
 

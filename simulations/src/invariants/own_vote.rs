@@ -1,5 +1,6 @@
-//! A leader has voted for itself (Raft paper, 5.2), and has that vote on disk before it writes entries
-//! of its own: otherwise it might vote for another in its term after a crash, as any voter might.
+//! A leader has voted for itself (Raft paper, 5.2), and has that vote on disk before it writes
+//! entries of its own: otherwise it might vote for another in its term after a crash, as any voter
+//! might.
 
 use std::collections::BTreeSet;
 

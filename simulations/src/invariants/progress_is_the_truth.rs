@@ -1,5 +1,5 @@
-//! A stream that says how far it is has sent all up to there, and all that it has sent together is what was there at that
-//! moment, whichever nodes sent it (docs/api.md: `events`).
+//! A stream that says how far it is has sent all up to there, and all that it has sent together is
+//! what was there at that moment, whichever nodes sent it (docs/api.md: `events`).
 
 /// Its name in complaints.
 pub const NAME: &str = "progress is the truth";

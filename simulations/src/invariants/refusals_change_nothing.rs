@@ -1,6 +1,6 @@
 //! A command that is refused leaves stocks and allocations as they are: several consumers in one
-//! request get all or nothing (Placement's rule for `POST /allocations`; `Outcome::Refused`). Consumer
-//! records and names may stay behind, as upstream leaves them.
+//! request get all or nothing (Placement's rule for `POST /allocations`; `Outcome::Refused`).
+//! Consumer records and names may stay behind, as upstream leaves them.
 
 use placement_model::state::change::RowKey;
 use placement_model::types::ConsumerUuid;

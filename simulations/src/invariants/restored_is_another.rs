@@ -1,5 +1,5 @@
-//! A cluster that is restored from a backup is another one: a node with a token of the cluster that was lost is not let
-//! in (docs/runbook.md: tokens end with the cluster that made them).
+//! A cluster that is restored from a backup is another one: a node with a token of the cluster that
+//! was lost is not let in (docs/runbook.md: tokens end with the cluster that made them).
 
 /// Its name in complaints.
 pub const NAME: &str = "a restored cluster is another one";

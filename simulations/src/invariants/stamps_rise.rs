@@ -1,5 +1,5 @@
-//! The time that leaders put on commands rises strictly along the log, however wrong their clocks are
-//! (`node/src/cluster/write/proposals.rs`; timestamps of the API must not go back).
+//! The time that leaders put on commands rises strictly along the log, however wrong their clocks
+//! are (`node/src/cluster/write/proposals.rs`; timestamps of the API must not go back).
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Usages equal the sums of the allocations, of providers and of projects (Placement: a usage is what
-//! allocations add up to).
+//! Usages equal the sums of the allocations, of providers and of projects (Placement: a usage is
+//! what allocations add up to).
 
 use std::collections::{BTreeMap, BTreeSet};
 

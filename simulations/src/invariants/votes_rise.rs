@@ -1,6 +1,6 @@
-//! The vote that a node has made durable never falls while it runs (Raft paper, figure 2: currentTerm
-//! increases monotonically; openraft orders votes by term, node, and whether a quorum has granted it):
-//! neither the one that the node speaks of, nor the one on its disk.
+//! The vote that a node has made durable never falls while it runs (Raft paper, figure 2:
+//! currentTerm increases monotonically; openraft orders votes by term, node, and whether a quorum
+//! has granted it): neither the one that the node speaks of, nor the one on its disk.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
-//! Providers form trees (Placement: nested resource providers): each provider is in one tree, once; no
-//! parent is below its child; a provider counts all that are below it; the tree is named by its root, which
-//! alone has no parent; what is allocated is allocated from an inventory that is there.
+//! Providers form trees (Placement: nested resource providers): each provider is in one tree, once;
+//! no parent is below its child; a provider counts all that are below it; the tree is named by its
+//! root, which alone has no parent; what is allocated is allocated from an inventory that is there.
 
 use std::collections::BTreeSet;
 

@@ -32,7 +32,8 @@ fn late_threads(parameters: &mut Parameters) {
     parameters.knobs.lateness.most = Duration::from_millis(30);
 }
 
-/// The log is cut behind snapshots while much is written, and the power of one node after the other fails.
+/// The log is cut behind snapshots while much is written, and the power of one node after the other
+/// fails.
 pub(super) fn power_cuts_behind_snapshots(seed: Seed) -> (Parameters, Vec<Planned>) {
     let mut parameters = Parameters {
         nodes: 3,
@@ -72,9 +73,9 @@ pub(super) fn lost(seed: Seed) -> (Parameters, Vec<Planned>) {
     (parameters, again_and_again(Fault::KillLeader, 900, 200, 3))
 }
 
-/// One operator takes the vote of node 2 while node 3 is cut off: the leader waits for a majority of the two voters that are
-/// left. Before node 3 is back the other operator makes node 4 a voter and takes node 2 out, at the second try if the first
-/// came to node 3.
+/// One operator takes the vote of node 2 while node 3 is cut off: the leader waits for a majority
+/// of the two voters that are left. Before node 3 is back the other operator makes node 4 a voter
+/// and takes node 2 out, at the second try if the first came to node 3.
 pub(super) fn two_operators(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
         nodes: 3,
@@ -158,8 +159,9 @@ pub(super) fn leaders_are_cut_off(seed: Seed) -> (Parameters, Vec<Planned>) {
     )
 }
 
-/// One after the other, each of five nodes is left with a single other one, which sees all: if it led, there are two
-/// leaders then, and one node that hears both. What the others acknowledge comes to that node late.
+/// One after the other, each of five nodes is left with a single other one, which sees all: if it
+/// led, there are two leaders then, and one node that hears both. What the others acknowledge comes
+/// to that node late.
 pub(super) fn two_leaders_are_reachable(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
         nodes: 5,
@@ -181,9 +183,9 @@ pub(super) fn two_leaders_are_reachable(seed: Seed) -> (Parameters, Vec<Planned>
     (parameters, faults)
 }
 
-/// There is one voter, whose syncs are slow, and its power fails again and again. How far its log is committed it notes with a
-/// later entry only, so that it has to commit and apply the end of its log when it starts. Clients pause for so long that some
-/// first ask while it does.
+/// There is one voter, whose syncs are slow, and its power fails again and again. How far its log
+/// is committed it notes with a later entry only, so that it has to commit and apply the end of its
+/// log when it starts. Clients pause for so long that some first ask while it does.
 pub(super) fn only_voter(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
         nodes: 1,
@@ -230,7 +232,8 @@ pub(super) fn learner_is_ahead(seed: Seed) -> (Parameters, Vec<Planned>) {
     )
 }
 
-/// Messages of leaders are lost, but those to them arrive: what they acknowledge then, no other node knows to be committed.
+/// Messages of leaders are lost, but those to them arrive: what they acknowledge then, no other
+/// node knows to be committed.
 pub(super) fn leaders_fall_mute(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
         nodes: 3,
@@ -262,7 +265,8 @@ pub(super) fn slow_links(seed: Seed) -> (Parameters, Vec<Planned>) {
     (parameters, faults.collect())
 }
 
-/// Nothing goes wrong, but followers are behind: of few clients' writes by one, of many clients' by several.
+/// Nothing goes wrong, but followers are behind: of few clients' writes by one, of many clients' by
+/// several.
 pub(super) fn lagging_followers(seed: Seed, clients: usize) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
         tick: Duration::from_millis(1),
@@ -275,8 +279,8 @@ pub(super) fn lagging_followers(seed: Seed, clients: usize) -> (Parameters, Vec<
     (parameters, Vec::new())
 }
 
-/// Leaders are cut off with entries that no other node has, and the power fails again and again while they
-/// receive others.
+/// Leaders are cut off with entries that no other node has, and the power fails again and again
+/// while they receive others.
 pub(super) fn truncations(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
         heartbeat: Duration::from_millis(50),
@@ -299,7 +303,8 @@ pub(super) fn truncations(seed: Seed) -> (Parameters, Vec<Planned>) {
     (parameters, faults)
 }
 
-/// The same, where the power fails for the first time before those that were cut off are reachable again.
+/// The same, where the power fails for the first time before those that were cut off are reachable
+/// again.
 pub(super) fn tails(seed: Seed) -> (Parameters, Vec<Planned>) {
     let (parameters, mut faults) = truncations(seed);
     for planned in &mut faults {
@@ -335,8 +340,8 @@ pub(super) fn careful_client(seed: Seed) -> (Parameters, Vec<Planned>) {
     (parameters, faults)
 }
 
-/// A leader without followers writes many entries, and loses them to a leader that has written next to none.
-/// Then all are killed.
+/// A leader without followers writes many entries, and loses them to a leader that has written next
+/// to none. Then all are killed.
 pub(super) fn long_tails(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
         nodes: 3,
@@ -394,8 +399,8 @@ pub(super) fn learners(seed: Seed) -> (Parameters, Vec<Planned>) {
     (parameters, faults)
 }
 
-/// Nodes lose sight of the others one after the other, while clients still ask them; no connection is left that
-/// carries anything.
+/// Nodes lose sight of the others one after the other, while clients still ask them; no connection
+/// is left that carries anything.
 pub(super) fn each_is_cut_off(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
         nodes: 3,
@@ -466,7 +471,8 @@ fn three_regions_and_an_edge(seed: Seed, preference: Vec<usize>) -> Parameters {
     in_regions(parameters, regions)
 }
 
-/// The site where the leader is to be comes back after a while, over thin ways: it is reachable long before it has all.
+/// The site where the leader is to be comes back after a while, over thin ways: it is reachable
+/// long before it has all.
 pub(super) fn preferred_falls_behind(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
         writes_percent: 80,

@@ -1,6 +1,7 @@
-//! Injected bugs, to prove that the checks can fail. No configuration reaches them: they are injected where a
-//! simulation touches the product anyway, in the applier (`rules.rs`), between clients and nodes (`proxy.rs`), or
-//! where the product asks `mutant!` ([`placement_model::mutant!`]), which a release does not.
+//! Injected bugs, to prove that the checks can fail. No configuration reaches them: they are
+//! injected where a simulation touches the product anyway, in the applier (`rules.rs`), between
+//! clients and nodes (`proxy.rs`), or where the product asks `mutant!`
+//! ([`placement_model::mutant!`]), which a release does not.
 
 mod courses;
 mod proxy;
@@ -195,7 +196,8 @@ mutants! {
     PreferThoseBehind, "prefer-those-behind", leader_settles::NAME;
     /// A node that is cut off counts the age of its state from zero again.
     AgeBeginsAgain, "age-begins-again", staleness::NAME;
-    /// Where a snapshot is installed, what was kept of the entries before counts as all that there is.
+    /// Where a snapshot is installed, what was kept of the entries before counts as all that there
+    /// is.
     LedgerOutlivesASnapshot, "ledger-outlives-a-snapshot", no_event_is_skipped::NAME;
     /// A node forgets from where on it has kept what was changed.
     FloorForgotten, "floor-forgotten", no_event_is_skipped::NAME;
@@ -223,7 +225,8 @@ impl Mutant {
         report.violations.iter().any(caught)
     }
 
-    /// The name by which the product asks for it (`mutant!`), if it does: several promises are broken by one bug.
+    /// The name by which the product asks for it (`mutant!`), if it does: several promises are
+    /// broken by one bug.
     pub(crate) fn bug(self) -> &'static str {
         match self {
             Mutant::LoseAcknowledged => "acknowledge-before-sync",
@@ -236,7 +239,8 @@ impl Mutant {
         }
     }
 
-    /// What else the complaint must say: of many answers that follow from the log, which one does not.
+    /// What else the complaint must say: of many answers that follow from the log, which one does
+    /// not.
     fn evidence(self) -> &'static str {
         match self {
             Mutant::OneCandidateTooMany | Mutant::ForbiddenTraitIgnored => {

@@ -85,8 +85,8 @@ impl World {
         Ok(())
     }
 
-    /// Puts the disk of a node back to its copy, if it was copied and all others come to know before long that
-    /// the node has written in a later start: else no node can notice.
+    /// Puts the disk of a node back to its copy, if it was copied and all others come to know
+    /// before long that the node has written in a later start: else no node can notice.
     pub(super) fn put_back(&mut self, refused_within: Duration) -> turmoil::Result {
         let copied = self.hosts.values().find_map(|host| host.copied());
         let Some((node, start)) = copied.filter(|(node, _)| !self.down.contains_key(node)) else {
@@ -179,8 +179,8 @@ impl World {
             Fault::DiskError(node) => self.hosts[&node].disk().set_failing_once(true),
             Fault::HungDisk(node) => self.hosts[&node].disk().set_hanging(true),
             Fault::RotLog(node) => {
-                // Killed, not without power, nor before it was up again: what the node has noted of its log is
-                // then exact.
+                // Killed, not without power, nor before it was up again: what the node has noted of
+                // its log is then exact.
                 let was_up = !self.down.contains_key(&node) && self.hosts[&node].role().is_some();
                 self.kill(node);
                 if was_up {
@@ -410,7 +410,8 @@ impl World {
     /// Powers a node off. Faults may overlap: it comes back when the last of them ends.
     fn power_cut(&mut self, node: u64, torn: bool) -> turmoil::Result {
         self.kill(node);
-        // What a node wrote before it was killed or stopped is lost too, where nothing had synced it.
+        // What a node wrote before it was killed or stopped is lost too, where nothing had synced
+        // it.
         if !self.hosts[&node].is_rotten() {
             self.course.lost_bytes += self.hosts[&node].lose_power(torn)?;
         }

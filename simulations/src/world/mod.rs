@@ -253,7 +253,8 @@ impl World {
             })
         });
         let count: usize = questions.iter().map(Vec::len).sum();
-        // Those who watch ask each node after the other for what has changed, twice, and for what was.
+        // Those who watch ask each node after the other for what has changed, twice, and for what
+        // was.
         let watching = 4 * self.shared.nodes.borrow().len();
         let count = count + watching;
         let scan = self.shared.parameters.scan_max(count);
@@ -360,7 +361,8 @@ impl World {
         Ok(())
     }
 
-    /// From now on all members are asked, and no others: what operators did not hear of was done or not.
+    /// From now on all members are asked, and no others: what operators did not hear of was done or
+    /// not.
     fn take_in(&mut self) {
         self.course.orders = self.desk.done();
         self.course.orders.extend(self.deputy.done());

@@ -14,8 +14,8 @@ use crate::report::seen_at;
 const BEHIND: Duration = Duration::from_millis(700);
 
 impl World {
-    /// One node makes a backup, some more is written, and all nodes are wiped and restored. What was seen until then
-    /// is judged by itself.
+    /// One node makes a backup, some more is written, and all nodes are wiped and restored. What
+    /// was seen until then is judged by itself.
     pub(super) fn lose_all(&mut self, within: Duration) -> turmoil::Result {
         self.begins("all but a backup is lost");
         let parameters = self.shared.parameters.clone();

@@ -8,7 +8,8 @@ use crate::invariants::leader_settles::SETTLE;
 use crate::operator::{Done, Order};
 use crate::regions::Regions;
 
-/// Where a leader has to lead for longer before it looks for a better one, the run does not wait for that.
+/// Where a leader has to lead for longer before it looks for a better one, the run does not wait
+/// for that.
 const RESTS_MAX: Duration = Duration::from_secs(12);
 
 impl World {
@@ -16,8 +17,8 @@ impl World {
         self.shared.parameters.regions.as_ref()
     }
 
-    /// The machines of a site. Operator and scanner are everywhere at home, so that reading everything takes no
-    /// longer than elsewhere.
+    /// The machines of a site. Operator and scanner are everywhere at home, so that reading
+    /// everything takes no longer than elsewhere.
     fn at_site(&self, regions: &Regions, site: usize) -> Vec<String> {
         let hosts = self.hosts.iter();
         let hosts = hosts.filter(|(node, _)| regions.site(**node) == site);
@@ -73,8 +74,8 @@ impl World {
         Ok(())
     }
 
-    /// Goes on until leadership has come to where it is preferred or could have, where that does not take long: how it
-    /// moves is looked at in each step.
+    /// Goes on until leadership has come to where it is preferred or could have, where that does
+    /// not take long: how it moves is looked at in each step.
     pub(super) fn rest(&mut self) -> turmoil::Result {
         let settle = SETTLE * 2 * self.shared.parameters.election;
         let until = self.sim.elapsed() + settle + Duration::from_secs(3);

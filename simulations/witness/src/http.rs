@@ -16,7 +16,8 @@ use crate::operation::{Request, Token};
 /// The host that all requests ask for.
 pub const HOST: &str = "placement";
 
-/// Says what a client asks for on a connection of its own and waits for the answer, as [`send`] does.
+/// Says what a client asks for on a connection of its own and waits for the answer, as [`send`]
+/// does.
 pub async fn ask<S>(
     connect: impl Future<Output = io::Result<S>>,
     request: &Request,
@@ -31,8 +32,8 @@ where
     }
 }
 
-/// Sends a request on a connection of its own and waits for the answer, for so long each. It has to run
-/// in a [`tokio::task::LocalSet`].
+/// Sends a request on a connection of its own and waits for the answer, for so long each. It has to
+/// run in a [`tokio::task::LocalSet`].
 ///
 /// # Errors
 /// What came of it instead.

@@ -209,8 +209,8 @@ impl Workload {
     }
 }
 
-/// What is asked of every node at the end, apart from all that is there: consumers and projects that may
-/// hold nothing, and a search of each kind.
+/// What is asked of every node at the end, apart from all that is there: consumers and projects
+/// that may hold nothing, and a search of each kind.
 pub(crate) fn last_questions(names: &Names) -> Vec<Question> {
     let consumers = names.consumers.iter().copied().map(Asked::Allocations);
     let usages = names.projects.iter().map(|project| Asked::Usages {

@@ -2,9 +2,11 @@
 //! world nor real processes: simulations and the tests of real processes bring their own network,
 //! faults and log.
 //!
-//! * [`client`] with [`workload`], [`inquiry`] and [`beliefs`]: who asks what next, drawn from a [`seed`].
+//! * [`client`] with [`workload`], [`inquiry`] and [`beliefs`]: who asks what next, drawn from a
+//!   [`seed`].
 //! * [`operation`], [`http`], [`history`]: how it is asked in HTTP, and what came of it.
-//! * [`witness`] with [`oracle`], [`staleness`] and [`wgl`]: what must hold. [`promise`]: its names.
+//! * [`witness`] with [`oracle`], [`staleness`] and [`wgl`]: what must hold. [`promise`]: its
+//!   names.
 
 pub mod beliefs;
 pub mod client;

@@ -1,13 +1,14 @@
-//! What [`crate::witness`] reads off the history and the log: the names of these promises, and where they
-//! come from.
+//! What [`crate::witness`] reads off the history and the log: the names of these promises, and
+//! where they come from.
 
 /// A read shows, and a write is answered, what follows from the log up to the place that the answer
 /// names (linearizability: one order, and every answer is the one of that order).
 pub const ANSWERS_FOLLOW: &str = "answers follow from the log";
-/// What was acknowledged is in the log, at the place that was named (the architecture: acknowledged is
-/// committed).
+/// What was acknowledged is in the log, at the place that was named (the architecture: acknowledged
+/// is committed).
 pub const ACKNOWLEDGED_IS_THERE: &str = "acknowledged is there";
-/// What is answered as not committed never is (docs/errors.md: `placement.unavailable.nothing_committed` is safe to repeat).
+/// What is answered as not committed never is (docs/errors.md:
+/// `placement.unavailable.nothing_committed` is safe to repeat).
 pub const NOTHING_COMMITTED: &str = "nothing committed is true";
 /// Each command of the log was asked for, by one request that may have had an effect.
 pub const ASKED_FOR: &str = "every command was asked for once";
@@ -22,6 +23,6 @@ pub const BOUNDED: &str = "bounded reads";
 /// Each answer names the history that it is of, and says that it keeps what was asked for, or more
 /// (docs/api.md: `Placement-Index`, `Placement-Effective-Consistency`).
 pub const SAYS_WHAT_IT_KEEPS: &str = "answers say what they keep";
-/// What our own client says of all its requests together is so, and it asks no node for less than it was
-/// shown (`client/DESIGN.md`).
+/// What our own client says of all its requests together is so, and it asks no node for less than
+/// it was shown (`client/DESIGN.md`).
 pub const CLIENT: &str = "our client tells the truth";

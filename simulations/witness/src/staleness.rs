@@ -1,7 +1,7 @@
-//! `Placement-Staleness` is the truth: an answer's state has all that was acknowledged to anybody so
-//! long before the answer was made (README: provably at most). The node measures it on its own
-//! monotonic clock, so wrong wall clocks change nothing. When exactly the answer was made the client
-//! does not know; it was not before the request was sent.
+//! `Placement-Staleness` is the truth: an answer's state has all that was acknowledged to anybody
+//! so long before the answer was made (README: provably at most). The node measures it on its own
+//! monotonic clock, so wrong wall clocks change nothing. When exactly the answer was made the
+//! client does not know; it was not before the request was sent.
 
 use std::time::Duration;
 

@@ -199,9 +199,10 @@ fn one_answer_each(history: &History, finding: &mut Finding) {
 
 /// Finds the writes without an answer in the log, and entries that no client asked for.
 ///
-/// Requests for the same through the same node cannot be distinguished if no answer came. A node issues ascending write
-/// ids, each after its request was sent: so the lowest id is taken for the first request that was sent, which is never wrong
-/// where another choice would be right, and an id that was issued before a request was sent is of another request.
+/// Requests for the same through the same node cannot be distinguished if no answer came. A node
+/// issues ascending write ids, each after its request was sent: so the lowest id is taken for the
+/// first request that was sent, which is never wrong where another choice would be right, and an id
+/// that was issued before a request was sent is of another request.
 fn resolve(
     history: &History,
     log: &BTreeMap<u64, Stamped>,
@@ -419,7 +420,8 @@ pub fn keeps(operation: &Operation) -> String {
 fn check_calls(history: &History, finding: &mut Finding) {
     let mut shown: BTreeMap<usize, Token> = BTreeMap::new();
     for call in &history.calls {
-        // A command that was refused as its partition's routes had changed is in the log, and may be sent again.
+        // A command that was refused as its partition's routes had changed is in the log, and may
+        // be sent again.
         let in_the_log = (call.requests.iter()).filter(|number| {
             (finding.effects.get(*number)).is_some_and(|(_, outcome)| {
                 !matches!(outcome, Outcome::Refused(Refusal::RoutesChanged(_)))
@@ -451,7 +453,8 @@ fn check_calls(history: &History, finding: &mut Finding) {
             {
                 wrong.push(format!("it asks for {asked} after it was shown {shown}"));
             }
-            // One that came in the moment in which the client lost patience was not seen: it asked again.
+            // One that came in the moment in which the client lost patience was not seen: it asked
+            // again.
             let is_seen = call.requests.last() == Some(number)
                 && matches!(call.reported, Reported::Answered(_));
             let success = event

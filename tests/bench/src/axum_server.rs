@@ -1,4 +1,5 @@
-//! A server that does nothing: axum with one fixed answer. What a request costs before a service has done anything.
+//! A server that does nothing: axum with one fixed answer. What a request costs before a service
+//! has done anything.
 
 use std::io::Write as _;
 use std::net::SocketAddr;

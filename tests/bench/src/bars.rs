@@ -21,8 +21,8 @@ impl Bound {
     }
 }
 
-/// Whether a rate may be another one than it was measured to be, as the load was busy: higher if ours was limited,
-/// lower, as a ratio, if the peer's was.
+/// Whether a rate may be another one than it was measured to be, as the load was busy: higher if
+/// ours was limited, lower, as a ratio, if the peer's was.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Doubt {
     pub(crate) is_higher: bool,

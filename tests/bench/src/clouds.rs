@@ -20,8 +20,8 @@ const DEVICES_PER_HOST: u64 = 8;
 /// Traits of a used host, and how many there are to choose from.
 const TRAITS_PER_HOST: usize = 30;
 const TRAITS: usize = 60;
-/// The number of the first consumer among those of a tree, and of the first of those that are added later; providers
-/// have those below.
+/// The number of the first consumer among those of a tree, and of the first of those that are added
+/// later; providers have those below.
 const FIRST_CONSUMER: u64 = 0x8000;
 const FIRST_ADDED: u64 = 0x9000;
 /// How many trees are made at once.

@@ -1,4 +1,5 @@
-//! The processors: the last is the load's, the others are the services'. Where there is one alone, all share it.
+//! The processors: the last is the load's, the others are the services'. Where there is one alone,
+//! all share it.
 
 use anyhow::Context;
 
@@ -26,7 +27,8 @@ pub(crate) fn move_to(list: &str) -> anyhow::Result<()> {
     run(std::process::Command::new("taskset").args(["--cpu-list", "--pid", list, &this]))
 }
 
-/// What each processor has done, as proc(5) counts it: user, nice, system, idle, iowait, irq, softirq, steal.
+/// What each processor has done, as proc(5) counts it: user, nice, system, idle, iowait, irq,
+/// softirq, steal.
 pub(crate) struct Ticks(Vec<[f64; 8]>);
 
 const IDLE: [usize; 2] = [3, 4];

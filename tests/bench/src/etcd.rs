@@ -1,5 +1,6 @@
-//! Three nodes of etcd with its default configuration, and puts by h2load: unary calls of gRPC are POSTs over
-//! HTTP/2. `etcdctl check perf` limits its own rate, and etcd's JSON gateway costs more than gRPC.
+//! Three nodes of etcd with its default configuration, and puts by h2load: unary calls of gRPC are
+//! POSTs over HTTP/2. `etcdctl check perf` limits its own rate, and etcd's JSON gateway costs more
+//! than gRPC.
 
 use std::time::Duration;
 
@@ -81,8 +82,8 @@ impl Etcd {
         self.nodes.iter().map(Group::pid).collect()
     }
 
-    /// Puts of 1 KiB under one key, as etcd's own benchmark does by default, by so many connections over
-    /// these nodes, for so many seconds.
+    /// Puts of 1 KiB under one key, as etcd's own benchmark does by default, by so many connections
+    /// over these nodes, for so many seconds.
     pub(crate) async fn puts(
         &self,
         asking: Asking,
@@ -171,7 +172,8 @@ async fn metric(port: u16, name: &str) -> anyhow::Result<f64> {
     value_of(&text, name)?.with_context(|| format!("etcd has no {name}"))
 }
 
-/// A `PutRequest` of `etcdserverpb` as protocol buffers, after gRPC's five bytes: not compressed, and the length.
+/// A `PutRequest` of `etcdserverpb` as protocol buffers, after gRPC's five bytes: not compressed,
+/// and the length.
 fn put() -> Vec<u8> {
     let mut message = vec![0x0a, 16];
     message.extend([b'k'; 16]);

@@ -1,4 +1,5 @@
-//! What streams of events cost writes, and one read of everything next to reads provider by provider.
+//! What streams of events cost writes, and one read of everything next to reads provider by
+//! provider.
 
 use std::time::{Duration, Instant};
 
@@ -88,7 +89,8 @@ async fn streams(cluster: &Cluster, filters: &[String]) -> anyhow::Result<Load> 
     Ok(Load::on(&urls(cluster, [1]), requests, filters.len()))
 }
 
-/// Everything that a flat cloud has, read by one client in one request, and with five for each provider.
+/// Everything that a flat cloud has, read by one client in one request, and with five for each
+/// provider.
 pub(crate) async fn measure_bulk(hosts: u64, bars: &mut Bars) -> anyhow::Result<()> {
     cores::move_to(&cores::of_services()?)?;
     let cluster = Cluster::start_with(1, COUNTED_ONLY).await?;

@@ -1,4 +1,5 @@
-//! What explanations and other questions about the content cost, and what searches and writes lose by endless ones.
+//! What explanations and other questions about the content cost, and what searches and writes lose
+//! by endless ones.
 
 use std::time::Duration;
 
@@ -157,8 +158,8 @@ async fn with_endless(cluster: &mut Cluster, seconds: u64, bars: &mut Bars) -> a
     Ok(())
 }
 
-/// The same load while another process, an empty loop, gets what processor time the service leaves: what the kernel
-/// takes for that, whatever runs.
+/// The same load while another process, an empty loop, gets what processor time the service leaves:
+/// what the kernel takes for that, whatever runs.
 async fn with_loop(load: &Load) -> anyhow::Result<Sample> {
     let mut command = Command::new("chrt");
     command.args(["--idle", "0", "sh", "-c", "while :; do :; done"]);

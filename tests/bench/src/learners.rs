@@ -1,4 +1,5 @@
-//! What learners cost the leader: its processor time and what it sends, compared with the same without them.
+//! What learners cost the leader: its processor time and what it sends, compared with the same
+//! without them.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -14,8 +15,8 @@ use crate::{pids, progress, sum_of_peers, urls, write_into};
 const VOTERS: u64 = 3;
 const WRITERS: usize = 16;
 
-/// What learners cost the leader: three voters, and more and more learners, all on this machine, under the same
-/// modest load.
+/// What learners cost the leader: three voters, and more and more learners, all on this machine,
+/// under the same modest load.
 #[derive(Args)]
 pub(crate) struct Options {
     /// Numbers of learners, rising, separated by commas; 0 is always the first.

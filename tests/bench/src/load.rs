@@ -1,4 +1,5 @@
-//! Load over HTTP by wrk, which costs less than a client in Rust, so that the figures are the service's.
+//! Load over HTTP by wrk, which costs less than a client in Rust, so that the figures are the
+//! service's.
 
 use std::process::Stdio;
 
@@ -56,15 +57,16 @@ pub(crate) struct Sample {
     pub(crate) per_second: f64,
     pub(crate) p50_ms: f64,
     pub(crate) p99_ms: f64,
-    /// Processor time per request: of the whole service, of the process that is asked, and of the load.
+    /// Processor time per request: of the whole service, of the process that is asked, and of the
+    /// load.
     pub(crate) cpu_ms: f64,
     pub(crate) cpu_of_asked_ms: f64,
     pub(crate) cpu_of_load_ms: f64,
     pub(crate) shares: Shares,
 }
 
-/// What a load measures, with the processor time of the processes that are asked, of the others of the service, and of
-/// the load.
+/// What a load measures, with the processor time of the processes that are asked, of the others of
+/// the service, and of the load.
 pub(crate) async fn measured(
     [asked, others]: [&[u32]; 2],
     run: impl Future<Output = anyhow::Result<Sample>>,
@@ -256,7 +258,8 @@ pub(crate) fn writes() -> Vec<Request> {
     (1..=IN_TURN).map(write).collect()
 }
 
-/// Claims as a scheduler makes them: a search, and then one of its candidates, small, so that a cloud is not full soon.
+/// Claims as a scheduler makes them: a search, and then one of its candidates, small, so that a
+/// cloud is not full soon.
 pub(crate) fn claims(limit: u64) -> Vec<Request> {
     let small = [("VCPU", 1), ("MEMORY_MB", 64), ("DISK_GB", 1)];
     let search = CandidateQuery::resources(&small).limit(limit);

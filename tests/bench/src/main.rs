@@ -1,4 +1,5 @@
-//! Measures placementd on this machine; `scripts/bench` installs and builds what it needs and then calls this.
+//! Measures placementd on this machine; `scripts/bench` installs and builds what it needs and then
+//! calls this.
 
 mod axum_server;
 mod bars;

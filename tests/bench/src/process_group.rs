@@ -109,7 +109,8 @@ pub(crate) fn cpu_time_of_ended_children() -> anyhow::Result<Duration> {
     Ok(of_ticks(sum(&fields(&stat)[13..15])?))
 }
 
-/// What stands behind the name in parentheses: state, ppid, pgrp…, from the 12th on utime, stime, cutime and cstime.
+/// What stands behind the name in parentheses: state, ppid, pgrp…, from the 12th on utime, stime,
+/// cutime and cstime.
 fn fields(stat: &str) -> Vec<&str> {
     let (_, after) = stat.rsplit_once(')').unwrap_or_default();
     after.split_whitespace().collect()

@@ -1,5 +1,5 @@
-//! What distance costs: five voters in three regions and a learner at a site of its own, whose links are as
-//! long as is asked for.
+//! What distance costs: five voters in three regions and a learner at a site of its own, whose
+//! links are as long as is asked for.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -15,8 +15,8 @@ use crate::load::{Load, reads, writes};
 use crate::sites::{LEADERS_SITE, LEARNER, Sites, site_of};
 use crate::{failover, plot, progress, sum_of_peers, urls, write_into};
 
-/// How much more than its round trips and twice what it takes on a LAN a request may take: the lateness of the
-/// delay lines.
+/// How much more than its round trips and twice what it takes on a LAN a request may take: the
+/// lateness of the delay lines.
 const LATE_MS: f64 = 5.0;
 /// Throughput at this many clients is held against that of a LAN.
 const BAR_CLIENTS: usize = 256;
@@ -24,16 +24,18 @@ const BAR_THROUGHPUT: f64 = 0.8;
 /// Elections until there are writes again.
 const BAR_FAILOVER: f64 = 3.0;
 
-/// What distance costs: two voters in the north, where the leader is, two in the middle, one in the south, and a
-/// learner at the edge. All sites are equally far from each other; within a site there is no distance. Everything is
-/// on this machine, and what goes between sites goes through delay lines of this process.
+/// What distance costs: two voters in the north, where the leader is, two in the middle, one in the
+/// south, and a learner at the edge. All sites are equally far from each other; within a site there
+/// is no distance. Everything is on this machine, and what goes between sites goes through delay
+/// lines of this process.
 #[derive(Args)]
 pub(crate) struct Options {
     /// Seconds per figure.
     #[arg(long, default_value_t = 2)]
     seconds: u64,
 
-    /// Round trips between sites, in milliseconds, separated by commas; 0, a LAN, is always among them.
+    /// Round trips between sites, in milliseconds, separated by commas; 0, a LAN, is always among
+    /// them.
     #[arg(long, value_delimiter = ',', default_value = "30,100,150")]
     round_trips: Vec<u64>,
 
@@ -41,8 +43,8 @@ pub(crate) struct Options {
     #[arg(long, value_delimiter = ',', default_value = "1,16,64,256,1024")]
     clients: Vec<usize>,
 
-    /// Bits a second of the link to each node, to see what compression is worth; throughput is measured there, and
-    /// nothing else is.
+    /// Bits a second of the link to each node, to see what compression is worth; throughput is
+    /// measured there, and nothing else is.
     #[arg(long)]
     bits_per_s: Option<u32>,
 
@@ -93,7 +95,8 @@ fn mark(missed: bool) -> &'static str {
     if missed { " **missed**" } else { "" }
 }
 
-/// Medians of one client of one node, in milliseconds: local, session and linearizable reads, and writes.
+/// Medians of one client of one node, in milliseconds: local, session and linearizable reads, and
+/// writes.
 async fn medians(
     sites: &Sites,
     id: u64,
@@ -145,7 +148,8 @@ async fn costs(
                 .iter()
                 .find(|(at, _)| *at == site)
                 .map_or(costs, |(_, costs)| *costs);
-            // A write goes to the nearest other region, and from another region to the leader first.
+            // A write goes to the nearest other region, and from another region to the leader
+            // first.
             let trips = [0, 0, 1, if site == LEADERS_SITE { 1 } else { 2 }];
             let cells = (0..4).map(|nth| {
                 let bar = (trips[nth] * ms) as f64 + 2.0 * near[nth] + LATE_MS;

@@ -23,8 +23,9 @@ const WRITES_WITH_SNAPSHOTS: f64 = 40_000.0;
 /// A load whose processor is less idle than this, in percent, may be what limits a rate.
 const LOAD_IDLE_MIN: f64 = 5.0;
 
-/// Asks placementd, and bare axum, serde_json, etcd (three nodes) and openstack-placement 16.0.0 (uwsgi, 5 processes of
-/// 25 threads, on MariaDB) where a row compares it with them, in turn, five times. Fails if a bar is missed.
+/// Asks placementd, and bare axum, serde_json, etcd (three nodes) and openstack-placement 16.0.0
+/// (uwsgi, 5 processes of 25 threads, on MariaDB) where a row compares it with them, in turn, five
+/// times. Fails if a bar is missed.
 #[derive(Args)]
 pub(crate) struct Options {
     /// Seconds per figure.
@@ -35,8 +36,9 @@ pub(crate) struct Options {
     #[arg(long, value_delimiter = ',')]
     only: Vec<Row>,
 
-    /// Sizes of the flat clouds in hosts, separated by commas. Ten candidates are asked of each; explanations, the
-    /// read of everything and the start have the last, and everything else has the first; the PCI cloud has half as many hosts.
+    /// Sizes of the flat clouds in hosts, separated by commas. Ten candidates are asked of each;
+    /// explanations, the read of everything and the start have the last, and everything else has
+    /// the first; the PCI cloud has half as many hosts.
     #[arg(long, value_delimiter = ',', default_value = "1000,10000,100000")]
     hosts: Vec<u64>,
 
@@ -298,7 +300,8 @@ impl Scene {
             .any(|asked| asked.peers().contains(&service))
     }
 
-    /// Starts each service once, asks all of them in turn all that they are to be asked, and prints it.
+    /// Starts each service once, asks all of them in turn all that they are to be asked, and prints
+    /// it.
     async fn measure(&self, options: &Options, bars: &mut Bars) -> anyhow::Result<()> {
         cores::move_to(&match self.nodes {
             1 => cores::FIRST.to_owned(),

@@ -17,9 +17,9 @@ const PLACEMENT: Who<'_> = Who {
     project: Some("service"),
 };
 
-/// What TLS and Keystone cost, compared with the same without: reads on one node over TLS and with tokens that a real
-/// Keystone has vouched for before, and writes on three nodes that know each other by certificates. Connections are
-/// kept open.
+/// What TLS and Keystone cost, compared with the same without: reads on one node over TLS and with
+/// tokens that a real Keystone has vouched for before, and writes on three nodes that know each
+/// other by certificates. Connections are kept open.
 #[derive(Args)]
 pub(crate) struct Options {
     /// Seconds per figure and round.

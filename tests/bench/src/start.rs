@@ -14,8 +14,8 @@ use crate::process_group::cpu_time;
 /// Of each host; a plain one has the first.
 const CONSUMERS: u64 = 10;
 
-/// How long a node takes from the start of its process until it is ready, on all processors, and what is resident
-/// then. It is stopped properly before.
+/// How long a node takes from the start of its process until it is ready, on all processors, and
+/// what is resident then. It is stopped properly before.
 struct Start {
     took: Duration,
     cpu: Duration,

@@ -139,8 +139,8 @@ fn start_service(
         .args(["--buffer-size", "65535"])
         // A question whose answer does not fit gets no answer, and takes no other process with it.
         .args(["--limit-as", MEMORY_MAX_MIB])
-        // As devstack has it. uwsgi closes the connection after each answer; unless it says so, a client
-        // that keeps its connections runs into the closed one.
+        // As devstack has it. uwsgi closes the connection after each answer; unless it says so, a
+        // client that keeps its connections runs into the closed one.
         .args(["--add-header", "Connection: close"])
         .arg("--virtualenv")
         .arg(venv)

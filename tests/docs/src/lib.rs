@@ -7,8 +7,8 @@ pub fn are_written() -> bool {
     std::env::var_os("PLACEMENT_WRITE_DOCS").is_some()
 }
 
-/// Compares the page of this name with what the code says now. `tests` are the arguments of `cargo test --workspace`
-/// that run the caller.
+/// Compares the page of this name with what the code says now. `tests` are the arguments of `cargo
+/// test --workspace` that run the caller.
 ///
 /// # Panics
 /// If they differ.

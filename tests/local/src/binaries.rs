@@ -65,8 +65,8 @@ fn bring_up_to_date() -> anyhow::Result<()> {
     let Some(cargo) = std::env::var_os("CARGO") else {
         return Ok(());
     };
-    // The same selection as everywhere: another one means other features of what is shared, and with that another
-    // compilation of it.
+    // The same selection as everywhere: another one means other features of what is shared, and
+    // with that another compilation of it.
     DONE.get_or_init(|| {
         build(&cargo, &["build", "--workspace", "--bins"]).map_err(|error| format!("{error:#}"))
     })
@@ -80,8 +80,9 @@ fn build(cargo: &std::ffi::OsStr, what: &[&str]) -> anyhow::Result<()> {
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .args(what)
         .arg("--quiet");
-    // What cargo tells a test of its package would have build scripts that look at it run again, here and in the next
-    // build from outside, and all that stands on them compiled again: TLS, and with it the server.
+    // What cargo tells a test of its package would have build scripts that look at it run again,
+    // here and in the next build from outside, and all that stands on them compiled again: TLS, and
+    // with it the server.
     for (name, _) in std::env::vars_os() {
         let of_the_test = ["CARGO_PKG_", "CARGO_MANIFEST_"];
         if (name.to_str())

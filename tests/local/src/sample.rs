@@ -1,5 +1,6 @@
-//! A small sample cloud to try the service on, loaded through the public REST API: compute nodes with
-//! NUMA nodes below them, storage that they share by an aggregate, and a host with PCI devices.
+//! A small sample cloud to try the service on, loaded through the public REST API: compute nodes
+//! with NUMA nodes below them, storage that they share by an aggregate, and a host with PCI
+//! devices.
 
 use placement_client::{
     AllocationCandidates, CandidateQuery, Claim, Client, Error, Inventory, NewProvider,
@@ -25,8 +26,8 @@ pub async fn is_loaded(client: &Client) -> Result<bool, Error> {
     Ok(!found.is_empty())
 }
 
-/// Loads the sample cloud; what is there from an interrupted attempt is fine. `progress` hears of each
-/// provider.
+/// Loads the sample cloud; what is there from an interrupted attempt is fine. `progress` hears of
+/// each provider.
 pub async fn load(client: &Client, mut progress: impl FnMut(&str)) -> Result<(), Error> {
     client.ensure_resource_class(PCI_CLASS).await?;
     for nth in 1..=COMPUTE_NODES {

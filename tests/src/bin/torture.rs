@@ -1,4 +1,5 @@
-//! Attacks, overload and faults for a cluster on this machine; `scripts/torture` builds everything and then calls this.
+//! Attacks, overload and faults for a cluster on this machine; `scripts/torture` builds everything
+//! and then calls this.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -13,8 +14,8 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 /// Starts a cluster of three on this machine and attacks it, while other clients work on. Prints
 /// what these saw, and whether the bars are met. The attackers run on the same processors.
 ///
-/// With --minutes processes are killed, stopped and cut off, lose their power and are replaced, while clients
-/// use the whole API; each answer must follow from the log that the nodes kept.
+/// With --minutes processes are killed, stopped and cut off, lose their power and are replaced,
+/// while clients use the whole API; each answer must follow from the log that the nodes kept.
 #[derive(Parser)]
 #[command(name = "scripts/torture")]
 struct Command {
@@ -22,8 +23,8 @@ struct Command {
     #[arg(long)]
     hostile: bool,
 
-    /// Ten times the clients with which the most is written, then over thin links ten times the writes per
-    /// second; clients give up after two seconds.
+    /// Ten times the clients with which the most is written, then over thin links ten times the
+    /// writes per second; clients give up after two seconds.
     #[arg(long)]
     overload: bool,
 
@@ -31,8 +32,8 @@ struct Command {
     #[arg(long, default_value_t = 20.0)]
     seconds: f64,
 
-    /// Random faults, for so many minutes: clusters of three and of five in turn, for a minute each or
-    /// so. Exits with 1 at the first answer that is wrong, and says where everything is kept.
+    /// Random faults, for so many minutes: clusters of three and of five in turn, for a minute each
+    /// or so. Exits with 1 at the first answer that is wrong, and says where everything is kept.
     #[arg(long, conflicts_with_all = ["hostile", "overload", "seconds"])]
     minutes: Option<f64>,
 

@@ -1,5 +1,5 @@
-//! What the clients of one round share: what is there to contend for, who can be asked, and the history
-//! that they write together.
+//! What the clients of one round share: what is there to contend for, who can be asked, and the
+//! history that they write together.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

@@ -329,8 +329,8 @@ impl<'a> Injector<'a> {
         Ok(())
     }
 
-    /// Has a new node come with a token. One that has received a membership that was never committed waits for good;
-    /// then comes the next.
+    /// Has a new node come with a token. One that has received a membership that was never
+    /// committed waits for good; then comes the next.
     async fn invite(&mut self, admin: &Admin) -> anyhow::Result<u64> {
         loop {
             self.invited += 1;

@@ -1,4 +1,5 @@
-//! The log as the nodes kept it with their backups, all of them together, read by `placementd inspect`.
+//! The log as the nodes kept it with their backups, all of them together, read by `placementd
+//! inspect`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

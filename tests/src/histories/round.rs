@@ -1,4 +1,5 @@
-//! One round: a cluster of processes, its clients, a fault phase, a recovery phase, and the verdict.
+//! One round: a cluster of processes, its clients, a fault phase, a recovery phase, and the
+//! verdict.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -24,8 +25,8 @@ use crate::cluster::{Cluster, HEALTHY_LIMIT};
 use crate::power::Power;
 use crate::wait::within;
 
-/// Snapshots and purges come soon. What is kept in the log is more than
-/// these clients write in two seconds: within one, the nodes have it in the log next to their backups.
+/// Snapshots and purges come soon. What is kept in the log is more than these clients write in two
+/// seconds: within one, the nodes have it in the log next to their backups.
 const CONFIG: &str = "[cluster]\nwait_ms = 1500\n\
     [raft]\nsnapshot_after = 100\n\
     [backup]\nevery_s = 86400\nkeep = 1000\n\
@@ -41,8 +42,8 @@ const SAY_EVERY: Duration = Duration::from_secs(5);
 /// What one round is made of.
 #[derive(Debug, Clone)]
 pub struct Round {
-    /// Chooses what clients ask and which faults come. The processes go their own way: the same seed does
-    /// not give the same history.
+    /// Chooses what clients ask and which faults come. The processes go their own way: the same
+    /// seed does not give the same history.
     pub seed: u64,
     /// Nodes of the cluster.
     pub nodes: u64,
@@ -235,7 +236,8 @@ async fn backed_up(injector: &Injector<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Waits until all nodes have applied the same, with the same state, and the log up to there is kept.
+/// Waits until all nodes have applied the same, with the same state, and the log up to there is
+/// kept.
 async fn all_is_kept(injector: &Injector<'_>, backups: &Path) -> anyhow::Result<KeptLog> {
     let begun = Instant::now();
     let (mut states, mut reaches) = (BTreeSet::new(), 0);

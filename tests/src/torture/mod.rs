@@ -1,5 +1,5 @@
-//! Attacks on a cluster of real processes: hostile clients, and far too many of them. Uninvolved clients work
-//! on at the same time, and what these see counts.
+//! Attacks on a cluster of real processes: hostile clients, and far too many of them. Uninvolved
+//! clients work on at the same time, and what these see counts.
 
 mod answers;
 mod attacks;
@@ -23,20 +23,20 @@ use crate::process_cost::Growth;
 
 /// How long the uninvolved clients' requests may take at most while a cluster is attacked.
 pub const LATENCY_MAX: Duration = Duration::from_secs(1);
-/// What the links carry between nodes that are asked for ten times the rate, in bits per second: little
-/// enough for the clients on the same machine to send so much.
+/// What the links carry between nodes that are asked for ten times the rate, in bits per second:
+/// little enough for the clients on the same machine to send so much.
 pub const OVERLOADED_LINK: u32 = 1_000_000;
 /// How much memory a node may take above what it had before, in bytes.
 pub const MEMORY_MAX: u64 = 512 * 1024 * 1024;
-/// Children of the root of one tree, and other providers, for long lists: that of the tree is longer
-/// than what two bodies that are nearly whole leave of the memory for them.
+/// Children of the root of one tree, and other providers, for long lists: that of the tree is
+/// longer than what two bodies that are nearly whole leave of the memory for them.
 const IN_TREE: usize = 400;
 const OTHERS: usize = 1_000;
 /// Short breaks between attacks, in which what one left behind goes.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// How often an attack is carried out in which the uninvolved clients were not served once: a cluster that does not
-/// serve them fails each time, a busy machine does now and then.
+/// How often an attack is carried out in which the uninvolved clients were not served once: a
+/// cluster that does not serve them fails each time, a busy machine does now and then.
 const ATTEMPTS: usize = 3;
 
 /// The outcome of one attack.
@@ -83,8 +83,8 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Carries out each attack for so long, one after the other, against a cluster of three. `report` is
-/// given each outcome as it comes.
+/// Carries out each attack for so long, one after the other, against a cluster of three. `report`
+/// is given each outcome as it comes.
 pub async fn hostile(
     cluster: &mut Cluster,
     each: Duration,

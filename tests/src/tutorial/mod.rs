@@ -1,5 +1,5 @@
-//! `docs/tutorial.md` as a script: the commands of its `console` blocks run in one shell, and what they print is compared
-//! with what stands below them.
+//! `docs/tutorial.md` as a script: the commands of its `console` blocks run in one shell, and what
+//! they print is compared with what stands below them.
 
 mod page;
 mod recording;

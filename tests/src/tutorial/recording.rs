@@ -1,4 +1,5 @@
-//! The recorded commands as a cast of asciinema (version 2 of its format), and as an SVG that plays it.
+//! The recorded commands as a cast of asciinema (version 2 of its format), and as an SVG that plays
+//! it.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -1,4 +1,5 @@
-//! Disks that fill up, are slow, hang and fail; clocks, links, and a node that holds the feature level down.
+//! Disks that fill up, are slow, hang and fail; clocks, links, and a node that holds the feature
+//! level down.
 
 use std::fs;
 use std::io::Write;
@@ -18,8 +19,8 @@ use super::{Story, during, pause};
 
 pub(super) const JOB: &str = "placementd-disks";
 
-/// Stands between a process, its disk and its clock: while a file is there, syncs take 1.5 s, do not come back,
-/// fail in a flush, or find no room in a compaction, or it is a minute later.
+/// Stands between a process, its disk and its clock: while a file is there, syncs take 1.5 s, do
+/// not come back, fail in a flush, or find no room in a compaction, or it is a minute later.
 const SHIM: &str = r#"
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,4 +1,5 @@
-//! What one node is asked for, what it has to give, and what it keeps: policy, audit, backups and their copies.
+//! What one node is asked for, what it has to give, and what it keeps: policy, audit, backups and
+//! their copies.
 
 use std::fs;
 use std::path::PathBuf;

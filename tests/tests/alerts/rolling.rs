@@ -1,4 +1,5 @@
-//! A healthy cluster: every panel has data, every rule is evaluated, and no page fires during rolling restarts under load.
+//! A healthy cluster: every panel has data, every rule is evaluated, and no page fires during
+//! rolling restarts under load.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,8 +19,8 @@ const JOB: &str = "placementd";
 /// How often each node is restarted.
 const ROUNDS: usize = 2;
 
-/// Twenty times as fast: an election or the restart of a node lasts shorter than what an alert waits for, as in a
-/// cluster with rules that are not in a hurry.
+/// Twenty times as fast: an election or the restart of a node lasts shorter than what an alert
+/// waits for, as in a cluster with rules that are not in a hurry.
 fn twentyfold(minutes: f64) -> f64 {
     (3.0 * minutes).clamp(6.0, 60.0)
 }

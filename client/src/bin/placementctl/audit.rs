@@ -1,5 +1,5 @@
-//! `placementctl consumers audit`: consumers that were forgotten, and a plan to release those that Nova does not know and the
-//! hosts that instances hold and are not on.
+//! `placementctl consumers audit`: consumers that were forgotten, and a plan to release those that
+//! Nova does not know and the hosts that instances hold and are not on.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io::Write;
@@ -49,14 +49,15 @@ pub(crate) struct Which {
     /// Migrations that have held something for longer than this are reported.
     #[arg(long, value_name = "AGE", value_parser = seconds, default_value = "24h")]
     migrations_older_than: u64,
-    /// The file, which must not exist, that gets what to release: a line for each orphan, and for each instance that
-    /// holds a host that it is not on.
+    /// The file, which must not exist, that gets what to release: a line for each orphan, and for
+    /// each instance that holds a host that it is not on.
     #[arg(long, value_name = "FILE", requires = "Lists")]
     plan: Option<PathBuf>,
 }
 
 pub(crate) async fn run(content: &Content, which: Which) -> anyhow::Result<ExitCode> {
-    // An instance is in Nova before it is in Placement: what is here and not there later is an orphan.
+    // An instance is in Nova before it is in Placement: what is here and not there later is an
+    // orphan.
     let placement = Placement::read(content).await?;
     let nova = which.lists.read(SystemTime::now(), which.older_than)?;
     let mut audit = Audit::default();
@@ -107,7 +108,8 @@ impl Placement {
         }
         let disabled = content.providers(json!({ "required": DISABLED })).await?;
         let shared = content.providers(json!({ "required": SHARES })).await?;
-        // A provider with room for one more is not used above its capacity, and most have: the others are looked at.
+        // A provider with room for one more is not used above its capacity, and most have: the
+        // others are looked at.
         let mut crowded = BTreeSet::new();
         for (class, mut holding) in held {
             let filters = json!({ "resources": format!("{class}:1") });
@@ -162,8 +164,8 @@ impl Placement {
     }
 }
 
-/// By the UUID of a host the server of each migration that holds something of it, and its project, which is all that is known
-/// of a migration that Nova's list lacks.
+/// By the UUID of a host the server of each migration that holds something of it, and its project,
+/// which is all that is known of a migration that Nova's list lacks.
 type Migrating<'a> = BTreeMap<&'a str, Vec<(Option<Uuid>, &'a str)>>;
 
 /// What was found.
@@ -176,7 +178,8 @@ struct Audit {
     is_incomplete: bool,
 }
 
-/// How many consumers of a kind Nova has, and how many not; those that its lists say nothing of count as neither.
+/// How many consumers of a kind Nova has, and how many not; those that its lists say nothing of
+/// count as neither.
 type Tallies<'a> = BTreeMap<&'a str, [usize; 3]>;
 
 impl Audit {
@@ -227,7 +230,8 @@ impl Audit {
                     _ => format!("not judged by Nova's lists: {others} of type {kind}"),
                 });
             }
-            // A list of one project, or a page of it, makes orphans of all others. Few migrations go on at a time.
+            // A list of one project, or a page of it, makes orphans of all others. Few migrations
+            // go on at a time.
             let is_doubtful = kind != MIGRATION && *unknown > instances;
             if *unknown > 0 && (is_doubtful || nova.may_be_cut(kind)) {
                 self.is_incomplete = true;
@@ -262,9 +266,10 @@ impl Audit {
         self.findings.push(item);
     }
 
-    /// Looks at an instance that may hold several hosts. Nova gives what a server holds of its former host to the migration,
-    /// so only an evacuated one holds two: until the compute service of the first host is back. Another one was claimed twice,
-    /// as the answer to the first claim was lost; that is planned if Nova says which host it is on.
+    /// Looks at an instance that may hold several hosts. Nova gives what a server holds of its
+    /// former host to the migration, so only an evacuated one holds two: until the compute service
+    /// of the first host is back. Another one was claimed twice, as the answer to the first claim
+    /// was lost; that is planned if Nova says which host it is on.
     fn several_hosts(
         &mut self,
         placement: &Placement,
@@ -586,7 +591,8 @@ mod tests {
         assert_eq!(kept, [second, storage]);
 
         let hold = |status| moved(7, 1, "live-migration", status, ["a", "ccc"]);
-        // Nova names a host that Placement calls otherwise, or a migration is under way, here or elsewhere.
+        // Nova names a host that Placement calls otherwise, or a migration is under way, here or
+        // elsewhere.
         for (host, list, finding) in [
             ("bb.example", vec![], Some("doubled")),
             ("bb", vec![hold("running")], None),

@@ -1,4 +1,5 @@
-//! `placementctl debug bundle`: one file with what explains an incident to a person who was not there.
+//! `placementctl debug bundle`: one file with what explains an incident to a person who was not
+//! there.
 
 mod secrets;
 
@@ -40,8 +41,8 @@ const NOT_SHOWN: &str = "(not shown: it looks like a secret)";
 
 #[derive(Subcommand)]
 pub(crate) enum DebugAction {
-    /// Writes what each node knows of itself into one file, for a person who is to understand an incident: status,
-    /// topology, log, metrics, settings without secrets, checks, searches.
+    /// Writes what each node knows of itself into one file, for a person who is to understand an
+    /// incident: status, topology, log, metrics, settings without secrets, checks, searches.
     #[command(
         after_help = "Each node has as long as `--timeout` to answer; one that does not is named in it. A line that looks like \
                       it has a secret is masked: its place and the kind of the secret are shown instead. Exits with 1 \
@@ -54,7 +55,8 @@ pub(crate) enum DebugAction {
 
 #[derive(Args)]
 pub(crate) struct Which {
-    /// The file, which must not exist. Without it the name says which cluster it is of, and when it was made.
+    /// The file, which must not exist. Without it the name says which cluster it is of, and when it
+    /// was made.
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -266,7 +268,8 @@ fn packed<'a>(
     tar.into_inner()?.finish()
 }
 
-/// Says what is not in the bundle, and what else to look for. The exit code tells whether something was masked.
+/// Says what is not in the bundle, and what else to look for. The exit code tells whether something
+/// was masked.
 fn report(files: &[Entry]) -> ExitCode {
     println!(
         "It holds names and addresses: of nodes, users, projects, resource providers, consumers and clients. Read \

@@ -10,8 +10,8 @@ use crate::render::{Rows, list, pairs, warn, word};
 
 #[derive(Args)]
 pub(crate) struct Which {
-    /// The query of `GET /allocation_candidates`, such as `resources=VCPU:8&required=HW_CPU_X86_AVX2`, or the whole URI
-    /// out of an access log.
+    /// The query of `GET /allocation_candidates`, such as
+    /// `resources=VCPU:8&required=HW_CPU_X86_AVX2`, or the whole URI out of an access log.
     query: String,
 }
 

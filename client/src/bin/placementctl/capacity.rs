@@ -13,8 +13,8 @@ pub(crate) struct Which {
     /// This class alone.
     #[arg(long)]
     class: Option<String>,
-    /// What to add up by: by the class alone, or for each aggregate or trait too. A provider counts in each of its
-    /// aggregates and traits.
+    /// What to add up by: by the class alone, or for each aggregate or trait too. A provider counts
+    /// in each of its aggregates and traits.
     #[arg(long, value_parser = ["class", "aggregate", "trait"], default_value = "class")]
     by: String,
 }

@@ -18,10 +18,12 @@ const PAGE_MAX: usize = 1000;
 /// As the API has them. Several conditions must all hold.
 #[derive(Args, Serialize)]
 pub(crate) struct Filters {
-    /// Of these kinds: provider, inventory, trait, aggregate, class, consumer or allocation, separated by commas.
+    /// Of these kinds: provider, inventory, trait, aggregate, class, consumer or allocation,
+    /// separated by commas.
     #[arg(long, value_name = "KINDS")]
     kind: Option<String>,
-    /// Of this provider, given by its UUID, its name, or the beginning of its name. One that is gone: by its UUID.
+    /// Of this provider, given by its UUID, its name, or the beginning of its name. One that is
+    /// gone: by its UUID.
     #[arg(long)]
     provider: Option<String>,
     /// Of this consumer.

@@ -77,8 +77,8 @@ fn words(report: &CheckReport) -> String {
     text
 }
 
-/// The first entry after which states differ: from there on all others differ. Digests of different forms, while
-/// versions are mixed, cannot be compared.
+/// The first entry after which states differ: from there on all others differ. Digests of different
+/// forms, while versions are mixed, cannot be compared.
 fn difference(reports: &[CheckReport]) -> Option<String> {
     let mut at: BTreeMap<(u64, &str), BTreeMap<&str, Vec<u64>>> = BTreeMap::new();
     for report in reports {

@@ -37,8 +37,8 @@ const PARTS: [&str; 6] = [
 
 #[derive(Args)]
 pub(crate) struct Which {
-    /// The first service: `http://host:port/path`, as in Keystone's catalog, or `unix:/path`, a node's admin listener,
-    /// for the partition `default`.
+    /// The first service: `http://host:port/path`, as in Keystone's catalog, or `unix:/path`, a
+    /// node's admin listener, for the partition `default`.
     #[arg(value_name = "URL-A")]
     a: String,
     /// The second one.
@@ -111,7 +111,8 @@ impl Service {
         Ok(())
     }
 
-    /// The answer at a path: an object, with its time if that is the content's; null for 404, a text for another error.
+    /// The answer at a path: an object, with its time if that is the content's; null for 404, a
+    /// text for another error.
     async fn answer(&self, path: &str) -> anyhow::Result<Value> {
         let name = &self.name;
         let answer = match self.client.call(ApiRequest::get(path)).await {

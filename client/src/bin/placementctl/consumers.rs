@@ -46,7 +46,8 @@ enum Action {
 /// As the API has them.
 #[derive(Args, Serialize)]
 struct Filters {
-    /// That hold something of this provider, given by its UUID, its name, or the beginning of its name.
+    /// That hold something of this provider, given by its UUID, its name, or the beginning of its
+    /// name.
     #[arg(long)]
     provider: Option<String>,
     /// Of this project.

@@ -37,8 +37,8 @@ pub(crate) struct Source {
     /// The node to ask, by its number or its name, in place of the first that answers.
     #[arg(id = "source", long = "node", global = true, value_name = "NODE")]
     pub(crate) node: Option<Named>,
-    /// Reads what was there at an earlier moment: the token of an answer or a change, a time such as
-    /// 2026-11-27T06:00:00Z, or how long ago, such as 90s, 15m, 12h or 7d.
+    /// Reads what was there at an earlier moment: the token of an answer or a change, a time such
+    /// as 2026-11-27T06:00:00Z, or how long ago, such as 90s, 15m, 12h or 7d.
     #[arg(long, global = true, value_name = "MOMENT", value_parser = earlier)]
     pub(crate) as_of: Option<String>,
     #[command(flatten)]

@@ -9,7 +9,8 @@ use crate::render::word;
 /// How much of an answer is shown, in characters.
 const SHOWN_MAX: usize = 200;
 
-/// Whether `Last-Modified` is the content's. What is empty, or has no time in upstream's database, has that of the request.
+/// Whether `Last-Modified` is the content's. What is empty, or has no time in upstream's database,
+/// has that of the request.
 pub(crate) fn has_time(path: &str, body: &Map<String, Value>) -> bool {
     let is_empty = |value: &Value| *value == json!({}) || *value == json!([]);
     let parts = ["inventories", "allocations", "traits"];

@@ -51,8 +51,8 @@ pub(crate) async fn undrain(admin: &Admin, which: &Which, timeout: Duration) -> 
     .await
 }
 
-/// Asks those that are meant, one after the other, and prints what came of it. One that cannot be asked does not keep
-/// the others from it.
+/// Asks those that are meant, one after the other, and prints what came of it. One that cannot be
+/// asked does not keep the others from it.
 async fn each(
     admin: &Admin,
     which: &Which,
@@ -72,7 +72,8 @@ async fn each(
     Ok(())
 }
 
-/// The members that are meant. The leader comes last: the others of its region are not to lead after it.
+/// The members that are meant. The leader comes last: the others of its region are not to lead
+/// after it.
 async fn meant(admin: &Admin, which: &Which, timeout: Duration) -> anyhow::Result<Vec<Member>> {
     let found = survey(admin, timeout).await?;
     let leader = found.asked.leader;

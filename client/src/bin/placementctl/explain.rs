@@ -14,8 +14,8 @@ use crate::searches::on_all_nodes;
 
 #[derive(Args)]
 pub(crate) struct Which {
-    /// The query of `GET /allocation_candidates`, the whole URI out of an access log, or a request id (`req-…`), whose
-    /// searches are looked up on all nodes.
+    /// The query of `GET /allocation_candidates`, the whole URI out of an access log, or a request
+    /// id (`req-…`), whose searches are looked up on all nodes.
     #[arg(value_name = "QUERY|REQUEST_ID")]
     what: String,
 }
@@ -144,7 +144,8 @@ fn indented(text: &str) -> String {
     text.lines().map(line).collect()
 }
 
-/// How many trees each condition leaves; those that remove none as one row, unless all are asked for.
+/// How many trees each condition leaves; those that remove none as one row, unless all are asked
+/// for.
 fn funnel(answer: &Value, is_wide: bool) -> String {
     let (stages, others) = match is_wide {
         true => (list(&answer["funnel"]).iter().collect(), 0),

@@ -23,7 +23,8 @@ pub(crate) fn create(path: &Path, mode: u32) -> anyhow::Result<File> {
     file.with_context(|| format!("cannot create {}", path.display()))
 }
 
-/// Writes a file with these permissions in place of the one that has the name, which stays if this fails.
+/// Writes a file with these permissions in place of the one that has the name, which stays if this
+/// fails.
 pub(crate) fn replace(path: &Path, mode: u32, content: &[u8]) -> anyhow::Result<()> {
     let written = || -> std::io::Result<()> {
         let mut draft = NamedTempFile::new_in(dir_of(path))?;
@@ -49,7 +50,8 @@ fn dir_of(file: &Path) -> &Path {
     parent.unwrap_or(Path::new("."))
 }
 
-/// What has come so far of a file for its owner alone, under a name that no other has. Removed when it is dropped.
+/// What has come so far of a file for its owner alone, under a name that no other has. Removed when
+/// it is dropped.
 pub(crate) struct Draft<'a> {
     pub(crate) file: NamedTempFile,
     target: &'a Path,

@@ -9,7 +9,8 @@ use crate::named::{Named, number};
 
 #[derive(Subcommand)]
 pub(crate) enum JoinTokenAction {
-    /// Makes a token with which one node joins the cluster, once, and shows it. The cluster keeps only its hash.
+    /// Makes a token with which one node joins the cluster, once, and shows it. The cluster keeps
+    /// only its hash.
     Create(CreateToken),
     /// Lists recent tokens and their state.
     List,

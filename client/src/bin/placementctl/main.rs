@@ -57,12 +57,14 @@ use render::{Output, warn};
 use survey::NO_QUORUM;
 use tls::TlsAction;
 
-/// Looks at a placement cluster and what it holds, and changes its membership, through the admin listener of any node.
+/// Looks at a placement cluster and what it holds, and changes its membership, through the admin
+/// listener of any node.
 #[derive(Parser)]
 #[command(name = "placementctl", version, next_help_heading = "Connection")]
 struct Command {
-    /// Admin listener of a node: `unix:/path` on its own machine, or `https://host:port` (`http://host:port` or
-    /// `host:port` if it is not secured). Give several (or separate them by commas): the first that answers is used.
+    /// Admin listener of a node: `unix:/path` on its own machine, or `https://host:port`
+    /// (`http://host:port` or `host:port` if it is not secured). Give several (or separate them by
+    /// commas): the first that answers is used.
     #[arg(
         long,
         global = true,
@@ -112,7 +114,8 @@ enum Action {
                             but is degraded, and with 2 if it has no quorum or no node answers."
     )]
     Status(Output),
-    /// Shows which losses the cluster survives, what reads and writes cost at each site, and what to change.
+    /// Shows which losses the cluster survives, what reads and writes cost at each site, and what
+    /// to change.
     #[command(
         after_help = "Exits with 1 if a loss is not survived that `[cluster] survive` of the asked node names. A \
                       member that does not answer counts as lost."
@@ -133,8 +136,8 @@ enum Action {
     /// Join tokens, with which nodes join the cluster.
     #[command(subcommand)]
     JoinToken(JoinTokenAction),
-    /// Replaces a node that has lost its data by one with its name and a new number: makes a join token, and
-    /// prints what to run on its machine. The leader does the rest.
+    /// Replaces a node that has lost its data by one with its name and a new number: makes a join
+    /// token, and prints what to run on its machine. The leader does the rest.
     Replace(ReplaceNode),
     /// Lists, creates, routes and deletes partitions: separate clouds in one cluster.
     Partitions {
@@ -149,8 +152,8 @@ enum Action {
         #[arg(long, value_name = "NODE")]
         to: Option<Named>,
     },
-    /// Prepares a node for a stop: its `/readyz` is 503, so that balancers use other nodes, and another node
-    /// leads. It still answers requests.
+    /// Prepares a node for a stop: its `/readyz` is 503, so that balancers use other nodes, and
+    /// another node leads. It still answers requests.
     Drain(drain::Which),
     /// Reverts `drain`.
     Undrain(drain::Which),
@@ -161,8 +164,8 @@ enum Action {
                       it. A member needs as much memory again as its state for a moment."
     )]
     Check,
-    /// Asks two services of the Placement API, clusters or openstack-placement, for all that they hold, and prints what
-    /// differs. `--endpoint` does not matter for it.
+    /// Asks two services of the Placement API, clusters or openstack-placement, for all that they
+    /// hold, and prints what differs. `--endpoint` does not matter for it.
     #[command(
         after_help = "Exits with 0 if there are no differences, with 1 if there are, and with 2 if a service cannot be \
                       asked. What differs is asked for a second time before it is printed."
@@ -171,11 +174,11 @@ enum Action {
     /// What explains an incident to a person who was not there.
     #[command(subcommand)]
     Debug(DebugAction),
-    /// Compacts the log of the node at the first endpoint that answers: flushes its state and drops the log
-    /// entries that it covers. This is not a backup.
+    /// Compacts the log of the node at the first endpoint that answers: flushes its state and drops
+    /// the log entries that it covers. This is not a backup.
     Compact,
-    /// Shows pages of the cluster and what it holds in a browser of this machine, read-only: prints an address that opens
-    /// once.
+    /// Shows pages of the cluster and what it holds in a browser of this machine, read-only: prints
+    /// an address that opens once.
     Web(web::Which),
     /// Makes the certificate authority of a cluster, and certificates.
     #[command(subcommand)]

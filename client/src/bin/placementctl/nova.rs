@@ -38,7 +38,8 @@ const ENDS: [&str; 8] = [
     "Dest Compute",
     "Dest Node",
 ];
-/// A migration in one of these states is over. An evacuation is `done` until the first host is back and has cleaned up.
+/// A migration in one of these states is over. An evacuation is `done` until the first host is back
+/// and has cleaned up.
 const OVER: [&str; 6] = [
     "completed",
     "confirmed",
@@ -57,8 +58,8 @@ pub(crate) struct Lists {
     /// The command that lists them, for the shell. It runs once Placement has been read.
     #[arg(long, value_name = "COMMAND")]
     servers_command: Option<String>,
-    /// All migrations of Nova, as of `--servers`, which it needs: Nova leaves those of a cell that is down out without
-    /// a word.
+    /// All migrations of Nova, as of `--servers`, which it needs: Nova leaves those of a cell that
+    /// is down out without a word.
     #[arg(long, value_name = "FILE", conflicts_with = "migrations_command")]
     migrations: Option<PathBuf>,
     /// The command that lists them.
@@ -104,8 +105,8 @@ pub(crate) struct Migration {
 }
 
 impl Nova {
-    /// What a consumer is, and whether Nova has it, if the lists say so. Nova gives its consumers no type unless it
-    /// speaks 1.38: then they are what the list is that has them.
+    /// What a consumer is, and whether Nova has it, if the lists say so. Nova gives its consumers
+    /// no type unless it speaks 1.38: then they are what the list is that has them.
     pub(crate) fn judge<'a>(&self, consumer: &'a Value) -> (&'a str, Option<bool>) {
         let id: Option<Uuid> = consumer["uuid"].as_str().and_then(|id| id.parse().ok());
         let servers = self.servers.as_ref().map(|list| &list.hosts_of);
@@ -122,7 +123,8 @@ impl Nova {
         }
     }
 
-    /// Whether Nova may have cut a list off that has consumers of this kind. Clouds without migrations exist.
+    /// Whether Nova may have cut a list off that has consumers of this kind. Clouds without
+    /// migrations exist.
     pub(crate) fn may_be_cut(&self, kind: &str) -> bool {
         let servers = self.servers.as_ref().filter(|_| kind != MIGRATION);
         let migrations = self.migrations.as_ref().filter(|_| kind != INSTANCE);
@@ -158,8 +160,8 @@ impl Migrations {
 }
 
 impl Lists {
-    /// Reads the lists; Placement was read until `since`. What comes through a pipe has no time: it is taken only if
-    /// consumers younger than an hour (`older_than`, in seconds) are left out.
+    /// Reads the lists; Placement was read until `since`. What comes through a pipe has no time: it
+    /// is taken only if consumers younger than an hour (`older_than`, in seconds) are left out.
     pub(crate) fn read(&self, since: SystemTime, older_than: u64) -> anyhow::Result<Nova> {
         ensure!(
             older_than >= 3600 || self.servers.is_none() && self.migrations.is_none(),
@@ -289,8 +291,9 @@ impl Entry<'_> {
     }
 }
 
-/// Gives each entry of a list to `take`: of tables of `openstack … list -f json`, or of answers of Nova's API, one after the
-/// other. Returns whether Nova may have cut it off, as it has as many entries as whole pages.
+/// Gives each entry of a list to `take`: of tables of `openstack … list -f json`, or of answers of
+/// Nova's API, one after the other. Returns whether Nova may have cut it off, as it has as many
+/// entries as whole pages.
 fn each(
     bytes: &[u8],
     what: &str,

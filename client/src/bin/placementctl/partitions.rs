@@ -26,16 +26,16 @@ pub(crate) enum PartitionsAction {
         #[command(flatten)]
         routes: Routes,
     },
-    /// Replaces the hosts and prefixes of a partition, on all nodes at once. Without any, it gets only
-    /// requests to a listener of `[[partitions]]`.
+    /// Replaces the hosts and prefixes of a partition, on all nodes at once. Without any, it gets
+    /// only requests to a listener of `[[partitions]]`.
     Route {
         /// Its name. `default` has hosts only.
         name: String,
         #[command(flatten)]
         routes: Routes,
     },
-    /// Fills an empty partition without routes with the default partition of a backup: of `placementd import`, or of a
-    /// cluster. Generations, times and orders stay as they are.
+    /// Fills an empty partition without routes with the default partition of a backup: of
+    /// `placementd import`, or of a cluster. Generations, times and orders stay as they are.
     #[command(
         after_help = "Nothing of it is served before `partitions route` gives the partition routes. An import that stops leaves a \
                       part: delete the partition, and create it again. Exits with 1 then, and if the digests differ."

@@ -34,7 +34,8 @@ enum Action {
     Tree(Named),
     /// Shows all of one provider.
     Show(Named),
-    /// Lists the consumers that hold something of a provider. Those with the largest share of a capacity come first.
+    /// Lists the consumers that hold something of a provider. Those with the largest share of a
+    /// capacity come first.
     Holders {
         #[command(flatten)]
         named: Named,
@@ -135,7 +136,8 @@ fn inventories(providers: &[Value]) -> Rows {
     Rows::new(columns, items)
 }
 
-/// The providers below one, each with its amounts and what is below it. `margin` stands before each line.
+/// The providers below one, each with its amounts and what is below it. `margin` stands before each
+/// line.
 fn drawn(providers: &[Value], parent: &Value, margin: &str) -> String {
     let mut text = String::new();
     let below = providers.iter().filter(|one| one["parent"] == *parent);

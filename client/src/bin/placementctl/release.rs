@@ -1,4 +1,5 @@
-//! `placementctl consumers release`: gives back what the consumers of a plan hold, or a part of it, and undoes that.
+//! `placementctl consumers release`: gives back what the consumers of a plan hold, or a part of it,
+//! and undoes that.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -193,7 +194,8 @@ impl Planned {
         self.put(content, &self.keeps, json!(self.generation)).await
     }
 
-    /// Gives back what was released, unless the consumer holds something else since then; gives the reason in that case.
+    /// Gives back what was released, unless the consumer holds something else since then; gives the
+    /// reason in that case.
     async fn restore(&self, content: &Content) -> anyhow::Result<Option<String>> {
         let now = self.present(content).await?;
         if now.allocations != self.keeps {
@@ -202,7 +204,8 @@ impl Planned {
         self.put(content, &self.allocations, now.generation).await
     }
 
-    /// Gives it these allocations; gives the reason if that is refused: it has changed, or there is no room.
+    /// Gives it these allocations; gives the reason if that is refused: it has changed, or there is
+    /// no room.
     async fn put(
         &self,
         content: &Content,

@@ -27,8 +27,8 @@ pub(crate) enum Format {
     Json,
     /// The same, one line for each row.
     Jsonl,
-    /// All columns with a header, quoted as in RFC 4180. A text that a spreadsheet would take for a formula gets an
-    /// apostrophe before it.
+    /// All columns with a header, quoted as in RFC 4180. A text that a spreadsheet would take for a
+    /// formula gets an apostrophe before it.
     Csv,
     /// The first column alone, without a header.
     Name,
@@ -44,7 +44,8 @@ pub(crate) struct Output {
     /// The columns of a table or of CSV, by their headers, such as `name,uuid`.
     #[arg(long, global = true, value_delimiter = ',')]
     columns: Vec<String>,
-    /// The column to sort by, from small to large; from large to small with a dash before it, as in `--sort=-used`.
+    /// The column to sort by, from small to large; from large to small with a dash before it, as in
+    /// `--sort=-used`.
     #[arg(long, global = true, value_name = "COLUMN")]
     pub(crate) sort: Option<String>,
     /// The most rows to print.
@@ -74,8 +75,8 @@ impl Output {
         })
     }
 
-    /// An answer that is more than rows: `text` makes of their table what people read, and JSON is the whole answer.
-    /// An answer without rows has no other formats.
+    /// An answer that is more than rows: `text` makes of their table what people read, and JSON is
+    /// the whole answer. An answer without rows has no other formats.
     pub(crate) fn report(
         &self,
         answer: &impl Serialize,
@@ -130,8 +131,8 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// The columns are words, each the name of a member. `name:member` if the column is called otherwise; those with a
-    /// `+` before them are left out of a table that is not wide.
+    /// The columns are words, each the name of a member. `name:member` if the column is called
+    /// otherwise; those with a `+` before them are left out of a table that is not wide.
     pub(crate) fn new(columns: &str, items: Vec<Value>) -> Self {
         Self {
             columns: columns.to_owned(),
@@ -151,7 +152,8 @@ impl Rows {
         })
     }
 
-    /// Numbers by their size, words by their characters; what is missing comes last. Equal rows keep their order.
+    /// Numbers by their size, words by their characters; what is missing comes last. Equal rows
+    /// keep their order.
     fn sort(&mut self, by: &str) -> anyhow::Result<()> {
         let key = parts(self.column(by.trim_start_matches('-'))?).1.to_owned();
         self.items.sort_by(|one, other| {
@@ -206,7 +208,8 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// A value of an answer as one word of a line: a terminal acts on no character of it. A dash if there is no value.
+/// A value of an answer as one word of a line: a terminal acts on no character of it. A dash if
+/// there is no value.
 pub(crate) fn word(value: &Value) -> String {
     Some(inert(&plain(value)))
         .filter(|text| !text.is_empty())
@@ -293,12 +296,14 @@ fn csv(row: &[Value]) -> String {
     cells.join(",") + "\n"
 }
 
-/// Writes to standard output. A reader that has seen enough, such as `head`, ends it without an error.
+/// Writes to standard output. A reader that has seen enough, such as `head`, ends it without an
+/// error.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     is_printed(text.as_bytes()).map(drop)
 }
 
-/// Writes to standard output; `false` if its reader has seen enough. A terminal acts on no character of it.
+/// Writes to standard output; `false` if its reader has seen enough. A terminal acts on no
+/// character of it.
 pub(crate) fn is_printed(text: &[u8]) -> anyhow::Result<bool> {
     let mut stdout = io::stdout().lock();
     let text = match stdout.is_terminal() {

@@ -47,8 +47,8 @@ pub(crate) async fn show(content: &Content, which: Which) -> anyhow::Result<Stri
     output.rows(listed(found))
 }
 
-/// The searches that nodes keep, newest first, with `node` in each, and how many they have left out. A node that does not
-/// answer is named on standard error; it is an error if all do not.
+/// The searches that nodes keep, newest first, with `node` in each, and how many they have left
+/// out. A node that does not answer is named on standard error; it is an error if all do not.
 pub(crate) async fn on_all_nodes(
     content: &Content,
     filters: &Value,
@@ -96,7 +96,8 @@ fn at(search: &Value) -> Option<OffsetDateTime> {
     OffsetDateTime::parse(search["at"].as_str()?, &Rfc3339).ok()
 }
 
-/// A row for each search. The id is that of the caller's request, such as Nova's, where it sent one, as `history` has it.
+/// A row for each search. The id is that of the caller's request, such as Nova's, where it sent
+/// one, as `history` has it.
 fn listed(mut searches: Vec<Value>) -> Rows {
     for search in &mut searches {
         let id = match &search["global_request_id"] {

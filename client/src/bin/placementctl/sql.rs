@@ -1,7 +1,8 @@
 //! What a log entry has changed, as SQL for the database of openstack-placement 16.0.0.
 //!
-//! Rows are found by their UUIDs and names, as their numbers are the database's own. MySQL does not read the table that a statement
-//! writes, except through a derived table that it cannot merge, such as one of an aggregate.
+//! Rows are found by their UUIDs and names, as their numbers are the database's own. MySQL does not
+//! read the table that a statement writes, except through a derived table that it cannot merge,
+//! such as one of an aggregate.
 
 use anyhow::bail;
 use placement_wire::Dialect;
@@ -99,11 +100,12 @@ fn filled(dialect: Dialect, statements: &str, change: &Value) -> anyhow::Result<
     Ok(sql)
 }
 
-/// A transaction that brings a database from one token to another, with what an event has changed; it fails if the database
-/// is elsewhere.
+/// A transaction that brings a database from one token to another, with what an event has changed;
+/// it fails if the database is elsewhere.
 ///
 /// # Errors
-/// If this version does not know something that was changed, or a value is neither a text nor a number.
+/// If this version does not know something that was changed, or a value is neither a text nor a
+/// number.
 pub(crate) fn transaction(
     dialect: Dialect,
     (from, to): (&str, &str),

@@ -45,7 +45,8 @@ struct ClusterReport {
     /// All partitions but the default one.
     partitions: Vec<String>,
     members: Vec<Value>,
-    /// What an operator is to look at although clients are served; the exit code does not follow it.
+    /// What an operator is to look at although clients are served; the exit code does not follow
+    /// it.
     warnings: Vec<String>,
 }
 
@@ -107,7 +108,8 @@ impl ClusterReport {
     }
 }
 
-/// What a member is in the membership, and what it reports; null where it does not. `head`: the last entry of the leader.
+/// What a member is in the membership, and what it reports; null where it does not. `head`: the
+/// last entry of the leader.
 fn member(
     member: &Member,
     answer: Option<&NodeStatus>,

@@ -34,8 +34,8 @@ type Put = fn(&Path, u32, &[u8]) -> anyhow::Result<()>;
 
 #[derive(Subcommand)]
 pub(crate) enum TlsAction {
-    /// Makes the authority of a cluster: `ca.pem` for each node and operator, and `ca-key.pem`, to be kept off the
-    /// nodes: its owner can issue a certificate for any node.
+    /// Makes the authority of a cluster: `ca.pem` for each node and operator, and `ca-key.pem`, to
+    /// be kept off the nodes: its owner can issue a certificate for any node.
     Init {
         /// Directory of the files.
         #[arg(long, value_name = "DIR", default_value = ".")]
@@ -50,8 +50,9 @@ pub(crate) enum TlsAction {
     /// Makes a certificate and its key, in the directory of the authority.
     #[command(subcommand)]
     Issue(Whose),
-    /// Replaces a certificate and its key in the directory of the authority by new ones with the same names. Copy both
-    /// over the files that the node or the operator uses: a running node reads them within seconds.
+    /// Replaces a certificate and its key in the directory of the authority by new ones with the
+    /// same names. Copy both over the files that the node or the operator uses: a running node
+    /// reads them within seconds.
     #[command(subcommand)]
     Renew(Renewed),
     /// Shows what is in certificate files.
@@ -75,7 +76,8 @@ pub(crate) enum Whose {
         #[command(flatten)]
         from: From,
     },
-    /// For an operator: `admin-NAME.pem` and `admin-NAME-key.pem`. Their owner has access to all nodes.
+    /// For an operator: `admin-NAME.pem` and `admin-NAME-key.pem`. Their owner has access to all
+    /// nodes.
     Admin {
         /// The operator.
         name: String,

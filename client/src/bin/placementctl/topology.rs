@@ -1,4 +1,5 @@
-//! `placementctl topology`: which losses are survived, what reads and writes cost, and what to change.
+//! `placementctl topology`: which losses are survived, what reads and writes cost, and what to
+//! change.
 
 use std::process::ExitCode;
 
@@ -120,8 +121,8 @@ fn named(topology: &Topology) -> [bool; 2] {
     [is_in_zone, is_in_region]
 }
 
-/// A line for each loss. Zones and regions with the same nodes as another line are left out, and those of a cluster that
-/// names none.
+/// A line for each loss. Zones and regions with the same nodes as another line are left out, and
+/// those of a cluster that names none.
 fn losses(topology: &Topology) -> String {
     let mut rows = Vec::new();
     let mut shown = Vec::new();

@@ -28,19 +28,21 @@ pub(crate) enum Verb {
     Providers(Asked<providers::Which>),
     /// Consumers: what instances, migrations and other users of resources hold.
     Consumers(Asked<consumers::Which>),
-    /// Shows sums over all providers: what there is, what is used, what is free, and the most that one provider can
-    /// give to one request.
+    /// Shows sums over all providers: what there is, what is used, what is free, and the most that
+    /// one provider can give to one request.
     Capacity(Asked<capacity::Which>),
-    /// Shows what projects use. Without a project all consumers are read, which takes a moment in a large cloud.
+    /// Shows what projects use. Without a project all consumers are read, which takes a moment in a
+    /// large cloud.
     Usages(Asked<usages::Which>),
     /// Lists the allocation candidates for a query.
     Candidates(Asked<candidates::Which>),
-    /// Says why a query has no or few candidates: how many trees each condition leaves, which conditions to relax, and
-    /// which trees nearly fit.
+    /// Says why a query has no or few candidates: how many trees each condition leaves, which
+    /// conditions to relax, and which trees nearly fit.
     Explain(Asked<explain::Which>),
     /// Lists the recent searches for candidates on all nodes, the newest first.
     Searches(Asked<searches::Which>),
-    /// Prints what changes, as it changes. It goes on at another node when the one that it asks is lost.
+    /// Prints what changes, as it changes. It goes on at another node when the one that it asks is
+    /// lost.
     #[command(
         after_help = "With -o jsonl it prints the lines of `GET /placementd/v1/events`. After each batch is a \
                       `progress`, from which --after goes on. After a `reset` all that is there follows, as changes \
@@ -49,9 +51,11 @@ pub(crate) enum Verb {
     Watch(Asked<watch::Which>),
     /// Lists what was changed, the last first, as far as nodes keep it.
     History(Asked<changes::Filters>),
-    /// Prints all that is there at one moment as JSON lines. The last one has the token for `watch --after`.
+    /// Prints all that is there at one moment as JSON lines. The last one has the token for `watch
+    /// --after`.
     Bulk(Asked<changes::Filters>),
-    /// Prints what changes as SQL for a database of openstack-placement 16.0.0 that `placementd export` has filled, for its client.
+    /// Prints what changes as SQL for a database of openstack-placement 16.0.0 that `placementd
+    /// export` has filled, for its client.
     #[command(
         after_help = "Each change is one transaction, which also moves the token in `placementd_position`. So it goes on \
                       exactly once after any end of either program, from the token that the database has then. It ends if \

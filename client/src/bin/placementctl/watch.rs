@@ -17,7 +17,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 #[derive(Args)]
 pub(crate) struct Which {
-    /// Begins after this token, and not now: a `progress`, the `snapshot_end` of `bulk`, or the index of a change.
+    /// Begins after this token, and not now: a `progress`, the `snapshot_end` of `bulk`, or the
+    /// index of a change.
     #[arg(long, value_name = "TOKEN")]
     after: Option<String>,
     #[command(flatten)]

@@ -1,5 +1,5 @@
-//! `placementctl web`: the pages of a node for a browser of this machine. It adds no permission: what it passes on is
-//! asked as any command asks, and only pages are.
+//! `placementctl web`: the pages of a node for a browser of this machine. It adds no permission:
+//! what it passes on is asked as any command asks, and only pages are.
 
 mod gate;
 
@@ -26,7 +26,8 @@ use tokio::time::sleep;
 
 /// Connections at once.
 const CONNECTIONS: usize = 64;
-/// How long a browser may take to send the head of a request; an idle connection is closed after it.
+/// How long a browser may take to send the head of a request; an idle connection is closed after
+/// it.
 const HEADER: Duration = Duration::from_secs(30);
 /// How long to wait where a connection cannot be taken, such as for want of files.
 const PAUSE: Duration = Duration::from_millis(100);

@@ -15,7 +15,8 @@ use crate::render::{Output, list, phrase, word};
 
 #[derive(Args)]
 pub(crate) struct Which {
-    /// A file with changes and questions in JSON, as docs/placementctl.md describes; `-` for standard input.
+    /// A file with changes and questions in JSON, as docs/placementctl.md describes; `-` for
+    /// standard input.
     file: PathBuf,
 }
 

@@ -141,8 +141,8 @@ impl Naive {
         beginning
     }
 
-    /// Every row as text, by its name. Of names and providers the order counts in which they were made, within their
-    /// table.
+    /// Every row as text, by its name. Of names and providers the order counts in which they were
+    /// made, within their table.
     pub fn rows(&self) -> BTreeMap<String, String> {
         let mut rows = BTreeMap::from([
             ("level".to_owned(), format!("{:?}", self.level)),

@@ -99,8 +99,8 @@ impl<'a> Outline<'a> {
         self.groups.iter().map(|(suffix, _)| *suffix)
     }
 
-    /// A kind for each part. Parts of one kind take the same, and each is a group of its own: where two of them change
-    /// places, the same is taken from the same providers.
+    /// A kind for each part. Parts of one kind take the same, and each is a group of its own: where
+    /// two of them change places, the same is taken from the same providers.
     pub fn kinds(&self) -> Vec<usize> {
         let mut kinds: Vec<usize> = (0..self.taken.len()).collect();
         let mut firsts = BTreeMap::new();
@@ -134,7 +134,8 @@ impl<'a> Outline<'a> {
         });
     }
 
-    /// For each suffix, in their order, the parts of its group: of those that one provider serves, one.
+    /// For each suffix, in their order, the parts of its group: of those that one provider serves,
+    /// one.
     pub fn mappings<'c>(
         &'c self,
         candidate: &'c Candidate<'a>,

@@ -2,8 +2,8 @@
 
 use std::ops::ControlFlow;
 
-/// Is called every thousand steps or so with how many were taken from the start (a step is well below a
-/// microsecond, mostly), and says whether to go on.
+/// Is called every thousand steps or so with how many were taken from the start (a step is well
+/// below a microsecond, mostly), and says whether to go on.
 pub type Watch<'a> = Box<dyn FnMut(u64) -> ControlFlow<()> + Send + 'a>;
 
 const STEPS_BETWEEN_CALLS: u64 = 1024;

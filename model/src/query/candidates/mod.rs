@@ -44,8 +44,9 @@ use crate::query::UnknownName;
 use crate::state::State;
 
 impl State {
-    /// Starts a search, which makes candidates one at a time, as they are asked for. A watch is called now and then
-    /// with the steps that were taken, and may end the search: [`Search::interrupted`] returns whether it has.
+    /// Starts a search, which makes candidates one at a time, as they are asked for. A watch is
+    /// called now and then with the steps that were taken, and may end the search:
+    /// [`Search::interrupted`] returns whether it has.
     ///
     /// # Errors
     /// A request that names unknown resource classes or traits, unless upstream would not have

@@ -86,8 +86,8 @@ pub(super) struct Contest {
 }
 
 impl<'a> Plan<'a> {
-    /// The plan of a request; `None` if it certainly has no answer, as is so when it names what does
-    /// not exist.
+    /// The plan of a request; `None` if it certainly has no answer, as is so when it names what
+    /// does not exist.
     pub(super) fn build(state: &'a State, request: &'a CandidateRequest) -> Option<Self> {
         let mut plan = Self {
             state,

@@ -12,7 +12,8 @@ pub struct CandidateRequest {
     /// In the order of their first appearance in the query string, which decides which of two
     /// wrong groups is reported.
     pub groups: Vec<RequestGroup>,
-    /// The classes in the order in which the query names them, which explanations follow; others come behind.
+    /// The classes in the order in which the query names them, which explanations follow; others
+    /// come behind.
     pub class_order: Vec<Given<ResourceClassName>>,
     /// Required from two named groups on.
     pub group_policy: Option<GroupPolicy>,
@@ -34,8 +35,8 @@ pub struct CandidateRequest {
     /// In which order candidates are made.
     pub strategy: GenerationStrategy,
     /// With a number, the search begins at an anchor that follows from it, goes on in the order of
-    /// their creation and round, and gives one candidate of each in turn; which one comes first of an
-    /// anchor follows from the number too.
+    /// their creation and round, and gives one candidate of each in turn; which one comes first of
+    /// an anchor follows from the number too.
     pub seed: Option<u64>,
 }
 

@@ -67,8 +67,8 @@ impl<'a> Search<'a> {
         self.advance().cloned()
     }
 
-    /// How many candidates are to be expected, before the first was asked for: one for each tree that may
-    /// have one, of the first few thousand.
+    /// How many candidates are to be expected, before the first was asked for: one for each tree
+    /// that may have one, of the first few thousand.
     pub fn likely(&mut self) -> usize {
         let explorer = self.explorer.as_mut();
         let ahead = explorer.map_or(0, |explorer| explorer.anchors.ahead());
@@ -96,9 +96,10 @@ impl<'a> Search<'a> {
         self.budget.steps()
     }
 
-    /// Ends the search and the noting of its candidates, and finds what their summaries lack because of
-    /// the limit: below 1.29 also those providers of their trees count that only candidates beyond it
-    /// use. Looks at no other candidates than those that could use one of these providers.
+    /// Ends the search and the noting of its candidates, and finds what their summaries lack
+    /// because of the limit: below 1.29 also those providers of their trees count that only
+    /// candidates beyond it use. Looks at no other candidates than those that could use one of
+    /// these providers.
     pub fn complete(&mut self, summaries: &mut Summaries<'a>) {
         summaries.settle();
         let Some(explorer) = self.explorer.take().filter(|one| one.plan.one_per_tree) else {
@@ -137,7 +138,8 @@ pub(super) struct Explorer<'a> {
     /// Candidates of sharing providers alone, which several anchors can give. All others have a
     /// provider that belongs to one anchor.
     given: BTreeSet<Vec<NodePlace>>,
-    /// Instances of sharing providers of other trees alone: the next with the same gives nothing new.
+    /// Instances of sharing providers of other trees alone: the next with the same gives nothing
+    /// new.
     outside: BTreeSet<Vec<Vec<NodePlace>>>,
     /// The slot of each variable in what was found last.
     solution: Vec<SlotIndex>,

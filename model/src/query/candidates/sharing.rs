@@ -12,8 +12,8 @@ use crate::state::tree::{Node, Tree, TreeNumber};
 use crate::state::tree_set::TreeSet;
 use crate::types::AggregateUuid;
 
-/// The sharing providers that could serve some part of a request for other trees, each with what it serves: the
-/// kinds of a plan, unless it says otherwise.
+/// The sharing providers that could serve some part of a request for other trees, each with what it
+/// serves: the kinds of a plan, unless it says otherwise.
 pub(in crate::query) struct SharingProviders<'a, T = Vec<usize>> {
     list: Vec<SharingProvider<'a, T>>,
     by_aggregate: BTreeMap<&'a AggregateUuid, Vec<usize>>,
@@ -52,7 +52,8 @@ impl<'a> SharingProviders<'a> {
 }
 
 impl<'a, T> SharingProviders<'a, T> {
-    /// Finds those of which `serves` returns something. Each is looked at for so many parts of a request.
+    /// Finds those of which `serves` returns something. Each is looked at for so many parts of a
+    /// request.
     pub(in crate::query) fn find_all(
         state: &'a State,
         parts: usize,

@@ -25,8 +25,8 @@ pub struct Explanation {
     pub cause: Option<usize>,
     /// All trees: those that are gone, those with candidates and those that are undecided.
     pub trees: u64,
-    /// The trees that are the anchor of a candidate. One that takes from sharing providers alone is a candidate of each
-    /// tree that they reach, though the search gives it once.
+    /// The trees that are the anchor of a candidate. One that takes from sharing providers alone is
+    /// a candidate of each tree that they reach, though the search gives it once.
     pub with_candidates: u64,
     /// The trees of which it was not found out in time.
     pub undecided: u64,
@@ -142,7 +142,8 @@ pub struct Stage {
 /// What exactly a condition fails at.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Detail {
-    /// Of `unit`: the bound that the amount breaks; of several trees, that of those which come nearest.
+    /// Of `unit`: the bound that the amount breaks; of several trees, that of those which come
+    /// nearest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bound: Option<Bound>,
     /// Of a required trait: a provider that has it, but would not serve the request.

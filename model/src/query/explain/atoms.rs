@@ -1,7 +1,9 @@
-//! The atoms of a request: the conditions that it is made of, in the order in which trees are judged by them.
+//! The atoms of a request: the conditions that it is made of, in the order in which trees are
+//! judged by them.
 //!
-//! Where a host is comes before what it is, and that before what it has left, so that the trees that come furthest are
-//! those that were meant. What one provider must meet comes before what several must meet together.
+//! Where a host is comes before what it is, and that before what it has left, so that the trees
+//! that come furthest are those that were meant. What one provider must meet comes before what
+//! several must meet together.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -37,7 +39,8 @@ pub struct Atom {
     /// What it is about.
     #[serde(rename = "atom")]
     pub kind: Kind,
-    /// The suffix of its group; empty for the unnumbered group and for what concerns the request as a whole.
+    /// The suffix of its group; empty for the unnumbered group and for what concerns the request as
+    /// a whole.
     pub group: String,
     /// The resource class, of `inventory`, `unit` and `room`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -68,7 +71,8 @@ pub(super) enum Test<'a> {
     Forbidden(TraitId),
     Unit(ResourceClassId, u64),
     Room(ResourceClassId, u64),
-    /// Cannot be met, as it names what does not exist or asks for nothing that a provider could have.
+    /// Cannot be met, as it names what does not exist or asks for nothing that a provider could
+    /// have.
     Never,
     /// Is not a matter of one provider.
     Together,
@@ -116,7 +120,8 @@ pub(super) struct Look<'a> {
     covers: Bits,
 }
 
-/// All that might serve the parts of a request in one tree, its own providers and those that share with it.
+/// All that might serve the parts of a request in one tree, its own providers and those that share
+/// with it.
 pub(super) struct Looks<'a> {
     pub(super) list: Vec<Look<'a>>,
     /// The atoms that the tree as a whole fails.
@@ -125,7 +130,8 @@ pub(super) struct Looks<'a> {
 
 /// What a tree lacks.
 pub(super) struct Lacks<'l, 'a> {
-    /// The atoms that speak against the best provider of each part, and those that the tree as a whole fails.
+    /// The atoms that speak against the best provider of each part, and those that the tree as a
+    /// whole fails.
     pub(super) atoms: Bits,
     /// How much is missing of the amounts, in thousandths of each.
     pub(super) shortfall: u64,
@@ -264,7 +270,8 @@ impl<'a> Atoms<'a> {
             });
             self.push(Some(at), atom, test, Some(cut));
         }
-        // Upstream starts from what is asked for. From a group that asks for nothing it gets no provider.
+        // Upstream starts from what is asked for. From a group that asks for nothing it gets no
+        // provider.
         let asks = !group.required.is_empty() || !group.member_of.is_empty();
         if resourceless && (group.suffix.is_empty() || !asks) {
             self.push(Some(at), of(Kind::Inventory), None, None);
@@ -385,8 +392,8 @@ impl<'a> Atoms<'a> {
         })
     }
 
-    /// What speaks for and against one provider as the one that serves the parts, for its own tree or, as one that
-    /// shares, for others: the latter without `root`.
+    /// What speaks for and against one provider as the one that serves the parts, for its own tree
+    /// or, as one that shares, for others: the latter without `root`.
     pub(super) fn look(
         &self,
         number: TreeNumber,
@@ -466,7 +473,8 @@ impl<'a> Atoms<'a> {
         served == parts && self.covering & kept & !covered == 0
     }
 
-    /// The first atom with which those before cannot be met any more; that of all of them if each is met.
+    /// The first atom with which those before cannot be met any more; that of all of them if each
+    /// is met.
     pub(super) fn first_unmet(&self, looks: &Looks<'a>) -> usize {
         let parts = bits(self.parts.iter().map(|_| true));
         let (mut met, mut unmet) = (0, self.list.len() - 1);

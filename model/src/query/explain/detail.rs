@@ -48,8 +48,8 @@ impl Atoms<'_> {
         shared
     }
 
-    /// A class of which all groups together ask more than a tree has for them; what is not found so may be impossible,
-    /// too.
+    /// A class of which all groups together ask more than a tree has for them; what is not found so
+    /// may be impossible, too.
     pub(super) fn short(&self, class: &SharedClass, looks: &Looks<'_>) -> Option<Short> {
         let asked = class.amounts.iter().map(|(_, asked)| *asked);
         let asked = asked.fold(0, u64::saturating_add);

@@ -2,7 +2,8 @@
 
 use serde::{Serialize, Serializer};
 
-/// What a condition is about, in the order in which trees are judged: where they are, what they are, what they have left.
+/// What a condition is about, in the order in which trees are judged: where they are, what they
+/// are, what they have left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Kind {
     /// The provider whose tree is asked for.

@@ -1,9 +1,10 @@
 //! Why a request for allocation candidates has no answer, or few.
 //!
-//! A request is split into atoms (`atoms`). The funnel is the number of trees that can meet the first of them, the first
-//! two, and so on, so each tree is gone at exactly one atom or has a candidate: that one is its reason. What each
-//! provider meets by itself is found in one pass over the trees. What has to be met by several together is left to the
-//! search (`candidates`), one tree at a time. `relax` finds what could be asked instead.
+//! A request is split into atoms (`atoms`). The funnel is the number of trees that can meet the
+//! first of them, the first two, and so on, so each tree is gone at exactly one atom or has a
+//! candidate: that one is its reason. What each provider meets by itself is found in one pass over
+//! the trees. What has to be met by several together is left to the search (`candidates`), one tree
+//! at a time. `relax` finds what could be asked instead.
 
 mod answer;
 mod atoms;
@@ -42,9 +43,9 @@ const EXAMPLES: usize = 3;
 const NEAREST: usize = 5;
 
 impl State {
-    /// Why a request has the answer that it has. The limits of the request do not matter. The watch is called now and
-    /// then with the steps that were taken, and may end it: what was found by then is returned. `spell` writes a
-    /// request as a query, if there is one that asks for it.
+    /// Why a request has the answer that it has. The limits of the request do not matter. The watch
+    /// is called now and then with the steps that were taken, and may end it: what was found by
+    /// then is returned. `spell` writes a request as a query, if there is one that asks for it.
     ///
     /// # Errors
     /// A request with too many conditions.
@@ -86,8 +87,8 @@ impl State {
     }
 }
 
-/// How far a tree that has no candidate is from one. Those that are named are nearest, then those that come further, then
-/// those that lack fewer things, then those that lack less of an amount.
+/// How far a tree that has no candidate is from one. Those that are named are nearest, then those
+/// that come further, then those that lack fewer things, then those that lack less of an amount.
 type Distance = (Reverse<bool>, Reverse<Kind>, u32, u64);
 
 /// What a walk over all trees has found.
@@ -96,7 +97,8 @@ struct Walk {
     ways: Vec<Way>,
     /// The classes that several groups ask for.
     shared: Vec<SharedClass>,
-    /// Of each of them the largest shortage of the trees that are gone at the last stage; `None` once one has enough.
+    /// Of each of them the largest shortage of the trees that are gone at the last stage; `None`
+    /// once one has enough.
     shorts: Vec<Option<Option<Short>>>,
     /// The trees that lack least.
     nearest: Vec<(Distance, TreeNumber)>,

@@ -21,8 +21,9 @@ pub(super) fn reason(found: &Explanation) -> Reason {
     stage.map_or(Reason::NoTrees, |stage| Reason::Condition(stage.atom.kind))
 }
 
-/// The stage that is the cause: one of those that take the last trees away, which are the hosts that were meant. If to do
-/// without one of them helps, it is that one, or else the one that most trees fail alone.
+/// The stage that is the cause: one of those that take the last trees away, which are the hosts
+/// that were meant. If to do without one of them helps, it is that one, or else the one that most
+/// trees fail alone.
 pub(super) fn cause(found: &Explanation, ways: &[Way]) -> Option<usize> {
     let stages = || found.funnel.iter().enumerate();
     let (_, last) = stages().rev().find(|(_, stage)| stage.gone > 0)?;

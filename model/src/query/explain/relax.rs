@@ -116,7 +116,8 @@ impl Way {
         }
     }
 
-    /// Whether it does without this atom in particular. An amount that is given up has both units and room.
+    /// Whether it does without this atom in particular. An amount that is given up has both units
+    /// and room.
     pub(super) fn gives_up(&self, index: usize) -> bool {
         let is_amount = self.less.asked.is_some() && self.removes & 1 << index != 0;
         self.index == index || is_amount
@@ -129,9 +130,10 @@ impl Way {
 }
 
 impl Explainer<'_> {
-    /// Runs each way through the search. Those come first that keep to the hosts that were meant: what asks for less of
-    /// them, then what asks for hosts of another kind, then for hosts elsewhere; last what gives up a class. Of those that
-    /// are alike, the one that more trees meet.
+    /// Runs each way through the search. Those come first that keep to the hosts that were meant:
+    /// what asks for less of them, then what asks for hosts of another kind, then for hosts
+    /// elsewhere; last what gives up a class. Of those that are alike, the one that more trees
+    /// meet.
     pub(super) fn relaxations(&mut self, ways: &[Way], spell: Spell<'_>) -> Vec<Relaxation> {
         let mut found = Vec::new();
         for way in ways.iter().filter(|way| !way.trees.is_empty()) {
@@ -199,7 +201,8 @@ impl Explainer<'_> {
         })
     }
 
-    /// Whether a tree is gone at the units of an amount, which no provider of it permits, or at the room.
+    /// Whether a tree is gone at the units of an amount, which no provider of it permits, or at the
+    /// room.
     fn amount_kind(&mut self, way: &Way, number: TreeNumber) -> (Kind, Option<Bound>) {
         let Some(looks) = self.look_over(number) else {
             return (Kind::Room, None);
@@ -220,8 +223,8 @@ impl Explainer<'_> {
         is_asked && look.fails & !way.removes == 0
     }
 
-    /// The amounts, less than what is asked, that could be the largest that fits: all that some provider has left once
-    /// other groups have taken theirs of it.
+    /// The amounts, less than what is asked, that could be the largest that fits: all that some
+    /// provider has left once other groups have taken theirs of it.
     fn amounts(&mut self, way: &Way, class: ResourceClassId, asked: u64) -> BTreeSet<u64> {
         let atoms = self.atoms;
         let mut sums = BTreeSet::from([0_u64]);

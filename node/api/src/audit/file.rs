@@ -56,7 +56,8 @@ impl Sink for AuditFile {
     fn write(&mut self, lines: &mut Vec<u8>) -> io::Result<()> {
         let written = self.file.write_all(lines);
         if let Err(error) = written {
-            // No half record stays before the next one. If that fails too, the next attempt says so.
+            // No half record stays before the next one. If that fails too, the next attempt says
+            // so.
             let _ = self.file.set_len(self.bytes);
             return Err(error);
         }

@@ -1,5 +1,5 @@
-//! The way of a record from the request to the thread that writes it. It has an end: what has no room is lost and
-//! counted.
+//! The way of a record from the request to the thread that writes it. It has an end: what has no
+//! room is lost and counted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -14,8 +14,8 @@ use super::record::{Outcome, Record};
 
 /// Records that wait to be written. A record has some kilobytes at most.
 const WAITING_MAX: usize = 8_192;
-/// Of these, so many may be of requests that were refused: a client that sends what is refused, as much as it likes,
-/// keeps no one else's record out.
+/// Of these, so many may be of requests that were refused: a client that sends what is refused, as
+/// much as it likes, keeps no one else's record out.
 const REFUSED_MAX: usize = WAITING_MAX / 2;
 
 /// What the thread is given.
@@ -108,7 +108,8 @@ impl Queue {
         (Self { items, state }, receiver)
     }
 
-    /// Puts a record in, if there is room. `kept` is notified when it is kept, and dropped if it is lost.
+    /// Puts a record in, if there is room. `kept` is notified when it is kept, and dropped if it is
+    /// lost.
     pub(super) fn put(&self, record: Record, kept: Option<oneshot::Sender<()>>) {
         let most = match record.outcome {
             Outcome::Refused | Outcome::Abandoned => REFUSED_MAX,

@@ -231,8 +231,8 @@ fn rfc3339<S: Serializer>(time: &SystemTime, serializer: S) -> Result<S::Ok, S::
     serializer.serialize_str(text.as_deref().unwrap_or("1970-01-01T00:00:00Z"))
 }
 
-/// An id of a user, a project or a domain, or the name of a role. What is longer than Keystone's may be a token
-/// that a client sent to a node with `noauth2`: it is left out.
+/// An id of a user, a project or a domain, or the name of a role. What is longer than Keystone's
+/// may be a token that a client sent to a node with `noauth2`: it is left out.
 fn short(text: &str) -> Option<String> {
     (text.len() <= ID_MAX_BYTES).then(|| text.to_owned())
 }

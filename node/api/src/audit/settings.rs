@@ -9,15 +9,16 @@ use crate::settings::{Invalid, settings};
 settings! {
     /// The audit log.
     AuditSection {
-        /// Where a record of each write, of each refused request and of each operator's action goes, as a line of JSON:
-        /// `none`, `file` or `stderr`.
+        /// Where a record of each write, of each refused request and of each operator's action
+        /// goes, as a line of JSON: `none`, `file` or `stderr`.
         to: Target = Target::None,
-        /// The file; made if missing, for its owner alone. Its directory must exist. SIGHUP opens it again, for
-        /// logrotate.
+        /// The file; made if missing, for its owner alone. Its directory must exist. SIGHUP opens
+        /// it again, for logrotate.
         file: PathBuf = PathBuf::from("/var/log/placementd/audit.log"),
-        /// `strict`: a write is acknowledged once its record is on the disk (standard error: once it is written), and
-        /// answered 503 while none can be written (a disk that is full or hangs). `best-effort`: a write waits for nothing,
-        /// and a crash or a full disk loses records. Reads and other nodes go on in any case.
+        /// `strict`: a write is acknowledged once its record is on the disk (standard error: once
+        /// it is written), and answered 503 while none can be written (a disk that is full or
+        /// hangs). `best-effort`: a write waits for nothing, and a crash or a full disk loses
+        /// records. Reads and other nodes go on in any case.
         mode: AuditMode = AuditMode::Strict,
     }
 }

@@ -120,8 +120,8 @@ impl Audit {
         }
     }
 
-    /// Keeps a record. Returns whether its request may be acknowledged: a committed write under `strict` only if
-    /// the record is kept.
+    /// Keeps a record. Returns whether its request may be acknowledged: a committed write under
+    /// `strict` only if the record is kept.
     pub async fn keep(&self, record: Record) -> bool {
         let Some(trail) = &self.0 else {
             return true;

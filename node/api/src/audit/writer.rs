@@ -1,4 +1,5 @@
-//! The thread that writes records: as many as wait under one sync, and again what could not be written.
+//! The thread that writes records: as many as wait under one sync, and again what could not be
+//! written.
 
 use std::io;
 use std::sync::Arc;
@@ -105,8 +106,8 @@ impl Writer {
         if !durably {
             return self.sink.write(lines);
         }
-        // What a sync did not bring to the disk, a second one does not either: it is written again, and may
-        // be there twice.
+        // What a sync did not bring to the disk, a second one does not either: it is written again,
+        // and may be there twice.
         let again = lines.clone();
         self.sink.write(lines)?;
         let begun = self.clock.monotonic();

@@ -1,8 +1,9 @@
-//! The API's description of itself: an OpenAPI 3.1 document, served as `GET /openapi.json`. `openapi.json` has what each
-//! operation is for, what it reads (bodies are checked against these very shapes) and what it answers when all
-//! goes well; what follows from its route is added here: versions, policy rule, headers and errors. Of this service's own
-//! routes it has what they are for and what they read; their answers are JSON objects that `docs/api.md` describes.
-//! Source of the format: the OpenAPI Specification 3.1.1 and JSON Schema 2020-12.
+//! The API's description of itself: an OpenAPI 3.1 document, served as `GET /openapi.json`.
+//! `openapi.json` has what each operation is for, what it reads (bodies are checked against these
+//! very shapes) and what it answers when all goes well; what follows from its route is added here:
+//! versions, policy rule, headers and errors. Of this service's own routes it has what they are for
+//! and what they read; their answers are JSON objects that `docs/api.md` describes. Source of the
+//! format: the OpenAPI Specification 3.1.1 and JSON Schema 2020-12.
 
 use std::sync::{Arc, LazyLock};
 
@@ -208,7 +209,8 @@ pub struct Guarded {
     pub path: &'static str,
     /// What it is for.
     pub summary: &'static str,
-    /// The parameter of the query with the project that the rule is about; `None`: it is about the caller's own.
+    /// The parameter of the query with the project that the rule is about; `None`: it is about the
+    /// caller's own.
     pub queried_project: Option<&'static str>,
 }
 

@@ -11,8 +11,8 @@ use super::nouns::{
     traits, trees, usages, what_if,
 };
 
-/// By family, with which the names of its policy rules begin, each path with its operations: the method, what it needs,
-/// the policy rule, the handler, and what else holds of it ([`Operation`]).
+/// By family, with which the names of its policy rules begin, each path with its operations: the
+/// method, what it needs, the policy rule, the handler, and what else holds of it ([`Operation`]).
 macro_rules! routes {
     ($($family:ident: $($path:literal {
         $($method:literal $needs:ident $rule:literal $noun:ident::$handler:ident $($field:ident: $value:expr),*;)*
@@ -155,8 +155,8 @@ fn defaults() -> Defaults {
 }
 
 impl Policy {
-    /// The defaults, and what the files say otherwise. Rules with mistakes are logged: they allow nothing, or
-    /// guard nothing.
+    /// The defaults, and what the files say otherwise. Rules with mistakes are logged: they allow
+    /// nothing, or guard nothing.
     ///
     /// # Errors
     /// A file or directory that is named and cannot be used. What it was to forbid is unknown then.

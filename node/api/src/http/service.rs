@@ -32,13 +32,15 @@ impl Service {
         Self(Arc::new(Server::new(api, admission)))
     }
 
-    /// The API of another partition: with callers and searches of its own, in the memory of this one.
+    /// The API of another partition: with callers and searches of its own, in the memory of this
+    /// one.
     pub fn for_partition(&self, api: Api) -> Self {
         let admission = self.0.admission.for_partition(&api.settings);
         Self(Arc::new(Server::new(api, admission)))
     }
 
-    /// The API of the same partition, reached by another route: with the callers and searches of this one.
+    /// The API of the same partition, reached by another route: with the callers and searches of
+    /// this one.
     pub fn reached_by(&self, api: Api) -> Self {
         let server = Server::clone(&self.0);
         Self(Arc::new(Server { api, ..server }))
@@ -78,8 +80,8 @@ impl Service {
         service::respond(self.0.clone(), &SPLIT, request, peer, None)
     }
 
-    /// Answers an operator, or a user of the pages, whom that listener has authorized: no token is asked for, and no
-    /// limit of callers holds.
+    /// Answers an operator, or a user of the pages, whom that listener has authorized: no token is
+    /// asked for, and no limit of callers holds.
     pub async fn respond_to_authorized(
         &self,
         request: Request<Body>,

@@ -1,7 +1,8 @@
 //! What a token of an application credential with access rules may be used for.
 //!
-//! Source: keystonemiddleware, `auth_token`, `validate_allowed_request`. It also refuses such tokens where their
-//! catalog has no placement, which says nothing of what they may do and is not looked at.
+//! Source: keystonemiddleware, `auth_token`, `validate_allowed_request`. It also refuses such
+//! tokens where their catalog has no placement, which says nothing of what they may do and is not
+//! looked at.
 
 use serde::Deserialize;
 
@@ -9,7 +10,8 @@ use serde::Deserialize;
 const SERVICE: &str = "placement";
 /// No path of the API is longer, its prefix included: names have 255 characters.
 const PATH_BYTES_MAX: usize = 1024;
-/// Rules that are looked at. Users make them, and each costs a request some time; what comes behind allows nothing.
+/// Rules that are looked at. Users make them, and each costs a request some time; what comes behind
+/// allows nothing.
 const RULES_MAX: usize = 256;
 
 /// The rules that are about this service. A request needs one that fits.
@@ -41,8 +43,9 @@ impl AccessRules {
     }
 }
 
-/// Whether the whole path fits a pattern, in which `*` and `{name}` stand for one or more bytes without `/`, and
-/// `**` for any bytes. Takes no longer than their lengths multiplied, as users write patterns.
+/// Whether the whole path fits a pattern, in which `*` and `{name}` stand for one or more bytes
+/// without `/`, and `**` for any bytes. Takes no longer than their lengths multiplied, as users
+/// write patterns.
 fn fits(path: &[u8], pattern: &str) -> bool {
     // Whether what was read of the pattern fits the first so many bytes of the path.
     let mut ends = vec![false; path.len() + 1];

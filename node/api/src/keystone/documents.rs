@@ -15,8 +15,8 @@ use crate::settings::Secret;
 /// Who a token stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Token {
-    /// Its roles have implied ones with them. Keystone says whether the project is the admin project only where
-    /// `[resource] admin_project_name` names one.
+    /// Its roles have implied ones with them. Keystone says whether the project is the admin
+    /// project only where `[resource] admin_project_name` names one.
     pub identity: Identity,
     /// What alone it may be used for, if its application credential has access rules.
     pub(crate) access_rules: Option<AccessRules>,
@@ -127,7 +127,8 @@ struct Reason {
 }
 
 impl Refusal {
-    /// Whether a body is one. What answers in its place at a wrong path has another form, also where it is JSON.
+    /// Whether a body is one. What answers in its place at a wrong path has another form, also
+    /// where it is JSON.
     pub(super) fn is(body: &[u8]) -> bool {
         serde_json::from_slice::<Self>(body).is_ok()
     }

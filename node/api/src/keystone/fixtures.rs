@@ -162,7 +162,8 @@ impl Cloud {
                     body["token"].as_object_mut().unwrap().extend(also.clone());
                 }
                 let has_rules = !body["token"]["application_credential"]["access_rules"].is_null();
-                // A service that does not enforce access rules would let such a token do everything.
+                // A service that does not enforce access rules would let such a token do
+                // everything.
                 match has_rules && header("openstack-identity-access-rules") != "1" {
                     true => answer(StatusCode::NOT_FOUND, &unknown),
                     false => answer(StatusCode::OK, &body),

@@ -1,8 +1,9 @@
 //! OpenStack's identity service: whose a token is, by its API's version 3.
 //!
-//! What it says of a token is remembered for a while, by the token's SHA-256: no token stays in memory. One
-//! question serves all who ask about the same token in the meantime. That it does not know a token is remembered for
-//! seconds only: a token is issued by one Keystone and asked about at another, whose keys or database may be behind.
+//! What it says of a token is remembered for a while, by the token's SHA-256: no token stays in
+//! memory. One question serves all who ask about the same token in the meantime. That it does not
+//! know a token is remembered for seconds only: a token is issued by one Keystone and asked about
+//! at another, whose keys or database may be behind.
 
 mod access_rules;
 mod documents;
@@ -99,7 +100,8 @@ impl Keystone {
         })
     }
 
-    /// Whose a token is. `None`: no one's, or it has expired, unless it `may_have_expired` in the meantime.
+    /// Whose a token is. `None`: no one's, or it has expired, unless it `may_have_expired` in the
+    /// meantime.
     ///
     /// # Errors
     /// Keystone cannot be asked, and it is not remembered.
@@ -123,14 +125,15 @@ impl Keystone {
         let known = asked.await.map_err(|away| Away::clone(&away))?;
         match known.token {
             Some(token) if !token.has_expired(self.clock.now()) => Ok(Some(token)),
-            // That it has expired says nothing of what it was; and an expired token is not remembered.
+            // That it has expired says nothing of what it was; and an expired token is not
+            // remembered.
             _ if may_have_expired => Ok(self.ask(token, true).await?.token),
             _ => Ok(None),
         }
     }
 
-    /// Logs a user in; gives a token, whose [`Keystone::holder`] is the user. `None`: Keystone does not accept
-    /// the credentials.
+    /// Logs a user in; gives a token, whose [`Keystone::holder`] is the user. `None`: Keystone does
+    /// not accept the credentials.
     ///
     /// # Errors
     /// Keystone cannot be asked.

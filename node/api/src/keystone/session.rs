@@ -19,15 +19,15 @@ use crate::world::Clock;
 
 const AUTH_TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
 const SUBJECT_TOKEN: HeaderName = HeaderName::from_static("x-subject-token");
-/// Says that access rules of application credentials are enforced here. Without it Keystone does not know tokens
-/// that have some.
+/// Says that access rules of application credentials are enforced here. Without it Keystone does
+/// not know tokens that have some.
 const ACCESS_RULES: HeaderName = HeaderName::from_static("openstack-identity-access-rules");
 /// How long one question waits at most, and may take before the next URL is tried.
 pub(super) const QUESTION_MAX: Duration = Duration::from_secs(5);
 /// How long before its end a token is renewed.
 const RENEWAL: Duration = Duration::from_secs(120);
-/// How soon after a login the next is tried: with a wrong password a crowd of requests would have Keystone lock
-/// this service's user out.
+/// How soon after a login the next is tried: with a wrong password a crowd of requests would have
+/// Keystone lock this service's user out.
 const LOGIN_PAUSE: Duration = Duration::from_secs(1);
 /// So often a question is sent on to where an answer says that Keystone is.
 const REDIRECTS_MAX: usize = 3;
@@ -44,7 +44,8 @@ pub(super) struct Session {
     clock: Arc<dyn Clock>,
     /// Held during a login, so that a crowd of requests waits for one.
     login: Mutex<Option<LastLogin>>,
-    /// URLs at which something else than Keystone has answered: they are asked last, and logged once for each login.
+    /// URLs at which something else than Keystone has answered: they are asked last, and logged
+    /// once for each login.
     misplaced: parking_lot::Mutex<BTreeSet<String>>,
 }
 
@@ -218,7 +219,8 @@ impl Session {
         })
     }
 
-    /// Asks one after the other, until one gives an answer of Keystone's other than that it is not well.
+    /// Asks one after the other, until one gives an answer of Keystone's other than that it is not
+    /// well.
     async fn ask(
         &self,
         urls: &[String],
@@ -254,8 +256,8 @@ impl Session {
         Err(why)
     }
 
-    /// The answer to a question, also where another place than that which was asked has it. Source: RFC 9110, section 15.4;
-    /// as keystoneauth does, whatever the method is.
+    /// The answer to a question, also where another place than that which was asked has it. Source:
+    /// RFC 9110, section 15.4; as keystoneauth does, whatever the method is.
     async fn answer(
         &self,
         question: impl Fn() -> Result<Request<Full<Bytes>>, Away>,
@@ -303,7 +305,8 @@ fn redirected(asked: &Uri, location: &HeaderValue) -> Result<Uri, Away> {
     Uri::from_parts(parts).map_err(|_| wrong("which is no address"))
 }
 
-/// Whether something else than Keystone has answered: it says of a token that it does not know it in a document.
+/// Whether something else than Keystone has answered: it says of a token that it does not know it
+/// in a document.
 fn is_of_another(answer: &Response<Bytes>) -> bool {
     answer.status() == StatusCode::NOT_FOUND && !Refusal::is(answer.body())
 }

@@ -8,10 +8,12 @@ use super::documents::Credentials;
 use crate::settings::{Invalid, Secret, settings};
 
 settings! {
-    /// Where Keystone is, for `[auth] strategy = "keystone"`. Most are those of `[keystone_authtoken]`. This service is
-    /// either a user with a password or an application credential.
+    /// Where Keystone is, for `[auth] strategy = "keystone"`. Most are those of
+    /// `[keystone_authtoken]`. This service is either a user with a password or an application
+    /// credential.
     KeystoneSection {
-        /// Keystone's URL, with or without a version such as `/v3`; several, separated by commas, are tried in turn.
+        /// Keystone's URL, with or without a version such as `/v3`; several, separated by commas,
+        /// are tried in turn.
         auth_url: String = String::new(),
         /// This service's user.
         username: String = String::new(),
@@ -32,8 +34,8 @@ settings! {
         /// PEM file with the authorities of Keystone's certificate; unset: those that this machine
         /// trusts.
         cafile: Option<PathBuf> = None,
-        /// Which of Keystone's endpoints in the catalog validates tokens: `internal`, `public` or `admin`.
-        /// Without one, `auth_url` is used.
+        /// Which of Keystone's endpoints in the catalog validates tokens: `internal`, `public` or
+        /// `admin`. Without one, `auth_url` is used.
         interface: Interface = Interface::Internal,
         /// Of which region; empty: of any.
         region_name: String = String::new(),
@@ -41,8 +43,9 @@ settings! {
         service_token_roles: Vec<String> = vec!["service".to_owned()],
         /// Whether a service token without any of these roles is refused.
         service_token_roles_required: bool = true,
-        /// How long a valid token is cached, in seconds; never beyond its end. A revoked token may be used for so
-        /// long. An invalid token is cached for 5 s at most. 0: Keystone validates each request.
+        /// How long a valid token is cached, in seconds; never beyond its end. A revoked token may
+        /// be used for so long. An invalid token is cached for 5 s at most. 0: Keystone validates
+        /// each request.
         token_cache_time_s: u64 = 300,
     }
 }

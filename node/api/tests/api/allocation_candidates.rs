@@ -126,8 +126,8 @@ async fn all_that_a_search_keeps_is_counted() {
         .refused(400, "bytes of memory")
         .code("placement.candidates.search_ended");
     ask(within(2_000), one).await.expect(200);
-    // With `randomize` what is chosen is kept before it is written: with a limit so many candidates,
-    // without one all 1,024.
+    // With `randomize` what is chosen is kept before it is written: with a limit so many
+    // candidates, without one all 1,024.
     let randomized = |memory_max_bytes| CandidateSettings {
         randomize: true,
         ..within(memory_max_bytes)

@@ -1,8 +1,9 @@
 //! Reads and writes of one partition, which reach nothing else of the cluster.
 //!
-//! A request is for the partition that had the name, or the route, when it arrived. A write carries the id of that
-//! partition, and how often its routes had changed by then. If the partition is deleted or routed again before the write's
-//! turn comes, apply refuses the write: this node may be behind, and the request may be another partition's.
+//! A request is for the partition that had the name, or the route, when it arrived. A write carries
+//! the id of that partition, and how often its routes had changed by then. If the partition is
+//! deleted or routed again before the write's turn comes, apply refuses the write: this node may be
+//! behind, and the request may be another partition's.
 
 use std::sync::Arc;
 

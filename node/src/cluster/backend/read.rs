@@ -1,12 +1,12 @@
 //! Reads. What each consistency promises, and how the promise is kept:
 //!
-//! * linearizable: the read index ([`crate::cluster::read::index`]), then this node waits until it has applied
-//!   as far.
+//! * linearizable: the read index ([`crate::cluster::read::index`]), then this node waits until it
+//!   has applied as far.
 //! * session: this node waits until it has applied the client's token.
 //! * bounded: a state that was complete recently enough is answered at once, else as linearizable.
 //! * local: the current state of this node.
-//! * bounded or local: as bounded, but as local while this node is cut off. The first read that finds out waits a
-//!   little longer than an election takes.
+//! * bounded or local: as bounded, but as local while this node is cut off. The first read that
+//!   finds out waits a little longer than an election takes.
 //!
 //! Nothing is answered before the state has all standard names of this binary
 //! ([`crate::cluster::standards`]).

@@ -11,8 +11,9 @@ use crate::cluster::replica::Replica;
 /// How long to wait before something that failed is tried again.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Hands leadership to a voter, or to the one that has most of the log, if this node leads and the voter answers and has
-/// caught up; waits for that, and until another node leads, `patience` at most.
+/// Hands leadership to a voter, or to the one that has most of the log, if this node leads and the
+/// voter answers and has caught up; waits for that, and until another node leads, `patience` at
+/// most.
 pub(crate) async fn hand_over(
     replica: &Replica,
     to: Option<u64>,

@@ -1,5 +1,6 @@
-//! Who leads next. Where the configuration prefers some sites, leadership moves to the best of them whose voters are
-//! reachable, have caught up and are willing. It stays where it is otherwise, so nothing waits for a preference.
+//! Who leads next. Where the configuration prefers some sites, leadership moves to the best of them
+//! whose voters are reachable, have caught up and are willing. It stays where it is otherwise, so
+//! nothing waits for a preference.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,11 +19,12 @@ use crate::rpc::message::Method;
 const EVERY: Duration = Duration::from_secs(1);
 /// How long another node may take to answer.
 const CALL: Duration = Duration::from_secs(1);
-/// A leader leads for at least so many of the longest elections before it hands over to a better one: it has to reach
-/// its voters, and a node that came back is to stay.
+/// A leader leads for at least so many of the longest elections before it hands over to a better
+/// one: it has to reach its voters, and a node that came back is to stay.
 const SETTLE: u32 = 10;
-/// Leadership that comes back to the node that has handed it over within so many times what that node waited then is a
-/// flutter, for example of nodes that prefer different sites; the node then waits twice as long.
+/// Leadership that comes back to the node that has handed it over within so many times what that
+/// node waited then is a flutter, for example of nodes that prefer different sites; the node then
+/// waits twice as long.
 const FLUTTER: u32 = 4;
 /// The longest it waits.
 const SETTLE_MAX: Duration = Duration::from_mins(10);
@@ -84,7 +86,8 @@ pub(crate) async fn follow(slot: Arc<Slot>, preference: Vec<String>) {
             continue;
         };
         if !node.replica.leads() || node.replica.vote().0.leader_id.term != term {
-            // Leadership went elsewhere while others were asked, and may be back: nothing is handed over.
+            // Leadership went elsewhere while others were asked, and may be back: nothing is handed
+            // over.
             continue;
         }
         RarePath::BetterSite.ran();
@@ -96,7 +99,8 @@ pub(crate) async fn follow(slot: Arc<Slot>, preference: Vec<String>) {
     }
 }
 
-/// Hands leadership over if this node leads and another one can, `patience` at most. Gives who leads.
+/// Hands leadership over if this node leads and another one can, `patience` at most. Gives who
+/// leads.
 pub(crate) async fn step_aside(node: &Running, patience: Duration) -> Result<Option<u64>, String> {
     let replica = &node.replica;
     if replica.leads() && replica.voters().len() > 1 {

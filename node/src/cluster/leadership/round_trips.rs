@@ -1,6 +1,6 @@
-//! Keeps the way to the others measured: each node asks each voter how far it is, so that it is known
-//! between any two nodes of which one may lead. Learners are far too many to ask each other; a leader
-//! asks them on the connections that it has anyway.
+//! Keeps the way to the others measured: each node asks each voter how far it is, so that it is
+//! known between any two nodes of which one may lead. Learners are far too many to ask each other;
+//! a leader asks them on the connections that it has anyway.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,12 +15,12 @@ use crate::tasks::Tasks;
 
 /// How often the way to each is measured.
 const EVERY: Duration = Duration::from_secs(2);
-/// Connections to voters that are so far are made before they are needed: that takes several round trips, for which
-/// no one is to wait when another node comes to lead.
+/// Connections to voters that are so far are made before they are needed: that takes several round
+/// trips, for which no one is to wait when another node comes to lead.
 const FAR: Duration = Duration::from_millis(10);
 
-/// Why the times of elections do not fit what was measured, if so. Only a hint: what was measured may be wrong, and
-/// the way between learners and others has no part in elections.
+/// Why the times of elections do not fit what was measured, if so. Only a hint: what was measured
+/// may be wrong, and the way between learners and others has no part in elections.
 pub(crate) fn too_long(replica: &Replica, ways: &RoundTrips) -> Option<String> {
     let voters = replica.voters();
     if !voters.contains(&replica.me) {

@@ -43,8 +43,8 @@ pub(crate) async fn leave_without(replica: Arc<Replica>, tasks: Tasks) {
     ));
 }
 
-/// When the store fails, or cannot read what it is given: stops taking part in the cluster, so that another node leads. What is in
-/// memory can still be read.
+/// When the store fails, or cannot read what it is given: stops taking part in the cluster, so that
+/// another node leads. What is in memory can still be read.
 pub(crate) async fn leave_on_failure(replica: Arc<Replica>) {
     let failure = replica.health.clone().failed().await;
     tracing::error!(%failure, "this node stops taking part in the cluster; restart it when the cause is removed");
@@ -53,8 +53,8 @@ pub(crate) async fn leave_on_failure(replica: Arc<Replica>) {
     }
 }
 
-/// Has a leader send entries to a peer as soon as it is found again, by a heartbeat mostly: else they wait until
-/// openraft's next attempt, a second later.
+/// Has a leader send entries to a peer as soon as it is found again, by a heartbeat mostly: else
+/// they wait until openraft's next attempt, a second later.
 pub(crate) async fn send_to_those_found(replica: Arc<Replica>, peers: Arc<Peers>) {
     let mut changes = peers.lost();
     let mut lost = changes.borrow_and_update().clone();

@@ -1,8 +1,9 @@
-//! A learner gets the vote of a voter of its site that is lost for long, if that is configured. The leader does it,
-//! for one voter at a time, and only while a majority is reachable afterwards.
+//! A learner gets the vote of a voter of its site that is lost for long, if that is configured. The
+//! leader does it, for one voter at a time, and only while a majority is reachable afterwards.
 //!
-//! It is careful rather than quick. A new leader begins to count again. The lost voter stays a member, as a learner, and
-//! does not get its vote back by coming back; so votes do not move back and forth.
+//! It is careful rather than quick. A new leader begins to count again. The lost voter stays a
+//! member, as a learner, and does not get its vote back by coming back; so votes do not move back
+//! and forth.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -52,8 +53,8 @@ pub(crate) async fn watch(node: Arc<Running>, after: Duration) {
     }
 }
 
-/// The learner that is to have the vote of a lost voter: one that is reachable and has caught up, of its zone if there is
-/// one, else of its region.
+/// The learner that is to have the vote of a lost voter: one that is reachable and has caught up,
+/// of its zone if there is one, else of its region.
 fn deputy(node: &Running, lost: u64) -> Option<u64> {
     let replica = &node.replica;
     let (members, voters) = (replica.members(), replica.voters());

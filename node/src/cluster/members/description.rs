@@ -1,5 +1,5 @@
-//! Nodes' own descriptions, as the leader takes them. A node describes itself as it likes but for two things: its name
-//! is no other node's, and it is reached at its address.
+//! Nodes' own descriptions, as the leader takes them. A node describes itself as it likes but for
+//! two things: its name is no other node's, and it is reached at its address.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,9 @@ use crate::cluster::error::Refused;
 use crate::cluster::replica::older_copy;
 
 impl Membership<'_> {
-    /// Writes down a node's own description. Where the others reach it changes only once it is reached there, and not
-    /// where it was: so no mistake of one configuration costs a voter, and an address that only others know stays.
+    /// Writes down a node's own description. Where the others reach it changes only once it is
+    /// reached there, and not where it was: so no mistake of one configuration costs a voter, and
+    /// an address that only others know stays.
     pub(crate) async fn describe(
         &self,
         id: u64,

@@ -1,7 +1,8 @@
 //! Who may join: tokens, each for one node and good once.
 //!
-//! A token names the number of the node that it lets in, so that the node's certificate can name it too. What the log
-//! has of the rest of it is a hash: no one learns a token from a log, a backup or a snapshot.
+//! A token names the number of the node that it lets in, so that the node's certificate can name it
+//! too. What the log has of the rest of it is a hash: no one learns a token from a log, a backup or
+//! a snapshot.
 
 use placement_model::Command;
 use placement_model::command::{IssueJoinToken, RedeemJoinToken, RevokeJoinToken};
@@ -122,7 +123,8 @@ impl Slot {
 }
 
 impl Running {
-    /// All tokens that can still be used, or could be lately, as far as this node has applied the log.
+    /// All tokens that can still be used, or could be lately, as far as this node has applied the
+    /// log.
     pub(crate) fn tokens(&self) -> Vec<Issued> {
         let replica = &self.replica;
         let applied = replica.views.current();
@@ -150,7 +152,8 @@ impl Membership<'_> {
         }
     }
 
-    /// Whether the token is that of a node that is awaited, as far as this node has applied the log.
+    /// Whether the token is that of a node that is awaited, as far as this node has applied the
+    /// log.
     pub(crate) fn knows_token(&self, call: &JoinCall) -> bool {
         self.good_row(call.node, &hash(call.token.as_bytes()))
             .is_ok()
@@ -193,7 +196,8 @@ impl Membership<'_> {
         self.0.carry_out(command, words).await
     }
 
-    /// Revokes the tokens with which no node has come yet that is to take this one's place: one node takes it.
+    /// Revokes the tokens with which no node has come yet that is to take this one's place: one
+    /// node takes it.
     async fn end_tokens_for(&self, old: u64) -> Result<(), Refused> {
         let is_for_it = |issued: &Issued| {
             let replaces = issued.row.replaces.as_ref();
@@ -224,8 +228,8 @@ impl Membership<'_> {
         )))
     }
 
-    /// Admits a node that has a good token, as a learner. It gets the same answer if it asks again with the same token and
-    /// nonce.
+    /// Admits a node that has a good token, as a learner. It gets the same answer if it asks again
+    /// with the same token and nonce.
     pub(crate) async fn let_in(&self, call: JoinCall) -> Result<(), Refused> {
         // What another leader has let in may not be applied here yet.
         self.0.catch_up().await?;
@@ -273,7 +277,8 @@ impl Membership<'_> {
         self.add(id, member).await
     }
 
-    /// The row that a token belongs to. A guess reveals nothing, neither by the text of the answer nor by its time.
+    /// The row that a token belongs to. A guess reveals nothing, neither by the text of the answer
+    /// nor by its time.
     fn good_row(&self, id: u64, token: &str) -> Result<JoinRow, Refused> {
         let applied = self.replica().views.current();
         let row = applied.cluster.default_partition().join(id);
@@ -326,7 +331,8 @@ mod tests {
             };
             Membership(&alone.running).let_in(call).await
         };
-        // Both have looked at the token before either has redeemed it, as with two leaders one after the other.
+        // Both have looked at the token before either has redeemed it, as with two leaders one
+        // after the other.
         let outcomes = futures::join!(come(1), come(2));
         let outcomes = [outcomes.0, outcomes.1];
         let is_used = |outcome: &&Result<(), Refused>| matches!(outcome, Err(Refused::Conflict(words)) if words == USED);

@@ -34,7 +34,8 @@ const INTRODUCTION: Duration = Duration::from_secs(5);
 const CATCH_UP: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What an operator asks of the leader. It is logged by its `Display` alone: its fields may hold what belongs in no log.
+/// What an operator asks of the leader. It is logged by its `Display` alone: its fields may hold
+/// what belongs in no log.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) enum MembershipChange {
     /// Makes a learner a voter.
@@ -45,9 +46,9 @@ pub(crate) enum MembershipChange {
     TransferLeader { to: Option<u64> },
     /// Makes a voter a learner, which goes on serving reads.
     Demote { id: u64, force: bool },
-    /// A node's own description: what it is called, where it stands and where it is reached. The node
-    /// asks for this itself. `start` counts its starts, and is given as long as the node does not know
-    /// whether it has forgotten anything.
+    /// A node's own description: what it is called, where it stands and where it is reached. The
+    /// node asks for this itself. `start` counts its starts, and is given as long as the node does
+    /// not know whether it has forgotten anything.
     Describe {
         id: u64,
         member: Box<Member>,
@@ -168,8 +169,8 @@ impl Membership<'_> {
             MembershipChange::Remove { id, force } | MembershipChange::Demote { id, force }
                 if id == self.replica().me =>
             {
-                // The next leader carries it out. A leader without a vote would lead on, as openraft lets every
-                // member; once out, it could not have its own number closed.
+                // The next leader carries it out. A leader without a vote would lead on, as
+                // openraft lets every member; once out, it could not have its own number closed.
                 match self.hand_over_without_vote(force).await {
                     Ok(()) => return Err(Refused::NotLeader),
                     refused => refused,
@@ -223,7 +224,8 @@ impl Membership<'_> {
             )));
         }
         (self.replica().must_agree(id, found.level)).map_err(Refused::Conflict)?;
-        // It may have a log of this cluster: that of a leader that let it in, which the next one has taken back.
+        // It may have a log of this cluster: that of a leader that let it in, which the next one
+        // has taken back.
         let invited = invite(&self.0.peers, self.replica().identity, id, &member.peer);
         invited.await.map_err(unreachable)?;
         let (now, voters) = self.now();
@@ -240,7 +242,8 @@ impl Membership<'_> {
         asked.await.is_ok_and(is_it)
     }
 
-    /// Sets what is known of a member. Where others reach it was looked at before, so it is not lost by this.
+    /// Sets what is known of a member. Where others reach it was looked at before, so it is not
+    /// lost by this.
     pub(crate) async fn set_member(
         &self,
         unchanged: Precondition<TypeConfig>,
@@ -378,7 +381,8 @@ impl Membership<'_> {
         )))
     }
 
-    /// Where all members stand if these vote, as far as the rules ask: absent members may come back.
+    /// Where all members stand if these vote, as far as the rules ask: absent members may come
+    /// back.
     fn standings(&self, voters: &BTreeSet<u64>) -> Vec<Standing> {
         let standing = |(node, member): (u64, Member)| Standing {
             node,
@@ -389,7 +393,8 @@ impl Membership<'_> {
         self.replica().members().into_iter().map(standing).collect()
     }
 
-    /// As the leader: which of the voters are reachable. A leader that is new waits a moment for them.
+    /// As the leader: which of the voters are reachable. A leader that is new waits a moment for
+    /// them.
     pub(crate) async fn reachable(&self, voters: &BTreeSet<u64>) -> Vec<u64> {
         let patience = Duration::from_millis(self.replica().config.raft.election_max_ms);
         let is_reachable = |voter: &u64| self.replica().is_reachable(*voter);
@@ -478,9 +483,9 @@ impl Membership<'_> {
         (unchanged, stored.membership().voter_ids().collect())
     }
 
-    /// Sets the membership, if it is still the one that the change was decided on. openraft alone refuses only a change
-    /// of two votes: a demotion that waited while the same node was demoted and another one promoted would take the
-    /// promotion back.
+    /// Sets the membership, if it is still the one that the change was decided on. openraft alone
+    /// refuses only a change of two votes: a demotion that waited while the same node was demoted
+    /// and another one promoted would take the promotion back.
     pub(crate) async fn set_membership(
         &self,
         unchanged: Precondition<TypeConfig>,

@@ -1,9 +1,10 @@
-//! One member takes the place of another: carried through by the leader, step by step. What is to be done stands in the
-//! replicated state, so the next leader goes on where this one stopped.
+//! One member takes the place of another: carried through by the leader, step by step. What is to
+//! be done stands in the replicated state, so the next leader goes on where this one stopped.
 //!
-//! Each step is one change of one vote, and leaves a majority of the voters reachable. A voter that is lost loses its vote
-//! first: it adds nothing to a reachable majority, and one more voter would make that majority larger. A voter that is
-//! reachable keeps its vote until the other one has its own.
+//! Each step is one change of one vote, and leaves a majority of the voters reachable. A voter that
+//! is lost loses its vote first: it adds nothing to a reachable majority, and one more voter would
+//! make that majority larger. A voter that is reachable keeps its vote until the other one has its
+//! own.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -101,7 +102,8 @@ async fn step(node: &Running, by: u64, replaced: &Replaced) -> Result<Step, Refu
     let needs_vote = replaced.votes && !voters.contains(&by);
     if needs_vote && (is_reachable || !has_vote) {
         tracing::info!(by, old, "a member gets a vote in the place of another");
-        // Its vote comes in the place of one that is lost: what is to be survived is not asked about half way.
+        // Its vote comes in the place of one that is lost: what is to be survived is not asked
+        // about half way.
         owner.promote(by, true).await?;
         return Ok(Step::Next);
     }

@@ -170,8 +170,8 @@ impl Running {
         }
     }
 
-    /// As the leader: how far a read must be that another node asks for now. All that was acknowledged before is up to
-    /// there.
+    /// As the leader: how far a read must be that another node asks for now. All that was
+    /// acknowledged before is up to there.
     ///
     /// # Errors
     /// A text: this node does not lead, or no quorum confirmed that it does.
@@ -185,8 +185,9 @@ impl Running {
         confirmed.ok_or_else(|| UNCONFIRMED.to_owned())
     }
 
-    /// Asks the leader how far it has committed, and the voters for the votes that they hold, unless the leader and this
-    /// node are a quorum: one round trip. `None`: they did not confirm it.
+    /// Asks the leader how far it has committed, and the voters for the votes that they hold,
+    /// unless the leader and this node are a quorum: one round trip. `None`: they did not confirm
+    /// it.
     async fn ask_voters(&self, leader: &Leader, patience: Duration) -> Result<Option<u64>, String> {
         let replica = &self.replica;
         let stored = replica.membership();
@@ -260,8 +261,8 @@ pub(crate) async fn held_vote(replica: &Replica) -> Option<WireVote> {
     vote.await.ok()
 }
 
-/// As the leader: how far a read must be that others confirm. `None`: it does not lead, or has committed nothing of its
-/// own yet.
+/// As the leader: how far a read must be that others confirm. `None`: it does not lead, or has
+/// committed nothing of its own yet.
 pub(crate) async fn point(replica: &Replica) -> Option<CommitPoint> {
     let me = replica.me;
     let point = (replica.raft).with_raft_state(move |state| quorum::point(state, me));

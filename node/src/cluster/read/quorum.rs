@@ -1,23 +1,25 @@
-//! Whether a leader led still when a read came in, as shown by the votes of a quorum, so that it need not
-//! ask for them itself.
+//! Whether a leader led still when a read came in, as shown by the votes of a quorum, so that it
+//! need not ask for them itself.
 //!
-//! Each of the quorum looks at its vote after the read came in, the leader when it is asked how far it has
-//! committed. If all are the vote by which this leader leads, then no newer leader had been elected when
-//! the read came in:
+//! Each of the quorum looks at its vote after the read came in, the leader when it is asked how far
+//! it has committed. If all are the vote by which this leader leads, then no newer leader had been
+//! elected when the read came in:
 //!
-//! * The first newer leader is elected by a quorum of the newest membership in its log. Its log holds all
-//!   that this leader has committed, so that membership is the last one that this leader knows to be
-//!   committed, or one that this leader has appended since. Those who were asked are a quorum of both, and
-//!   so one of them has voted for the newer leader.
-//! * A vote never goes back, and is on disk before the candidate receives it. So a voter that has voted for a
-//!   newer leader does not show this leader's vote afterwards, not after a restart either.
+//! * The first newer leader is elected by a quorum of the newest membership in its log. Its log
+//!   holds all that this leader has committed, so that membership is the last one that this leader
+//!   knows to be committed, or one that this leader has appended since. Those who were asked are a
+//!   quorum of both, and so one of them has voted for the newer leader.
+//! * A vote never goes back, and is on disk before the candidate receives it. So a voter that has
+//!   voted for a newer leader does not show this leader's vote afterwards, not after a restart
+//!   either.
 //!
-//! So all that was acknowledged before the read came in was committed by this leader, or by those before
-//! it; and it knows how far those had come, once it has committed an entry of its own. No clock is asked.
+//! So all that was acknowledged before the read came in was committed by this leader, or by those
+//! before it; and it knows how far those had come, once it has committed an entry of its own. No
+//! clock is asked.
 //!
-//! Among up to three voters the leader and a voter that asks are such a quorum, and one question is enough.
-//! Else the node that asks has all voters show their votes while the leader is asked: one round trip, to the
-//! leader or to the last of the quorum, however far these are from each other.
+//! Among up to three voters the leader and a voter that asks are such a quorum, and one question is
+//! enough. Else the node that asks has all voters show their votes while the leader is asked: one
+//! round trip, to the leader or to the last of the quorum, however far these are from each other.
 
 use std::collections::BTreeSet;
 
@@ -52,8 +54,8 @@ pub(crate) fn point(state: &RaftState<TypeConfig>, me: u64) -> Option<CommitPoin
     point_of(*vote, committed, memberships, me)
 }
 
-/// What the leader `me` knows when it is asked: its vote, what it has committed, the newest membership that is committed,
-/// and the newest one.
+/// What the leader `me` knows when it is asked: its vote, what it has committed, the newest
+/// membership that is committed, and the newest one.
 fn point_of(
     vote: Vote,
     committed: LogId,

@@ -30,8 +30,8 @@ const PAUSE: Duration = Duration::from_millis(200);
 const CALL: Duration = Duration::from_secs(2);
 /// How long a starting node waits at least for its neighbours to answer which cluster theirs is.
 const CHECK_MIN: Duration = Duration::from_millis(500);
-/// Heartbeats for which it waits: one is answered before the next is due, and a connection, a hello and the question
-/// take three times as long.
+/// Heartbeats for which it waits: one is answered before the next is due, and a connection, a hello
+/// and the question take three times as long.
 const CHECK_HEARTBEATS: u32 = 4;
 
 impl Bootstrap {
@@ -85,8 +85,8 @@ impl Bootstrap {
         Err(OpenError::OtherCluster(dir, *identity, expected).into())
     }
 
-    /// Refuses a data directory of another cluster than the one that the configured members form, and
-    /// an older copy of this node's own. Only those that answer soon count: a node must be able
+    /// Refuses a data directory of another cluster than the one that the configured members form,
+    /// and an older copy of this node's own. Only those that answer soon count: a node must be able
     /// to start alone.
     async fn check_neighbours(&self, identity: &Identity) -> Result<(), StartError> {
         let members = self.config.initial_members.iter();
@@ -104,7 +104,8 @@ impl Bootstrap {
         let start = placement_raft_store::boots(dir)? + 1;
         let former = placement_raft_store::former_clusters(dir)?;
         for (cluster, last) in join_all(asked).await.into_iter().flatten() {
-            // A node that was given up for dead when this one was recovered: it is refused, and its answer does not count.
+            // A node that was given up for dead when this one was recovered: it is refused, and its
+            // answer does not count.
             if former.contains(&cluster) {
                 continue;
             }
@@ -280,7 +281,8 @@ impl Bootstrap {
             .initialize(found)
             .await
             .map_err(|error| format!("cannot write the first membership: {error}"))?;
-        // The metrics come later than the answer, and the introduction of this node is made of them.
+        // The metrics come later than the answer, and the introduction of this node is made of
+        // them.
         let known = running.replica.raft.wait(None);
         let known = known.log_index_at_least(Some(0), "the first membership");
         known.await.map_err(|error| error.to_string())?;

@@ -1,5 +1,6 @@
-//! How a node without data comes into a cluster: it has a token, and asks the nodes that its configuration names. The call
-//! goes on to the leader, which lets it in. Its number stands in the token, and from then on in its data directory.
+//! How a node without data comes into a cluster: it has a token, and asks the nodes that its
+//! configuration names. The call goes on to the leader, which lets it in. Its number stands in the
+//! token, and from then on in its data directory.
 
 use std::fs;
 use std::path::Path;
@@ -25,8 +26,8 @@ const REFUSED: Duration = Duration::from_secs(10);
 /// How long the answer may take: the leader looks whether it reaches this node.
 const CALL: Duration = Duration::from_secs(30);
 
-/// Settles which number this node has, where the configuration names none: that of its data directory, or that of the
-/// token with which it joins.
+/// Settles which number this node has, where the configuration names none: that of its data
+/// directory, or that of the token with which it joins.
 ///
 /// # Errors
 /// [`StartError`]: there is neither, or they contradict each other.
@@ -65,8 +66,8 @@ fn token(cluster: &ClusterSection) -> Result<JoinToken, StartError> {
     Ok(token.ok_or_else(|| wrong(format!("{shown} holds no join token")))?)
 }
 
-/// Asks to be let in, until this node belongs to a cluster for good: the log that it has, of a leader that let it in, may be
-/// one that the next leader takes back.
+/// Asks to be let in, until this node belongs to a cluster for good: the log that it has, of a
+/// leader that let it in, may be one that the next leader takes back.
 pub(crate) async fn join(bootstrap: Arc<Bootstrap>) {
     if !bootstrap.config.cluster.joins() || is_in(&bootstrap) {
         return;
@@ -108,7 +109,8 @@ const LOST: &str = "the cluster has a member of this number already, and this no
                     have the node replaced (`placementctl replace`)";
 
 /// # Errors
-/// Why this node is not let in, and when it is to ask again: later if it was refused than if no node could be asked.
+/// Why this node is not let in, and when it is to ask again: later if it was refused than if no
+/// node could be asked.
 async fn ask(bootstrap: &Bootstrap) -> Result<(), (String, Duration)> {
     let refused = |error: StartError| (error.to_string(), REFUSED);
     let (config, fresh) = (bootstrap.config.clone(), bootstrap.env.ids.uuid());

@@ -1,4 +1,5 @@
-//! Starts this node as a member: opens its store, starts Raft on it, and the owners of what it does.
+//! Starts this node as a member: opens its store, starts Raft on it, and the owners of what it
+//! does.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

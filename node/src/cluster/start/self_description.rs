@@ -1,5 +1,5 @@
-//! A node's own description: what it is called, where it stands, and where it is reached. Each node reports its own, as
-//! its configuration has it, and the log keeps it for all.
+//! A node's own description: what it is called, where it stands, and where it is reached. Each node
+//! reports its own, as its configuration has it, and the log keeps it for all.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,8 @@ const EVERY: Duration = Duration::from_secs(1);
 const EVERY_MAX: Duration = Duration::from_secs(64);
 /// How long a node at an address may take to identify itself.
 const PROBE: Duration = Duration::from_secs(2);
-/// How long a member may take to answer that is asked because no leader is known: the leader looks at two addresses.
+/// How long a member may take to answer that is asked because no leader is known: the leader looks
+/// at two addresses.
 const CALL: Duration = Duration::from_secs(15);
 
 /// What this node is, as its configuration has it.

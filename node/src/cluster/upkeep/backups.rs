@@ -1,4 +1,5 @@
-//! Backups that this node makes by itself, and the log that it keeps with them, as far as `[backup]` says.
+//! Backups that this node makes by itself, and the log that it keeps with them, as far as
+//! `[backup]` says.
 //!
 //! Nothing waits for that: committed entries are read from the log while it still has them. What it
 //! has no longer, as the place for backups was full or slow, is a gap in what is kept.
@@ -94,7 +95,8 @@ pub(crate) async fn make(node: Arc<Running>) {
     }
 }
 
-/// A node that does not reach the others has nothing that is worth keeping. Gives the last entry in the backup.
+/// A node that does not reach the others has nothing that is worth keeping. Gives the last entry in
+/// the backup.
 async fn one(node: &Running, dir: &BackupDir, keep: usize) -> Result<u64, String> {
     (node.catch_up().await).map_err(|error| error.to_string())?;
     let (dir, applied) = (dir.clone(), node.replica.views.current());

@@ -1,5 +1,5 @@
-//! Notices a disk that hangs, which gives no error: a leader hands leadership over, and in the end the
-//! process ends, so that the others need not wait for a node that is neither well nor gone.
+//! Notices a disk that hangs, which gives no error: a leader hands leadership over, and in the end
+//! the process ends, so that the others need not wait for a node that is neither well nor gone.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -43,8 +43,8 @@ pub(crate) async fn watch(node: Arc<Running>) {
     }
 }
 
-/// Ends the process once the disk hangs. On a thread of its own: those of Raft read the log, and hang in it with the
-/// disk.
+/// Ends the process once the disk hangs. On a thread of its own: those of Raft read the log, and
+/// hang in it with the disk.
 #[expect(
     clippy::disallowed_methods,
     reason = "not in a simulation, where nothing blocks a thread"

@@ -1,9 +1,9 @@
 //! Whether this node's state is that of the others.
 //!
-//! All nodes apply the same log, so after the same entry their states have the same digest. If they do
-//! not (a flipped bit in memory, a bug), nothing else would show it: the node would go on answering,
-//! wrongly. So each node compares with the others, and one that differs from a majority is
-//! quarantined. Where no majority agrees, it is not known who is right; the log reports the
+//! All nodes apply the same log, so after the same entry their states have the same digest. If they
+//! do not (a flipped bit in memory, a bug), nothing else would show it: the node would go on
+//! answering, wrongly. So each node compares with the others, and one that differs from a majority
+//! is quarantined. Where no majority agrees, it is not known who is right; the log reports the
 //! difference.
 
 use std::collections::{BTreeMap, BTreeSet};

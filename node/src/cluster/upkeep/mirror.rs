@@ -1,7 +1,9 @@
-//! Copies of what is in this node's directory for backups, in a bucket, as far as `[backup_s3]` says.
+//! Copies of what is in this node's directory for backups, in a bucket, as far as `[backup_s3]`
+//! says.
 //!
-//! Nothing waits for that. What lies in the bucket follows from what lies in the directory: what is not
-//! there yet is copied, the newest first, and what the newest backups in the bucket do not need is removed.
+//! Nothing waits for that. What lies in the bucket follows from what lies in the directory: what is
+//! not there yet is copied, the newest first, and what the newest backups in the bucket do not need
+//! is removed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,8 +19,8 @@ use crate::cluster::running::Running;
 use crate::cluster::settings::Settings;
 use placement_api::net::Net;
 
-/// How often the newest part of the log is copied if there is more of it. What is lost with all nodes is what was
-/// written since.
+/// How often the newest part of the log is copied if there is more of it. What is lost with all
+/// nodes is what was written since.
 const LOG_EVERY: Duration = Duration::from_secs(10);
 
 /// Keeps the copies.
@@ -63,7 +65,8 @@ struct Mirror {
     net: Arc<dyn Net>,
     dir: BackupDir,
     place: String,
-    /// `None` at first and after an error: credentials may be new, and what is there is looked at again.
+    /// `None` at first and after an error: credentials may be new, and what is there is looked at
+    /// again.
     bucket: Option<Bucket>,
     /// What the bucket has, with its length. An object is there whole or not at all.
     copied: BTreeMap<String, u64>,
@@ -129,7 +132,8 @@ impl Mirror {
         self.copied.get(&file.name) == Some(&file.length)
     }
 
-    /// A part of the log only grows. Where the bucket has more of it, the file was damaged or is an older copy.
+    /// A part of the log only grows. Where the bucket has more of it, the file was damaged or is an
+    /// older copy.
     fn is_longer_there(&self, file: &KeptFile) -> bool {
         let there = self.copied.get(&file.name);
         !file.is_backup && there.is_some_and(|length| *length > file.length)
@@ -203,7 +207,8 @@ impl Mirror {
             .collect()
     }
 
-    /// By what is in the bucket, not by what is in the directory: one that was lost takes nothing along.
+    /// By what is in the bucket, not by what is in the directory: one that was lost takes nothing
+    /// along.
     async fn remove_superfluous(&mut self, bucket: &Bucket) -> Result<(), BucketError> {
         for file in superfluous(&self.stored(), self.keep()) {
             bucket.remove(&self.place, &file.name).await?;

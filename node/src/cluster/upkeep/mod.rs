@@ -1,4 +1,5 @@
-//! What keeps a member fit: logs cut, disks watched, states compared, backups made, upgrades completed.
+//! What keeps a member fit: logs cut, disks watched, states compared, backups made, upgrades
+//! completed.
 
 pub(crate) mod backups;
 pub(crate) mod disk_watch;
@@ -12,8 +13,8 @@ pub(crate) mod upgrade;
 use std::fmt::Display;
 use std::time::Duration;
 
-/// What fails again and again is logged once, and is tried again after 5 s, and twice as long each time, at most 5
-/// minutes.
+/// What fails again and again is logged once, and is tried again after 5 s, and twice as long each
+/// time, at most 5 minutes.
 #[derive(Default)]
 struct Retries(u32);
 

@@ -1,5 +1,6 @@
 //! Room on the disks: while a majority of the voters is short of it, the cluster takes nothing that
-//! makes it grow, so that no disk fills up and room can still be made, by deleting and by compaction.
+//! makes it grow, so that no disk fills up and room can still be made, by deleting and by
+//! compaction.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! A snapshot on its way in. What has arrived stays when the transfer is interrupted, so that the next
-//! one goes on from there.
+//! A snapshot on its way in. What has arrived stays when the transfer is interrupted, so that the
+//! next one goes on from there.
 
 use std::io;
 use std::sync::Arc;
@@ -100,7 +100,8 @@ fn take(
 ) -> Result<SnapshotReply, Denied> {
     check_end(&call)?;
     let is_held = incoming.as_ref().is_some_and(|one| one.is_of(&call));
-    // The first call of a transfer has no data: a late part of another snapshot throws nothing away.
+    // The first call of a transfer has no data: a late part of another snapshot throws nothing
+    // away.
     let begins = call.offset == 0 && call.data.0.is_empty();
     if !is_held && !begins {
         return Err(another());

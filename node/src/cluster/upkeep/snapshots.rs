@@ -1,11 +1,11 @@
 //! When the log is cut: at moments of each node's own, and by an operator's compaction.
 //!
-//! It is cut behind rows that are durable: they are this node's snapshot, and cost what has changed. That is
-//! done here and not by openraft, which stops a node when it fails: a full disk or a lack of descriptors
-//! passes, and until then the log is kept.
+//! It is cut behind rows that are durable: they are this node's snapshot, and cost what has
+//! changed. That is done here and not by openraft, which stops a node when it fails: a full disk or
+//! a lack of descriptors passes, and until then the log is kept.
 //!
-//! A node that needs more than the log has is sent the whole state. So the log is cut only where it outweighs
-//! that.
+//! A node that needs more than the log has is sent the whole state. So the log is cut only where it
+//! outweighs that.
 
 use std::io;
 use std::sync::Arc;
@@ -29,7 +29,8 @@ const SENDING: Duration = Duration::from_secs(1);
 /// What an entry of the log weighs, about, in bytes.
 const ENTRY_BYTES: u64 = 256;
 
-/// Makes the rows durable whenever it is this node's turn, and cuts the log behind them where it is long enough.
+/// Makes the rows durable whenever it is this node's turn, and cuts the log behind them where it is
+/// long enough.
 pub(crate) async fn watch(node: Arc<Running>) {
     let mut retries = Retries::default();
     // The last entry whose rows are durable, though no snapshot covers it.
@@ -76,9 +77,9 @@ pub(crate) async fn watch(node: Arc<Running>) {
 
 /// As the leader: has a member that lacks more than the log is to keep be sent a snapshot.
 ///
-/// While entries are sent to a member, openraft removes none that it has not acknowledged. One that takes them
-/// more slowly than they come would keep all of the log. Once its stream has ended, the log is cut, and the
-/// member is sent the state.
+/// While entries are sent to a member, openraft removes none that it has not acknowledged. One that
+/// takes them more slowly than they come would keep all of the log. Once its stream has ended, the
+/// log is cut, and the member is sent the state.
 pub(crate) async fn end_streams_of_those_behind(node: Arc<Running>) {
     loop {
         sleep(SENDING).await;
@@ -108,8 +109,9 @@ fn outweighs(entries: u64, bytes: u64) -> bool {
 /// The entry after which the node at one of the `places` of the cluster makes its rows durable, if
 /// it has done so for those up to `covered`.
 ///
-/// The log is cut into rounds of `after` entries, and in each of them every node has a moment of its
-/// own, so that not all of them are busy with it at once. A moment that follows too soon is left out.
+/// The log is cut into rounds of `after` entries, and in each of them every node has a moment of
+/// its own, so that not all of them are busy with it at once. A moment that follows too soon is
+/// left out.
 fn due_at(covered: u64, after: u64, (place, places): (u64, u64)) -> u64 {
     let moment = after / places * place;
     let earliest = due_after(covered, after);
@@ -129,9 +131,9 @@ struct Ends {
 }
 
 impl Ends {
-    /// The last entry that the log was cut behind, with `log_keep` entries kept before it. A start covers all that it has
-    /// applied without cutting anything, so what is covered does not show it: the log of a node that restarts often
-    /// would never be cut.
+    /// The last entry that the log was cut behind, with `log_keep` entries kept before it. A start
+    /// covers all that it has applied without cutting anything, so what is covered does not show
+    /// it: the log of a node that restarts often would never be cut.
     fn cut_behind(&self) -> u64 {
         let cut = self.purged.map_or(0, |purged| purged + self.log_keep);
         cut.min(self.covered.unwrap_or_default())

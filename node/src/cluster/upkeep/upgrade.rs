@@ -1,12 +1,12 @@
 //! What a newer binary brings into the cluster: its standard names, and its feature level.
 //!
-//! The leader writes the names that a state lacks; any other node does so if the leader does not, since the
-//! leader's binary may be older. The leader raises the level, once all members are reachable and run a binary that
-//! knows the next one.
+//! The leader writes the names that a state lacks; any other node does so if the leader does not,
+//! since the leader's binary may be older. The leader raises the level, once all members are
+//! reachable and run a binary that knows the next one.
 //!
 //! A member that goes back to an older binary in the moment in which the level is raised is not
-//! caught here. It stops and says why ([`placement_raft_store`] does not apply what follows), and is
-//! well again once the newer binary is back.
+//! caught here. It stops and says why ([`placement_raft_store`] does not apply what follows), and
+//! is well again once the newer binary is back.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,9 +1,10 @@
 //! Whether this node knows all that it did before.
 //!
-//! A data directory that is put back from an older copy has forgotten what the node has acknowledged and
-//! promised since. Its count of starts went back with it, and the cluster remembers the start in which
-//! the node last wrote. So before its first write the node catches up and looks: its own start must be a
-//! later one. It is looked soon after the start, too, for nodes that no one writes through.
+//! A data directory that is put back from an older copy has forgotten what the node has
+//! acknowledged and promised since. Its count of starts went back with it, and the cluster
+//! remembers the start in which the node last wrote. So before its first write the node catches up
+//! and looks: its own start must be a later one. It is looked soon after the start, too, for nodes
+//! that no one writes through.
 
 use std::sync::Arc;
 use std::time::Duration;

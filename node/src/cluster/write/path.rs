@@ -1,6 +1,6 @@
-//! The way of a write from the node that was asked: it goes to the leader, under an id by which it is
-//! recognised, until its outcome is known or the time is up. It is committed once, through each leader that
-//! there is in the meantime.
+//! The way of a write from the node that was asked: it goes to the leader, under an id by which it
+//! is recognised, until its outcome is known or the time is up. It is committed once, through each
+//! leader that there is in the meantime.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -88,8 +88,9 @@ impl Running {
             .await
     }
 
-    /// Has a command committed once and applied here; the view is of its partition. It is given time beyond the
-    /// deadline to get to the others if it is large. `request_id` as in [`WriteCall`].
+    /// Has a command committed once and applied here; the view is of its partition. It is given
+    /// time beyond the deadline to get to the others if it is large. `request_id` as in
+    /// [`WriteCall`].
     pub(crate) async fn commit_in(
         &self,
         destination: Destination,
@@ -211,7 +212,8 @@ impl Running {
         }
     }
 
-    /// Asks one leader, until this node has applied the write, another one takes over, or the time is up.
+    /// Asks one leader, until this node has applied the write, another one takes over, or the time
+    /// is up.
     async fn attempt_write(
         &self,
         leader: &Leader,

@@ -1,4 +1,5 @@
-//! The leader's end of a write: taken if there is room, stamped in the order of the log, proposed in batches.
+//! The leader's end of a write: taken if there is room, stamped in the order of the log, proposed
+//! in batches.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -157,8 +158,8 @@ impl Running {
     }
 }
 
-/// From when a write arrives at the leader until the leader has applied it. Apply knows it by the number that it has in
-/// the log; here both names stand together.
+/// From when a write arrives at the leader until the leader has applied it. Apply knows it by the
+/// number that it has in the log; here both names stand together.
 fn span_of(call: &WriteCall) -> Span {
     trace::span_in(trace::continued(call.trace.as_deref()), || {
         tracing::debug_span!(
@@ -190,8 +191,8 @@ struct Stamper {
 }
 
 impl Stamper {
-    /// The time for the next command of the log: `now`, but after all of its own, and after that of the
-    /// last command that was applied, from any leader.
+    /// The time for the next command of the log: `now`, but after all of its own, and after that of
+    /// the last command that was applied, from any leader.
     fn stamp(&mut self, now: Timestamp, applied: Option<Timestamp>) -> Timestamp {
         let before = self.last.max(applied.unwrap_or(Timestamp(0)));
         self.last = now.max(Timestamp(before.0.saturating_add(1)));

@@ -36,7 +36,8 @@ pub(super) async fn show(questions: &mut Questions<'_>, of: &Content<'_>) -> Res
     Ok(view)
 }
 
-/// The providers of a class by what they have left of it: a number below each bar, and all numbers as a text.
+/// The providers of a class by what they have left of it: a number below each bar, and all numbers
+/// as a text.
 fn chart(row: &Value) -> Option<Markup> {
     let ranges = numbers(&row["free_ranges"]);
     let shown: Vec<String> = (ranges.iter().enumerate())
@@ -56,7 +57,8 @@ fn chart(row: &Value) -> Option<Markup> {
     })
 }
 
-/// What a range of the API holds: the first one nothing, each other one twice as much as the one before it.
+/// What a range of the API holds: the first one nothing, each other one twice as much as the one
+/// before it.
 fn amounts(range: usize) -> String {
     let least = |range: usize| 1_u128 << range.saturating_sub(1);
     match range {

@@ -25,7 +25,8 @@ pub(super) struct Listing {
     pub(super) filters: &'static [(&'static str, &'static str, &'static str, &'static str)],
     pub(super) heads: &'static str,
     pub(super) row: fn(&Content<'_>, &Value) -> Vec<Markup>,
-    /// The parameter with which the API goes on, and the member of a row that it takes; `None`: it gives all rows.
+    /// The parameter with which the API goes on, and the member of a row that it takes; `None`: it
+    /// gives all rows.
     pub(super) next: Option<(&'static str, &'static str)>,
 }
 
@@ -102,7 +103,8 @@ impl Listing {
         let others = match self.next {
             None => pages(from, rows.len(), all.len(), |from| href("from", from)),
             Some((parameter, member)) => {
-                // Where there was no room for all, the next page begins behind the last one that is shown.
+                // Where there was no room for all, the next page begins behind the last one that is
+                // shown.
                 let next = match rows.len() < all.len() {
                     true => rows
                         .len()

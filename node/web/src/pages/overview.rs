@@ -68,8 +68,8 @@ pub(super) async fn show(questions: &mut Questions<'_>) -> Result<View, Failure>
     })
 }
 
-/// What a member reports, or where it does not answer, what the membership has of it. `head`: the last entry of the
-/// leader.
+/// What a member reports, or where it does not answer, what the membership has of it. `head`: the
+/// last entry of the leader.
 fn member(entry: &Value, status: Option<&Value>, head: Option<u64>) -> Value {
     // Another node may answer anything.
     let status = status.filter(|status| status.is_object());

@@ -35,8 +35,8 @@ pub(super) async fn show(questions: &mut Questions<'_>, of: &Content<'_>) -> Res
     })
 }
 
-/// The searches that nodes keep, with `node` in each, in the order in which they are shown; and the nodes that do not
-/// answer, and how many searches are left out.
+/// The searches that nodes keep, with `node` in each, in the order in which they are shown; and the
+/// nodes that do not answer, and how many searches are left out.
 async fn on_all_nodes(
     questions: &mut Questions<'_>,
     of: &Content<'_>,
@@ -66,7 +66,8 @@ async fn on_all_nodes(
         }
     }
     found.sort_by_cached_key(|search| {
-        // As texts they are in the order of time, but for the letter at the end, which a fraction precedes.
+        // As texts they are in the order of time, but for the letter at the end, which a fraction
+        // precedes.
         let at = text(&search["at"]).trim_end_matches('Z').to_owned();
         (search["candidates"] != 0, Reverse(at))
     });

@@ -15,8 +15,8 @@ use super::{Request, bare};
 /// A change that a client asks for.
 ///
 /// The node that is asked has to make this very command of the request, so that the write can be
-/// distinguished from others in the log even if no answer came. Most bodies carry something that no other
-/// request carries (a user, a name, an aggregate, a `max_unit`).
+/// distinguished from others in the log even if no answer came. Most bodies carry something that no
+/// other request carries (a user, a name, an aggregate, a `max_unit`).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Write {
     /// What the log shall say.

@@ -97,7 +97,8 @@ impl Oracle {
         }
     }
 
-    /// Carries out an entry of the log, unless it repeats an earlier one, or is another partition's.
+    /// Carries out an entry of the log, unless it repeats an earlier one, or is another
+    /// partition's.
     pub fn entry(&mut self, stamped: &Stamped) -> Outcome {
         if stamped.partition != self.partition && !stamped.command.is_of_the_cluster() {
             return self.naive.pass_by(stamped);
@@ -174,8 +175,8 @@ fn uuid(text: String) -> Option<Uuid> {
     text.parse().ok()
 }
 
-/// Whether no client of this partition has asked for an entry: it is the cluster's own, an operator's, or another
-/// partition's.
+/// Whether no client of this partition has asked for an entry: it is the cluster's own, an
+/// operator's, or another partition's.
 pub fn is_housekeeping(entry: &Stamped, partition: PartitionId) -> bool {
     entry.partition != partition || entry.command.is_of_the_cluster()
 }

@@ -1,4 +1,5 @@
-//! What looks like a secret in a text, by its form or by the name before it. It is reported by its place, never shown.
+//! What looks like a secret in a text, by its form or by the name before it. It is reported by its
+//! place, never shown.
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -22,8 +23,9 @@ impl fmt::Display for Suspect {
     }
 }
 
-/// A value behind its name, such as `db_password=…`, `X-Auth-Token: …` or `"apiKey":"…"`, with the quotes of texts in
-/// texts. Behind a colon prose goes on, unless name or value is quoted, or the value is the last word.
+/// A value behind its name, such as `db_password=…`, `X-Auth-Token: …` or `"apiKey":"…"`, with the
+/// quotes of texts in texts. Behind a colon prose goes on, unless name or value is quoted, or the
+/// value is the last word.
 const NAMED: &str = concat!(
     "(?i)(?P<name>pass(?:word|wd|phrase)s?|(?:admin|user|db)_?pass|secrets?|tokens?",
     "|(?:^|[^a-z0-9])(?:[a-z0-9]+[_.-])*keys?|(?:api|access|private|secret)keys?)",
@@ -34,8 +36,8 @@ const NAMED: &str = concat!(
 
 const PRIVATE_KEY: &str = "a private key";
 
-/// Kinds of secrets, each with words of which one is in every such line, and its form. Most lines have no such word. A
-/// group that has no name is a value, which may be masked.
+/// Kinds of secrets, each with words of which one is in every such line, and its form. Most lines
+/// have no such word. A group that has no name is a value, which may be masked.
 const FORMS: [(&str, &str, &str); 11] = [
     (
         "the value of a password, secret, token or key",
@@ -89,8 +91,8 @@ static PATTERNS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
         .collect()
 });
 
-/// A text in which each line that looks like it has a secret is replaced by its place and the first kind that was
-/// found; and these.
+/// A text in which each line that looks like it has a secret is replaced by its place and the first
+/// kind that was found; and these.
 pub(crate) fn mask(text: &str) -> (String, Vec<Suspect>) {
     let (mut masked, mut suspects) = (String::new(), Vec::new());
     let mut is_in_key = false;
@@ -113,8 +115,8 @@ pub(crate) fn mask(text: &str) -> (String, Vec<Suspect>) {
     (masked, suspects)
 }
 
-/// Whether a line may be one of a private key in PEM, after the first. A line of a log has blanks, so that a request for the
-/// first line of a key masks no other.
+/// Whether a line may be one of a private key in PEM, after the first. A line of a log has blanks,
+/// so that a request for the first line of a key masks no other.
 fn is_part_of_key(line: &str) -> bool {
     let line = line.trim();
     let is_base64 = |char: char| char.is_ascii_alphanumeric() || "+/=".contains(char);

@@ -1,4 +1,5 @@
-//! Which requests of a browser are passed on: those with the cookie for which the key was exchanged, for pages alone.
+//! Which requests of a browser are passed on: those with the cookie for which the key was
+//! exchanged, for pages alone.
 
 use std::net::SocketAddr;
 use std::sync::Mutex;
@@ -128,8 +129,8 @@ fn only<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     all.next().is_none().then_some(first)
 }
 
-/// Whether a page of another origin has caused a request, other ports of this machine included. Only an old browser
-/// does not say so.
+/// Whether a page of another origin has caused a request, other ports of this machine included.
+/// Only an old browser does not say so.
 fn is_of_another_page(headers: &HeaderMap, is_own: impl Fn(&str) -> bool) -> bool {
     let site = headers.get("sec-fetch-site").map(|site| site.as_bytes());
     let is_foreign = site.is_some_and(|site| ![&b"none"[..], b"same-origin"].contains(&site));

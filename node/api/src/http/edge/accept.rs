@@ -20,7 +20,8 @@ struct MediaRange<'a> {
 }
 
 impl<'a> Accept<'a> {
-    /// Reads the header. No header, an empty one and `*/*` ask for JSON; a malformed one forbids nothing.
+    /// Reads the header. No header, an empty one and `*/*` ask for JSON; a malformed one forbids
+    /// nothing.
     pub(crate) fn parse(header: Option<&'a str>) -> Self {
         let header = match header {
             None | Some("" | "*/*") => "application/json",
@@ -65,7 +66,8 @@ impl<'a> Accept<'a> {
         }
     }
 
-    /// The weight of the most specific range that covers a media type, the first of several; 0 if none does.
+    /// The weight of the most specific range that covers a media type, the first of several; 0 if
+    /// none does.
     fn quality(&self, main: &str, sub: &str) -> u16 {
         // Of several that are as specific, `max_by_key` takes the last.
         let covering = self.0.iter().rev();

@@ -1,5 +1,5 @@
-//! What costs the whole process something for a while: searches, lists, and the bytes of bodies and answers.
-//! So much is let in at once; what comes beyond it is refused at once, and may come again.
+//! What costs the whole process something for a while: searches, lists, and the bytes of bodies and
+//! answers. So much is let in at once; what comes beyond it is refused at once, and may come again.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use crate::http::errors::ApiError;
 
 /// Bytes are taken in such steps.
 const STEP_BYTES: usize = 4 * 1024;
-/// What each request may take without asking, so that large ones leave room for small ones. How much this
-/// is in all follows from the number of connections.
+/// What each request may take without asking, so that large ones leave room for small ones. How
+/// much this is in all follows from the number of connections.
 const FREE_BYTES: usize = 64 * 1024;
 /// So many questions of people wait for their turn, of each kind; and as many more of each user
 /// wait for its own.
@@ -30,8 +30,8 @@ const STREAMS_MAX: usize = 512;
 pub(crate) struct Admission {
     /// Searches for candidates: services wait for them.
     pub(crate) searches: Queue,
-    /// Lists, which are mostly for monitoring: however many are asked for, no search waits behind them, and they
-    /// get half of the processors that searches get.
+    /// Lists, which are mostly for monitoring: however many are asked for, no search waits behind
+    /// them, and they get half of the processors that searches get.
     pub(crate) lists: Queue,
     /// Explanations, for people: one at a time.
     pub(crate) explanations: UserQueue,
@@ -39,7 +39,8 @@ pub(crate) struct Admission {
     pub(crate) moments: UserQueue,
     /// Questions what would be if.
     pub(crate) what_ifs: UserQueue,
-    /// Pieces of streams of events: however many streams there are, they get half of the processors that searches get.
+    /// Pieces of streams of events: however many streams there are, they get half of the processors
+    /// that searches get.
     pub(crate) events: Queue,
     streams: Arc<Budget>,
     bodies: Arc<Budget>,

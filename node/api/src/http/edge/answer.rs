@@ -103,8 +103,8 @@ impl Answer {
         }
     }
 
-    /// The same, modified at this time of the model's. A header has room for years of four digits; a backup may have
-    /// brought others.
+    /// The same, modified at this time of the model's. A header has room for years of four digits;
+    /// a backup may have brought others.
     pub(crate) fn modified(self, at: Timestamp) -> Self {
         let micros = at.clamp(Timestamp(0), Timestamp::LAST).0.unsigned_abs();
         self.caching(Caching::At(UNIX_EPOCH + Duration::from_micros(micros)))

@@ -1,4 +1,5 @@
-//! `Placement-As-Of`: a read from the state of an earlier moment, which is the newest with all undone that has come since.
+//! `Placement-As-Of`: a read from the state of an earlier moment, which is the newest with all
+//! undone that has come since.
 
 use std::time::Duration;
 
@@ -17,7 +18,8 @@ use crate::backend::{PlacementIndex, View};
 use crate::http::errors::{ApiError, code};
 
 const AS_OF: HeaderName = HeaderName::from_static("placement-as-of");
-/// The policy rule of such a read, in addition to that of its operation: it shows what was changed since.
+/// The policy rule of such a read, in addition to that of its operation: it shows what was changed
+/// since.
 pub(super) const RULE: &str = "placementd:history";
 
 /// How long it may take to undo what has come since.

@@ -1,9 +1,10 @@
 //! How much one caller may ask: requests that are being answered at once, until their answers are
 //! taken, and requests in a second, of each user and of each address (`[callers]`).
 //!
-//! Requests in a second are counted as GCRA does (ITU-T I.371): each moves the moment ahead at which its
-//! caller counts as not having asked anything, and who would move it beyond a second from now is refused. So a
-//! caller is a number and a moment, and is forgotten once the moment has passed and nothing is being answered.
+//! Requests in a second are counted as GCRA does (ITU-T I.371): each moves the moment ahead at
+//! which its caller counts as not having asked anything, and who would move it beyond a second from
+//! now is refused. So a caller is a number and a moment, and is forgotten once the moment has
+//! passed and nothing is being answered.
 
 use std::hash::Hash;
 use std::net::IpAddr;
@@ -19,11 +20,12 @@ use crate::access::{Peer, address_in, network};
 use crate::http::errors::ApiError;
 use crate::world::Clock;
 
-/// Callers of a kind that are known at once. The one of some that has asked least is forgotten for a new one,
-/// which costs nothing but that it may ask for a second's requests again. Those whose requests are being
-/// answered are kept, and are no more than there are connections.
+/// Callers of a kind that are known at once. The one of some that has asked least is forgotten for
+/// a new one, which costs nothing but that it may ask for a second's requests again. Those whose
+/// requests are being answered are kept, and are no more than there are connections.
 const KNOWN_MAX: usize = 65_536;
-/// So many are looked at when one comes that is not known, so that those who are not needed are forgotten.
+/// So many are looked at when one comes that is not known, so that those who are not needed are
+/// forgotten.
 const LOOKED_AT: usize = 16;
 /// What of a user's id tells users apart. Keystone's are shorter.
 const ID_MAX_BYTES: usize = 64;
@@ -45,7 +47,8 @@ pub struct Callers {
     addresses: Arc<Limited<IpAddr>>,
     /// All of a partition together.
     whole: Arc<Limited<()>>,
-    /// Knows the proxies whose clients are behind one address, if they do not say from where they come.
+    /// Knows the proxies whose clients are behind one address, if they do not say from where they
+    /// come.
     auth: AuthSection,
 }
 
@@ -241,7 +244,8 @@ impl<K: Hash + Eq + Clone> Known<K> {
         &mut self.callers[index]
     }
 
-    /// Forgets some of those who have asked nothing for a while; if there are too many others, one of them.
+    /// Forgets some of those who have asked nothing for a while; if there are too many others, one
+    /// of them.
     fn make_room(&mut self, now: Duration) {
         let mut idlest: Option<(Duration, usize)> = None;
         for _ in 0..LOOKED_AT.min(self.callers.len()) {
@@ -308,7 +312,8 @@ mod tests {
         assert!(users.admit("u", SECOND + 99 * MS).is_err());
         assert!(users.admit("u", SECOND + 100 * MS).is_ok());
         assert!(users.admit("u", SECOND + 100 * MS).is_err());
-        // Who was refused has not asked: ten more after a second, whatever was tried in the meantime.
+        // Who was refused has not asked: ten more after a second, whatever was tried in the
+        // meantime.
         for _ in 0..10 {
             assert!(users.admit("u", 3 * SECOND).is_ok());
         }

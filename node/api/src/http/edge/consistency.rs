@@ -104,8 +104,8 @@ pub(crate) fn kept(promised: Consistency, position: &Position) -> Consistency {
     }
 }
 
-/// Writes the headers that say which state an answer comes from. `effective` is what was promised to the client;
-/// `None`: nothing, as the answer does not depend on the state.
+/// Writes the headers that say which state an answer comes from. `effective` is what was promised
+/// to the client; `None`: nothing, as the answer does not depend on the state.
 pub(crate) fn write_headers(
     headers: &mut HeaderMap,
     site: &str,

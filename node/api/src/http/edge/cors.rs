@@ -35,8 +35,8 @@ pub(crate) fn decorate(
     }
     let origin = permitted_origin(settings, request);
     if method == Method::OPTIONS {
-        // Whatever the API answers to OPTIONS, the status is 200; without the permitting headers it means no. Of an
-        // error nothing is kept: its headers belong to another status.
+        // Whatever the API answers to OPTIONS, the status is 200; without the permitting headers it
+        // means no. Of an error nothing is kept: its headers belong to another status.
         if !response.status().is_success() {
             *response = Response::new(Body::empty());
         }

@@ -1,5 +1,5 @@
-//! Headers as text, and request ids: `req-<uuid>`, one per request: in its response, in its error, in its line of the
-//! access log, and at `debug` in the context of all other lines that it causes.
+//! Headers as text, and request ids: `req-<uuid>`, one per request: in its response, in its error,
+//! in its line of the access log, and at `debug` in the context of all other lines that it causes.
 
 use std::borrow::Cow;
 
@@ -41,7 +41,8 @@ fn latin1(value: &HeaderValue) -> Cow<'_, str> {
     }
 }
 
-/// The parts between separators. What stands in quotes, with `\` before a quote of its own, is not divided.
+/// The parts between separators. What stands in quotes, with `\` before a quote of its own, is not
+/// divided.
 pub(super) fn split_outside_quotes(text: &str, separator: char) -> Vec<&str> {
     let (mut quoted, mut escaped) = (false, false);
     text.split(|c| {

@@ -8,8 +8,8 @@ use placement_model::types::PartitionId;
 use crate::backend::{Floor, LedgerBackend, LedgerUnavailable, PlacementIndex, View};
 use crate::http::errors::ApiError;
 
-/// So many bytes of entries are read at a time: for streams, which share what one of them reads, and backward. As JSON they
-/// are some times as many.
+/// So many bytes of entries are read at a time: for streams, which share what one of them reads,
+/// and backward. As JSON they are some times as many.
 const STEP_BYTES: usize = 128 * 1024;
 const PAGE_BYTES: usize = 32 * 1024;
 
@@ -51,8 +51,8 @@ impl Ledger {
         self.backend.floor()
     }
 
-    /// The entries that come after this one, and not after another one, a page of them; those of other partitions are
-    /// among them.
+    /// The entries that come after this one, and not after another one, a page of them; those of
+    /// other partitions are among them.
     ///
     /// # Errors
     /// [`LedgerUnavailable`].

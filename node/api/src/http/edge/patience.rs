@@ -12,7 +12,8 @@ use crate::world::Clock;
 pub(crate) struct Patience {
     clock: Arc<dyn Clock>,
     until: Duration,
-    /// Of the request's future, which is dropped when its client is gone; `None`: no client waits for it.
+    /// Of the request's future, which is dropped when its client is gone; `None`: no client waits
+    /// for it.
     client: Option<Weak<dyn Any + Send + Sync>>,
 }
 

@@ -1,5 +1,5 @@
-//! What is known of a request so far. Its response shows it even if the request failed, and its audit record
-//! even if no one waits for a response any more.
+//! What is known of a request so far. Its response shows it even if the request failed, and its
+//! audit record even if no one waits for a response any more.
 
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
@@ -94,8 +94,8 @@ impl<'a> Progress<'a> {
         line
     }
 
-    /// Keeps the record of the request, if it is one of which there are records. An error if the answer may not be
-    /// given, as the record could not be kept.
+    /// Keeps the record of the request, if it is one of which there are records. An error if the
+    /// answer may not be given, as the record could not be kept.
     pub(super) async fn keep(&mut self, status: StatusCode) -> Result<(), ApiError> {
         let Some(record) = self.answered(status) else {
             return Ok(());

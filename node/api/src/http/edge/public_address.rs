@@ -46,7 +46,8 @@ impl PublicAddress {
         }
     }
 
-    /// The host that the client asks for, in lower case, without a port and without the dot of the DNS root.
+    /// The host that the client asks for, in lower case, without a port and without the dot of the
+    /// DNS root.
     pub fn host(&self, request: &Request<impl Sized>) -> Option<String> {
         let host = self.forwarded(request.headers()).host.or_else(|| {
             let host = headers::text(request.headers(), "host").map(Cow::into_owned);
@@ -167,8 +168,8 @@ fn first_listed(headers: &HeaderMap, name: &str) -> Option<String> {
     (!first.is_empty()).then(|| first.to_owned())
 }
 
-/// The pairs of the first element of `Forwarded` (RFC 7239, section 4), names in lower case. Pairs and elements may be
-/// empty. `None` if it is not well-formed.
+/// The pairs of the first element of `Forwarded` (RFC 7239, section 4), names in lower case. Pairs
+/// and elements may be empty. `None` if it is not well-formed.
 fn first_element(text: &str) -> Option<Vec<(String, String)>> {
     let mut elements = split_outside_quotes(text, ',').into_iter().map(|element| {
         let pairs = split_outside_quotes(element, ';')

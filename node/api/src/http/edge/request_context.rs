@@ -67,8 +67,8 @@ pub(crate) struct RequestContext {
     pub(crate) body: Bytes,
     /// What links begin with: the path of the API as the client sees it.
     pub(crate) base_path: String,
-    /// By which its write is known, in logs and in what was changed: the caller's id or, without one, that of this
-    /// request. Not the id of a write.
+    /// By which its write is known, in logs and in what was changed: the caller's id or, without
+    /// one, that of this request. Not the id of a write.
     pub(crate) request_id: String,
     /// The promise of its reads.
     pub(crate) consistency: Consistency,
@@ -182,7 +182,8 @@ impl RequestContext {
         }
     }
 
-    /// The state of an earlier moment, made of a later one, in a queue of its own and the time of explanations.
+    /// The state of an earlier moment, made of a later one, in a queue of its own and the time of
+    /// explanations.
     async fn view_then(&self, newest: View, as_of: AsOf) -> Result<View, ApiError> {
         let moments = &self.server.admission.moments;
         let turn = moments.turn(self.caller, as_of::WAIT).await?;
@@ -316,8 +317,8 @@ impl RequestContext {
         Ok(Answer::no_content())
     }
 
-    /// Reads the body, which must look as the API's description shows it. A long one is read where it holds
-    /// up no other request.
+    /// Reads the body, which must look as the API's description shows it. A long one is read where
+    /// it holds up no other request.
     ///
     /// # Errors
     /// 400.

@@ -34,7 +34,8 @@ pub(crate) struct Operation {
     pub(crate) too_old_is_405: bool,
     /// The policy rule that guards it; `None`: anyone may.
     pub(crate) policy: Option<&'static str>,
-    /// The parameter of the query with the project that the rule is about; `None`: it is about the caller's own.
+    /// The parameter of the query with the project that the rule is about; `None`: it is about the
+    /// caller's own.
     pub(crate) queried_project: Option<&'static str>,
     /// Whether its answer only advises: it returns no generation, and no quota is reckoned from it.
     pub(crate) advises: bool,
@@ -116,7 +117,8 @@ pub(crate) fn is_own(path: &str) -> bool {
 }
 
 impl Route {
-    /// Whether it is this service's own and not the reference's: its answers do not depend on the microversion.
+    /// Whether it is this service's own and not the reference's: its answers do not depend on the
+    /// microversion.
     pub(crate) fn is_own(&self) -> bool {
         is_own(self.path)
     }

@@ -29,7 +29,8 @@ const STEP: Duration = Duration::from_micros(1);
 const APART: Duration = Duration::from_millis(100);
 /// but for as many as take this long together.
 const AHEAD: Duration = Duration::from_secs(1);
-/// So many empty answers are being explained or wait for that, each with the state that it was given on.
+/// So many empty answers are being explained or wait for that, each with the state that it was
+/// given on.
 const EXPLAINING_MAX: usize = 5;
 /// The reason that is counted where an empty answer was not explained.
 const UNEXPLAINED: &str = "unexplained";
@@ -100,8 +101,8 @@ pub(crate) struct Which {
     pub(crate) limit: usize,
 }
 
-/// The searches of one partition on this node. No request waits for what a thread that explains locks, as that may have
-/// to wait for a processor.
+/// The searches of one partition on this node. No request waits for what a thread that explains
+/// locks, as that may have to wait for a processor.
 pub struct Searches {
     kept: Mutex<VecDeque<Arc<Kept>>>,
     empties: Mutex<Empties>,
@@ -161,8 +162,8 @@ impl Searches {
         self.results[2].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The searches that are asked for, the last first, and how many are left out by the limit; those of one request with
-    /// their explanations, which are long.
+    /// The searches that are asked for, the last first, and how many are left out by the limit;
+    /// those of one request with their explanations, which are long.
     pub(crate) fn of(&self, which: &Which) -> (Vec<Shown>, usize) {
         let is_asked_for = |kept: &&Arc<Kept>| {
             let ids = [Some(&kept.request_id), kept.global_request_id.as_ref()];
@@ -198,7 +199,8 @@ impl Searches {
         drop(oldest);
     }
 
-    /// The place of an empty answer that is to be explained. One that comes too soon is counted, and has none.
+    /// The place of an empty answer that is to be explained. One that comes too soon is counted,
+    /// and has none.
     fn place(&self, now: Duration) -> Option<OwnedSemaphorePermit> {
         let due = Duration::from_nanos(self.due.load(Ordering::Relaxed));
         let place = (due <= now + AHEAD).then(|| self.places.clone().try_acquire_owned().ok());
@@ -209,8 +211,8 @@ impl Searches {
         place
     }
 
-    /// Explains an empty answer, after those that came before. Its thread may wait for a processor, so time says nothing of
-    /// what it takes: steps do.
+    /// Explains an empty answer, after those that came before. Its thread may wait for a processor,
+    /// so time says nothing of what it takes: steps do.
     fn explain(&self, kept: Arc<Kept>, asked: &Asked, clock: &Arc<dyn Clock>) {
         let _one = self.explaining.lock();
         let (reason, steps) = self.explain_one(kept, asked, clock);
@@ -271,8 +273,8 @@ impl Searches {
     }
 }
 
-/// Keeps a search. If it has found nothing, it is explained in the time that requests leave, on the very state that it
-/// was answered from.
+/// Keeps a search. If it has found nothing, it is explained in the time that requests leave, on the
+/// very state that it was answered from.
 pub(super) fn keep(
     searches: &Arc<Searches>,
     clock: &Arc<dyn Clock>,

@@ -78,8 +78,8 @@ pub struct ErrorCode(pub &'static str);
 const USUAL_HEADERS: usize = 16;
 const API_VERSION: HeaderName = HeaderName::from_static("openstack-api-version");
 
-/// Answers one request by one of these routes; it came over a connection from there, or from a caller whom another
-/// listener has authorized.
+/// Answers one request by one of these routes; it came over a connection from there, or from a
+/// caller whom another listener has authorized.
 pub(crate) async fn respond(
     server: Arc<Server>,
     routes: &'static Routes,
@@ -392,7 +392,8 @@ fn check_policy(
     let target = queried.map_or_else(|| Target::of_caller(identity), Target::of_project);
     authorize(context, action, identity, target)?;
     match context.as_of {
-        // The rule may be about a project, and an earlier moment shows all of them unless the query names one.
+        // The rule may be about a project, and an earlier moment shows all of them unless the query
+        // names one.
         Some(_) => {
             let target = Target::of_project(queried.flatten());
             authorize(context, as_of::RULE, identity, target)

@@ -1,8 +1,9 @@
-//! The cookie by which a client that knows nothing of promises reads what it has written and seen, whichever node
-//! answers it: `placement-session=EPOCH.INDEX`, the `Placement-Index` of its latest answer.
+//! The cookie by which a client that knows nothing of promises reads what it has written and seen,
+//! whichever node answers it: `placement-session=EPOCH.INDEX`, the `Placement-Index` of its latest
+//! answer.
 //!
-//! It holds a place in the log and nothing of the client, so it is no secret and proves nothing. One that cannot be
-//! read is as good as none: clients cannot repair cookies.
+//! It holds a place in the log and nothing of the client, so it is no secret and proves nothing.
+//! One that cannot be read is as good as none: clients cannot repair cookies.
 
 use http::HeaderMap;
 use http::header::{COOKIE, HeaderValue, SET_COOKIE};
@@ -22,7 +23,8 @@ pub(super) fn read(headers: &HeaderMap) -> Option<PlacementIndex> {
     tokens.find_map(|(_, token)| parse_token(token))
 }
 
-/// Has the client keep what it sees by this answer. What it had seen before stays, if it is further.
+/// Has the client keep what it sees by this answer. What it had seen before stays, if it is
+/// further.
 pub(super) fn write(
     response: &mut HeaderMap,
     request: &HeaderMap,

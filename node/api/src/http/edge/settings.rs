@@ -35,22 +35,24 @@ settings! {
         listen: String = "127.0.0.1:8778".to_owned(),
         /// The address that clients reach, `host:port`; empty: the one listened on.
         advertise: String = String::new(),
-        /// Path below which the API is served, e.g. `/placement`; empty: at the root. With a prefix,
-        /// nothing but it, `/`, `/livez`, `/readyz` and `/openapi.json` is served.
+        /// Path below which the API is served, e.g. `/placement`; empty: at the root. With a
+        /// prefix, nothing but it, `/`, `/livez`, `/readyz` and `/openapi.json` is served.
         prefix: Text<PathPrefix> = Text::default(),
-        /// URL with which `Location` begins, such as `https://cloud.example/placement`, where all clients
-        /// use one address; its path begins all links. Unset: what the request says.
+        /// URL with which `Location` begins, such as `https://cloud.example/placement`, where all
+        /// clients use one address; its path begins all links. Unset: what the request says.
         public_url: Option<Text<PublicUrl>> = None,
         /// Whether `Forwarded` and `X-Forwarded-Proto`, `-Host`, `-Prefix` and `-For` are trusted.
         /// Only behind a proxy that replaces what clients send in them.
         trust_proxy_headers: bool = false,
-        /// Most connections at once; over further ones only health checks are answered, all else is answered
-        /// 503. One address, or one /64 network of IPv6, may have a quarter of them, and all of them where
-        /// `trust_proxy_headers` is set, as all clients then connect from the proxy's.
+        /// Most connections at once; over further ones only health checks are answered, all else is
+        /// answered
+        /// 503. One address, or one /64 network of IPv6, may have a quarter of them, and all of
+        ///      them where `trust_proxy_headers` is set, as all clients then connect from the
+        ///      proxy's.
         max_connections: usize = 4096,
         /// How long a stopping node answers requests while `/readyz` is 503, so that balancers send
-        /// it nothing more, in milliseconds: two or three of their checks. A node that was drained with
-        /// `placementctl drain` does not wait.
+        /// it nothing more, in milliseconds: two or three of their checks. A node that was drained
+        /// with `placementctl drain` does not wait.
         drain_notice_ms: u64 = 5_000,
         /// Whether clients use TLS. `off`; `allow`: accept both; `require`: always.
         tls: ApiTls = ApiTls::Off,
@@ -59,8 +61,8 @@ settings! {
         tls_cert_file: Option<PathBuf> = None,
         /// PEM file with its key.
         tls_key_file: Option<PathBuf> = None,
-        /// PEM file with the authorities of the proxies' certificates; unset: no client is asked for one.
-        /// With `[auth] strategy = "proxy"` a client with such a certificate is trusted.
+        /// PEM file with the authorities of the proxies' certificates; unset: no client is asked
+        /// for one. With `[auth] strategy = "proxy"` a client with such a certificate is trusted.
         tls_client_ca_file: Option<PathBuf> = None,
     }
 }
@@ -159,14 +161,14 @@ impl Default for ApiSettings {
 }
 
 settings! {
-    /// Rate limits of one caller. Requests above one of them are answered 429 with its name; 0: no bound. Each
-    /// node counts for itself.
+    /// Rate limits of one caller. Requests above one of them are answered 429 with its name; 0: no
+    /// bound. Each node counts for itself.
     CallersSection {
-        /// Most requests a second of one user; so many may come at once, and 2048 of them be answered at once. All
-        /// of Nova is one user.
+        /// Most requests a second of one user; so many may come at once, and 2048 of them be
+        /// answered at once. All of Nova is one user.
         user_per_s: u64 = 20_000,
-        /// Most requests a second from one address, or from one /64 network of IPv6; so many may come at once, and
-        /// 1024 of them be answered at once.
+        /// Most requests a second from one address, or from one /64 network of IPv6; so many may
+        /// come at once, and 1024 of them be answered at once.
         address_per_s: u64 = 20_000,
     }
 }
@@ -201,9 +203,9 @@ impl CallerLimits {
 }
 
 settings! {
-    /// The most that one request may carry. A command costs every node of the cluster memory and the time in which it
-    /// applies no other, so it is bounded before it is made. No client of Placement comes near these: one that does
-    /// is broken.
+    /// The most that one request may carry. A command costs every node of the cluster memory and
+    /// the time in which it applies no other, so it is bounded before it is made. No client of
+    /// Placement comes near these: one that does is broken.
     RequestLimits {}
     fixed {
         /// Longest path with its query, in bytes. `http` takes no more than 65,534.
@@ -239,13 +241,14 @@ settings! {
 settings! {
     /// Authentication of callers.
     AuthSection {
-        /// How callers are identified: `keystone` validates their tokens with Keystone, `proxy` trusts the
-        /// proxy in front, and `noauth2` trusts every caller.
+        /// How callers are identified: `keystone` validates their tokens with Keystone, `proxy`
+        /// trusts the proxy in front, and `noauth2` trusts every caller.
         strategy: AuthStrategy = AuthStrategy::Noauth2,
-        /// Whether `noauth2` may be used on an address that other machines reach: every client that reaches it is
-        /// admin.
+        /// Whether `noauth2` may be used on an address that other machines reach: every client that
+        /// reaches it is admin.
         noauth2_beyond_loopback: bool = false,
-        /// Addresses and networks of the proxies whose headers `proxy` trusts, e.g. `10.0.0.5,10.1.0.0/16`.
+        /// Addresses and networks of the proxies whose headers `proxy` trusts, e.g.
+        /// `10.0.0.5,10.1.0.0/16`.
         proxy_addresses: Vec<Text<Network>> = Vec::new(),
     }
 }
@@ -333,13 +336,14 @@ impl AuthSection {
 settings! {
     /// Authorization.
     PolicySettings {
-        /// Rules in oslo.policy's YAML syntax that override the defaults; re-read when it changes. Unset: no
-        /// file is looked for. One that is named and cannot be used is refused.
+        /// Rules in oslo.policy's YAML syntax that override the defaults; re-read when it changes.
+        /// Unset: no file is looked for. One that is named and cannot be used is refused.
         file: Option<PathBuf> = None,
-        /// Directories with more such files. Those of each are read in the order of their names, and what is
-        /// read later overrides what was read before.
+        /// Directories with more such files. Those of each are read in the order of their names,
+        /// and what is read later overrides what was read before.
         policy_dirs: Vec<PathBuf> = Vec::new(),
-        /// Whether only the new defaults apply; otherwise the rules of before 2023 (any admin) apply too.
+        /// Whether only the new defaults apply; otherwise the rules of before 2023 (any admin)
+        /// apply too.
         enforce_new_defaults: bool = true,
         /// Whether system-scoped tokens are refused.
         enforce_scope: bool = true,
@@ -347,7 +351,8 @@ settings! {
 }
 
 settings! {
-    /// Calls from web pages. The methods and headers that they may use and read are those of the API.
+    /// Calls from web pages. The methods and headers that they may use and read are those of the
+    /// API.
     CorsSettings {
         /// Origins whose web pages may call the API; empty: none, `*`: all.
         allowed_origin: Vec<String> = Vec::new(),
@@ -367,8 +372,8 @@ settings! {
     fixed {
         /// Searches at once: each keeps a processor busy.
         concurrency: usize = std::thread::available_parallelism().map_or(1, NonZero::get),
-        /// Searches that wait for their turn; further ones are answered 503. Longer queues than this only make
-        /// clients wait that give up.
+        /// Searches that wait for their turn; further ones are answered 503. Longer queues than
+        /// this only make clients wait that give up.
         queue: usize = 128,
         /// The longest search, from when its request came in: clients of Placement wait no longer.
         deadline: Duration = Duration::from_secs(10),
@@ -380,18 +385,19 @@ settings! {
 settings! {
     /// What reads promise.
     ReadsSection {
-        /// What a read promises when the client does not say: `linearizable`, `bounded;max=SECONDS` or `local`; or
-        /// by what is read: with `regional;max=SECONDS` allocation candidates, traits and resource classes are
-        /// bounded and all else is linearizable; with `edge;max=SECONDS`, of more than one second, all is bounded,
-        /// and local while this node is cut off, when it stays ready. `regional` and `edge` alone: 0.25 and 2 seconds.
+        /// What a read promises when the client does not say: `linearizable`, `bounded;max=SECONDS`
+        /// or `local`; or by what is read: with `regional;max=SECONDS` allocation candidates,
+        /// traits and resource classes are bounded and all else is linearizable; with
+        /// `edge;max=SECONDS`, of more than one second, all is bounded, and local while this node
+        /// is cut off, when it stays ready. `regional` and `edge` alone: 0.25 and 2 seconds.
         default: Text<ReadPromise> = Text::default(),
-        /// Whether answers carry a cookie, `placement-session`, by which clients that keep cookies read what they have
-        /// written and seen, whichever node of one host name they are sent to.
+        /// Whether answers carry a cookie, `placement-session`, by which clients that keep cookies
+        /// read what they have written and seen, whichever node of one host name they are sent to.
         session_cookie: bool = false,
     }
     fixed {
-        /// How often an idle node asks the leader how far it should be, in milliseconds; bounds what
-        /// `Placement-Staleness` can say. 0: never.
+        /// How often an idle node asks the leader how far it should be, in milliseconds; bounds
+        /// what `Placement-Staleness` can say. 0: never.
         probe_ms: u64 = 1_000,
     }
 }

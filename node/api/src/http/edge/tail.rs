@@ -1,6 +1,8 @@
-//! What was changed of late in one partition, read from the ledger once for all streams of its events.
+//! What was changed of late in one partition, read from the ledger once for all streams of its
+//! events.
 //!
-//! Streams go on in the same steps: a stream that comes from elsewhere reads for itself up to the next of them.
+//! Streams go on in the same steps: a stream that comes from elsewhere reads for itself up to the
+//! next of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};

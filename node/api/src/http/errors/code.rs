@@ -62,19 +62,22 @@ codes! {
 }
 
 codes! {
-    /// Those that only this service has, given at every microversion: no older client can trip over them.
+    /// Those that only this service has, given at every microversion: no older client can trip over
+    /// them.
     OWN, OWN_PAGE:
     /// 400: an invalid consistency header.
     pub(crate) BAD_CONSISTENCY = "placement.consistency.bad_value";
     /// 400: the answer exceeds 128 MiB, or the search 10 s: ask for less.
     pub(crate) SEARCH_ENDED = "placement.candidates.search_ended";
-    /// 400, 413, 414: more of something than a request may have, which the message names; 413: more than 4 MiB in the log.
+    /// 400, 413, 414: more of something than a request may have, which the message names; 413: more
+    /// than 4 MiB in the log.
     pub(crate) LIMIT_EXCEEDED = "placement.limit_exceeded";
     /// 403: a write to a [backup](operations.md#look-at-a-backup), which is only read.
     pub(crate) READ_ONLY = "placement.read_only";
     /// 408: the body was not there within 60 s, paused for 10 s, or was slower than 64 KiB/s.
     pub(crate) BODY_TOO_SLOW = "placement.body_too_slow";
-    /// 410: this node does not keep what was changed since that moment; `oldest` and `oldest_at` say since when it does.
+    /// 410: this node does not keep what was changed since that moment; `oldest` and `oldest_at`
+    /// say since when it does.
     pub(crate) EVENTS_GONE = "placement.events.gone";
     /// 410: the same of the state of an earlier moment.
     pub(crate) AS_OF_GONE = "placement.as_of.gone";
@@ -82,25 +85,29 @@ codes! {
     pub(crate) FOREIGN_INDEX = "placement.consistency.foreign_index";
     /// 413: the body is longer than 16 MiB, or than 1 MiB for `what-if`.
     pub(crate) BODY_TOO_LARGE = "placement.body_too_large";
-    /// 421, 503: host (421) or path (503) belong to [no partition](regions.md#routes), or its routes changed during the
-    /// request. Nothing was committed.
+    /// 421, 503: host (421) or path (503) belong to [no partition](regions.md#routes), or its
+    /// routes changed during the request. Nothing was committed.
     pub(crate) MISDIRECTED = "placement.partition.misdirected";
-    /// 429: this user or address exceeds the named limit of `[callers]`; no effect; retry after a pause that grows.
+    /// 429: this user or address exceeds the named limit of `[callers]`; no effect; retry after a
+    /// pause that grows.
     pub(crate) TOO_MANY_REQUESTS = "placement.too_many_requests";
     /// 503: the [partition](regions.md#many-clouds) does not exist; no effect.
     pub(crate) NO_PARTITION = "placement.partition.not_found";
     /// 503: this node or the leader is overloaded, or this user, address or partition has its
     /// [share of this node](operations.md#rate-limits); no effect; retry after a pause that grows.
     pub(crate) BUSY = "placement.unavailable.busy";
-    /// 503: Keystone does not answer (cached tokens still work); no effect; retry after a pause that grows.
+    /// 503: Keystone does not answer (cached tokens still work); no effect; retry after a pause
+    /// that grows.
     pub(crate) CANNOT_AUTHENTICATE = "placement.unavailable.identity";
     /// 503: no effect; retry after a pause that grows.
     pub NOTHING_COMMITTED = "placement.unavailable.nothing_committed";
     /// 503: `GET /` on a node that is not ready: ask another one.
     pub(crate) NOT_READY = "placement.unavailable.not_ready";
-    /// 503: the write may be committed: read before retrying. keystoneauth [does not](deploy/README.md#nova-cyborg).
+    /// 503: the write may be committed: read before retrying. keystoneauth [does
+    /// not](deploy/README.md#nova-cyborg).
     pub(crate) OUTCOME_UNKNOWN = "placement.unavailable.outcome_unknown";
-    /// 507: a majority's disks are nearly full (`[disk] min_free_bytes`); no effect; deletions still work.
+    /// 507: a majority's disks are nearly full (`[disk] min_free_bytes`); no effect; deletions
+    /// still work.
     pub(crate) NO_SPACE = "placement.unavailable.no_space";
 }
 

@@ -49,8 +49,9 @@ impl ApiError {
         }
     }
 
-    /// 503, after which one may try again. No `Retry-After` says when: keystoneauth would wait for so long each time,
-    /// in place of its pauses that double, so that services would give up early and come back all at once.
+    /// 503, after which one may try again. No `Retry-After` says when: keystoneauth would wait for
+    /// so long each time, in place of its pauses that double, so that services would give up early
+    /// and come back all at once.
     pub(super) fn unavailable(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, code, message)
     }
@@ -201,7 +202,8 @@ impl ApiError {
         Self::unavailable(code::BUSY, message)
     }
 
-    /// 429: a caller asks too much. Nothing was begun. Without `Retry-After`, as [`ApiError::unavailable`].
+    /// 429: a caller asks too much. Nothing was begun. Without `Retry-After`, as
+    /// [`ApiError::unavailable`].
     pub(crate) fn too_many_requests(reason: &str) -> Self {
         let message = format!(
             "{reason}. Nothing was done. Send the request again after a pause that grows each time, and fewer \

@@ -1,4 +1,5 @@
-//! The one table from the model's refusals to errors. Those whose text depends on the request have a function each.
+//! The one table from the model's refusals to errors. Those whose text depends on the request have
+//! a function each.
 
 use std::fmt::Display;
 

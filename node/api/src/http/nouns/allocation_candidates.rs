@@ -1,9 +1,9 @@
 //! `GET /allocation_candidates`, from 1.10.
 //!
-//! The search runs on a state of its own, and writes the answer straight into its bytes. A short one
-//! runs where its request is; one that turns out to be long begins again away from the threads that
-//! serve requests. It ends early when its client is gone, when it takes
-//! longer than the deadline, and when its answer grows beyond the limit.
+//! The search runs on a state of its own, and writes the answer straight into its bytes. A short
+//! one runs where its request is; one that turns out to be long begins again away from the threads
+//! that serve requests. It ends early when its client is gone, when it takes longer than the
+//! deadline, and when its answer grows beyond the limit.
 
 mod template;
 mod writer;

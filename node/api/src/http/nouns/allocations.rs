@@ -100,8 +100,8 @@ pub(crate) async fn of_provider(context: &RequestContext) -> Result<Answer, ApiE
     Ok(context.modified(Answer::chunks(body), modified))
 }
 
-/// All that is held of a provider, and when that was last written; `None` if more consumers than so many hold
-/// something.
+/// All that is held of a provider, and when that was last written; `None` if more consumers than so
+/// many hold something.
 fn provider_body(
     state: &SharedState,
     provider: ProviderUuid,

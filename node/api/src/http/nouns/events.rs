@@ -1,7 +1,8 @@
 //! `GET /placementd/v1/events`: what changes, as it changes.
 //!
-//! A task writes the lines of a stream, and waits until its client has taken those before: so no more than a piece
-//! of it waits here, and a client that takes nothing any more is noticed whatever carries its connection.
+//! A task writes the lines of a stream, and waits until its client has taken those before: so no
+//! more than a piece of it waits here, and a client that takes nothing any more is noticed whatever
+//! carries its connection.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -44,11 +45,12 @@ const LIFETIME: Duration = Duration::from_secs(300);
 const PROGRESS: Duration = Duration::from_secs(5);
 /// A client that takes nothing for so long is too slow.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// What changes within so long goes out together, for each so many streams that there are: their wake-ups take time
-/// from writes.
+/// What changes within so long goes out together, for each so many streams that there are: their
+/// wake-ups take time from writes.
 const APART: Duration = Duration::from_millis(20);
 const STREAMS_APART: usize = 16;
-/// So many rows of a snapshot are looked at, or so many bytes of it written, before others have their turn.
+/// So many rows of a snapshot are looked at, or so many bytes of it written, before others have
+/// their turn.
 const ROWS_AT_ONCE: usize = 500;
 const PIECE_BYTES: usize = 64 * 1024;
 
@@ -341,8 +343,8 @@ impl Watch {
         APART * u32::try_from(streams).map_or(u32::MAX, |more| 1 + more)
     }
 
-    /// How far this node is, and when that was seen: the same for all streams for a while, so that they go on in the
-    /// same steps. An error if the partition is gone.
+    /// How far this node is, and when that was seen: the same for all streams for a while, so that
+    /// they go on in the same steps. An error if the partition is gone.
     async fn newest(&self) -> Result<(Instant, u64), End> {
         let mut tail = self.server.tail.lock().await;
         if let Some(newest) = tail

@@ -12,7 +12,8 @@ use crate::http::wire::query::{Query, parse_candidates};
 /// The first microversion with candidates.
 const CANDIDATES_SINCE: u8 = 10;
 
-/// The microversion by which a query is read: the newest, unless one is asked for that has candidates.
+/// The microversion by which a query is read: the newest, unless one is asked for that has
+/// candidates.
 pub(super) fn version(context: &RequestContext) -> Microversion {
     match context.version.from(CANDIDATES_SINCE) {
         true => context.version,

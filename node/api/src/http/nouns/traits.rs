@@ -36,8 +36,8 @@ fn answer(
     context.modified(Answer::json(&body), modified)
 }
 
-/// Which names to list: those `in:` a list, or those that begin as `startswith:` says, in either case. Other operators
-/// filter nothing.
+/// Which names to list: those `in:` a list, or those that begin as `startswith:` says, in either
+/// case. Other operators filter nothing.
 fn name_filter(text: &str) -> Result<impl Fn(&str) -> bool, ApiError> {
     let Some((operator, value)) = text.split_once(':') else {
         return Err(ApiError::bad_request(format!(

@@ -147,7 +147,8 @@ pub(crate) async fn ask(context: &RequestContext) -> Result<Answer, ApiError> {
     Ok(Answer::json(&Answered { changes, answers }))
 }
 
-/// `GET /placementd/v1/what-if`, with the query of `/allocation_candidates`: how often it can be claimed now.
+/// `GET /placementd/v1/what-if`, with the query of `/allocation_candidates`: how often it can be
+/// claimed now.
 pub(crate) async fn fit(context: &RequestContext) -> Result<Answer, ApiError> {
     let request = explain::parse(context, context.query()?, explain::version(context))?;
     let what_ifs = &context.server.admission.what_ifs;

@@ -1,7 +1,8 @@
-//! Rows of the state as clients of `/placementd/v1/events` and `history` see them, and what a log entry has changed of them.
+//! Rows of the state as clients of `/placementd/v1/events` and `history` see them, and what a log
+//! entry has changed of them.
 //!
-//! A row of a consumer is several here: the consumer itself, and what it holds of each provider. An empty set of traits
-//! or aggregates is as good as none, and has no value.
+//! A row of a consumer is several here: the consumer itself, and what it holds of each provider. An
+//! empty set of traits or aggregates is as good as none, and has no value.
 
 use std::collections::BTreeSet;
 
@@ -91,7 +92,8 @@ impl Filter {
         *self == Self::default()
     }
 
-    /// Whether something of what is asked for can be in an entry with these names: a cheap look before a thorough one.
+    /// Whether something of what is asked for can be in an entry with these names: a cheap look
+    /// before a thorough one.
     fn may_match(&self, names: &Names) -> bool {
         let asked = self.provider.as_ref();
         asked.is_none_or(|asked| names.providers.values().any(|named| named == asked))
@@ -214,8 +216,8 @@ pub(crate) struct Item<'a> {
     project: Option<&'a ProjectId>,
 }
 
-/// What a row is, in the order of [`Kind`]; nothing, if it is deleted or empty. What is held is sorted by the ids of providers,
-/// which come with it.
+/// What a row is, in the order of [`Kind`]; nothing, if it is deleted or empty. What is held is
+/// sorted by the ids of providers, which come with it.
 fn items<'a>(meanings: &'a impl Meanings, row: &'a Change) -> Vec<(Option<ProviderId>, Item<'a>)> {
     let item = |kind, key, value| {
         let project = None;

@@ -1,4 +1,5 @@
-//! The formats that clients write: JSON bodies, query strings, integers and UUIDs in several spellings.
+//! The formats that clients write: JSON bodies, query strings, integers and UUIDs in several
+//! spellings.
 
 pub(crate) mod changes;
 pub(crate) mod chunks;

@@ -2,8 +2,8 @@
 
 use uuid::Uuid;
 
-/// The integer that the text spells in ASCII digits, with or without a sign and white space around it; clipped to
-/// the range of `i128`.
+/// The integer that the text spells in ASCII digits, with or without a sign and white space around
+/// it; clipped to the range of `i128`.
 pub(crate) fn integer(text: &str) -> Option<i128> {
     let text = text.trim();
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
@@ -17,8 +17,8 @@ pub(crate) fn integer(text: &str) -> Option<i128> {
     Some(text.parse().unwrap_or(beyond))
 }
 
-/// Longest text that is taken for a UUID. The reference takes off any number of `urn:` and hyphens, but what
-/// spells an aggregate is kept as it was spelled.
+/// Longest text that is taken for a UUID. The reference takes off any number of `urn:` and hyphens,
+/// but what spells an aggregate is kept as it was spelled.
 const UUID_MAX_BYTES: usize = 128;
 
 /// The UUID that the text spells: with or without hyphens, in braces, as a URN, in either case.

@@ -14,8 +14,8 @@ use crate::access::{Encrypted, Peer};
 use crate::http::errors::ApiError;
 use crate::identity::Identity;
 
-/// The caller of a request for `path`, as the client sees it, that came over a connection from `peer`
-/// (`[auth] strategy`).
+/// The caller of a request for `path`, as the client sees it, that came over a connection from
+/// `peer` (`[auth] strategy`).
 ///
 /// # Errors
 /// 401 if it does not say who it is, or wrongly; 503 if that cannot be found out now.

@@ -1,5 +1,5 @@
-//! `[auth] strategy = "proxy"`: a proxy in front has checked who is calling and says so in headers, which are
-//! believed from its addresses alone.
+//! `[auth] strategy = "proxy"`: a proxy in front has checked who is calling and says so in headers,
+//! which are believed from its addresses alone.
 
 use std::borrow::Cow;
 

@@ -1,7 +1,7 @@
 //! The rule language: `role:admin or (rule:reader and project_id:%(project_id)s)`.
 //!
-//! What of a rule cannot be understood neither holds nor fails to hold: `not` turns it into nothing else, so
-//! it never allows anything, while another side of an `or` still may.
+//! What of a rule cannot be understood neither holds nor fails to hold: `not` turns it into nothing
+//! else, so it never allows anything, while another side of an `or` still may.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

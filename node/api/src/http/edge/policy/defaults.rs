@@ -22,8 +22,8 @@ const BASE: [(&str, &str); 5] = [
     ),
 ];
 
-/// The base rule of this service's own routes, which show what many of upstream's routes show. A file that closes one of
-/// these to some callers closes the own routes to them, too.
+/// The base rule of this service's own routes, which show what many of upstream's routes show. A
+/// file that closes one of these to some callers closes the own routes to them, too.
 const ALL_READS: &str = "all_reads_api";
 
 /// The default policy: the names of the operations' rules.

@@ -1,5 +1,5 @@
-//! The policy files: `[policy] file`, then those of each of `[policy] policy_dirs` in the order of their names.
-//! What is read later overrides what was read before.
+//! The policy files: `[policy] file`, then those of each of `[policy] policy_dirs` in the order of
+//! their names. What is read later overrides what was read before.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Metadata;

@@ -26,8 +26,9 @@ use crate::identity::Identity;
 
 /// The rules in force, and the files that they come from.
 ///
-/// Nothing that happens to the files by itself takes a rule away: what cannot be used, and what lacks a rule
-/// that is in force, changes nothing, for it may be half-written, emptied or gone by mistake.
+/// Nothing that happens to the files by itself takes a rule away: what cannot be used, and what
+/// lacks a rule that is in force, changes nothing, for it may be half-written, emptied or gone by
+/// mistake.
 pub struct Policy {
     defaults: Defaults,
     in_force: ArcSwap<InForce>,
@@ -63,8 +64,8 @@ pub struct Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    /// The target of most operations: whose they are, upstream does not ask. A caller without a project has the one
-    /// called `None`, as in Python.
+    /// The target of most operations: whose they are, upstream does not ask. A caller without a
+    /// project has the one called `None`, as in Python.
     pub fn of_caller(caller: &'a Identity) -> Self {
         Self {
             project_id: Some(caller.project_id.as_deref().unwrap_or("None")),
@@ -121,7 +122,8 @@ impl Policy {
         Ok(())
     }
 
-    /// Tells the rules in force from others: two nodes of one version with the same rules have the same.
+    /// Tells the rules in force from others: two nodes of one version with the same rules have the
+    /// same.
     pub fn digest(&self) -> String {
         let in_force = self.in_force.load();
         let rules = format!("{:?} {}", in_force.rules, in_force.enforce_scope);
@@ -135,8 +137,8 @@ impl Policy {
         files::are_named(&self.seen.lock().settings)
     }
 
-    /// Looks whether the files have changed, and takes them over once they have been the same for two looks.
-    /// It may wait for a disk: no request calls this.
+    /// Looks whether the files have changed, and takes them over once they have been the same for
+    /// two looks. It may wait for a disk: no request calls this.
     pub fn look(&self) {
         let (settings, known) = {
             let seen = self.seen.lock();
@@ -148,9 +150,11 @@ impl Policy {
         }
         let read = files::read(&settings);
         let later = files::look(&settings);
-        // Nothing waits for a disk while it holds this: requests do not, but those who ask how it stands do.
+        // Nothing waits for a disk while it holds this: requests do not, but those who ask how it
+        // stands do.
         let mut seen = self.seen.lock();
-        // What was changed in the meantime is looked at next time; so is what SIGHUP has put in its place.
+        // What was changed in the meantime is looked at next time; so is what SIGHUP has put in its
+        // place.
         if seen.settings != settings || seen.read != known || later != now {
             return;
         }
@@ -172,7 +176,8 @@ impl Policy {
         }
     }
 
-    /// Whether the files are to be read: they are not as they were, and were so at the last look, too.
+    /// Whether the files are to be read: they are not as they were, and were so at the last look,
+    /// too.
     fn is_news(&self, now: &Look) -> bool {
         let mut seen = self.seen.lock();
         if seen.read == *now {
@@ -194,7 +199,8 @@ impl Policy {
         self.in_force.load().mistakes.clone()
     }
 
-    /// The rules of the files that say what would hold without them, and how the defaults are spelled.
+    /// The rules of the files that say what would hold without them, and how the defaults are
+    /// spelled.
     pub fn redundant(&self) -> Vec<(&'static str, String)> {
         let seen = self.seen.lock();
         let defaults = (self.defaults).spelled(seen.settings.enforce_new_defaults);

@@ -9,8 +9,8 @@ use crate::http::wire::chunks::{QUOTED_UUID_BYTES, quote_uuid};
 /// So many shapes are remembered.
 pub(super) const SHAPES_MAX: usize = 64;
 
-/// What is taken, provider by provider in their order: the kinds of their parts, each with whether its provider is that
-/// of the one before.
+/// What is taken, provider by provider in their order: the kinds of their parts, each with whether
+/// its provider is that of the one before.
 type Shape = Vec<(usize, bool)>;
 
 /// Templates by the shape of their candidates, one of them chosen.
@@ -88,7 +88,8 @@ impl Templates {
         false
     }
 
-    /// Adds the template of the candidate at hand, and chooses it. `write` gets where each part stands in the order.
+    /// Adds the template of the candidate at hand, and chooses it. `write` gets where each part
+    /// stands in the order.
     pub(super) fn add(&mut self, write: impl FnOnce(&mut Template, &dyn Fn(usize) -> Whose)) {
         let mut template = Template::default();
         let mut places = vec![0; self.order.len()];

@@ -43,7 +43,8 @@ pub(super) struct AnswerWriter<'a> {
 #[derive(Default)]
 struct Look {
     inventories: Vec<ResourceClassId>,
-    /// Which inventories are shown, in the order of their names, and what stands before the capacity.
+    /// Which inventories are shown, in the order of their names, and what stands before the
+    /// capacity.
     resources: Vec<(usize, Vec<u8>)>,
 }
 
@@ -453,8 +454,8 @@ mod tests {
     /// What is taken from a provider.
     type Taken = BTreeMap<ResourceClassName, u64>;
 
-    /// Checks what is written for a cloud of two trees with so many devices each; returns how often which amounts are
-    /// taken, provider by provider.
+    /// Checks what is written for a cloud of two trees with so many devices each; returns how often
+    /// which amounts are taken, provider by provider.
     fn shapes(devices: u64, groups: &[RequestGroup]) -> BTreeMap<Vec<Taken>, usize> {
         let providers = ["here", "there"].into_iter().flat_map(|host| {
             let device = move |nth| {

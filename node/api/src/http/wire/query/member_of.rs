@@ -17,7 +17,8 @@ pub(crate) struct MemberOf {
     pub(crate) forbidden: BTreeSet<AggregateUuid>,
 }
 
-/// Reads all values of the parameter `member_of{suffix}`: several from 1.24, negative ones from 1.32.
+/// Reads all values of the parameter `member_of{suffix}`: several from 1.24, negative ones from
+/// 1.32.
 ///
 /// # Errors
 /// 400 for text of a form that this version does not have.

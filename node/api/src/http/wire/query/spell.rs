@@ -1,4 +1,5 @@
-//! Writes a request for candidates as a query of `/allocation_candidates`: what [`super::parse_candidates`] reads.
+//! Writes a request for candidates as a query of `/allocation_candidates`: what
+//! [`super::parse_candidates`] reads.
 
 use std::fmt::Display;
 

@@ -15,8 +15,8 @@ use crate::http::wire::schema;
 pub(crate) struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// Reads a query string of so many parameters at most: they are separated by `&` or `;`, as in WebOb, `+` is a
-    /// blank, and a parameter without `=` is empty.
+    /// Reads a query string of so many parameters at most: they are separated by `&` or `;`, as in
+    /// WebOb, `+` is a blank, and a parameter without `=` is empty.
     ///
     /// # Errors
     /// 400 for more parameters, and for bytes that are not UTF-8.

@@ -1,5 +1,5 @@
-//! The forms of text that schemas ask for, as regular expressions. Those of classes and UUIDs are matched by hand: the
-//! expressions took longer than reading the body.
+//! The forms of text that schemas ask for, as regular expressions. Those of classes and UUIDs are
+//! matched by hand: the expressions took longer than reading the body.
 
 use placement_model::types::is_upper_byte;
 use regex_lite::Regex;

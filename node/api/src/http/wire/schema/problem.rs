@@ -37,7 +37,8 @@ impl Problem {
         self
     }
 
-    /// The same problem, seen from the list or object that has the value as `name` and the schema at `schema`.
+    /// The same problem, seen from the list or object that has the value as `name` and the schema
+    /// at `schema`.
     pub(super) fn below(self, name: &str, schema: &str) -> Self {
         Self {
             path: format!("/{name}{}", self.path),

@@ -1,4 +1,5 @@
-//! Query strings, as objects of the last value of each parameter: what the API's description shows, `openapi.json`.
+//! Query strings, as objects of the last value of each parameter: what the API's description shows,
+//! `openapi.json`.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -67,7 +68,8 @@ fn name_groups(query: &mut Object, keys: &GroupKeys) {
     }
 }
 
-/// The first minor version that has a parameter: the end of its description, unless its path is as old.
+/// The first minor version that has a parameter: the end of its description, unless its path is as
+/// old.
 fn since(parameter: &Value) -> u8 {
     let description = parameter["description"].as_str().unwrap_or_default();
     let since = description.rsplit_once("From microversion 1.");

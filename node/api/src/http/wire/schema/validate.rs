@@ -1,5 +1,5 @@
-//! Validation: the first thing that is wrong with a value. What is wrong with an object itself comes before what is
-//! wrong with its members.
+//! Validation: the first thing that is wrong with a value. What is wrong with an object itself
+//! comes before what is wrong with its members.
 
 use std::collections::HashSet;
 use std::fmt::Debug;

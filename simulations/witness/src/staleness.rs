@@ -1,7 +1,7 @@
-//! `Placement-Staleness` is the truth: an answer's state has all that was acknowledged to anybody
-//! so long before the answer was made (README: provably at most). The node measures it on its own
-//! monotonic clock, so wrong wall clocks change nothing. When exactly the answer was made the
-//! client does not know; it was not before the request was sent.
+//! `Placement-Staleness` is an upper bound (docs/api.md: provably at most): the state of an answer
+//! contains every write that was acknowledged that long before the answer was made. The node
+//! measures it on its own monotonic clock, so wrong wall clocks change nothing. The client does not
+//! know when exactly the answer was made; it was not before the request was sent.
 
 use std::time::Duration;
 

@@ -1,15 +1,15 @@
-//! Every committed command passes through here into the state.
+//! Applies committed commands to the state.
 
 use placement_model::cluster::ClusterChanges;
 use placement_model::{Cluster, Outcome, Stamped};
 
-/// Decides what a committed command does. The state machine asks it for each command, in the order
-/// of the log, and has it carry out what it answers.
+/// Decides the outcome of a committed command. The state machine calls it for each command in log
+/// order and commits the changes it returns.
 ///
-/// The product has one implementation, [`Rules`]. Simulations put theirs around it, to see every
-/// command with its place in the log on each node, and to prove that a broken rule is noticed.
+/// The product has one implementation, [`Rules`]. Simulations wrap it to record every command with
+/// its log index on each node, and to prove that a broken rule is detected.
 pub trait Applier: Send + Sync + 'static {
-    /// `index` is the place of `stamped` in the log; `cluster` is the state before it.
+    /// `index` is the log index of `stamped`; `cluster` is the state before it.
     fn apply(&self, index: u64, cluster: &Cluster, stamped: &Stamped) -> (Outcome, ClusterChanges);
 }
 

@@ -1,17 +1,17 @@
-//! A directory of backups of one node, with the log since the oldest of them.
+//! A directory of backups of one node, with the log since the oldest backup.
 //!
 //! ```text
-//! backup-INDEX   a backup; has this name once it is whole, on disk and read again
-//! log-FIRST      committed entries from FIRST on, in files of some megabytes:
+//! backup-INDEX   a backup; gets this name after it is written, synced and verified
+//! log-FIRST      committed entries from FIRST on, in files of several megabytes:
 //!                magic "PLACELOG", a frame with the header, then batches: a frame with the time
-//!                by the clock of the node that keeps them, and one for each entry
+//!                by the clock of the archiving node, and one frame per entry
 //! ```
 //!
-//! A node keeps what it has applied every second, so those times show whether the stamps of leaders
-//! have kept pace. The times of the files would not: copies have others.
+//! A node archives its applied entries every second, so these times show whether the timestamps of
+//! leaders kept pace. Modification times of the files would not: copies get new ones.
 //!
-//! A file of the log that ends in the middle of a frame, or with a bad one, ends before it. What
-//! follows is in the next file, or nowhere: then that is a gap, which no restoring crosses.
+//! A log file with a truncated or damaged frame ends before that frame. If the next file does not
+//! continue there, the log has a gap, and no restore continues past it.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -52,13 +52,13 @@ struct Header {
     epoch: u64,
 }
 
-/// Why there is no way from a backup to a moment.
+/// Why a backup directory cannot restore the requested moment.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
-    /// A file cannot be used.
+    /// A file is unusable.
     #[error("{0}: {1}")]
     File(PathBuf, SnapshotError),
-    /// Something is not there.
+    /// A backup or log entries are missing.
     #[error("{0}")]
     Missing(String),
 }
@@ -68,7 +68,7 @@ impl ArchiveError {
         Self::File(path.to_owned(), error.into())
     }
 
-    /// The same with what was found before.
+    /// Appends `words` to the message.
     pub(crate) fn with(self, words: Option<&str>) -> Self {
         match words {
             None => self,
@@ -77,7 +77,7 @@ impl ArchiveError {
     }
 }
 
-/// The directory, for the node that fills it.
+/// The backup directory, as used by the node that writes it.
 #[derive(Debug, Clone)]
 pub struct BackupDir {
     dir: PathBuf,
@@ -85,11 +85,11 @@ pub struct BackupDir {
 }
 
 impl BackupDir {
-    /// Makes a directory below `root` that is this node's alone. A draft that a crash has left in
-    /// it is overwritten by the next one.
+    /// Creates this node's own directory below `root`. The next backup overwrites a draft left by a
+    /// crash.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// File system errors.
     pub fn open(root: &Path, identity: Identity) -> io::Result<Self> {
         let dir = format!("{}/node-{}", identity.cluster, identity.node);
         let dir = root.join(dir);
@@ -97,15 +97,15 @@ impl BackupDir {
         Ok(Self { dir, identity })
     }
 
-    /// Where it is.
+    /// Path of the directory.
     pub fn path(&self) -> &Path {
         &self.dir
     }
 
-    /// When the newest backup was made.
+    /// Modification time of the newest backup.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// File system errors.
     pub fn newest(&self) -> io::Result<Option<SystemTime>> {
         match named(&self.dir, BACKUP)?.last() {
             Some((_, path)) => Ok(Some(fs::metadata(path)?.modified()?)),
@@ -113,12 +113,11 @@ impl BackupDir {
         }
     }
 
-    /// Makes a backup of a state, reads it again, and only then removes the oldest, but for `keep`,
-    /// with the log that only they needed.
+    /// Writes a backup of a state and verifies it, and only then removes all but the newest `keep`
+    /// backups, with the log that only the removed ones needed.
     ///
     /// # Errors
-    /// [`SnapshotError`]: it cannot be written, or what is read is not what was written. All others
-    /// stay.
+    /// [`SnapshotError`] if it cannot be written or does not verify. Earlier backups stay.
     pub fn back_up(
         &self,
         applied: &AppliedState,
@@ -132,8 +131,8 @@ impl BackupDir {
         Ok(info)
     }
 
-    /// Removes what the newest `keep` backups do not need. Backups and the log are written by two
-    /// tasks, and either may find that the other was faster.
+    /// Removes files that the newest `keep` backups do not need. Two tasks write backups and the
+    /// log concurrently, so a file may already be removed.
     fn remove_superfluous(&self, keep: usize) -> io::Result<()> {
         for file in kept_files::superfluous(&self.files()?, keep) {
             files::if_there(fs::remove_file(self.dir.join(file.name)))?;
@@ -151,16 +150,16 @@ impl BackupDir {
         Ok(info)
     }
 
-    /// The finished files in it, those of the highest entries first.
+    /// The finished files, in descending order of index.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// File system errors.
     pub fn files(&self) -> io::Result<Vec<KeptFile>> {
         let mut found = Vec::new();
         for entry in fs::read_dir(&self.dir)? {
             let entry = entry?;
             let name = entry.file_name();
-            // It may go while it is looked at.
+            // The other task may remove the file at this moment.
             let length = files::if_there(entry.metadata())?.map(|metadata| metadata.len());
             let file = length.and_then(|length| KeptFile::of(name.to_str()?, length));
             found.extend(file);
@@ -169,19 +168,18 @@ impl BackupDir {
         Ok(found)
     }
 
-    /// The log, to be continued where it ends.
+    /// Opens the archived log to continue it at its end.
     ///
     /// # Errors
-    /// Those of the file system, or the newest file is not of this log.
+    /// File system errors, or the newest file is not part of this log.
     pub fn log(&self) -> io::Result<LogArchive> {
         let next = match named(&self.dir, LOG)?.last() {
             Some((first, path)) => {
-                // What a process has left that was killed, or whose sync failed, need not be on the
-                // disk.
+                // If a process was killed, or its sync failed, its last writes may not be on disk.
                 files::sync(&File::open(path)?)?;
                 files::sync_dir(&self.dir)?;
                 let found = read_log(path).and_then(|found| found.of(&self.identity));
-                // A file without entries is written over. One that cannot be read may have some.
+                // A file without entries is overwritten. An unreadable file may contain some.
                 let mut found = found.map_err(|error| unusable(path, error))?;
                 let last = found.entries.pop();
                 last.map_or(*first, |last| last.entry.log_id.index + 1)
@@ -189,7 +187,7 @@ impl BackupDir {
             None => 0,
         };
         let missed_from = match named(&self.dir, BACKUP)?.last() {
-            // Entries of before are welcome, and only those behind the backup are missed.
+            // Entries before the backup are optional; only a gap after it is reported.
             Some((covered, _)) if next == 0 => covered + 1,
             _ => next,
         };
@@ -202,24 +200,24 @@ impl BackupDir {
     }
 }
 
-/// The log in a directory of backups, for the node that writes it.
+/// The archived log, as used by the node that writes it.
 #[derive(Debug)]
 pub struct LogArchive {
     dir: BackupDir,
     file: Option<Synced>,
     next: u64,
-    /// What is kept, and the backups, have everything before this entry; 0 if there is nothing yet.
+    /// The backups and the archived log cover every entry before this one; 0 if both are empty.
     missed_from: u64,
 }
 
 impl LogArchive {
-    /// The entry that comes next.
+    /// Index of the next entry to archive.
     pub fn next(&self) -> u64 {
         self.next
     }
 
-    /// Goes on at an entry, in another file if it is a later one: those before it are nowhere any
-    /// more. Returns the first and the last of those that are missed.
+    /// Continues at entry `first`, in a new file if it is beyond [`LogArchive::next`]. Returns the
+    /// first and last index of the gap that this leaves.
     pub fn go_on_at(&mut self, first: u64) -> Option<(u64, u64)> {
         if first > self.next {
             self.file = None;
@@ -230,11 +228,11 @@ impl LogArchive {
         (from > 0 && first > from).then(|| (from, first - 1))
     }
 
-    /// Adds committed entries, durably, at the time `now` of this node's clock. They may begin
-    /// later than [`LogArchive::next`]: that is a gap.
+    /// Appends committed entries durably, with the time `now` of this node's clock. If they begin
+    /// after [`LogArchive::next`], a gap remains.
     ///
     /// # Errors
-    /// Those of the file system; then none counts as added.
+    /// File system errors; then none of the entries count as archived.
     pub fn append(
         &mut self,
         version: RecordVersion,
@@ -245,7 +243,7 @@ impl LogArchive {
             return Ok(());
         };
         let file_bytes = runtime::limits().archive_file;
-        // After an error it is not known what is in the file.
+        // After an error the content of the file is unknown.
         let file = match self.file.take() {
             Some(file) if first.log_id.index == self.next && file.length < file_bytes => file,
             _ => self.begin(first.log_id.index, version)?,
@@ -272,14 +270,14 @@ impl LogArchive {
         file.write_all(MAGIC)?;
         write_record(&mut file, version, HEADER, &header)?;
         files::sync_dir(&dir.dir)?;
-        // A file ends where the next one begins: only now is it known whether a backup covers it.
+        // A file ends where the next one begins, so only now can a backup be known to cover it.
         dir.remove_superfluous(usize::MAX)?;
         Ok(file)
     }
 }
 
-/// Entries `from..=to` of the log in a directory of backups, one after the other, and the gaps in
-/// it.
+/// Calls `each` for entries `from..=to` of the archived log in a directory, in order, and for each
+/// gap.
 ///
 /// # Errors
 /// A file cannot be read, or is not part of such a log.
@@ -329,14 +327,14 @@ fn gap((from, to): (u64, u64), damage: Option<String>) -> LogLine {
     LogLine::new(from, 0, Err(missing))
 }
 
-/// Up to where a history is restored.
+/// End of a restore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Until {
-    /// As far as it goes.
+    /// All available entries.
     End,
-    /// Commands that are stamped with this time or an earlier one.
+    /// Commands with this timestamp or an earlier one.
     Time(Timestamp),
-    /// The entry of this index, and those before it.
+    /// Entries up to and including this index.
     Index(u64),
 }
 
@@ -349,7 +347,7 @@ impl Until {
         }
     }
 
-    /// Whether a backup, which has come to the entry `index`, does not go beyond it.
+    /// Whether a backup that covers entry `index` does not go beyond this end.
     fn is_after(self, index: u64, backup: &Path) -> Result<bool, SnapshotError> {
         Ok(match self {
             Self::End => true,
@@ -358,7 +356,7 @@ impl Until {
         })
     }
 
-    /// Whether no later entry can belong to it. Stamps rise.
+    /// Whether every later entry is beyond this end. Timestamps increase along the log.
     fn is_reached(self, applied: &AppliedState) -> bool {
         match self {
             Self::End => false,
@@ -375,12 +373,12 @@ fn stamp(entry: &Entry) -> Option<Timestamp> {
     }
 }
 
-/// An entry, and the time that it is stamped with if it is a command.
+/// An entry, with its timestamp if it is a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
-    /// The index.
+    /// Log index.
     pub index: u64,
-    /// The time.
+    /// Timestamp; `None` if the entry is not a command.
     pub at: Option<Timestamp>,
 }
 
@@ -393,21 +391,21 @@ impl Stamp {
     }
 }
 
-/// Entries of the kept log that lie beyond what is restored, as far as they can be read.
+/// Archived entries beyond the end of the restore, as far as they can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeftOut {
-    /// How many.
+    /// Number of entries.
     pub entries: u64,
-    /// The first of them.
+    /// The first entry left out.
     pub first: Stamp,
-    /// The last of them.
+    /// The last entry left out.
     pub last: Stamp,
 }
 
 /// How a replay ended.
 #[derive(Debug, Default)]
 pub(crate) struct Replayed {
-    /// Why it may have ended before what was asked for.
+    /// Why the replay may have ended before the requested end.
     pub(crate) ends_early: Option<String>,
     pub(crate) left_out: Option<LeftOut>,
     pub(crate) stamps: Stamps,
@@ -426,34 +424,34 @@ impl Replayed {
     }
 }
 
-/// How the time in the log compares with the clock of the node that has kept it, in microseconds.
+/// Compares the timestamps in the log with the clock of the archiving node, in microseconds.
 #[derive(Debug, Default)]
 pub(crate) struct Stamps {
-    /// The stamp that is furthest ahead of the time at which its entry was kept, and by how much.
+    /// The timestamp that is furthest ahead of its archiving time, and by how much.
     pub(crate) ahead: Option<(Stamp, i64)>,
-    /// The longest run in which time stood still.
+    /// The longest run in which log time stood still.
     pub(crate) still: Option<Run>,
     run: Option<Run>,
-    /// The last entry, which may be in two files.
+    /// Index of the last entry noted; two files may contain the same entry.
     last: Option<u64>,
 }
 
-/// Entries of which each is stamped one microsecond after the one before it, as a leader does whose
-/// clock is behind the time of the log.
+/// Consecutive entries whose timestamps differ by one microsecond, as a leader assigns them while
+/// its clock is behind the time of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) first: Stamp,
     pub(crate) last: Stamp,
     begun: Timestamp,
     ended: Timestamp,
-    /// How often later entries were kept at a later time.
+    /// How often the archiving time advanced within the run.
     times: u32,
 }
 
 impl Run {
-    /// How long it lasted by the clock of the node that has kept it. Entries that were proposed
-    /// together are such a run, too, and may be kept at two times, between which the node may have
-    /// been down.
+    /// Duration by the clock of the archiving node. Entries proposed together form such a run, too,
+    /// and may fall into two batches with a downtime of the node between them, so a run needs at
+    /// least two advances to count.
     pub(crate) fn lasted(&self) -> i64 {
         match self.times {
             0 | 1 => 0,
@@ -496,12 +494,12 @@ impl Stamps {
     }
 }
 
-/// A backup that was read.
+/// A backup, read into memory.
 pub(crate) struct ReadBackup {
-    /// Which cluster it is of; not which node.
+    /// Cluster and epoch of the backup; the node is 0.
     pub(crate) of: Identity,
     pub(crate) applied: AppliedState,
-    /// Which newer ones cannot be read, and why.
+    /// The newer backups that cannot be read, with the errors.
     pub(crate) passed_over: Option<String>,
 }
 
@@ -521,8 +519,8 @@ impl ReadBackup {
     }
 }
 
-/// Reads the newest backup in a directory that does not go beyond `until`. In place of a damaged
-/// one it takes the one before: the log has what is between them.
+/// Reads the newest backup in a directory that does not go beyond `until`. If it is damaged, reads
+/// the one before: the log covers the entries between them.
 pub(crate) fn newest_before(dir: &Path, until: Until) -> Result<ReadBackup, ArchiveError> {
     let backups = named(dir, BACKUP).map_err(|error| ArchiveError::file(dir, error))?;
     let mut damaged = Vec::new();
@@ -544,19 +542,19 @@ pub(crate) fn newest_before(dir: &Path, until: Until) -> Result<ReadBackup, Arch
     }
     let dir = dir.display();
     Err(ArchiveError::Missing(match backups.first() {
-        None => format!("there is no backup in {dir}"),
+        None => format!("{dir} contains no backup"),
         Some(_) if !damaged.is_empty() => {
             format!("no backup in {dir} can be used: {}", damaged.join("; "))
         }
         Some((oldest, _)) => format!(
-            "every backup in {dir} is of a later moment than the one that is asked for: the oldest has come to \
-             entry {oldest}"
+            "every backup in {dir} was taken after the requested moment: the oldest covers entry \
+             {oldest}"
         ),
     }))
 }
 
-/// Carries out what the log in a directory has after a state, up to `until`, by the ordinary rules.
-/// What lies beyond is counted.
+/// Applies the archived log of a directory to a state, up to `until`, by the normal rules. Counts
+/// the entries beyond it.
 pub(crate) fn replay(
     dir: &Path,
     of: &Identity,
@@ -573,13 +571,13 @@ pub(crate) fn replay(
             continue;
         }
         let found = match read_log(path).and_then(|found| found.of(of)) {
-            // What is beyond is only counted.
+            // Entries beyond the end are only counted.
             Err(_) if replayed.left_out.is_some() => continue,
             read => read.map_err(|error| ArchiveError::file(path, error))?,
         };
         for Kept { entry, kept_at, .. } in found.entries {
-            // Those that the backup has, too: whether it is of an earlier moment is judged by
-            // stamps.
+            // Includes entries that the backup covers: their timestamps decide whether the backup
+            // precedes the requested moment.
             replayed.stamps.note(&entry, kept_at);
             let next = applied.index().map_or(0, |last| last + 1);
             let index = entry.log_id.index;
@@ -597,8 +595,8 @@ pub(crate) fn replay(
                     continue;
                 }
                 return Err(ArchiveError::Missing(format!(
-                    "{} has no entries {next} to {}: what was written from there on cannot be \
-                     restored. The last moment before is that of entry {}{}",
+                    "{} has no entries {next} to {}: later writes cannot be restored. The last entry \
+                     that can be restored is {}{}",
                     dir.display(),
                     index - 1,
                     next.saturating_sub(1),
@@ -624,7 +622,7 @@ pub(crate) fn replay(
         && until == Until::End
         && applied.index() < Some(*index)
     {
-        let words = format!("{} has come to entry {index}", path.display());
+        let words = format!("{} covers entry {index}", path.display());
         damage = Some(damage.map_or(words.clone(), |before| format!("{before}; {words}")));
     }
     let is_all = match until {
@@ -633,34 +631,33 @@ pub(crate) fn replay(
         Until::Time(_) => replayed.left_out.is_some(),
     };
     if !is_all {
-        let end =
-            "the log that was kept ends there; whether anything was written after it is not known";
+        let end = "the archived log ends there; later entries may exist";
         replayed.ends_early =
             Some(damage.map_or(end.to_owned(), |words| format!("{end}: {words}")));
     }
     Ok(replayed)
 }
 
-/// A file of the log, up to its end or the first bad frame.
+/// A log file, up to its end or its first damaged frame.
 #[derive(Default)]
 struct LogFile {
     header: Option<Header>,
     entries: Vec<Kept>,
-    /// What is bad about the frame behind them.
+    /// Why the frame after the entries cannot be read.
     bad: Option<String>,
 }
 
-/// An entry of the kept log.
+/// An entry of the archived log.
 struct Kept {
     entry: Entry,
-    /// Of its record.
+    /// Length of its record.
     bytes: usize,
-    /// By the clock of the node that has kept it.
+    /// Time of its batch, by the clock of the archiving node.
     kept_at: Timestamp,
 }
 
 impl LogFile {
-    /// Itself, if it belongs to this history.
+    /// Returns the file if it belongs to this cluster and epoch.
     fn of(self, of: &Identity) -> Result<Self, SnapshotError> {
         if let Some(header) = &self.header {
             check_history(of, header.cluster, header.epoch)?;
@@ -673,7 +670,7 @@ fn read_log(path: &Path) -> Result<LogFile, SnapshotError> {
     let bytes = fs::read(path)?;
     let mut found = LogFile::default();
     let Some(mut rest) = bytes.strip_prefix(MAGIC) else {
-        // A crash has left it before it had anything.
+        // A crash may leave a file with an incomplete magic.
         return match MAGIC.starts_with(&bytes) {
             true => Ok(found),
             false => Err(SnapshotError::NotASnapshot),
@@ -703,7 +700,7 @@ fn read_log(path: &Path) -> Result<LogFile, SnapshotError> {
                 });
             }
             _ => {
-                found.bad = Some("a frame of no known kind".to_owned());
+                found.bad = Some("a frame of unknown kind".to_owned());
                 break;
             }
         }
@@ -715,16 +712,16 @@ fn unusable(path: &Path, error: SnapshotError) -> io::Error {
     let path = path.display();
     match error {
         SnapshotError::Io(error) => {
-            io::Error::new(error.kind(), format!("{path} cannot be read: {error}"))
+            io::Error::new(error.kind(), format!("cannot read {path}: {error}"))
         }
         error => {
-            let words = format!("{path} cannot be continued: {error}. Move the file away");
+            let words = format!("cannot append to {path}: {error}. Move the file away");
             io::Error::new(io::ErrorKind::InvalidData, words)
         }
     }
 }
 
-/// A file with all that was written to it, durably.
+/// Flushes and syncs a file.
 fn written(target: BufWriter<Synced>) -> io::Result<Synced> {
     let file = target.into_inner();
     let file = file.map_err(io::IntoInnerError::into_error)?;
@@ -736,7 +733,7 @@ fn name(prefix: &str, index: u64) -> String {
     format!("{prefix}{index:020}")
 }
 
-/// The files of a kind, by their index, the lowest first.
+/// The files of a kind with their indexes, in ascending order.
 fn named(dir: &Path, prefix: &str) -> io::Result<Vec<(u64, PathBuf)>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir)? {

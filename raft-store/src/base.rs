@@ -1,4 +1,4 @@
-//! What the log and the state machine of one store share.
+//! State shared by the log and the state machine of one store.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -14,12 +14,12 @@ use crate::options::StoreOptions;
 use crate::rocks;
 use crate::wire::RecordVersion;
 
-/// A data directory that is locked, and may be opened.
+/// A locked data directory that may be opened.
 pub(crate) struct Base {
     pub(crate) identity: Identity,
     pub(crate) options: StoreOptions,
     pub(crate) cache: Cache,
-    /// The version that is written: that of the state. The state machine sets it, the log follows.
+    /// The record version to write, set by the state machine from the feature level.
     version: AtomicU8,
     pub(crate) health: Health,
     pub(crate) counters: Arc<Counters>,
@@ -27,7 +27,7 @@ pub(crate) struct Base {
 }
 
 impl Base {
-    /// Locks a data directory, and looks whether it may be opened at all.
+    /// Locks a data directory and checks that it may be opened.
     pub(crate) fn enter(options: &StoreOptions) -> Result<Arc<Self>> {
         let dir = &options.dir;
         let missing = || OpenError::Missing(dir.clone());
@@ -38,7 +38,7 @@ impl Base {
         let identity = data_dir::identity(dir)?.ok_or_else(missing)?;
         check_owner(options, identity)?;
         data_dir::check_left(dir)?;
-        // A node that has started before may have voted, and must find its votes again.
+        // A node that has started before may have voted, so its log must exist.
         let log = dir.join(LOG_DIR);
         if data_dir::boots(dir)? > 0 && !rocks::is_there(&log) {
             return Err(OpenError::LogGone(log, identity));

@@ -1,4 +1,4 @@
-//! Bytes inside of a record.
+//! Byte strings in records.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Bytes that are written as bytes, not as a list of numbers. Clones are the same bytes.
+/// Bytes that are encoded as a byte string, not as a list of numbers. Clones share the bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Blob(pub Bytes);
 

@@ -1,4 +1,4 @@
-//! What the store counts itself.
+//! Counters of the store.
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::histogram::Histogram;
@@ -11,20 +11,20 @@ const BOUNDS: [f64; 14] = [
     5.0,
 ];
 
-/// What the store counts itself, since start. Durations are in seconds.
+/// Counters of the store since start. Durations are in seconds.
 #[derive(Debug)]
 pub struct Counters {
-    /// Durations of the syncs of the log.
+    /// Durations of log syncs.
     pub sync: Histogram,
-    /// Durations of the apply batches.
+    /// Durations of apply batches.
     pub apply: Histogram,
     /// Log entries synced.
     pub synced_entries: Counter,
     /// Log entries applied.
     pub applied_entries: Counter,
-    /// Snapshots that could not be built.
+    /// Failed attempts to build a snapshot.
     pub snapshots_failed: Counter,
-    /// Snapshots of this node's own that were found damaged.
+    /// Damaged snapshots built by this node.
     pub snapshots_damaged: Counter,
     pub(crate) disk_wait: DiskWait,
 }

@@ -1,20 +1,19 @@
-//! Rare paths, which simulations count: a path that never runs in any of them is not shown to
-//! be right by them.
+//! Rare code paths, which simulations count: a path that no simulation runs is untested by them.
 
 /// Declares the paths with their names.
 macro_rules! rare_paths {
     ($($(#[doc = $doc:literal])+ $path:ident = $name:literal,)+) => {
-        /// A rare path.
+        /// A rare code path.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
         pub enum RarePath {
             $($(#[doc = $doc])+ $path,)+
         }
 
         impl RarePath {
-            /// All of them.
+            /// All rare paths.
             pub const ALL: &'static [Self] = &[$(Self::$path,)+];
 
-            /// What it is called.
+            /// Name in reports of simulations.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Self::$path => $name,)+
@@ -25,58 +24,58 @@ macro_rules! rare_paths {
 }
 
 rare_paths! {
-    /// Entries at the end of the log that another leader did not have were taken back.
+    /// Entries at the end of the log that the new leader does not have were truncated.
     LogTruncated = "log truncated",
-    /// Entries that a snapshot holds were dropped from the log.
+    /// Entries covered by a snapshot were purged from the log.
     LogPurged = "log purged",
-    /// Entries were read from the disk, as the cache had them no more.
+    /// Entries were read from disk because they had left the cache.
     LogReadFromDisk = "log read from the disk",
-    /// A snapshot took the place of the state.
+    /// A snapshot replaced the state.
     SnapshotInstalled = "snapshot installed",
-    /// An installation that a crash had interrupted was done again at start.
+    /// A start repeated a snapshot installation that a crash had interrupted.
     InstallRepeated = "interrupted install done again",
-    /// A snapshot that had come in before a crash was installed at start.
+    /// A start installed a snapshot that was received before a crash.
     ReceivedInstalled = "received snapshot installed at start",
-    /// A snapshot that came in was refused, as it was damaged or not what its sender announced.
+    /// A received snapshot was rejected because it was damaged or differed from its announcement.
     SnapshotRefused = "received snapshot refused",
-    /// A snapshot of the node's own was damaged when it was sent, and was built again.
+    /// A node found its own snapshot damaged while sending it, and rebuilt it.
     SnapshotMended = "damaged snapshot built again",
-    /// A node refused to start on rows that were damaged.
+    /// A node refused to start because rows were damaged.
     RowsRefused = "damaged rows refused",
-    /// A node refused to start on an older copy of its data directory.
+    /// A node refused to start from an older copy of its data directory.
     OlderCopyRefused = "older copy refused",
-    /// A snapshot was sent on from where an earlier attempt had ended.
+    /// A snapshot transfer resumed where an earlier attempt had ended.
     SnapshotResumed = "snapshot resumed",
-    /// A snapshot was not sent now, as the receiver refused or something failed.
+    /// A snapshot transfer was postponed because the receiver refused it or an error occurred.
     SnapshotPutOff = "snapshot put off",
-    /// A frame went out in pieces.
+    /// A frame was sent in pieces.
     SentInPieces = "frame sent in pieces",
-    /// A connection was given up, as nothing came over it.
+    /// A connection was closed because nothing arrived on it.
     ConnectionSilent = "silent connection given up",
-    /// A write was taken back by the node that had forwarded it.
+    /// A node withdrew a write that it had forwarded.
     WriteGivenUp = "forwarded write given up",
-    /// A leader waited, before its first stamp, for what earlier ones had stamped.
+    /// A leader waited, before its first stamp, for the timestamps of earlier leaders to pass.
     ClockSettled = "stamps of earlier leaders waited for",
     /// A leader whose clock was ahead stamped by the clocks of a majority.
     ClockBounded = "stamped by the clocks of a majority",
-    /// A write was asked again, as its outcome was not known.
+    /// A write of unknown outcome was sent again.
     WriteAskedAgain = "write of unknown outcome asked again",
-    /// A write was refused, with the word that nothing was committed.
+    /// A write was rejected with the guarantee that nothing was committed.
     NothingCommitted = "write refused, nothing committed",
-    /// A write was left with an outcome that is not known.
+    /// A write ended with an unknown outcome.
     OutcomeUnknown = "write left with an unknown outcome",
-    /// A write was refused, as too many waited.
+    /// A write was rejected because too many were waiting.
     WriteBusy = "write refused, too many wait",
-    /// Several reads shared one question to the leader.
+    /// Several reads shared one read-index request to the leader.
     RoundShared = "read round shared",
-    /// A leader confirmed with the node that asked, and no other, that it still leads.
+    /// A leader confirmed its leadership with the requesting node alone.
     RoundOfTwo = "read round of two",
-    /// The voters confirmed, while the leader was asked, that it still leads.
+    /// The voters confirmed the leadership during a read-index request.
     RoundOfMany = "read round of many",
-    /// A question to the leader was in vain.
+    /// A read-index request failed.
     RoundFailed = "read round failed",
-    /// Leadership was handed to another node.
+    /// Leadership was transferred to another node.
     HandedOver = "leadership handed over",
-    /// A leader has found a node to hand leadership to at a site that is preferred.
+    /// A leader found a node at a preferred site to transfer leadership to.
     BetterSite = "better site found for the leader",
 }

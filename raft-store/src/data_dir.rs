@@ -1,4 +1,4 @@
-//! The files of a data directory: its owner, the count of its starts, its lock.
+//! Files of a data directory: identity, start count, lock and notes.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
@@ -14,28 +14,28 @@ use crate::files;
 use crate::identity::Identity;
 use crate::wire::{self, RecordVersion, WireError};
 
-/// The directory of the log, in a data directory.
+/// Subdirectory of the log.
 pub const LOG_DIR: &str = "log";
-/// The directory of the state, in a data directory.
+/// Subdirectory of the state.
 pub const STATE_DIR: &str = "state";
 pub(crate) const SNAPSHOT_DIR: &str = "snapshots";
 const LOCK: &str = "lock";
 const IDENTITY: &str = "identity";
 const BOOT: &str = "boot";
-/// What tells this node from others while it joins.
+/// A random id that distinguishes this node from others while it joins.
 const JOIN_NONCE: &str = "join-nonce";
 /// Why this node is quarantined.
 const LEFT: &str = "left";
-/// A restore has begun here, and has not succeeded.
+/// Exists while a restore is unfinished.
 const RESTORING: &str = "restore-unfinished";
-/// The entries that were made blank by hand, one in a line.
+/// The entries that an operator skipped, one per line.
 pub(crate) const SKIPPED: &str = "skipped";
 
-/// How this node came to be the only one of its cluster: in each line the cluster that it belonged
-/// to before, and words.
+/// How this node became the only member of its cluster, one recovery per line: the id of the former
+/// cluster, then text.
 pub(crate) const RECOVERED: &str = "recovered";
 
-/// Reads which node owns the directory; `None` if none does yet.
+/// Reads which node owns the directory; `None` if no node does.
 ///
 /// # Errors
 /// [`OpenError::NewerFormat`], [`OpenError::Damaged`] or [`OpenError::Io`].
@@ -48,20 +48,20 @@ pub fn identity(dir: &Path) -> Result<Option<Identity>> {
     }
 }
 
-/// A file of a data directory, if it is there.
+/// Reads a file of a data directory; `None` if it does not exist.
 pub(crate) fn read(dir: &Path, name: &str) -> Result<Option<Vec<u8>>> {
     let path = dir.join(name);
     files::if_there(fs::read(&path)).map_err(|error| OpenError::io("read", &path, error))
 }
 
-/// The record in a file of a data directory, if it is there.
+/// Reads the record in a file of a data directory; `None` if the file does not exist.
 fn record<T: DeserializeOwned>(dir: &Path, name: &str) -> Result<Option<T>> {
     let bytes = read(dir, name)?;
     let record = bytes.map(|bytes| wire::decode(&bytes)).transpose();
     record.map_err(|error| OpenError::unreadable(&dir.join(name), &error))
 }
 
-/// Makes a directory that no node owns, if it is not there, and locks it.
+/// Creates a directory if it does not exist, and locks it. Fails if a node owns it.
 fn make_and_lock(dir: &Path) -> Result<DirLock> {
     make_durably(dir).map_err(|error| OpenError::io("create", dir, error))?;
     let held = lock(dir)?;
@@ -71,7 +71,7 @@ fn make_and_lock(dir: &Path) -> Result<DirLock> {
     }
 }
 
-/// Makes `dir` the data directory of a new node: when a cluster is formed, or a node joins one.
+/// Creates the data directory of a new node, when a cluster is formed or a node joins one.
 ///
 /// # Errors
 /// [`OpenError::Exists`] if a node owns it already, [`OpenError::NotEmpty`] if it holds other
@@ -85,26 +85,26 @@ pub fn create(dir: &Path, identity: Identity) -> Result<()> {
     write_identity(dir, identity)
 }
 
-/// Notes, durably, that a directory is to be filled by a restore: until that has succeeded, no
-/// empty node is made of it.
+/// Notes durably that a restore is filling a directory. Until it succeeds, [`create`] refuses the
+/// directory.
 ///
 /// # Errors
 /// [`OpenError::Exists`] if a node owns it already, [`OpenError::Locked`], or [`OpenError::Io`].
 pub fn begin_restore(dir: &Path) -> Result<()> {
     let _lock = make_and_lock(dir)?;
-    let words = b"`placementd restore` has begun here and has not succeeded\n";
+    let words = b"`placementd restore` has not finished here\n";
     write_durably(dir, RESTORING, words)
 }
 
-/// The directory is a restored node's.
+/// Removes the note of [`begin_restore`].
 pub(crate) fn end_restore(dir: &Path) -> Result<()> {
     let path = dir.join(RESTORING);
-    // Where a loss of power brings it back, the directory has an owner, and it says nothing.
+    // If a loss of power restores the file, it has no effect: the directory has an owner by then.
     let removed = files::if_there(fs::remove_file(&path));
     (removed.map(drop)).map_err(|error| OpenError::io("remove", &path, error))
 }
 
-/// Refuses a directory in which a restore has begun and has not succeeded.
+/// Fails if a restore of this directory is unfinished.
 ///
 /// # Errors
 /// [`OpenError::RestoreUnfinished`].
@@ -116,20 +116,20 @@ pub fn check_restored(dir: &Path) -> Result<()> {
     }
 }
 
-/// Gives a data directory to a node, also one that belongs to another.
+/// Makes a node the owner of a data directory, replacing a former owner.
 pub(crate) fn write_identity(dir: &Path, identity: Identity) -> Result<()> {
     write_durably(dir, IDENTITY, &wire::encode_named(&identity))
 }
 
-/// Locks a directory that holds nothing, to make it a data directory step by step; it is one once
-/// it is given to a node.
+/// Locks a directory without data to build a data directory in it. It becomes one when it gets an
+/// identity.
 pub(crate) fn claim(dir: &Path) -> Result<DirLock> {
     let held = make_and_lock(dir)?;
     let names = fs::read_dir(dir).and_then(|names| names.collect::<io::Result<Vec<_>>>());
     let names = names.map_err(|error| OpenError::io("list", dir, error))?;
     let may_be_there = [LOCK, JOIN_NONCE, RESTORING, "lost+found"];
     match names.iter().all(|one| {
-        // The socket for operators that a killed node leaves behind holds nothing.
+        // A killed node leaves its Unix socket for operators behind; it contains no data.
         may_be_there.iter().any(|name| one.file_name() == *name)
             || one.file_type().is_ok_and(|kind| kind.is_socket())
     }) {
@@ -138,18 +138,18 @@ pub(crate) fn claim(dir: &Path) -> Result<DirLock> {
     }
 }
 
-/// Removes what was made in a directory that was claimed and is no node's yet.
+/// Removes the data from a claimed directory that has no identity yet.
 pub(crate) fn clear(dir: &Path) {
-    // Whatever stays is found by the next one who claims it.
+    // A failed removal is reported by the next [`claim`].
     let _ = fs::remove_dir_all(dir.join(LOG_DIR));
     let _ = fs::remove_dir_all(dir.join(STATE_DIR));
     let _ = fs::remove_file(dir.join(BOOT));
 }
 
-/// Makes a directory, and those above it that are missing, so that a loss of power leaves them.
+/// Creates a directory and its missing ancestors, and syncs their parents.
 ///
 /// # Errors
-/// Those of the file system.
+/// File system errors.
 pub fn make_durably(dir: &Path) -> io::Result<()> {
     let changed = changed_by_making(dir);
     fs::create_dir_all(dir)?;
@@ -158,7 +158,7 @@ pub fn make_durably(dir: &Path) -> io::Result<()> {
         .try_for_each(|parent| files::sync_dir(parent))
 }
 
-/// The directories that get a new name when `dir` is made.
+/// The directories that get a new entry when `dir` is created.
 fn changed_by_making(dir: &Path) -> Vec<PathBuf> {
     let missing = dir.ancestors().take_while(|one| !one.exists());
     missing
@@ -170,7 +170,7 @@ fn changed_by_making(dir: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Refuses a count of starts that is gone, or older than what the node has written.
+/// Fails if the start count is missing, or older than the node's other data.
 pub(crate) fn check_boots(
     dir: &Path,
     identity: Identity,
@@ -184,7 +184,7 @@ pub(crate) fn check_boots(
     Ok(())
 }
 
-/// How often the node of a data directory has started so far.
+/// Number of starts of the node so far.
 ///
 /// # Errors
 /// [`OpenError::Damaged`] or [`OpenError::Io`].
@@ -192,11 +192,11 @@ pub fn boots(dir: &Path) -> Result<u64> {
     Ok(record(dir, BOOT)?.unwrap_or_default())
 }
 
-/// What tells the node of this directory from others that come with the same token; `fresh`, if
-/// there is nothing yet.
+/// The random id that distinguishes this node from others that join with the same token. Stores
+/// `fresh` if there is none yet.
 ///
 /// # Errors
-/// Those of the file system, and [`OpenError::Damaged`].
+/// File system errors, and [`OpenError::Damaged`].
 pub fn join_nonce(dir: &Path, fresh: Uuid) -> Result<Uuid> {
     if let Some(nonce) = record(dir, JOIN_NONCE)? {
         return Ok(nonce);
@@ -206,15 +206,16 @@ pub fn join_nonce(dir: &Path, fresh: Uuid) -> Result<Uuid> {
     Ok(fresh)
 }
 
-/// Notes, durably, why the node of this directory is quarantined: it is not opened again.
+/// Notes durably why the node of this directory is quarantined. [`open()`](crate::open()) then
+/// refuses it.
 ///
 /// # Errors
-/// Those of the file system.
+/// File system errors.
 pub fn leave(dir: &Path, reason: &str) -> Result<()> {
     write_durably(dir, LEFT, reason.as_bytes())
 }
 
-/// Refuses the directory of a node that cannot be vouched for.
+/// Fails if the node of this directory is quarantined.
 pub(crate) fn check_left(dir: &Path) -> Result<()> {
     match read(dir, LEFT)? {
         Some(reason) => {
@@ -225,7 +226,7 @@ pub(crate) fn check_left(dir: &Path) -> Result<()> {
     }
 }
 
-/// The clusters whose history this node went on with alone. Their nodes are refused.
+/// Ids of the clusters from which this node was recovered alone. Their nodes are rejected.
 ///
 /// # Errors
 /// [`OpenError::Io`].
@@ -237,14 +238,14 @@ pub fn former_clusters(dir: &Path) -> Result<Vec<Uuid>> {
         .collect())
 }
 
-/// The lines of a file of a data directory.
+/// The lines of a file of a data directory; none if it does not exist.
 pub(crate) fn lines(dir: &Path, name: &str) -> Result<Vec<String>> {
     let bytes = read(dir, name)?.unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
     Ok(text.lines().map(str::to_owned).collect())
 }
 
-/// Adds a line to a file of a data directory, durably, if it is not there yet.
+/// Adds a line to a file of a data directory durably, unless the file contains it.
 pub(crate) fn add_line(dir: &Path, name: &str, words: &str) -> Result<()> {
     let mut lines = lines(dir, name)?;
     if !lines.iter().any(|line| line == words) {
@@ -253,19 +254,19 @@ pub(crate) fn add_line(dir: &Path, name: &str, words: &str) -> Result<()> {
     write_durably(dir, name, (lines.join("\n") + "\n").as_bytes())
 }
 
-/// Counts one more start of the node, durably, and returns the count.
+/// Increments the start count durably and returns it.
 pub(crate) fn next_boot(dir: &Path) -> Result<u64> {
     let boot = boots(dir)? + 1;
     set_boots(dir, boot)?;
     Ok(boot)
 }
 
-/// Notes, durably, how often the node has started.
+/// Stores the start count durably.
 pub(crate) fn set_boots(dir: &Path, boots: u64) -> Result<()> {
     write_durably(dir, BOOT, &wire::encode(RecordVersion::FIRST, &boots))
 }
 
-/// Puts a whole file in place: after a crash it is the old one or the new one.
+/// Replaces a file atomically and durably: after a crash it is the old or the new one.
 fn write_durably(dir: &Path, name: &str, bytes: &[u8]) -> Result<()> {
     let path = dir.join(name);
     let draft = dir.join(format!("{name}.new"));
@@ -282,13 +283,13 @@ fn write_durably(dir: &Path, name: &str, bytes: &[u8]) -> Result<()> {
     write().map_err(|error| OpenError::io("write", &path, error))
 }
 
-/// Keeps other processes out for as long as it lives.
+/// Exclusive or shared lock of a data directory, held until dropped.
 pub(crate) struct DirLock {
     _file: File,
 }
 
-/// Whether a process, this one included, has the data directory open: a store is closed once the
-/// last of its handles is gone, those that openraft's tasks hold included.
+/// Whether any process, including this one, has the data directory open. A store is closed when its
+/// last handle is dropped, including those that openraft's tasks hold.
 pub fn in_use(dir: &Path) -> bool {
     matches!(lock(dir), Err(OpenError::Locked { .. }))
 }
@@ -305,8 +306,8 @@ pub(crate) fn lock(dir: &Path) -> Result<DirLock> {
     Ok(DirLock { _file: file })
 }
 
-/// Keeps a node from starting on the directory while it is looked at, without writing to it. `None`
-/// where no node has ever started.
+/// Takes a shared lock for reading, without writing to the directory; no node can start on it in
+/// the meantime. `None` if no node has ever started.
 pub(crate) fn lock_to_read(dir: &Path) -> Result<Option<DirLock>> {
     let path = dir.join(LOCK);
     let file = files::if_there(File::open(&path));
@@ -325,7 +326,7 @@ fn held(dir: &Path, file: File, lock: fn(&File) -> Result<(), TryLockError>) -> 
 
 fn in_use_by(dir: &Path, mut lock: File) -> OpenError {
     let mut holder = String::new();
-    // Only for the message: the holder may not have written it yet.
+    // The process id is only part of the message: the holder may not have written it yet.
     let _ = lock.read_to_string(&mut holder);
     let holder = match holder.trim() {
         "" => String::new(),
@@ -334,11 +335,11 @@ fn in_use_by(dir: &Path, mut lock: File) -> OpenError {
     OpenError::Locked(dir.to_owned(), holder)
 }
 
-/// The files of a database's write-ahead log with their lengths, the newest last; those that will
-/// be written over, too.
+/// The files of a database's write-ahead log with their lengths, the newest last, including files
+/// that are kept for reuse.
 ///
 /// # Errors
-/// Those of the file system.
+/// File system errors.
 pub fn wal_files(log_dir: &Path) -> io::Result<BTreeMap<PathBuf, u64>> {
     let mut files = BTreeMap::new();
     for entry in fs::read_dir(log_dir)? {
@@ -349,7 +350,7 @@ pub fn wal_files(log_dir: &Path) -> io::Result<BTreeMap<PathBuf, u64>> {
         }
         match entry.metadata() {
             Ok(metadata) => drop(files.insert(path, metadata.len())),
-            // It was renamed or removed in the meantime.
+            // The file was renamed or removed in the meantime.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
@@ -362,7 +363,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_directory_that_gets_a_name_is_synced() {
+    fn parent_of_each_created_directory_is_synced() {
         let root = tempfile::TempDir::new().unwrap();
         let dir = root.path().join("a").join("b");
         let above = root.path().join("a");

@@ -1,23 +1,22 @@
-//! How long the store has been waiting for its disk: a disk that hangs gives no error.
+//! How long the store has been waiting for its disk: a disk that hangs returns no error.
 
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 use tokio::time::{Duration, Instant};
 
-/// When the calls to the disk began that are under way, in their order, and perhaps some that are
-/// over.
+/// Start times of disk calls in progress, in order, possibly with some that have ended.
 #[derive(Debug, Default)]
 pub(crate) struct DiskWait(Mutex<Vec<Weak<Instant>>>);
 
-/// A call that is under way. It is over when this is dropped.
+/// A disk call in progress. Dropping it ends the call.
 #[derive(Debug)]
 pub(crate) struct UnderWay {
     _since: Arc<Instant>,
 }
 
 impl DiskWait {
-    /// A call to the disk begins.
+    /// Registers a disk call.
     pub(crate) fn begin(&self) -> UnderWay {
         let mut calls = self.0.lock();
         calls.retain(|call| call.strong_count() > 0);
@@ -26,7 +25,7 @@ impl DiskWait {
         UnderWay { _since: since }
     }
 
-    /// How long the longest call that is under way has taken so far.
+    /// How long the longest call in progress has taken so far.
     pub(crate) fn longest(&self) -> Option<Duration> {
         let calls = self.0.lock();
         let first = calls.iter().find_map(Weak::upgrade)?;
@@ -39,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_call_that_is_under_way_counts() {
+    fn longest_call_in_progress_counts() {
         let waits = DiskWait::default();
         assert!(waits.longest().is_none());
         let first = waits.begin();

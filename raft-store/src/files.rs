@@ -1,4 +1,4 @@
-//! Plain files, and what of them is durable.
+//! File operations and their durability.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::platform::{PowerFails, here};
 
-/// `None` of a file that is not there.
+/// Maps a missing file to `None`.
 pub(crate) fn if_there<T>(done: io::Result<T>) -> io::Result<Option<T>> {
     match done {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -14,37 +14,37 @@ pub(crate) fn if_there<T>(done: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// Opens a file to read and write it; makes it if it is not there.
+/// Opens a file for reading and writing; creates it if it does not exist.
 pub(crate) fn to_write() -> OpenOptions {
     let mut options = File::options();
     options.read(true).write(true).create(true);
     options
 }
 
-/// Makes a file's bytes durable.
+/// Makes the content of a file durable.
 pub(crate) fn sync(file: &File) -> io::Result<()> {
     here(|platform| platform.sync(file))
 }
 
-/// Makes the names in a directory durable.
+/// Makes the entries of a directory durable.
 pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
     here(|platform| platform.sync_dir(None, dir))
 }
 
-/// The same through a handle that is open already.
+/// Like [`sync_dir`], through an open handle.
 pub(crate) fn sync_open_dir(handle: &File, dir: &Path) -> io::Result<()> {
     here(|platform| platform.sync_dir(Some(handle), dir))
 }
 
-/// A moment at which a simulated machine may lose its power: `path` is what is worked on. What
-/// comes after it is then not done.
+/// A point at which a simulated machine may lose its power, while it works on `path`. Nothing after
+/// it runs then.
 pub(crate) fn point(name: &'static str, path: &Path) {
     if power_fails(name, path) {
         std::panic::resume_unwind(Box::new(PowerFails));
     }
 }
 
-/// The same where the work can stop by itself: whether the power fails.
+/// Like [`point`] for code that can stop by itself: returns whether the power fails.
 pub(crate) fn power_fails(name: &'static str, path: &Path) -> bool {
     here(|platform| platform.power_fails(name, path))
 }

@@ -1,4 +1,4 @@
-//! Whether this node's storage still works, and can be vouched for.
+//! Whether this node's storage works and the node may take part in the cluster.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,19 +9,19 @@ use tokio::sync::watch;
 use crate::error::io_error;
 use crate::platform::here;
 
-/// The first failure of this node's storage. A failure is final: the node has to be started again
-/// after its cause is removed. Clones are the same.
+/// The first failure of this node's storage. A failure is final: the node must be restarted after
+/// the cause is removed. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Health(Arc<watch::Sender<Option<Arc<str>>>>);
 
 impl Health {
-    /// The failure, if there is one: `the log in DIR cannot be written: ...`.
+    /// The failure, if any: `the log in DIR cannot be written: ...`.
     pub fn failure(&self) -> Option<Arc<str>> {
         self.0.borrow().clone()
     }
 
-    /// Ends this node's part, with the reason and what to do. Only the first report is kept, as the
-    /// others follow from it.
+    /// Reports a failure, with the reason and what to do; the node then stops. Only the first
+    /// report is kept, as later ones follow from it.
     pub fn report(&self, words: &str) {
         let first = self.0.send_if_modified(|failure| {
             let first = failure.is_none();
@@ -33,16 +33,17 @@ impl Health {
         }
     }
 
-    /// Waits for a failure, perhaps forever.
+    /// Waits for a failure, possibly forever.
     pub async fn failed(&mut self) -> Arc<str> {
         let mut failures = self.0.subscribe();
         let failed = failures.wait_for(Option::is_some).await;
         let failure = failed.ok().and_then(|failure| failure.clone());
-        failure.expect("its sender is held here, and waits for a failure")
+        failure.expect("this handle keeps the sender alive, so the wait ends only with a failure")
     }
 }
 
-/// The first failure of a part of the storage: nothing may be written behind a hole.
+/// The first failure of a part of the storage. It blocks later writes: no write may follow a lost
+/// one.
 #[derive(Debug)]
 pub(crate) struct Failure {
     part: &'static str,
@@ -61,7 +62,7 @@ impl Failure {
         }
     }
 
-    /// Fails once anything has failed.
+    /// Returns the first failure as an error.
     pub(crate) fn check(&self) -> io::Result<()> {
         match self.first.get() {
             Some(words) => Err(io_error(words)),
@@ -71,8 +72,8 @@ impl Failure {
 
     /// Keeps and reports a failure.
     pub(crate) fn fail(&self, action: &str, error: &str) -> io::Error {
-        // This message goes to clients and to other nodes: in a simulation they are the same in
-        // each run.
+        // This message goes to clients and other nodes, so simulations need the same path in each
+        // run.
         let dir = here(|platform| platform.shown(&self.dir));
         let words = format!(
             "the {} in {} cannot be {action}: {error}; this node is quarantined until the cause is \

@@ -1,5 +1,5 @@
-//! What is in a data directory, while the node does not run. Nothing is written, nothing is
-//! removed, and what is damaged is named and passed over.
+//! Reads the data directory of a stopped node. Nothing is written or removed; damaged parts are
+//! reported and skipped.
 
 use std::fmt::Display;
 use std::io;
@@ -20,68 +20,67 @@ use crate::store::written_in;
 use crate::types::Payload;
 use crate::wire::{WireLogId, WireMembership, WireVote};
 
-/// A data directory, as it was found.
+/// Content of a data directory.
 #[derive(Debug, Default, Serialize)]
 pub struct Inspection {
-    /// Where it is.
+    /// Path of the directory.
     pub dir: PathBuf,
-    /// The node that owns it; `None` if none does, or the file cannot be read.
+    /// The node that owns it; `None` if no node does, or the file cannot be read.
     pub identity: Option<Identity>,
-    /// How often the node has started.
+    /// Number of starts of the node.
     pub boots: u64,
-    /// Why the node is quarantined, if it noted so.
+    /// Why the node is quarantined; `None` if it is not.
     pub left: Option<String>,
-    /// The entries that an operator had made blank.
+    /// The entries that an operator skipped.
     pub skipped: Vec<String>,
-    /// How this node came to be the only one of its cluster, if it did.
+    /// How this node became the only member of its cluster; empty if it did not.
     pub recovered: Vec<String>,
     /// The log, as far as it can be read.
     pub log: Option<LogPart>,
-    /// The state, if it is whole.
+    /// The state, if it is intact.
     pub state: Option<StatePart>,
-    /// The files of the directory of snapshots.
+    /// The files of the snapshot directory.
     pub snapshots: Vec<SnapshotPart>,
-    /// What a crash has interrupted, and the next start finishes.
+    /// Operations that a crash interrupted and the next start finishes.
     pub unfinished: Vec<String>,
-    /// What is wrong.
+    /// All problems found.
     pub problems: Vec<Problem>,
 }
 
-/// Something that is wrong with a part of a data directory.
+/// A problem with a part of a data directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
-    /// Which part: a file or directory below the data directory.
+    /// A file or directory below the data directory.
     pub part: String,
-    /// What is wrong, as text.
+    /// Description of the problem.
     pub words: String,
 }
 
-/// A Raft log.
+/// The Raft log.
 #[derive(Debug, Default, Serialize)]
 pub struct LogPart {
-    /// The last entry that was purged: the log begins behind it.
+    /// The last purged entry: the log begins after it.
     pub purged: Option<WireLogId>,
     /// The last entry.
     pub last: Option<WireLogId>,
-    /// The last entry that the node has noted as committed. More may be.
+    /// The last entry that the node recorded as committed. Later ones may be committed, too.
     pub committed: Option<WireLogId>,
-    /// The vote.
+    /// The last vote.
     pub vote: Option<WireVote>,
-    /// How many entries can be read.
+    /// Number of readable entries.
     pub entries: u64,
     /// Bytes of their rows.
     pub bytes: u64,
-    /// The last membership that stands in the log, and its entry.
+    /// The last membership in the log, and the index of its entry.
     pub membership: Option<(u64, WireMembership)>,
 }
 
-/// A state.
+/// The state.
 #[derive(Debug, Serialize)]
 pub struct StatePart {
-    /// The last entry that is in the rows on disk. What follows it in the log is applied again at a
-    /// start.
+    /// The last entry contained in the rows on disk. The next start applies later entries again.
     pub applied: Option<WireLogId>,
-    /// The digest of the rows: equal on all nodes at an equal entry.
+    /// The digest of the rows: equal on all nodes at an equal index.
     pub digest: String,
     /// The feature level.
     pub level: u32,
@@ -99,13 +98,13 @@ impl Inspection {
         });
     }
 
-    /// What was read, or nothing and a problem.
+    /// The value, or the default after recording a problem.
     fn or_default<T: Default>(&mut self, part: &str, read: Result<T, impl Display>) -> T {
         self.or_wrong(part, read).unwrap_or_default()
     }
 
-    /// The database in a directory, if it can be opened. Only a node that has never started has
-    /// none.
+    /// Opens the database in a directory. A missing one is a problem unless the node has never
+    /// started.
     fn database<T>(&mut self, name: &str, open: impl FnOnce() -> Result<T>) -> Option<T> {
         if rocks::is_there(&self.dir.join(name)) {
             return self.or_wrong(name, open());
@@ -116,16 +115,17 @@ impl Inspection {
         None
     }
 
-    /// What was read, or `None` and a problem.
+    /// The value, or `None` after recording a problem.
     fn or_wrong<T>(&mut self, part: &str, read: Result<T, impl Display>) -> Option<T> {
         read.map_err(|error| self.wrong(part, error)).ok()
     }
 }
 
-/// Looks at a data directory, whole.
+/// Reads a whole data directory.
 ///
 /// # Errors
-/// [`OpenError::Missing`], or [`OpenError::Locked`] while the node runs. All else is a problem.
+/// [`OpenError::Missing`], or [`OpenError::Locked`] while the node runs. Everything else is a
+/// [`Problem`] in the result.
 pub fn inspect(dir: &Path) -> Result<Inspection> {
     let _lock = enter(dir)?;
     let mut found = Inspection {
@@ -157,10 +157,10 @@ pub fn inspect(dir: &Path) -> Result<Inspection> {
     Ok(found)
 }
 
-/// Entries `from..=to` of a log, as far as they are there, one after the other.
+/// Calls `each` for the existing entries `from..=to` of the log, in order.
 ///
 /// # Errors
-/// Those of [`inspect()`], and any [`OpenError`] if there is no log that can be opened.
+/// Those of [`inspect()`], and any [`OpenError`] if the log cannot be opened.
 pub fn inspect_log(dir: &Path, from: u64, to: u64, each: impl FnMut(LogLine)) -> Result<()> {
     let _lock = enter(dir)?;
     let options = StoreOptions::new(dir);
@@ -169,7 +169,7 @@ pub fn inspect_log(dir: &Path, from: u64, to: u64, each: impl FnMut(LogLine)) ->
     Ok(())
 }
 
-/// How many rows each table has.
+/// Counts the rows of each table.
 ///
 /// # Errors
 /// As [`inspect_log`].
@@ -192,7 +192,7 @@ fn look_at_snapshots(
     snapshots: io::Result<Vec<(SnapshotPart, Option<SnapshotError>)>>,
 ) {
     let snapshots = match snapshots {
-        // A node that has never started has none.
+        // A node that has never started has no snapshot directory.
         Err(error) if error.kind() == io::ErrorKind::NotFound && found.boots == 0 => return,
         other => found.or_default(SNAPSHOT_DIR, other),
     };
@@ -214,10 +214,10 @@ fn look_at_state(
         let verified = |part: &SnapshotPart| part.name == name && part.verified;
         if found.snapshots.iter().any(verified) {
             found.unfinished.push(format!(
-                "a crash has interrupted the installation of {name}; the next start finishes it"
+                "a crash interrupted the installation of {name}; the next start finishes it"
             ));
         } else {
-            let words = format!("half of {name} is installed, and it cannot be read any more");
+            let words = format!("{name} is partly installed and can no longer be read");
             found.wrong(STATE_DIR, words);
         }
         return None;
@@ -225,14 +225,14 @@ fn look_at_state(
     let applied = found.or_wrong(STATE_DIR, state.load())?;
     let unreadable = state.packs(0, u64::MAX, false).find_map(Result::err);
     if let Some(error) = unreadable {
-        let words = format!("what its entries have changed cannot be read: {error}");
+        let words = format!("the ledger cannot be read: {error}");
         found.wrong(STATE_DIR, words);
     }
     let last = applied.last.as_ref().map(WireLogId::from);
     let is_newer = |part: &&SnapshotPart| part.received && part.covers > last;
     if let Some(part) = found.snapshots.iter().find(is_newer) {
         found.unfinished.push(format!(
-            "{} has come in, and a crash has kept it from being installed; the next start does that",
+            "{} was received but not installed before a crash; the next start installs it",
             part.name
         ));
     }
@@ -286,7 +286,7 @@ fn look_at_log(
         let there = entry.log_id;
         let id = WireLogId::from(&there);
         if before.is_some_and(|before| (before.term, before.node) > (id.term, id.node)) {
-            let words = format!("entry {there} is of an earlier term than the one before");
+            let words = format!("entry {there} has an earlier term than the entry before it");
             found.wrong(LOG_DIR, words);
         }
         before = Some(id);
@@ -294,8 +294,8 @@ fn look_at_log(
             && applied != there
         {
             found.unfinished.push(format!(
-                "the state has entry {applied}, the log {there}: a truncation that a crash has undone; \
-                 the next start does it again"
+                "the state has entry {applied}, the log {there}: a crash undid a truncation, and the \
+                 next start repeats it"
             ));
         }
         if let Payload::Membership(membership) = &entry.payload {

@@ -1,23 +1,23 @@
-//! The names in a directory of backups, and which of the files go when there are newer ones.
+//! File names in a backup directory, and which files newer ones make superfluous.
 
 pub(crate) const BACKUP: &str = "backup-";
 pub(crate) const LOG: &str = "log-";
 
-/// A finished file of a directory of backups, or a copy of it.
+/// A finished file of a backup directory, or a copy of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptFile {
-    /// A backup; otherwise a piece of the log.
+    /// Whether it is a backup; otherwise it is a log file.
     pub is_backup: bool,
-    /// The entry that a backup has come to, or the first of a piece of the log.
+    /// The last entry that a backup covers, or the first entry of a log file.
     pub index: u64,
-    /// Its name.
+    /// File name.
     pub name: String,
-    /// How many bytes it has.
+    /// Length in bytes.
     pub length: u64,
 }
 
 impl KeptFile {
-    /// `None` for any other file.
+    /// Parses a file name; `None` for any other file.
     pub fn of(name: &str, length: u64) -> Option<Self> {
         let (is_backup, index) = match name.strip_prefix(BACKUP) {
             Some(index) => (true, index),
@@ -32,7 +32,7 @@ impl KeptFile {
     }
 }
 
-/// Those that the newest `keep` backups, and the log since the oldest of these, do not need.
+/// The files that the newest `keep` backups, with the log since the oldest of them, do not need.
 pub fn superfluous(files: &[KeptFile], keep: usize) -> Vec<KeptFile> {
     let of_kind = |is_backup: bool| {
         let mut found: Vec<&KeptFile> = (files.iter())
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_backups_stay_and_the_log_since_them() {
+    fn newest_backups_and_the_log_since_them_stay() {
         let names = [
             "log-1",
             "log-6",

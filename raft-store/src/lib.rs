@@ -1,20 +1,21 @@
-//! The memory of a node: openraft's log and state machine over RocksDB.
+//! Storage of a node: openraft's log and state machine on RocksDB.
 //!
-//! * [`create`] makes a data directory, [`open()`] opens it and gives a [`Store`].
-//! * [`inspect()`] looks at a data directory while the node does not run, and changes nothing.
-//! * [`recover()`] makes a node the only one of a new cluster, after the majority of its own was
-//!   lost.
-//! * [`skip_entry`] makes an entry blank that no node can apply, while the node does not run.
-//! * [`write_backup`] writes a state to be kept elsewhere, or one that was made elsewhere
-//!   ([`imported`]); a new cluster begins with it ([`Backup`]).
-//! * [`LogStore`] is the Raft log: appends are gathered and synced by one thread.
+//! * [`create`] creates a data directory; [`open()`] opens it and returns a [`Store`].
+//! * [`inspect()`] reads the data directory of a stopped node and changes nothing.
+//! * [`recover()`] turns a node into the only member of a new cluster after its own cluster lost
+//!   the majority.
+//! * [`skip_entry`] replaces an entry that no node can apply by a blank one while the node is
+//!   stopped.
+//! * [`write_backup`] writes a state, including one built elsewhere ([`imported`]), as a backup; a
+//!   new cluster starts from it ([`Backup`]).
+//! * [`LogStore`] is the Raft log: one thread batches and syncs appends.
 //! * [`StateMachine`] applies commands by the rules of `placement-model`, keeps the rows in RocksDB
 //!   and the whole state in memory, and builds and installs snapshots.
 //! * [`Views`] gives readers an immutable state and waits for an applied index.
-//! * [`wire`] is how everything that lasts or travels is written.
-//! * [`coverage`] names rare paths, which simulations count.
-//! * [`runtime`] is the async runtime, and [`Platform`] the machine below it, which simulations
-//!   replace.
+//! * [`wire`] defines the encoding of everything that is stored or sent.
+//! * [`coverage`] names rare code paths, which simulations count.
+//! * [`runtime`] is the async runtime, and [`Platform`] the machine below it; simulations replace
+//!   the platform.
 
 mod applier;
 mod archive;

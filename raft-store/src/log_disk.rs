@@ -1,4 +1,4 @@
-//! What brings the log to the disk.
+//! The disk of the log.
 
 use std::{fmt, io, thread};
 
@@ -9,12 +9,12 @@ use rocksdb::DB;
 use crate::platform::here;
 use crate::types::Vote;
 
-/// The disk of the log. What is given here is the product's.
+/// The disk of the log. The default methods are the product's; simulations override them.
 pub trait LogDisk: fmt::Debug + Send + Sync + 'static {
     /// Runs the log's writer.
     ///
     /// # Errors
-    /// There is no thread to be had.
+    /// The thread cannot be started.
     fn run(&self, writer: BoxFuture<'static, ()>) -> io::Result<Option<thread::JoinHandle<()>>> {
         here(|platform| platform.thread("placement-log", writer))
     }
@@ -27,20 +27,20 @@ pub trait LogDisk: fmt::Debug + Send + Sync + 'static {
     /// Makes everything durable that was written to the log.
     ///
     /// # Errors
-    /// Those of the disk: what is durable is not known then.
+    /// Disk errors; the durable content is unknown afterwards.
     fn sync(&self, log: &DB) -> io::Result<()> {
         log.flush_wal(true)
             .map_err(|error| io::Error::other(error.into_string()))
     }
 
-    /// The log was opened with this vote.
+    /// Reports the vote with which the log was opened.
     fn opened(&self, _vote: Option<Vote>) {}
 
-    /// This vote was called durable.
+    /// Reports a vote that was acknowledged as durable.
     fn acknowledged(&self, _vote: Vote) {}
 }
 
-/// RocksDB's own syncs, on a thread of their own.
+/// RocksDB's syncs, on a dedicated thread.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RocksDisk;
 

@@ -1,4 +1,4 @@
-//! A command as the log holds it.
+//! A command as stored in the log.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::blob::Blob;
 
-/// A command with the record that the node wrote that was asked for it. The record travels
-/// untouched through the log of the leader to those of the others; what it says is read once on
-/// each node. Clones share both.
-// openraft asks for serde of what it carries, and nothing uses it.
+/// A command with its record, as the node that received the request encoded it. The record travels
+/// unchanged through the leader's log to those of the other nodes; each node decodes it once.
+/// Clones share both.
+// openraft requires serde for payloads; nothing uses it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoggedCommand {
     stamped: Arc<Stamped>,
@@ -19,7 +19,7 @@ pub struct LoggedCommand {
 }
 
 impl LoggedCommand {
-    /// `record` is the record of the command in `stamped`.
+    /// `record` is the encoded command of `stamped`.
     pub fn new(stamped: Stamped, record: Blob) -> Self {
         Self {
             stamped: Arc::new(stamped),
@@ -27,12 +27,12 @@ impl LoggedCommand {
         }
     }
 
-    /// The command, as apply decides it.
+    /// The decoded command.
     pub fn stamped(&self) -> &Stamped {
         &self.stamped
     }
 
-    /// The record of the command.
+    /// The encoded command.
     pub fn record(&self) -> &Blob {
         &self.record
     }

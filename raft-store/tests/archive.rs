@@ -105,7 +105,7 @@ fn each_moment_back(states: &BTreeMap<u64, AppliedState>) -> usize {
     }
     let last = Backup::read(dir.path(), Until::End, &Rules).unwrap();
     assert_eq!((last.info.index, last.ends_early), (60, None));
-    assert!(refusal(&dir, 19).contains("of a later moment"));
+    assert!(refusal(&dir, 19).contains("after the requested moment"));
     files(&dir, "log-").len()
 }
 

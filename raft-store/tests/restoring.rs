@@ -237,7 +237,7 @@ fn every_entry_of_a_life_can_be_the_last_one_that_is_restored() {
         beyond
             .ends_early
             .unwrap()
-            .contains("the log that was kept ends there")
+            .contains("the archived log ends there")
     );
     assert_eq!((beyond.info.index, beyond.left_out), (last, None));
     let before = Backup::read(kept.path(), Until::Index(2), &Rules).unwrap_err();

@@ -132,7 +132,7 @@ async fn any_moment_since_the_oldest_backup_can_be_restored_and_none_in_a_gap() 
 
     // One that is too early, one of a file, and one for which the log is missing.
     let words = refusal(&whole(&["--until", "2020-01-01T00:00:00Z"]).1, 1);
-    assert!(words.contains("of a later moment"), "{words}");
+    assert!(words.contains("after the requested moment"), "{words}");
     let words = refusal(
         &restore(
             &Cluster::prepare(1, "").unwrap(),
@@ -146,7 +146,7 @@ async fn any_moment_since_the_oldest_backup_can_be_restored_and_none_in_a_gap() 
     let (_, output) = whole(&["--until", "2100-01-01T00:00:00Z"]);
     let words = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
-        words.contains("the log that was kept ends there"),
+        words.contains("the archived log ends there"),
         "{words}"
     );
 

@@ -1,4 +1,4 @@
-//! Many seeds: run to the end whatever fails, and summed up.
+//! Runs many seeds, whatever fails, and summarizes them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,19 +16,19 @@ use crate::report::Report;
 use crate::run::run_with;
 use crate::seed::Seed;
 
-/// What is run with each seed.
+/// What a campaign runs with each seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
-    /// The product, in the run that is drawn from the seed.
+    /// The product, in a run drawn from the seed.
     Product,
-    /// A bug, in the course that shall bring it out.
+    /// A bug, in a run that should expose it.
     Mutant(Mutant),
-    /// The product, in the course of that bug: nothing may be wrong.
+    /// The product, in the run for that bug: no invariant may fail.
     Control(Mutant),
 }
 
 impl Subject {
-    /// What a run is made of, and what goes wrong in it.
+    /// Parameters and faults of the run.
     pub fn course(self, seed: Seed) -> (Parameters, Vec<Planned>) {
         match self {
             Subject::Product => drawn(seed),
@@ -36,15 +36,15 @@ impl Subject {
         }
     }
 
-    /// One run, on a thread of its own, as the simulated world is bound to its thread.
+    /// Runs one seed on a thread of its own, as the simulated world is bound to its thread.
     ///
     /// # Panics
-    /// If the judgement does; a run reports its own panics.
+    /// If the check of the history panics. Panics of the run itself are reported as violations.
     pub fn run(self, seed: Seed) -> Report {
         self.run_less(seed, &Less::default())
     }
 
-    /// What is left of a run.
+    /// Runs a seed without the faults that `less` removes.
     ///
     /// # Panics
     /// As [`Subject::run`].
@@ -60,7 +60,7 @@ impl Subject {
             .expect("a run reports its panics")
     }
 
-    /// The line that runs this seed again.
+    /// The command line that replays this seed.
     pub fn replay(self, seed: Seed) -> String {
         let more = match self {
             Subject::Product => String::new(),
@@ -71,38 +71,39 @@ impl Subject {
     }
 }
 
-/// What came of many seeds.
+/// Results of many seeds.
 #[derive(Debug)]
 pub struct Summary {
     subject: Subject,
-    /// Seeds that were run.
+    /// Number of seeds run.
     pub seeds: usize,
-    /// The line that replays each failed seed, with how many complaints there were and the first.
+    /// For each failed seed: its replay command, the number of violations and the first violation.
     pub failed: Vec<(String, usize, String)>,
     /// Seeds that caught the mutant for the right reason.
     pub caught: Vec<u64>,
-    /// What happened in all of them.
+    /// Totals over all runs.
     pub totals: Totals,
-    /// How much of the time that they might take the clusters took to recover, in percent, sorted.
+    /// Recovery time of each run as a percentage of its limit, sorted.
     recovery_percents: Vec<u128>,
 }
 
-/// What happened in many runs.
+/// Totals over many runs.
 #[derive(Debug, Default)]
 pub struct Totals {
     /// Simulated time.
     pub simulated: Duration,
-    /// Entries of the log that hold commands.
+    /// Log entries that hold commands.
     pub commits: usize,
-    /// Commands that were applied, on all nodes: so many states were held against the others'.
+    /// Commands applied, summed over all nodes. The state after each is compared with the other
+    /// nodes'.
     pub applied: usize,
-    /// Leaders that there were.
+    /// Number of leaders elected.
     pub elections: usize,
-    /// Snapshots that nodes were sent.
+    /// Snapshots sent to nodes.
     pub snapshots: usize,
-    /// Faults, by kind.
+    /// Number of faults by kind.
     pub faults: BTreeMap<&'static str, usize>,
-    /// Which rare paths of the product ran, and how often.
+    /// Executions of the product's rare paths.
     pub rare: Counted,
 }
 
@@ -144,7 +145,7 @@ impl fmt::Display for Totals {
 }
 
 impl Summary {
-    /// Nothing yet.
+    /// An empty summary.
     pub fn new(subject: Subject) -> Self {
         Self {
             subject,
@@ -180,7 +181,7 @@ impl Summary {
         }
     }
 
-    /// Whether all is as it should be: every seed holds, or the mutant was caught.
+    /// Whether the campaign succeeds: no seed failed, or the mutant was caught.
     pub fn is_well(&self) -> bool {
         match self.subject {
             Subject::Product | Subject::Control(_) => self.failed.is_empty(),
@@ -228,8 +229,8 @@ impl fmt::Display for Summary {
     }
 }
 
-/// The first of the seeds that were never run before: chosen by `name`, a commit. They are far from
-/// those that anybody counts up to.
+/// Start of a range of seeds that never ran before, derived from `name` (a commit). It is far above
+/// the seeds that campaigns count up to from 1.
 pub fn fresh(name: &str) -> Seed {
     Seed((1 << 32) + xxh3_64(name.as_bytes()) % (1 << 32))
 }

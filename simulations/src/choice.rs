@@ -3,7 +3,7 @@
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 
-/// One of at least one.
+/// Picks a random element. Panics if `of` is empty.
 pub(crate) fn one_of<T: Copy>(random: &mut SmallRng, of: &[T]) -> T {
     *of.choose(random).expect("not empty")
 }

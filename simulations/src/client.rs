@@ -1,5 +1,5 @@
-//! The clients of one run: what they ask is in [`placement_witness::client`], and one of them may
-//! be our own.
+//! The clients of one run. [`placement_witness::client`] chooses their requests. One of them may
+//! use our own client library.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -16,15 +16,15 @@ use crate::parameters::OurClient;
 use crate::shared::{Phase, Shared};
 use crate::workload::Names;
 
-/// Which client is our own, if it is among them.
+/// Number of the client that uses our client library, if the run has one.
 const OURS: usize = 1;
 
-/// Where one of the clients asks.
+/// How one client of the run sends its requests.
 struct Seat {
     shared: Rc<Shared>,
-    /// Our own client, if this is its seat.
+    /// Our client library, if this client uses it.
     library: Option<Library>,
-    /// Where it stands, and how it chooses among the nodes, in a run in regions.
+    /// In a run with regions: the client's site and the random choice of its node.
     site: Option<(usize, RefCell<SmallRng>)>,
 }
 
@@ -55,13 +55,13 @@ impl Venue for Seat {
     }
 }
 
-/// A client of the neighbour.
+/// A client of the neighbour partition.
 ///
 /// # Errors
-/// None; the signature is turmoil's.
+/// None; turmoil requires the signature.
 pub async fn work_in_the_neighbour(number: usize, shared: Rc<Shared>) -> turmoil::Result {
     let parameters = &shared.parameters;
-    // What it chooses is not what a client of the run with this number does.
+    // The stream differs from the run's clients, so that the choices differ too.
     let stream = parameters.clients + 1 + number;
     let (seat, pause) = (NeighbourVenue(shared.clone()), parameters.pause_max);
     let mut client = Client::new(stream, seat, &parameters.choices(), pause);
@@ -72,11 +72,11 @@ pub async fn work_in_the_neighbour(number: usize, shared: Rc<Shared>) -> turmoil
     Ok(())
 }
 
-/// The client with this number, from 0: the first makes the first providers, then all work through
-/// the fault phase and the recovery phase.
+/// Client `number` of the run, from 0. Client 0 creates the first providers, then all clients work
+/// through the fault phase and the recovery phase.
 ///
 /// # Errors
-/// None; the signature is turmoil's.
+/// None; turmoil requires the signature.
 pub async fn work(number: usize, shared: Rc<Shared>, mutant: Option<Mutant>) -> turmoil::Result {
     let parameters = &shared.parameters;
     let is_ours = number == OURS && parameters.our_client != OurClient::Absent;
@@ -99,7 +99,7 @@ pub async fn work(number: usize, shared: Rc<Shared>, mutant: Option<Mutant>) -> 
     Ok(())
 }
 
-/// Through the fault phase, the recovery phase, and what follows.
+/// Works through the fault phase, the recovery phase and the rest of the run.
 async fn live(mut client: Client<impl Venue>, shared: &Shared) {
     let parameters = &shared.parameters;
     shared.until(Phase::Faults).await;

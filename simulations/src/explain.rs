@@ -1,4 +1,4 @@
-//! The story of one run, so that a person can follow it.
+//! Prints the story of one run for a human reader.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::story::Life;
 /// A line of the story.
 type Line = (Duration, String);
 
-/// The story of a run: what it was made of, what happened when, and what is wrong.
+/// The story of a run: its parameters, its events in order and its violations.
 pub fn explain(report: &Report) -> String {
     let parameters = &report.parameters;
     let mut text = format!(
@@ -34,12 +34,12 @@ pub fn explain(report: &Report) -> String {
         writeln!(text, "\nWRONG: {violation}").expect(ALL);
     }
     if report.violations.is_empty() {
-        text += "\nNothing is wrong.\n";
+        text += "\nNo violations.\n";
     }
     text
 }
 
-const ALL: &str = "a text takes what is written";
+const ALL: &str = "writing to a string succeeds";
 
 /// All lines, in order.
 fn lines(report: &Report) -> Vec<Line> {
@@ -81,7 +81,7 @@ fn change(before: Life, now: Life) -> Option<String> {
         (Life::Leads(_), Life::Follows(term)) => {
             Some(format!("leads no longer, its vote is of term {term}"))
         }
-        // The line of the leader says whom it follows.
+        // The leader's own line already shows the new term.
         (Life::Follows(_), Life::Follows(_)) => None,
     }
 }

@@ -1,4 +1,4 @@
-//! A simulated machine: data directory, disk and the node that runs on it, across crashes.
+//! A simulated machine: data directory, disk and the node on it. It outlives crashes of the node.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -35,41 +35,40 @@ use crate::parameters::{Clouds, Parameters};
 use crate::regions::Regions;
 use crate::rot::rot_row;
 
-/// The file of a token.
+/// Name of the token file.
 const TOKEN: &str = "join-token";
 
-/// One machine.
+/// A simulated machine.
 pub struct Host {
     /// The node's number.
     pub node: u64,
-    /// Its name in the network.
+    /// Host name in the simulated network.
     pub name: String,
     parameters: Parameters,
     mutant: Option<Mutant>,
-    /// The machine's disk, with the data directory in it.
+    /// Mount point of the disk; contains the data directory.
     top: TempDir,
     disk: SimulatedDisk,
-    /// What is on the disk is not all that the node has known: it may refuse to start, and stays
-    /// away then.
+    /// The disk has lost data that the node had stored: the node may refuse to start, and then
+    /// stays away.
     is_rotten: Cell<bool>,
-    /// The error with which the node then refused its data.
+    /// The error with which the node refused to start.
     refused: RefCell<Option<String>>,
-    /// A copy of the data directory, and how often the node had started when it was made.
+    /// A copy of the data directory, and the node's number of starts at that time.
     copy: RefCell<Option<(TempDir, u64)>>,
-    /// Where the token is with which its node joins: an operator brings it, whatever becomes of the
-    /// disk.
+    /// Directory of the join token. It is not on the machine's disk, as an operator provides it.
     token: RefCell<Option<TempDir>>,
     ledger: SharedLedger,
-    /// Its wall clock.
+    /// The machine's wall clock.
     pub wall: Arc<WallClock>,
-    /// What its connections carry.
+    /// Bandwidth of its connections.
     pub bandwidth: Bandwidth,
     running: RefCell<Option<Node>>,
     starts: Cell<u64>,
-    /// Whether its node shall run, as far as the operator of the machine wants it to.
+    /// Whether the operator of the machine wants the node to run.
     wanted: Cell<bool>,
     decided: Notify,
-    /// What the process that runs passes at each step, and how many faults keep it shut.
+    /// Gate of the running process, and the number of faults that keep it closed.
     gate: RefCell<Gate>,
     pauses: Cell<usize>,
 }
@@ -78,7 +77,7 @@ impl Host {
     /// A machine with an empty disk.
     ///
     /// # Errors
-    /// No temporary directory can be made.
+    /// A temporary directory cannot be created.
     pub fn new(
         node: u64,
         parameters: &Parameters,
@@ -125,7 +124,7 @@ impl Host {
         gate.around(self.administer()).await
     }
 
-    /// Starts the node, and stops it in good order when it is asked to.
+    /// Starts the node, and shuts it down gracefully when asked to.
     async fn administer(self: Rc<Self>) -> turmoil::Result {
         loop {
             self.starts.set(self.starts.get() + 1);
@@ -175,19 +174,20 @@ impl Host {
         }
     }
 
-    /// Asks the node to stop, or to start again, as a supervisor does.
+    /// Asks the node to stop or to start again, as a supervisor does.
     pub fn want(&self, wanted: bool) {
         self.wanted.set(wanted);
         self.decided.notify_one();
     }
 
-    /// Stops the process where it is, as SIGSTOP does. Faults may overlap.
+    /// Stops the process, as SIGSTOP does. Faults may overlap.
     pub fn pause(&self) {
         self.pauses.set(self.pauses.get() + 1);
         self.gate.borrow().close();
     }
 
-    /// Lets it go on when the last of them ends. What was started in between was not stopped.
+    /// Continues the process when the last of these faults ends. A process started in between was
+    /// not stopped.
     pub fn resume(&self) {
         self.pauses.set(self.pauses.get().saturating_sub(1));
         if self.pauses.get() == 0 {
@@ -195,13 +195,13 @@ impl Host {
         }
     }
 
-    /// To be called once all tasks of the machine are gone: the process was killed.
+    /// Records that the process was killed. All tasks of the machine must have ended.
     pub fn forget(&self) {
         self.running.borrow_mut().take();
     }
 
-    /// To be called once all tasks of the machine are gone: what was not synced is lost, all of it
-    /// unless it is `torn`. Returns how many bytes that was.
+    /// Discards unsynced data: all of it, or a random part if `torn`. All tasks of the machine must
+    /// have ended. Returns the number of bytes lost from the log.
     ///
     /// # Errors
     /// The log's files cannot be cut.
@@ -210,7 +210,7 @@ impl Host {
         self.disk.cut_power(&self.data_dir(), torn)
     }
 
-    /// Turns a bit of the log, while the node does not run. False if there is none yet.
+    /// Flips a bit of the log. The node must not run. Returns false if the log is still empty.
     ///
     /// # Errors
     /// The log's files cannot be read or written.
@@ -220,7 +220,8 @@ impl Host {
         Ok(rots)
     }
 
-    /// Turns a bit of a row of the state, while the node does not run. False if there is none yet.
+    /// Flips a bit in a row of the state. The node must not run. Returns false if the state is
+    /// still empty.
     ///
     /// # Errors
     /// The state cannot be read or written.
@@ -230,11 +231,11 @@ impl Host {
         Ok(rots)
     }
 
-    /// Copies the disk, while the node does not run. False if it has never started, or cannot be
-    /// vouched for.
+    /// Copies the disk. The node must not run. Returns false if the node has never started, or if
+    /// its disk may have lost data.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Errors of the file system.
     pub fn copy(&self) -> io::Result<bool> {
         let starts = boots(&self.data_dir()).map_err(io::Error::other)?;
         if starts == 0 || self.is_rotten() {
@@ -246,16 +247,16 @@ impl Host {
         Ok(true)
     }
 
-    /// The node whose disk was copied, and how often it had started then.
+    /// The node whose disk was copied, and its number of starts at that time.
     pub fn copied(&self) -> Option<(u64, u64)> {
         let copy = self.copy.borrow();
         copy.as_ref().map(|(_, starts)| (self.node, *starts))
     }
 
-    /// Puts the copy in the place of what is on the disk, while the node does not run.
+    /// Restores the disk from its copy. The node must not run.
     ///
     /// # Errors
-    /// Those of the file system, or there is no copy.
+    /// Errors of the file system, or there is no copy.
     pub fn put_back(&self) -> io::Result<()> {
         let copy = self.copy.borrow_mut().take();
         let (copy, _) = copy.ok_or_else(|| io::Error::other("there is no copy"))?;
@@ -269,24 +270,24 @@ impl Host {
         self.is_rotten.set(self.is_rotten.get() || rots);
     }
 
-    /// A number that no other start of the node has, and no other purpose.
+    /// A random number, unique to this purpose and this start of the node.
     fn number(&self, purpose: &str) -> u64 {
         let purpose = format!("{purpose} {} {}", self.node, self.starts.get());
         self.parameters.seed.number(&purpose)
     }
 
-    /// Puts an empty disk into the machine, while the node does not run.
+    /// Replaces the disk by an empty one. The node must not run.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Errors of the file system.
     pub fn wipe(&self) -> io::Result<()> {
         self.disk.wipe(&self.data_dir())
     }
 
-    /// Writes a backup, if the node runs. Returns the last entry that it has.
+    /// Writes a backup if the node runs. Returns the index of its last entry.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Errors of the file system.
     pub fn back_up(&self, file: &Path) -> io::Result<Option<u64>> {
         let running = self.running.borrow();
         let Some(applied) = running
@@ -304,11 +305,11 @@ impl Host {
         Ok(Some(index))
     }
 
-    /// Has the node, which does not run and has no data, begin a new cluster with a backup, or as a
-    /// further member of one.
+    /// Restores a backup on this node, either to begin a new cluster or to join one as a further
+    /// member. The node must not run and must have no data.
     ///
     /// # Errors
-    /// What is wrong with the backup or the disk.
+    /// The backup or the disk is unusable.
     pub fn restore(&self, file: &Path, cluster: NewCluster) -> anyhow::Result<Uuid> {
         let members = (1..=self.parameters.nodes)
             .map(|node| (node, format!("{}:{PEER_PORT}", node_name(node))))
@@ -324,15 +325,15 @@ impl Host {
             .cluster)
     }
 
-    /// The node may be refused when it starts, and stays away then.
+    /// Allows the node to refuse to start. It stays away then.
     pub fn may_be_refused(&self) {
         self.note(true);
     }
 
-    /// From its next start on the node joins with this token.
+    /// Makes the node join with this token from its next start on.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Errors of the file system.
     pub fn joins_by(&self, token: &str) -> io::Result<()> {
         let paper = scratch()?;
         let mut open = fs::OpenOptions::new();
@@ -343,7 +344,7 @@ impl Host {
         Ok(())
     }
 
-    /// Whether what is on the disk is not all that the node has known.
+    /// Whether the disk has lost data that the node had stored.
     pub fn is_rotten(&self) -> bool {
         self.is_rotten.get()
     }
@@ -353,7 +354,7 @@ impl Host {
         self.refused.borrow().clone()
     }
 
-    /// The disk, for faults.
+    /// The disk, for fault injection.
     pub fn disk(&self) -> &SimulatedDisk {
         &self.disk
     }
@@ -362,7 +363,7 @@ impl Host {
         self.top.path().join("data")
     }
 
-    /// Makes syncs slow, or as fast as they were.
+    /// Makes syncs slow, or restores their normal latency.
     pub fn slow_disk(&self, slow: bool) {
         if slow {
             self.disk
@@ -373,7 +374,7 @@ impl Host {
         }
     }
 
-    /// What the node says of itself, if it runs.
+    /// The role that the node reports, if it runs.
     pub fn role(&self) -> Option<Role> {
         let role = self.running.borrow().as_ref()?.role()?;
         Some(Role {
@@ -385,19 +386,18 @@ impl Host {
         })
     }
 
-    /// The last start of a node in which it has written, as far as this one has applied it.
+    /// The latest start in which `node` has written, as far as this node has applied the log.
     pub fn last_start_of(&self, node: u64) -> Option<u64> {
         let applied = self.running.borrow().as_ref()?.views()?.current();
         Some(applied.cluster.session(node)?.boot)
     }
 
-    /// What the disk says of a vote that was acknowledged and was not there when the node was
-    /// started again.
+    /// Description of an acknowledged vote that the disk had lost when the node started again.
     pub fn lost_vote(&self) -> Option<String> {
         self.disk.lost_vote()
     }
 
-    /// Whether all that the node derives from its rows is what a recount gives; yes if it does not
+    /// Whether everything that the node derives from its rows equals a recount. True if it does not
     /// run.
     pub fn agrees_with_recount(&self) -> bool {
         let running = self.running.borrow();
@@ -405,14 +405,14 @@ impl Host {
         views.is_none_or(|views| views.current().cluster.agrees_with_recount())
     }
 
-    /// How far the node has applied the log, and who is a member then.
+    /// Index of the last applied entry, and the members at that index.
     pub fn members(&self) -> Option<(u64, BTreeSet<u64>)> {
         let current = self.running.borrow().as_ref()?.views()?.current();
         let nodes = current.membership.membership().nodes();
         Some((current.index()?, nodes.map(|(node, _)| *node).collect()))
     }
 
-    /// How far the node has applied the log, and its state's digest.
+    /// Index of the last applied entry, and the digest of the state.
     pub fn applied(&self) -> Option<(u64, Digest)> {
         let current = self.running.borrow().as_ref()?.views()?.current();
         Some((current.index()?, current.digest()))
@@ -436,7 +436,7 @@ impl Host {
             ..Config::default()
         };
         if let Some(token) = &*self.token.borrow() {
-            // Those that founded the cluster may have been removed since.
+            // The founders of the cluster may have been removed since.
             config.cluster.join = (1..=self.parameters.machines())
                 .filter(|node| *node != self.node)
                 .map(|node| format!("{}:{PEER_PORT}", node_name(node)))
@@ -453,7 +453,7 @@ impl Host {
         config.admin.plain_beyond_loopback = true;
         config.admin.has_socket = false;
         config.admin.advertise = format!("{}:{ADMIN_PORT}", self.name);
-        // The room on this machine is no part of a seed.
+        // Free space on the host must not influence a run.
         config.disk.min_free_bytes = 0;
         let knobs = &self.parameters.knobs;
         config.disk.hung_after_ms = ms(knobs.hung_after);
@@ -515,7 +515,7 @@ impl Host {
         storage.applier = self.ledger.applier(self.node, rules);
         storage.log_observer = Some(self.ledger.log_observer(self.node));
         storage.disk = Arc::new(self.disk.clone());
-        // Small, so that entries are read from the disk too.
+        // A small cache, so that entries are also read from disk.
         storage.log_cache_bytes = self.parameters.knobs.log_cache_bytes;
         storage.rows_behind = self.parameters.knobs.rows_behind;
         storage.ledger_behind = self.parameters.knobs.ledger_behind;
@@ -541,7 +541,7 @@ fn copy_all(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A directory that vanishes with the machine, in memory where there is such a place.
+/// A temporary directory that is removed with the machine, in memory if possible.
 pub(crate) fn scratch() -> io::Result<TempDir> {
     let memory = Path::new("/dev/shm");
     if memory.is_dir() {

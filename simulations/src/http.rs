@@ -10,31 +10,31 @@ use placement_witness::http;
 use crate::history::End;
 use crate::operation::Request;
 
-/// Where every simulated node serves the REST API.
+/// REST API port of every simulated node.
 pub const API_PORT: u16 = 8778;
-/// Port of the partition of a neighbour.
+/// REST API port of the neighbour partition.
 pub(crate) const NEIGHBOUR_PORT: u16 = 18778;
 
-/// The name of a node in the simulated network.
+/// Host name of a node in the simulated network.
 pub fn node_name(node: u64) -> String {
     format!("node{node}")
 }
 
-/// Sends a request to a node, on a connection of its own, and waits for the answer.
+/// Sends a request to a node on a new connection and waits for the answer.
 pub async fn call(node: u64, request: &Request, patience: Duration) -> End {
     call_at(API_PORT, node, request, patience).await
 }
 
-/// The same at another port.
+/// Like [`call`], to another port.
 pub(crate) async fn call_at(port: u16, node: u64, request: &Request, patience: Duration) -> End {
     let connect = turmoil::net::TcpStream::connect((node_name(node), port));
     http::ask(connect, request, patience).await
 }
 
-/// The same for a request that is made already.
+/// Like [`call`], for a request that is already built.
 ///
 /// # Errors
-/// What came of it instead of an answer.
+/// How the request ended without an answer.
 pub async fn send(
     node: u64,
     request: ::http::Request<Full<Bytes>>,
@@ -45,10 +45,10 @@ pub async fn send(
     http::send(connect, request, patience).await
 }
 
-/// Sends one whose answer is read as it comes, while the connection is held.
+/// Sends a request and returns the answer's body as a stream, with its connection.
 ///
 /// # Errors
-/// What came of it instead of an answer.
+/// How the request ended without an answer.
 pub(crate) async fn open(
     node: u64,
     request: ::http::Request<Full<Bytes>>,

@@ -1,5 +1,5 @@
-//! What the nodes applied, seen from outside all of them: each command passes here with its place
-//! in the log, on every node, also when a node repeats it after a crash.
+//! The ledger observes all nodes from outside: every node passes each command and its index to it,
+//! including commands that are applied again after a crash.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,22 +15,22 @@ use crate::invariants::members_change_as_ordered::Ordered;
 use crate::invariants::{self, Applied, Hint, Invariant, LogInvariant};
 use crate::logs::{Happened, Logs};
 
-/// What all nodes applied together.
+/// All commands that the nodes have applied.
 pub struct Ledger {
-    /// The log, as far as any node has applied it.
+    /// The log, up to the highest index applied on any node.
     pub log: BTreeMap<u64, Stamped>,
-    /// Which partitions each entry of it has changed, of what those see who follow clients'
-    /// changes.
+    /// The partitions that each log entry has visibly changed for clients that follow changes.
     changed: BTreeMap<u64, Vec<PartitionId>>,
-    /// How often the cluster was lost.
+    /// How often the whole cluster was lost.
     pub(crate) life: usize,
-    /// What is wrong.
+    /// Violations found so far.
     pub violations: Vec<String>,
-    /// How many commands were applied, repetitions after crashes included.
+    /// Number of applied commands, including repetitions after crashes.
     pub applied: usize,
-    /// How often a node went on behind commands that it had not applied: a snapshot had them.
+    /// Number of times a node continued after commands that it had not applied, which means that it
+    /// installed a snapshot.
     pub snapshots: usize,
-    /// The last command that each node applied.
+    /// The last index that each node applied.
     last: BTreeMap<u64, u64>,
     starts: BTreeMap<u64, u64>,
     logs: Logs,
@@ -39,7 +39,7 @@ pub struct Ledger {
     log_invariants: Vec<Box<dyn LogInvariant + Send>>,
 }
 
-/// The ledger as the nodes share it.
+/// A ledger that the nodes share.
 #[derive(Clone)]
 pub struct SharedLedger(Arc<Mutex<Ledger>>);
 
@@ -64,12 +64,12 @@ impl SharedLedger {
         Self(Arc::new(Mutex::new(ledger)))
     }
 
-    /// The ledger. What a check that panicked had found by then stays in it.
+    /// Locks the ledger. Results of a check that panicked remain.
     pub fn lock(&self) -> MutexGuard<'_, Ledger> {
         self.0.lock()
     }
 
-    /// Looks at the log of a node.
+    /// An observer for the log of a node.
     pub fn log_observer(&self, node: u64) -> Arc<dyn LogObserver> {
         Arc::new(Watched {
             node,
@@ -77,7 +77,7 @@ impl SharedLedger {
         })
     }
 
-    /// An applier for one start of a node that writes into this ledger what `inner` decides.
+    /// An applier for one start of a node. It decides by `inner` and records in this ledger.
     pub fn applier(&self, node: u64, inner: Arc<dyn Applier>) -> Arc<dyn Applier> {
         let mut ledger = self.lock();
         let starts = ledger.starts.entry(node).or_default();
@@ -92,8 +92,8 @@ impl SharedLedger {
 }
 
 impl Ledger {
-    /// All nodes were lost, and begin again behind a place in the log, with these voters. Returns
-    /// the log until now.
+    /// Records that all nodes were lost and start again from the state at index `behind`, with
+    /// these voters. Returns the previous log.
     pub fn begin_again(&mut self, behind: u64, voters: BTreeSet<u64>) -> BTreeMap<u64, Stamped> {
         let before = self.log.clone();
         self.log.retain(|index, _| *index <= behind);
@@ -106,7 +106,7 @@ impl Ledger {
         before
     }
 
-    /// The first entry after one, up to another one, that has changed something in a partition.
+    /// The first entry after `after`, up to `up_to`, that has changed something in a partition.
     pub(crate) fn changed(&self, partition: PartitionId, after: u64, up_to: u64) -> Option<u64> {
         let range = self.changed.range(after.saturating_add(1)..);
         let mut entries = range.take_while(|(index, _)| **index <= up_to);
@@ -119,7 +119,7 @@ impl Ledger {
         &self.logs
     }
 
-    /// Where operators write down how the members are to change.
+    /// The permissions for membership changes, which operators update.
     pub fn ordered(&self) -> Ordered {
         self.ordered.clone()
     }
@@ -183,7 +183,7 @@ impl Applier for Witnessed {
     }
 }
 
-/// The partitions in which a client's values are others than before.
+/// The partitions in which values that clients see have changed.
 fn changed(before: &Cluster, after: &Cluster, changes: &ClusterChanges) -> Vec<PartitionId> {
     let is_changed = |(partition, changes): &&(PartitionId, Changes)| {
         let states = [before, after].map(|cluster| cluster.partition(*partition));
@@ -198,7 +198,7 @@ fn changed(before: &Cluster, after: &Cluster, changes: &ClusterChanges) -> Vec<P
     changed.map(|(partition, _)| *partition).collect()
 }
 
-/// What clients see of a row that they can change: not when it was written.
+/// The part of a row that clients can change, without its timestamps.
 fn value(row: Change) -> Option<Change> {
     let never = Timestamp(0);
     match row {

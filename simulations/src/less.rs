@@ -1,4 +1,4 @@
-//! Runs of which something is left out, and the search for the least that still fails.
+//! Runs with some faults left out, and the search for the fewest faults that still fail.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,10 +7,10 @@ use clap::Args;
 
 use crate::faults::Planned;
 
-/// What is left of a run that follows from a seed.
+/// Restricts a run to some of its faults.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct Less {
-    /// The only faults that happen, by their numbers as `explain` lists them: `2,5`, or `none`.
+    /// Run only these faults, by their numbers in `explain`: `2,5`, or `none`
     #[arg(long)]
     pub only_faults: Option<Numbers>,
 }
@@ -27,9 +27,9 @@ impl FromStr for Numbers {
             return Ok(Self::default());
         }
         let number = |one: &str| {
-            one.trim()
-                .parse()
-                .map_err(|_| format!("{one:?} is not the number of a fault; write 2,5 or none"))
+            one.trim().parse().map_err(|_| {
+                format!("{one:?} is not a fault number; write for example 2,5 or none")
+            })
         };
         text.split(',')
             .map(number)
@@ -51,7 +51,7 @@ impl fmt::Display for Numbers {
     }
 }
 
-/// In the form of the command line, with a blank before the option.
+/// As a command line option, with a leading blank.
 impl fmt::Display for Less {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.only_faults {
@@ -68,21 +68,21 @@ impl Less {
         }
     }
 
-    /// Whether the fault of this number happens.
+    /// Whether the fault with this number is kept.
     pub fn keeps(&self, number: usize) -> bool {
         (self.only_faults.as_ref()).is_none_or(|numbers| numbers.0.contains(&number))
     }
 
-    /// What is left of these faults.
+    /// The faults that are kept.
     pub fn of(&self, faults: Vec<Planned>) -> Vec<Planned> {
         let faults = faults.into_iter().enumerate();
         let kept = faults.filter(|(number, _)| self.keeps(*number));
         kept.map(|(_, fault)| fault).collect()
     }
 
-    /// The fewest of so many faults with which the run still fails: halves go first, then single
-    /// ones. `fails` runs what is left; with all of them it does fail. Each fault that is left is
-    /// needed, as far as one at a time tells.
+    /// Finds a small set of the `faults` faults with which the run still fails: leaves out halves
+    /// first, single faults last. `fails` runs a restricted run; with all faults it must fail. Each
+    /// remaining fault is necessary, as far as leaving out one at a time can show.
     pub fn search(faults: usize, mut fails: impl FnMut(&Less) -> bool) -> Less {
         let mut numbers: Vec<usize> = (0..faults).collect();
         let mut piece = numbers.len();

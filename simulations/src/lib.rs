@@ -1,28 +1,26 @@
 //! Deterministic simulation of the product: the same [`placement_node::Node::start`], REST handlers
-//! and RocksDB code, over turmoil's network and clock, with disks whose power can be cut. One seed
-//! is one history.
+//! and RocksDB code, on turmoil's network and clock and on disks whose power can be cut. One seed
+//! gives one history.
 //!
-//! * [`parameters`]: what one run is made of, derived from its [`seed`]. [`regions`] and
-//!   [`places`]: where it stands.
-//! * [`run`]: one run: cluster, clients, fault phase, recovery phase (`world`), and the judgement.
-//!   [`campaign`] and [`swarm`]: many. [`less`]: what of one is needed to fail.
-//! * [`report`] with [`story`]: what came of a run; [`explain`] prints it.
-//! * [`host`], [`net`], [`outside`]: what a simulated node is given in place of the real world.
-//! * [`faults`]: what goes wrong, and when. [`mutant`]: bugs put in on purpose.
-//! * [`client`], [`scan`], [`shared`] with [`http`]: who asks, over the simulated network. What
-//!   they ask next ([`workload`]), how it is asked in HTTP, and what came of it ([`history`]) is in
-//!   [`placement_witness`].
-//!   [`library`]: our own client among them. [`operator`]: who changes the cluster during the run.
-//!   [`watcher`]: who follows what is changed.
-//! * [`witness`] with [`oracle`], [`wgl`], [`ledger`] and [`logs`] with [`invariants`]: what must
-//!   hold.
+//! * [`parameters`]: the parameters of a run, derived from its [`seed`]. [`regions`] and
+//!   [`places`]: the sites of its machines.
+//! * [`run`]: one run: cluster, clients, fault phase, recovery phase (`world`) and checks.
+//!   [`campaign`] and [`swarm`]: many runs. [`less`]: the faults that a failure needs.
+//! * [`report`] with [`story`]: results of a run; [`explain`] prints them.
+//! * [`host`], [`net`], [`outside`]: the environment of a simulated node.
+//! * [`faults`]: which faults happen, and when. [`mutant`]: injected bugs.
+//! * [`client`], [`scan`], [`shared`] with [`http`]: clients on the simulated network. Their
+//!   choices ([`workload`]), their HTTP requests and the recorded [`history`] come from
+//!   [`placement_witness`]. [`library`]: our own client library as one of them. [`operator`]:
+//!   membership changes during the run. [`watcher`]: followers of the change stream.
+//! * [`witness`] with [`oracle`], [`wgl`], [`ledger`] and [`logs`] with [`invariants`]: the checks.
 
-// rustdoc is not given the flags that compilers are given.
+// Not for rustdoc, which does not get the compiler flags.
 #[cfg(not(any(tokio_unstable, doc)))]
 compile_error!(
-    "simulations need `--cfg tokio_unstable`, which .cargo/config.toml sets: without it tokio's \
-     own random choices differ from run to run. A RUSTFLAGS variable in the environment hides \
-     that file: unset it."
+    "simulations need `--cfg tokio_unstable` (set in .cargo/config.toml), as tokio's \
+     random choices differ from run to run without it. A RUSTFLAGS environment variable overrides \
+     that file; unset it."
 );
 
 pub mod campaign;

@@ -1,6 +1,6 @@
-//! The project's own client among the simulated ones: it chooses the node, waits, repeats what is
-//! safe and keeps a session. Each request that it sends is one of the history, and so is what it
-//! made of them.
+//! The project's own client library as one of the simulated clients: it chooses the node, waits,
+//! retries safe requests and keeps a session. The history records each request that it sends, and
+//! the result that it reports.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -22,7 +22,7 @@ use crate::operation::{Level, Operation, Token};
 use crate::parameters::OurClient;
 use crate::shared::Shared;
 
-/// Our own client, as one of those of a run.
+/// Our client library in a run.
 pub(crate) struct Library {
     client: placement_client::Client,
     repeats_unknown: bool,
@@ -30,7 +30,7 @@ pub(crate) struct Library {
     under_way: Rc<RefCell<UnderWay>>,
 }
 
-/// What it is asked for now, and the requests that it has sent.
+/// The current operation, and the indexes of its requests in the history.
 #[derive(Default)]
 struct UnderWay {
     operation: Option<Operation>,
@@ -39,7 +39,7 @@ struct UnderWay {
 
 type Reply = oneshot::Sender<Result<Response<Bytes>, TransportError>>;
 
-/// Hands requests over to the task that may touch what the clients of a run share.
+/// Passes requests to the task that can access the state shared by the clients of a run.
 struct Wire(mpsc::UnboundedSender<(Request<Full<Bytes>>, Reply)>);
 
 impl Transport for Wire {
@@ -48,7 +48,7 @@ impl Transport for Wire {
         request: Request<Full<Bytes>>,
     ) -> BoxFuture<Result<Response<Body>, TransportError>> {
         let (reply, answered) = oneshot::channel();
-        // Without the task there is no reply either.
+        // If the task has ended, the reply channel is closed too.
         let _ = self.0.send((request, reply));
         Box::pin(async move {
             let gone = |_| Err(TransportError::NotSent("the run is over".to_owned()));
@@ -59,18 +59,18 @@ impl Transport for Wire {
 }
 
 impl Library {
-    /// The client with this number. `lies`: its transport says of requests without an answer that
-    /// they were not sent.
+    /// Client `number` of the run. With `lies`, its transport reports unanswered requests as not
+    /// sent.
     pub(crate) fn new(number: usize, shared: &Rc<Shared>, lies: bool) -> Self {
         let (sender, mut sent) = mpsc::unbounded_channel();
         let parameters = &shared.parameters;
-        // Those that join later, too: all that it knows at first may be taken out.
+        // Includes nodes that join later, since all initial nodes may be removed.
         let nodes = parameters.machines();
         let mut nodes: Vec<u64> = (0..nodes)
             .map(|step| (number as u64 + step) % nodes + 1)
             .collect();
         if let Some(regions) = &parameters.regions {
-            // Those nearby first, as its documentation has it.
+            // The nearest nodes first, as its documentation recommends.
             let here = regions.site_of_client(number);
             nodes.sort_by_key(|node| regions.way(here, regions.site(*node)));
         }
@@ -100,7 +100,7 @@ impl Library {
         }
     }
 
-    /// Does what is asked for, and records what it reports. Returns the last answer.
+    /// Performs an operation and records the reported result. Returns the last answer.
     pub(crate) async fn perform(&self, operation: Operation) -> Option<Answer> {
         let request = request(&operation);
         *self.under_way.borrow_mut() = UnderWay {
@@ -130,7 +130,7 @@ impl Library {
     }
 }
 
-/// How our client is asked for an operation.
+/// The library's request for an operation.
 fn request(operation: &Operation) -> ApiRequest {
     let asked = operation.request();
     let method = Method::from_bytes(asked.method.as_bytes()).expect("a method of HTTP");
@@ -144,7 +144,7 @@ fn request(operation: &Operation) -> ApiRequest {
         return request;
     };
     match level {
-        // Its session.
+        // The library's session provides the token.
         Level::Default | Level::Session(_) => request,
         Level::Linearizable => request.consistency(Consistency::Linearizable),
         Level::Bounded(ms) => request.consistency(Consistency::Bounded(Duration::from_millis(*ms))),
@@ -152,7 +152,7 @@ fn request(operation: &Operation) -> ApiRequest {
     }
 }
 
-/// Sends one request of our client.
+/// Sends one request of the library.
 async fn attempt(
     number: usize,
     shared: &Shared,
@@ -175,7 +175,7 @@ async fn attempt(
     let came = tokio::select! {
         biased;
         came = sent => came,
-        () = reply.closed() => Err(End::Lost("the client waits no longer".to_owned())),
+        () = reply.closed() => Err(End::Lost("the client stopped waiting".to_owned())),
     };
     let (end, reported) = match came {
         Ok(response) => (End::Answer(answer(&response)), Ok(response)),
@@ -183,17 +183,19 @@ async fn attempt(
             let reported = match &end {
                 End::Lost(why) if !lies => TransportError::Lost(why.clone()),
                 End::Lost(why) | End::NotSent(why) => TransportError::NotSent(why.clone()),
-                End::Open | End::Answer(_) => unreachable!("only what gave no answer is an error"),
+                End::Open | End::Answer(_) => {
+                    unreachable!("an unanswered request is the only error")
+                }
             };
             (end, Err(reported))
         }
     };
     shared.end(event, end);
-    // A client that waits no longer gets no answer.
+    // The client may have stopped waiting.
     let _ = reply.send(reported);
 }
 
-/// What the read that is being sent asks its node to promise.
+/// The consistency level that a request asks for.
 fn promised(request: &Request<Full<Bytes>>) -> Level {
     let text = |name: &str| request.headers().get(name)?.to_str().ok();
     let token = text("placement-min-index").and_then(Token::parse);
@@ -211,7 +213,7 @@ fn promised(request: &Request<Full<Bytes>>) -> Level {
     }
 }
 
-/// As a request is sent on a connection to its node (RFC 9112, section 3.2.1).
+/// The request in origin form, with a `Host` header (RFC 9112, section 3.2.1).
 fn in_origin_form(mut request: Request<Full<Bytes>>) -> Request<Full<Bytes>> {
     let uri = request.uri();
     let path = uri.path_and_query().cloned().expect("it has a path");

@@ -1,5 +1,5 @@
-//! The logs of all nodes as their stores keep them, seen from outside. Nothing here
-//! believes a node: what is on disk, the disk says.
+//! The logs of all nodes, as their stores report them. What is on disk is known from the simulated
+//! disks' own events and never from a node's claims.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -7,77 +7,77 @@ use std::fmt;
 use placement_raft_store::{Entry, LogEvent, LogId, Payload, Vote};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The name of an entry: no other entry may bear it.
+/// Identity of a log entry: no other entry may have the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EntryId {
-    /// The leader that wrote it: its term and its node.
+    /// The leader that wrote it: term and node.
     pub leader: (u64, u64),
-    /// Its place in the log.
+    /// Log index.
     pub index: u64,
 }
 
-/// Sets of voters, each of which must have a majority: two while the membership changes.
+/// Sets of voters, each of which needs a majority: two sets during a membership change.
 pub type Voters = Vec<BTreeSet<u64>>;
 
-/// All members, and whether each has a vote.
+/// All members, and whether each is a voter.
 pub type Members = BTreeMap<u64, bool>;
 
-/// What is looked at of an entry.
+/// The checked parts of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
-    /// Its name.
+    /// Identity.
     pub id: EntryId,
-    /// Of what it says.
+    /// Digest of the content.
     pub digest: u64,
-    /// If it says who votes.
+    /// The voters, if it is a membership entry.
     pub voters: Option<Voters>,
-    /// If it says who the members are.
+    /// The members, if it is a membership entry.
     pub members: Option<Members>,
 }
 
-/// What happened to the log of a node.
+/// An event of a node's log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Happened {
-    /// It was opened and holds this, behind what was purged.
+    /// The log was opened: the last purged entry, and the entries after it.
     Opened(Option<EntryId>, Vec<Written>),
-    /// The node votes: for whom, in which term.
+    /// The node voted: term and node of the candidate.
     Voted((u64, u64)),
-    /// An entry was taken.
+    /// An entry was appended.
     Appended(Written),
-    /// What follows was removed.
+    /// The entries after this one were removed.
     Truncated(Option<EntryId>),
-    /// Everything up to here was removed, as the state has it.
+    /// The entries up to here were removed, as the state covers them.
     Purged(EntryId),
-    /// Everything up to here is on disk.
+    /// The entries up to here are on disk.
     Synced(Option<EntryId>),
-    /// The vote that is on disk.
+    /// This vote is on disk.
     VoteSynced(Vote),
-    /// The node knows everything up to here to be committed.
+    /// The node knows that the entries up to here are committed.
     Committed(EntryId),
-    /// It has a snapshot of another node on disk that covers everything up to here.
+    /// A snapshot from another node, which covers the entries up to here, is on disk.
     SnapshotReceived(EntryId),
-    /// It has it no more.
+    /// That snapshot was removed.
     SnapshotGivenUp(EntryId),
 }
 
 /// The log of one node.
 #[derive(Debug, Clone, Default)]
 pub struct NodeLog {
-    /// What it holds.
+    /// Entries by index.
     pub entries: BTreeMap<u64, EntryId>,
-    /// What precedes them.
+    /// The last purged entry.
     pub purged: Option<EntryId>,
-    /// Up to where it is on disk.
+    /// Index of the last entry on disk.
     pub durable: Option<u64>,
-    /// Who votes, by the entries that say so.
+    /// Voters, by the index of the membership entry.
     pub voters: BTreeMap<u64, Voters>,
-    /// Who the members are, by the entries that say so.
+    /// Members, by the index of the membership entry.
     pub members: BTreeMap<u64, Members>,
-    /// The vote that is on disk.
+    /// The vote on disk.
     pub vote: Option<Vote>,
-    /// What was removed behind the last entry, the last time that anything was.
+    /// The entries removed by the last truncation.
     pub truncated: BTreeMap<u64, EntryId>,
-    /// What the snapshots of other nodes cover that are on disk, since it was last opened.
+    /// Last entries of the snapshots received from other nodes since the log was opened.
     pub received: BTreeSet<EntryId>,
 }
 
@@ -85,11 +85,11 @@ pub struct NodeLog {
 #[derive(Debug, Default)]
 pub struct Logs {
     nodes: BTreeMap<u64, NodeLog>,
-    /// The logs as they were before they were last opened.
+    /// The logs before they were last opened.
     before: BTreeMap<u64, NodeLog>,
-    /// Every entry that any node knew to be committed while it held it.
+    /// Every entry that a node knew to be committed while it held it.
     pub committed: BTreeMap<u64, EntryId>,
-    /// Who votes, by the committed entries that say so.
+    /// Voters, by the index of the committed membership entry.
     pub voters: BTreeMap<u64, Voters>,
 }
 
@@ -156,14 +156,14 @@ impl From<LogEvent<'_>> for Happened {
 }
 
 impl NodeLog {
-    /// What stands before a place; `None` if that is not known, or nothing does.
+    /// The entry before an index; `None` if it is unknown or does not exist.
     pub fn before(&self, index: u64) -> Option<EntryId> {
         let before = index.checked_sub(1)?;
         let purged = self.purged.filter(|purged| purged.index == before);
         self.entries.get(&before).copied().or(purged)
     }
 
-    /// Whether this node has an entry on disk, in its log or in its state.
+    /// Whether this node has an entry on disk, in its log or covered by its state.
     pub fn has_durably(&self, id: EntryId) -> bool {
         let in_the_state = self.purged.is_some_and(|purged| purged.index >= id.index);
         let in_the_log = self.entries.get(&id.index) == Some(&id);
@@ -205,7 +205,7 @@ impl NodeLog {
                 self.purged = self.purged.max(Some(*upto));
             }
             Happened::Synced(last) => {
-                // What was truncated in between is no longer meant.
+                // The entry may have been truncated since.
                 let there = last.filter(|last| self.entries.get(&last.index) == Some(last));
                 self.durable = self.durable.max(there.map(|last| last.index));
             }
@@ -222,7 +222,7 @@ impl NodeLog {
 }
 
 impl Logs {
-    /// Those of a cluster whose nodes all begin with a state, which says who votes.
+    /// The logs of a cluster whose nodes all start with the state at `index`, with these voters.
     pub fn behind(index: u64, voters: BTreeSet<u64>) -> Self {
         Self {
             voters: BTreeMap::from([(index, vec![voters])]),
@@ -230,7 +230,7 @@ impl Logs {
         }
     }
 
-    /// The log of a node.
+    /// The log of a node; empty if the node is unknown.
     pub fn of(&self, node: u64) -> &NodeLog {
         const NONE: &NodeLog = &NodeLog {
             entries: BTreeMap::new(),
@@ -245,13 +245,13 @@ impl Logs {
         self.nodes.get(&node).unwrap_or(NONE)
     }
 
-    /// The log of a node as it was before it was last opened.
+    /// The log of a node before it was last opened.
     pub fn before_opening(&self, node: u64) -> Option<&NodeLog> {
         self.before.get(&node)
     }
 
-    /// Takes in what happened on a node. Returns the entries that no node knew to be committed
-    /// before.
+    /// Records an event of a node's log. Returns the entries that are now known to be committed for
+    /// the first time.
     pub fn note(&mut self, node: u64, happened: &Happened) -> Vec<EntryId> {
         let log = self.nodes.entry(node).or_default();
         if let Happened::Opened(..) = happened {

@@ -1,4 +1,4 @@
-//! Runs simulated clusters, and tells what happened in them. `scripts/simulate` calls this.
+//! Runs simulated clusters and prints their histories. `scripts/simulate` calls it.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -21,11 +21,11 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, fmt};
 
-/// How often a swarm reports its progress.
+/// Interval of progress reports.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Runs simulated clusters: one seed is one history, to the byte. Ends with an error if a seed
-/// fails, or if a mutant is not caught.
+/// Runs simulated clusters. One seed gives one history, byte for byte. Exits with an error if a
+/// seed fails, or if a mutant is not caught.
 #[derive(Debug, Parser)]
 struct Arguments {
     #[command(subcommand)]
@@ -34,29 +34,29 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Runs one seed and prints what it was made of and what came of it.
+    /// Run one seed and print its parameters and results
     Run(Run),
-    /// Runs many seeds on several processors, and sums up what happened in them.
+    /// Run many seeds on several processors and print a summary
     Swarm(Many),
-    /// Prints what happened in the run of one seed: faults, leaders, and requests without an
-    /// answer.
+    /// Print the story of one seed: faults, leaders, and requests without an answer
     Explain(One),
-    /// Finds the fewest faults with which a failing run still fails.
+    /// Find the fewest faults with which a failing seed still fails
     Shrink(Shrunk),
-    /// Holds the log of a real node against the naive model: both carry out each command from a
-    /// state on, and must answer alike and come to the same rows. Prints the first difference, and
-    /// exits with 1.
+    /// Replay the log of a real node against the naive model
+    ///
+    /// Both execute each command from a common state, and must give the same outcome and the same
+    /// rows. Prints the first difference and exits with 1.
     Replay {
-        /// The data directory of a stopped node, or a directory that `[backup]` has filled.
+        /// Data directory of a stopped node, or a directory filled by `[backup]`
         directory: PathBuf,
     },
-    /// Lists the bugs that can be injected, and the promises that catch them.
+    /// List the bugs that can be injected, and the invariants that catch them
     Mutants,
 }
 
 #[derive(Debug, Args)]
 struct One {
-    /// The seed.
+    /// The seed
     #[arg(long)]
     seed: u64,
     #[command(flatten)]
@@ -67,10 +67,10 @@ struct One {
 
 #[derive(Debug, Args)]
 struct Bug {
-    /// A bug to put in: a seed must catch it, by the complaint that belongs to it.
+    /// Inject this bug. The seed must catch it by the invariant that belongs to it
     #[arg(long)]
     mutant: Option<String>,
-    /// Runs what shall catch the mutant without the mutant: nothing may be wrong.
+    /// Run the mutant's scenario without the mutant; no invariant may fail
     #[arg(long, requires = "mutant")]
     control: bool,
 }
@@ -79,30 +79,30 @@ struct Bug {
 struct Run {
     #[command(flatten)]
     one: One,
-    /// Prints the whole history.
+    /// Print the whole history
     #[arg(long)]
     history: bool,
-    /// What the nodes log, to standard error, as in RUST_LOG; `off` for nothing.
+    /// Log filter of the nodes, in the syntax of RUST_LOG. The log goes to standard error
     #[arg(long, default_value = "off")]
     log: String,
-    /// Digests every network packet (slower), so that two runs can be compared.
+    /// Compute a digest over all network packets (slower), to compare runs
     #[arg(long)]
     trace: bool,
 }
 
 #[derive(Debug, Args)]
 struct Many {
-    /// Which seeds, the last one not included.
+    /// Range of seeds; the end is excluded
     #[arg(long, value_name = "A..B", value_parser = seeds, conflicts_with = "minutes",
           required_unless_present = "minutes")]
     seeds: Option<Range<u64>>,
-    /// For so long, with seeds that the present moment chooses.
+    /// Run for this many minutes, with seeds derived from the current time
     #[arg(long)]
     minutes: Option<u64>,
-    /// Runs only those of the seeds whose runs stand in regions: one in six.
+    /// Run only seeds whose clusters span regions (one in six)
     #[arg(long)]
     in_regions: bool,
-    /// How many runs go on at once; by default as many as there are processors.
+    /// Number of concurrent runs; by default the number of processors
     #[arg(long)]
     jobs: Option<usize>,
     #[command(flatten)]
@@ -111,7 +111,7 @@ struct Many {
 
 #[derive(Debug, Args)]
 struct Shrunk {
-    /// The seed.
+    /// The seed
     #[arg(long)]
     seed: u64,
     #[command(flatten)]
@@ -122,7 +122,7 @@ fn main() -> ExitCode {
     match run(Arguments::parse().action) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
-        // Its causes and no backtrace, which a person cannot use.
+        // The causes are printed without a backtrace, which does not help the user.
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
@@ -165,7 +165,7 @@ impl Bug {
         match Mutant::named(name) {
             Some(mutant) if self.control => Ok(Subject::Control(mutant)),
             Some(mutant) => Ok(Subject::Mutant(mutant)),
-            None => bail!("there is no mutant {name:?}; `scripts/simulate mutants` names them"),
+            None => bail!("unknown mutant {name:?}; `scripts/simulate mutants` lists them"),
         }
     }
 }
@@ -178,7 +178,7 @@ impl One {
 
     fn explain(&self) -> anyhow::Result<bool> {
         let (_, faults) = self.bug.subject()?.course(Seed(self.seed));
-        println!("Planned, from the beginning of the fault phase on:");
+        println!("Planned faults, times since the start of the fault phase:");
         for (number, planned) in faults.iter().enumerate() {
             let left_out = if self.less.keeps(number) {
                 ""
@@ -255,10 +255,7 @@ impl Many {
             until,
             jobs: self.jobs.unwrap_or(processors),
         };
-        println!(
-            "seeds from {} on, {} at once",
-            swarm.seeds.start, swarm.jobs
-        );
+        println!("seeds from {}, {} jobs", swarm.seeds.start, swarm.jobs);
         let mut last = Instant::now();
         let summary = swarm.run(PAUSE, |report, summary| {
             if let Some(report) = &report
@@ -302,7 +299,7 @@ fn progress(summary: &Summary, began: Instant, until: Option<Instant>) -> String
     )
 }
 
-/// Seeds that were not run before, most likely.
+/// A range of seeds that most likely never ran before.
 fn of_this_moment() -> Range<u64> {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let first = now.map_or(0, |now| now.as_secs()) * 1_000;
@@ -314,8 +311,7 @@ fn seeds(text: &str) -> Result<Range<u64>, String> {
         let (first, end) = (first.parse().ok()?, end.parse().ok()?);
         (first < end).then_some(first..end)
     });
-    parsed
-        .ok_or_else(|| "seeds are written as 1..101: from the first to before the last".to_owned())
+    parsed.ok_or_else(|| "write a range of seeds as 1..101 (the end is excluded)".to_owned())
 }
 
 impl Shrunk {
@@ -324,11 +320,11 @@ impl Shrunk {
         let seed = Seed(self.seed);
         let report = subject.run(seed);
         let Some(first) = report.violations.first() else {
-            println!("nothing is wrong with {}", subject.replay(seed));
+            println!("no violation in {}", subject.replay(seed));
             return Ok(false);
         };
         let name = name_of(first).to_owned();
-        println!("looking for the least that fails as this does: {name}");
+        println!("searching for the fewest faults with this violation: {name}");
         let (_, faults) = subject.course(seed);
         let mut runs = 0;
         let least = Less::search(faults.len(), |less| {
@@ -346,7 +342,7 @@ impl Shrunk {
     }
 }
 
-/// What a complaint is about, without what is particular to one run.
+/// The violation's invariant, without the details of one run.
 fn name_of(violation: &str) -> &str {
     let end = violation.find(|c: char| c == ':' || c == '\n' || c.is_ascii_digit());
     &violation[..end.unwrap_or(violation.len())]

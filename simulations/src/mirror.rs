@@ -1,5 +1,5 @@
-//! What a watcher has of a partition: what it was sent first, and what has changed since, held
-//! against the log.
+//! A watcher's copy of a partition: a snapshot plus the changes sent since, checked against the
+//! log.
 
 use std::collections::BTreeMap;
 
@@ -10,21 +10,21 @@ use crate::invariants::{no_event_is_repeated, no_event_is_skipped, progress_is_t
 /// Values by kind and key.
 pub(crate) type Values = BTreeMap<String, Value>;
 
-/// Which entry between two, the second included, has changed something first.
+/// Returns the first entry after the first index, up to the second, that changed the partition.
 pub(crate) type Truth<'a> = &'a dyn Fn(u64, u64) -> Option<u64>;
 
-/// What a watcher has.
+/// A watcher's copy.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Mirror {
-    /// All that is there at the place to which it has come.
+    /// All values at index `sent`.
     pub(crate) values: Values,
-    /// That place.
+    /// The index of the copy.
     pub(crate) sent: u64,
-    /// Events that were sent since: they count once the stream says that it is as far.
+    /// Events sent since. They apply once the stream reports progress up to them.
     ahead: Vec<(u64, Value)>,
 }
 
-/// The name of what a line is about.
+/// The name of the object that a line describes.
 pub(crate) fn name(item: &Value) -> String {
     format!(
         "{} {}",
@@ -34,7 +34,7 @@ pub(crate) fn name(item: &Value) -> String {
 }
 
 impl Mirror {
-    /// That of a snapshot.
+    /// A copy of a snapshot.
     pub(crate) fn new(values: Values, sent: u64) -> Self {
         Self {
             values,
@@ -43,7 +43,7 @@ impl Mirror {
         }
     }
 
-    /// The stream has ended: what it did not vouch for will come again.
+    /// Discards events without reported progress after the end of a stream; they are sent again.
     pub(crate) fn cut(&mut self) {
         self.ahead.clear();
     }
@@ -52,10 +52,10 @@ impl Mirror {
         self.ahead.last().map_or(self.sent, |(index, _)| *index)
     }
 
-    /// Takes in an event.
+    /// Adds an event.
     ///
     /// # Errors
-    /// It is not the next one.
+    /// It is not the next event.
     pub(crate) fn event(
         &mut self,
         index: u64,
@@ -70,17 +70,17 @@ impl Mirror {
             Some(next) if next == index => self.ahead.push((index, line)),
             Some(missing) => return Err(no_event_is_skipped::complaint(missing, index)),
             None => {
-                let wrong = "an event was sent, and the entry has changed nothing";
+                let wrong = "an event was sent, but the entry changed nothing";
                 return Err(progress_is_the_truth::complaint(index, wrong));
             }
         }
         Ok(())
     }
 
-    /// All up to there is sent.
+    /// Applies the events up to the reported index.
     ///
     /// # Errors
-    /// It is not, or is not what follows from what was there before.
+    /// Events are missing, or a change does not fit the previous value.
     pub(crate) fn progress(&mut self, to: u64, changed: Truth<'_>) -> Result<(), String> {
         let wrong = |wrong: &str| Err(progress_is_the_truth::complaint(to, wrong));
         let last = self.last();
@@ -88,9 +88,7 @@ impl Mirror {
             return wrong(&format!("{last} was sent before"));
         }
         if let Some(missing) = changed(last, to) {
-            return wrong(&format!(
-                "entry {missing} has changed something, and was not sent"
-            ));
+            return wrong(&format!("entry {missing} made a change, but was not sent"));
         }
         for (index, line) in std::mem::take(&mut self.ahead) {
             for change in line["changes"].as_array().into_iter().flatten() {
@@ -100,7 +98,7 @@ impl Mirror {
                 if *before != change["before"] {
                     let was = &change["before"];
                     return wrong(&format!(
-                        "{index} says that {name} was {was}, and it was {before}"
+                        "entry {index} reports that {name} was {was}, but it was {before}"
                     ));
                 }
                 match &change["after"] {
@@ -113,7 +111,7 @@ impl Mirror {
         Ok(())
     }
 
-    /// A class with another name has that in all that there is of it.
+    /// Applies a renamed resource class to all values that contain it.
     fn rename(&mut self, change: &Value) {
         let (Some(old), Some(new)) = (
             change["before"]["name"].as_str(),

@@ -1,14 +1,13 @@
-//! Another cloud in the same cluster: in some runs further clients write to another partition, over
-//! the same names and UUIDs. It is the second partition; or it is the default one, and the clients
-//! of the run are in the second. The neighbour's clients have a listener of their own
-//! ([`NeighbourVenue`]), and a witness of their own judges what they see by a model that holds
-//! nothing else.
+//! Another cloud in the same cluster: in some runs additional clients write to another partition,
+//! with the same names and UUIDs. It is the second partition; or it is the default one, and the
+//! clients of the run use the second. The neighbour's clients have a separate listener
+//! ([`NeighbourVenue`]), and a separate witness checks them against a model of that partition only.
 //!
-//! Each node now and then also makes a third partition, writes to it, fills it with what the
-//! default one has, and deletes it; and where the clients of the run are in the default partition
-//! it changes its routes, which lead them there all the same: a request that was under way then may
-//! be refused, and nothing is done twice or elsewhere. What becomes of the third is judged by the
-//! digest of its rows only.
+//! Each node also creates a third partition now and then, writes to it, copies the default one into
+//! it, and deletes it. If the clients of the run use the default partition, the node also changes
+//! its routes; these still lead the clients there. A request in flight may then be refused, but is
+//! not executed twice or in another partition. The third partition is checked only by the digest of
+//! its rows.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -43,7 +42,7 @@ fn name(name: &str) -> PartitionName {
     name.parse().expect("a name")
 }
 
-/// How clients reach the second partition: by a listener, which is there before the partition is.
+/// The second partition's section: a listener, which exists before the partition does.
 pub(crate) fn second(listen: String) -> PartitionSection {
     PartitionSection {
         name: SECOND.to_owned(),
@@ -52,7 +51,7 @@ pub(crate) fn second(listen: String) -> PartitionSection {
     }
 }
 
-/// Where the clients of the neighbour ask.
+/// Sends the requests of the neighbour's clients.
 pub(crate) struct NeighbourVenue(pub(crate) Rc<Shared>);
 
 impl Venue for NeighbourVenue {
@@ -79,18 +78,18 @@ impl Venue for NeighbourVenue {
     }
 }
 
-/// What changes the partitions at one node.
+/// Changes partitions at one node.
 pub(crate) struct Neighbour {
-    /// For what concerns the whole cluster.
+    /// Backend of the default partition, for commands to the whole cluster.
     default: Arc<dyn WriteBackend>,
     third: Arc<dyn WriteBackend>,
-    /// Of the default one.
+    /// Reads of the default partition.
     read: Arc<dyn ReadBackend>,
     random: SmallRng,
     workload: Workload,
     names: Names,
     clouds: Clouds,
-    /// When they have had enough, since the start of the simulation.
+    /// End of the changes, since the start of the simulation.
     until: Duration,
 }
 
@@ -108,14 +107,14 @@ impl Neighbour {
             random,
             names: Names::new(&parameters.choices()),
             clouds: parameters.clouds,
-            // Before all is mended, as all nodes must come to one place then.
+            // Before the recovery phase, in which all nodes must reach the same index.
             until: parameters.fault_phase,
         }
     }
 
-    /// Writes until it has had enough.
+    /// Changes partitions until the end of the fault phase.
     pub(crate) async fn live(mut self) {
-        // The clients of the run are in it, or the neighbour's are.
+        // The clients of the run or of the neighbour use it.
         while !self.makes(SECOND).await {
             sleep(Duration::from_millis(50)).await;
         }
@@ -136,13 +135,13 @@ impl Neighbour {
                 }
             };
             if let Err(Unavailable::NoPartition(_)) = written {
-                // It is tried again with the next write.
+                // The next write retries the creation.
                 self.makes(THIRD).await;
             }
         }
     }
 
-    /// Routes by which the clients of the run still come to the default partition.
+    /// Routes that still lead the clients of the run to the default partition.
     fn route_default(&mut self) -> Command {
         let hosts = [HOST, "default.example"];
         let hosts = &hosts[..self.random.random_range(0..=hosts.len())];
@@ -164,8 +163,8 @@ impl Neighbour {
         self.default.submit(command, "neighbour".to_owned()).await
     }
 
-    /// Makes the third partition once more, and fills it with what the default one has. Other nodes
-    /// may do so at the same time, and a fault may come between any two commands.
+    /// Recreates the third partition and copies the default one into it. Other nodes may do the
+    /// same concurrently, and faults may interrupt it at any command.
     async fn refill(&mut self) -> Result<Written, Unavailable> {
         let from = self.read.view(Consistency::Local).await?;
         let bytes = self.random.random_range(500..20_000);
@@ -181,7 +180,7 @@ impl Neighbour {
         Ok(last)
     }
 
-    /// Makes a partition. True if it is there.
+    /// Creates a partition. Returns whether it exists now.
     async fn makes(&self, partition: &str) -> bool {
         let create = Command::CreatePartition(CreatePartition {
             name: name(partition),

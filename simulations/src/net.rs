@@ -1,4 +1,4 @@
-//! The node's network, carried by turmoil.
+//! The network of a node, on top of turmoil.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -21,26 +21,24 @@ thread_local! {
     static CONNECTIONS: RefCell<BTreeMap<String, u64>> = const { RefCell::new(BTreeMap::new()) };
 }
 
-/// The most connections that the nodes of this thread have tried to make to any one address since
-/// this was last asked.
+/// Most connection attempts by the nodes of this thread to a single address since the last call.
 pub fn connections() -> u64 {
     CONNECTIONS.take().into_values().max().unwrap_or_default()
 }
 
-/// Turmoil's TCP. Unlike the real one it never sends a lost segment again: a connection that lost
-/// one is silent forever, and only deadlines end that.
+/// Turmoil's TCP. Unlike real TCP it does not retransmit lost segments: a connection that lost one
+/// is silent forever, and only deadlines end it.
 #[derive(Debug, Clone, Default)]
 pub struct TurmoilNet {
     bandwidth: Bandwidth,
 }
 
-/// How many bytes a second each connection of a machine carries away from it. Clones are the same
-/// setting.
+/// Outgoing bandwidth of each connection of a machine. Clones share the setting.
 #[derive(Debug, Clone, Default)]
 pub struct Bandwidth(Arc<AtomicU64>);
 
 impl Bandwidth {
-    /// Sets it; 0: without a bound.
+    /// Sets it in bytes per second; 0 is unlimited.
     pub fn set(&self, bytes_per_s: u64) {
         self.0.store(bytes_per_s, Ordering::Relaxed);
     }
@@ -103,10 +101,10 @@ impl Listener for TurmoilListener {
     }
 }
 
-/// Bytes that go out at once where the way is thin.
+/// Bytes per write on a connection with limited bandwidth.
 const PIECE: usize = 256;
 
-/// A connection that waits after each piece for as long as the way takes to carry it.
+/// A connection that waits after each write for its transmission time.
 struct Paced {
     stream: TcpStream,
     bandwidth: Bandwidth,

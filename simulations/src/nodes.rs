@@ -1,18 +1,18 @@
-//! Some of the nodes.
+//! A set of nodes.
 
 use std::fmt;
 
-/// Some of the nodes, whose numbers are below 64.
+/// A set of nodes with numbers below 64.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Nodes(u64);
 
 impl Nodes {
-    /// Whether it is one of them.
+    /// Whether the set contains the node.
     pub fn contains(self, node: u64) -> bool {
         self.0 & (1 << node) != 0
     }
 
-    /// They, by their numbers.
+    /// The nodes in ascending order.
     pub fn iter(self) -> impl Iterator<Item = u64> {
         (0..64).filter(move |node| self.contains(*node))
     }

@@ -16,7 +16,7 @@ fn explain_names_each_fault_and_leader() {
         assert!(story.contains(&line), "{line}: {story}");
     }
     assert!(story.contains("leads in term 1"), "{story}");
-    assert!(story.contains("Nothing is wrong."), "{story}");
+    assert!(story.contains("No violations."), "{story}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Which rare paths ran: a path that never runs in any simulation is not shown to be right by them.
+//! Counts executions of rare paths. A simulation says nothing about a path that it never executes.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -9,15 +9,15 @@ thread_local! {
     static RAN: RefCell<Option<Counted>> = const { RefCell::new(None) };
 }
 
-/// How often each path ran.
+/// Executions per path.
 pub type Counted = BTreeMap<RarePath, u64>;
 
-/// Begins to count on this thread.
+/// Starts counting on this thread, from zero.
 pub fn begin() {
     RAN.set(Some(Counted::new()));
 }
 
-/// How often a path ran since it is counted on this thread.
+/// Executions of a path on this thread since [`begin`].
 pub fn times(path: RarePath) -> u64 {
     RAN.with_borrow(|ran| {
         let counted = ran.as_ref().and_then(|counted| counted.get(&path));
@@ -25,12 +25,12 @@ pub fn times(path: RarePath) -> u64 {
     })
 }
 
-/// Ends it, and returns what was counted.
+/// Stops counting on this thread and returns the counts.
 pub fn end() -> Counted {
     RAN.take().unwrap_or_default()
 }
 
-/// The path runs.
+/// Counts one execution of a path.
 pub(crate) fn note(path: RarePath) {
     RAN.with_borrow_mut(|ran| {
         if let Some(counted) = ran {
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_runs_between_begin_and_end_is_counted() {
+    fn executions_are_counted_between_begin_and_end() {
         let _simulation = crate::simulate(1);
         RarePath::LogPurged.ran();
         begin();
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_paths_have_one_name() {
+    fn path_names_are_unique() {
         let mut names: Vec<_> = RarePath::ALL.iter().map(|path| path.name()).collect();
         names.sort_unstable();
         names.dedup();

@@ -1,4 +1,4 @@
-//! A disk whose syncs take simulated time, and whose power can be cut.
+//! A disk with simulated sync latency, faults and loss of power.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -18,14 +18,14 @@ use rocksdb::DB;
 
 use crate::files;
 
-/// How often it is looked whether a disk still hangs.
+/// Interval at which a sync on a hanging disk checks whether the disk works again.
 const HANGING: Duration = Duration::from_millis(5);
 
 /// One simulated node's disk. It outlives the node: keep it next to the data directory and give it
 /// to every start of the node.
 ///
-/// The bytes of the log are really written, so that RocksDB is the product's. A sync is a delay,
-/// after which the lengths of the write-ahead log's files are noted as durable.
+/// The log is written to real files by the product's RocksDB. A sync waits and then records the
+/// lengths of the write-ahead log files as durable.
 #[derive(Debug, Clone)]
 pub struct SimulatedDisk {
     inner: Arc<Mutex<Inner>>,
@@ -39,18 +39,18 @@ struct Inner {
     // The next sync fails.
     fails_once: bool,
     hangs: bool,
-    // Where the disk is mounted, if its plain files are simulated too.
+    // Mount point, if plain files are simulated too.
     top: Option<PathBuf>,
     lost_files: u64,
     // Durable length of each write-ahead log file, in bytes.
     synced: BTreeMap<PathBuf, u64>,
-    // The highest vote that was reported to a node on this disk as durable.
+    // The highest vote that was reported as durable to a node on this disk.
     acknowledged: Option<Vote>,
     lost_vote: Option<String>,
 }
 
 impl SimulatedDisk {
-    /// A disk whose syncs take a time within `latency`; which one follows from `seed`.
+    /// A disk whose sync latency is drawn from `latency` by a generator with this `seed`.
     pub fn new(seed: u64, latency: RangeInclusive<Duration>) -> Self {
         let random = StdRng::seed_from_u64(seed);
         let inner = Inner {
@@ -70,43 +70,41 @@ impl SimulatedDisk {
         }
     }
 
-    /// Changes how long a sync takes from now on.
+    /// Changes the sync latency.
     pub fn set_latency(&self, latency: RangeInclusive<Duration>) {
         self.lock().latency = latency;
     }
 
-    /// Fills the disk, so that every sync fails, or makes room on it again.
+    /// Fills the disk, so that every sync fails, or frees space on it.
     pub fn set_full(&self, full: bool) {
         self.lock().full = full;
     }
 
-    /// Has the next sync fail, with an error of the disk, or not. What it was to make durable may
-    /// be lost.
+    /// Makes the next sync fail with an I/O error if `fails`. The data of that sync may be lost.
     pub fn set_failing_once(&self, fails: bool) {
         self.lock().fails_once = fails;
     }
 
-    /// Lets no sync come back, or all that wait.
+    /// Makes syncs hang, or lets all hanging syncs return.
     pub fn set_hanging(&self, hangs: bool) {
         self.lock().hangs = hangs;
     }
 
-    /// Simulates the plain files below `top` too: what of them is not synced is lost with the
-    /// power. For the calling thread; `top` must be there, and the data directory below it.
+    /// Simulates the plain files below `top` too: a loss of power discards their unsynced content.
+    /// Applies to the calling thread. `top` must exist; the data directory must be below it.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Errors of the file system.
     pub fn mount(&self, top: &Path) -> io::Result<()> {
         files::mount(top)?;
         self.lock().top = Some(top.to_owned());
         Ok(())
     }
 
-    /// Puts an empty disk in the place of this one: the data directory `dir` is gone. The node must
-    /// not run.
+    /// Replaces the disk by an empty one: removes the data directory `dir`. The node must not run.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Errors of the file system.
     pub fn wipe(&self, dir: &Path) -> io::Result<()> {
         let mut inner = self.lock();
         if dir.exists() {
@@ -120,39 +118,39 @@ impl SimulatedDisk {
         }
     }
 
-    /// Has the power fail when the node next comes to a point of [`POINTS`](crate::POINTS), or not
-    /// at all.
+    /// Cuts the power when the node next reaches this point of [`POINTS`](crate::POINTS); `None`
+    /// disarms it.
     pub fn fail_at(&self, point: Option<&'static str>) {
         if let Some(top) = &self.lock().top {
             files::arm(top, point);
         }
     }
 
-    /// The point at which the power has failed: the node takes no step any more.
+    /// The point at which the power failed. The node executes nothing after it.
     pub fn failed_at(&self) -> Option<&'static str> {
         files::failed_at(self.lock().top.as_ref()?)
     }
 
-    /// Files and names that were lost with the power so far.
+    /// Number of files and names that losses of power have discarded so far.
     pub fn lost_files(&self) -> u64 {
         self.lock().lost_files
     }
 
-    /// Turns a bit of the log that was synced. The node must not run. False if there is nothing
-    /// yet.
+    /// Flips a bit in the synced part of the log. The node must not run. Returns false if the log
+    /// is still empty.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Errors of the file system.
     pub fn rot_log(&self, dir: &Path) -> io::Result<bool> {
         self.lock().rot(dir)
     }
 
-    /// Cuts the log in the data directory `dir` back to what was synced, as a loss of power does.
-    /// If it is `torn`, some of what was not synced has reached the disk: a record may end
-    /// anywhere. Every handle of the store must be gone. Returns how many bytes were lost.
+    /// Truncates the log in the data directory `dir` to its synced length, as a loss of power does.
+    /// With `torn`, a random part of the unsynced bytes survives, so a record may end anywhere. All
+    /// handles of the store must be closed. Returns the number of bytes lost.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Errors of the file system.
     pub fn cut_power(&self, dir: &Path, torn: bool) -> io::Result<u64> {
         self.lock().cut(dir, |random, unsynced| match torn {
             true => random.random_range(0..=unsynced),
@@ -160,8 +158,8 @@ impl SimulatedDisk {
         })
     }
 
-    /// A vote that was called durable and was not there when the log was opened again, as text.
-    /// Such a node may vote twice.
+    /// Description of an acknowledged vote that was missing when the log was opened again. A node
+    /// that loses its vote may vote twice in a term.
     pub fn lost_vote(&self) -> Option<String> {
         self.lock().lost_vote.clone()
     }
@@ -172,7 +170,7 @@ impl SimulatedDisk {
 }
 
 impl LogDisk for SimulatedDisk {
-    /// A task of the simulated node.
+    /// Spawns the writer as a task of the simulated node.
     fn run(&self, writer: BoxFuture<'static, ()>) -> io::Result<Option<thread::JoinHandle<()>>> {
         drop(runtime::spawn(writer));
         Ok(None)
@@ -193,7 +191,7 @@ impl LogDisk for SimulatedDisk {
         waits.boxed()
     }
 
-    /// Notes what is in the write-ahead log now as durable, unless the disk is full.
+    /// Records the current write-ahead log as durable, unless the disk is full or fails.
     fn sync(&self, log: &DB) -> io::Result<()> {
         let files = wal_files(log.path())?;
         let mut inner = self.lock();
@@ -239,12 +237,13 @@ impl Drop for Inner {
 }
 
 impl Inner {
-    /// Cuts the newest file of the log, as RocksDB syncs each that it closes, to what was synced
-    /// and what `kept` of the rest survives.
+    /// Truncates the newest log file to its synced length plus the part of the rest that `kept`
+    /// lets survive. RocksDB syncs each file when it closes it, so only the newest has unsynced
+    /// bytes.
     fn cut(&mut self, dir: &Path, kept: impl Fn(&mut StdRng, u64) -> u64) -> io::Result<u64> {
         let lost = self.cut_log(dir, &kept)?;
         if let Some(top) = &self.top {
-            // Of one byte none is kept by a disk that keeps nothing.
+            // A disk that keeps nothing returns 0 for one byte.
             let mut is_kept = || kept(&mut self.random, 1) == 1;
             self.lost_files += files::lose_unsynced(top, &[LOG_DIR, STATE_DIR], &mut is_kept)?;
         }

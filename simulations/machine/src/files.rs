@@ -1,6 +1,6 @@
-//! The plain files of simulated machines: a machine that loses its power loses what was not synced,
-//! bytes, names and directories. Only syncs are noted, with what they found: that is all that a
-//! disk promises to keep.
+//! The plain files of simulated machines. A loss of power discards unsynced bytes, names and
+//! directories. Only syncs are recorded, with the content that they made durable, since a disk
+//! promises no more than that.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -14,11 +14,10 @@ use placement_raft_store::PowerFails;
 
 use crate::gate::Gate;
 
-/// How many of [`POINTS`] belong to the start of a node.
+/// Number of [`POINTS`] in the start of a node; they come first.
 pub const START_POINTS: usize = 5;
 
-/// The moments at which the power of a simulated machine may fail: those of a start, and the
-/// others.
+/// The moments at which the power of a simulated machine may fail.
 pub const POINTS: [&str; 15] = [
     "a draft is written",
     "a draft is synced",
@@ -44,23 +43,23 @@ thread_local! {
 /// The disks of the machines that this thread simulates.
 #[derive(Debug)]
 struct Disks {
-    /// Where each machine's disk is mounted, and what shall happen on it.
+    /// Mount points of the machines, with the power failures planned on them.
     mounts: BTreeMap<PathBuf, Mount>,
-    /// What each file holds durably, by its inode.
+    /// Durable content by inode.
     contents: BTreeMap<u64, Vec<u8>>,
-    /// The durable names of each directory, with their inodes.
+    /// Durable names of each directory, with their inodes.
     names: BTreeMap<PathBuf, BTreeMap<OsString, u64>>,
 }
 
 #[derive(Debug, Default)]
 struct Mount {
-    /// The point at which the power shall fail, once.
+    /// The point at which the power fails, once.
     armed: Option<&'static str>,
-    /// Where it has failed.
+    /// The point at which it failed.
     failed_at: Option<&'static str>,
 }
 
-/// Makes a file's bytes durable.
+/// Makes the content of a file durable.
 pub(crate) fn sync(file: &File) -> io::Result<()> {
     match is_mounted() {
         true => DISKS.with_borrow_mut(|disks| disks.note(file)),
@@ -80,7 +79,7 @@ fn is_mounted() -> bool {
     DISKS.with_borrow(|disks| !disks.mounts.is_empty())
 }
 
-/// A place on a disk, as its machine sees it.
+/// A path as its machine sees it: relative to the mount point.
 pub(crate) fn shown(path: &Path) -> PathBuf {
     DISKS.with_borrow(|disks| {
         let mut seen = (disks.mounts.keys()).filter_map(|top| path.strip_prefix(top).ok());
@@ -88,18 +87,19 @@ pub(crate) fn shown(path: &Path) -> PathBuf {
     })
 }
 
-/// Whether the power of a machine fails at this point of its work on `path`.
+/// Whether the power of a machine fails at this point of its work on `path`. If so, its gate
+/// closes.
 pub(crate) fn power_fails(name: &'static str, path: &Path) -> bool {
-    debug_assert!(POINTS.contains(&name), "{name:?} is a point that is listed");
+    debug_assert!(POINTS.contains(&name), "{name:?} is not listed in POINTS");
     let fails = DISKS.with(|disks| disks.borrow_mut().fails_at(name, path));
-    // No other task of the machine may say anything any more.
+    // No other task of the machine may send anything after this.
     if let Some(gate) = Gate::current().filter(|_| fails) {
         gate.close();
     }
     fails
 }
 
-/// Does the work of a simulated machine. `None`: the power has failed in the middle of it.
+/// Runs work of a simulated machine. Returns `None` if the power failed during the work.
 pub(crate) fn until_power_fails<T>(work: impl FnOnce() -> T) -> Option<T> {
     match std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)) {
         Ok(done) => Some(done),
@@ -108,8 +108,7 @@ pub(crate) fn until_power_fails<T>(work: impl FnOnce() -> T) -> Option<T> {
     }
 }
 
-/// Says that a simulated machine's disk is mounted at `top`: from now on this thread's syncs are
-/// noted.
+/// Mounts the disk of a simulated machine at `top`: syncs of this thread are recorded from now on.
 pub(crate) fn mount(top: &Path) -> io::Result<()> {
     DISKS.with(|disks| {
         let mut disks = disks.borrow_mut();
@@ -118,7 +117,7 @@ pub(crate) fn mount(top: &Path) -> io::Result<()> {
     })
 }
 
-/// Says that the machine is no more.
+/// Removes the disk of a machine.
 pub(crate) fn unmount(top: &Path) {
     DISKS.with(|disks| {
         let mut disks = disks.borrow_mut();
@@ -130,7 +129,7 @@ pub(crate) fn unmount(top: &Path) {
     });
 }
 
-/// Has the power of a machine fail when it next comes to a point, or not at all.
+/// Cuts the power of a machine when it next reaches this point; `None` disarms it.
 pub(crate) fn arm(top: &Path, point: Option<&'static str>) {
     let mount = Mount {
         armed: point,
@@ -139,14 +138,14 @@ pub(crate) fn arm(top: &Path, point: Option<&'static str>) {
     DISKS.with(|disks| disks.borrow_mut().mounts.insert(top.to_owned(), mount));
 }
 
-/// The point at which the power of a machine has failed.
+/// The point at which the power of a machine failed.
 pub(crate) fn failed_at(top: &Path) -> Option<&'static str> {
     DISKS.with(|disks| disks.borrow().mounts.get(top)?.failed_at)
 }
 
-/// Takes away what was not durable on a machine's disk, but for what `is_kept` lets pass: a disk
-/// may have done more than it was asked. RocksDB's directories are there or not there, as a whole.
-/// Returns how many files and names were lost.
+/// Discards everything on a machine's disk that is not durable, except what `is_kept` lets survive:
+/// a disk may have written more than it was asked to. RocksDB's directories survive or vanish as a
+/// whole. Returns the number of files and names lost.
 pub(crate) fn lose_unsynced(
     top: &Path,
     rocks: &[&str],
@@ -186,7 +185,7 @@ impl Disks {
             names.insert(entry.file_name(), entry.metadata()?.ino());
         }
         let before = self.names.insert(dir.to_owned(), names);
-        // A file without a durable name is not found again. Its inode may be another file's by now.
+        // A file without a durable name cannot be found again, and its inode may be reused.
         for inode in before.into_iter().flat_map(BTreeMap::into_values) {
             let mut durable = self.names.values().flat_map(BTreeMap::values);
             if !durable.any(|one| *one == inode) {
@@ -237,14 +236,14 @@ impl Disks {
                 None => lost += u64::from(self.restore(&path, about.ino(), is_kept)?),
             }
         }
-        // Names that were taken away, which no one made sure of.
+        // Unsynced removals are undone.
         for (name, inode) in &durable {
             let is_there = found.iter().any(|entry| entry.file_name() == *name);
             if !is_there && self.contents.contains_key(inode) && !is_kept() {
                 lost += u64::from(self.restore(&dir.join(name), *inode, &mut || false)?);
             }
         }
-        // What is found now is what there is.
+        // The disk now holds exactly the files found here.
         for entry in fs::read_dir(dir)? {
             let path = entry?.path();
             if path.is_file() {
@@ -255,7 +254,7 @@ impl Disks {
         Ok(lost)
     }
 
-    /// Gives a name the durable bytes of a file. Returns whether it had others.
+    /// Writes the durable bytes of a file to a name. Returns whether the file had other bytes.
     fn restore(
         &self,
         path: &Path,
@@ -287,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_synced_is_lost_bytes_and_names_and_directories() {
+    fn unsynced_bytes_names_and_directories_are_lost() {
         let top = tempfile::TempDir::new().unwrap();
         let top = top.path();
         let dir = top.join("data");
@@ -304,7 +303,7 @@ mod tests {
         sync(&synced).unwrap();
         create("never synced", "two");
         sync_dir(&dir).unwrap();
-        // Overwritten, renamed over, taken away, made: none of it is synced.
+        // None of these writes, renames, removals and creations is synced.
         synced.write_all_at(b"ten", 0).unwrap();
         let other = create("nameless", "three");
         sync(&other).unwrap();
@@ -314,7 +313,7 @@ mod tests {
             0
         );
         let lost = lose_unsynced(top, &["log", "state"], &mut || false).unwrap();
-        assert_eq!(lost, 0, "what a disk has kept stays");
+        assert_eq!(lost, 0, "content that survived once is durable");
 
         synced.write_all_at(b"six", 0).unwrap();
         fs::rename(dir.join("nameless"), dir.join("synced")).unwrap();
@@ -333,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_whose_bytes_were_never_synced_is_found_empty() {
+    fn file_with_unsynced_bytes_is_found_empty() {
         let top = tempfile::TempDir::new().unwrap();
         let path = top.path().join("name");
         mount(top.path()).unwrap();
@@ -344,9 +343,10 @@ mod tests {
         unmount(top.path());
     }
 
-    /// A file system gives the inode of a file that is gone to the next one; here both are there.
+    /// A file system may reuse the inode of a removed file. A hard link makes two names share an
+    /// inode.
     #[test]
-    fn a_file_is_kept_as_long_as_a_directory_names_it() {
+    fn file_is_kept_while_a_directory_names_it() {
         let top = tempfile::TempDir::new().unwrap();
         let dirs = ["one", "other"].map(|name| top.path().join(name));
         mount(top.path()).unwrap();
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn the_power_fails_at_the_point_that_was_chosen_and_nothing_comes_after() {
+    fn power_fails_at_the_armed_point_and_ends_the_work() {
         let top = tempfile::TempDir::new().unwrap();
         let top = top.path();
         mount(top).unwrap();

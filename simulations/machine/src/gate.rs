@@ -1,5 +1,5 @@
-//! A simulated process that can be stopped where it is, as SIGSTOP does, and goes on later: none of
-//! its tasks takes a step in the meantime, while its clocks go on and what it is sent waits for it.
+//! A simulated process that can be stopped and continued, like SIGSTOP and SIGCONT. While it is
+//! stopped, none of its tasks runs, its clocks advance and messages to it queue up.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -14,7 +14,7 @@ thread_local! {
     static CURRENT: RefCell<Option<Gate>> = const { RefCell::new(None) };
 }
 
-/// What all tasks of one simulated process pass at each step. Clones are the same gate.
+/// Controls whether the tasks of one simulated process run. Clones share the same gate.
 #[derive(Debug, Clone, Default)]
 pub struct Gate {
     inner: Arc<Mutex<Inner>>,
@@ -27,12 +27,12 @@ struct Inner {
 }
 
 impl Gate {
-    /// Lets no task of the process take another step.
+    /// Stops all tasks of the process.
     pub fn close(&self) {
         self.inner.lock().is_closed = true;
     }
 
-    /// Lets them go on.
+    /// Lets the tasks continue.
     pub fn open(&self) {
         let waiting = {
             let mut inner = self.inner.lock();
@@ -42,18 +42,18 @@ impl Gate {
         waiting.into_iter().for_each(Waker::wake);
     }
 
-    /// The first task of a process. What it spawns by [`placement_raft_store::runtime`] belongs to
-    /// the process too.
+    /// Runs the first task of a process. Tasks that it spawns through
+    /// [`placement_raft_store::runtime`] belong to the process too.
     pub fn around<F: Future>(&self, future: F) -> impl Future<Output = F::Output> + use<F> {
         Stepped::new(Rc::new(self.clone()), future)
     }
 
-    /// The gate of the process that takes a step now.
+    /// The gate of the process whose task runs now.
     pub(crate) fn current() -> Option<Self> {
         CURRENT.with_borrow(Clone::clone)
     }
 
-    /// Whether a task has to wait; then it is woken when the gate is opened.
+    /// Whether the task has to wait. If so, opening the gate wakes it.
     fn keeps(&self, context: &Context<'_>) -> bool {
         let mut inner = self.inner.lock();
         if inner.is_closed {
@@ -72,7 +72,7 @@ impl Steps for Gate {
     }
 }
 
-/// Tasks that belong to no process.
+/// Steps of tasks that belong to no process.
 pub(crate) struct NoGate;
 
 impl Steps for NoGate {
@@ -81,7 +81,7 @@ impl Steps for NoGate {
     }
 }
 
-/// Puts back the gate from before, also when a task panics.
+/// Restores the previous gate, also when a task panics.
 struct Inside(Option<Gate>);
 
 impl Drop for Inside {
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_stopped_process_takes_no_step_and_finds_its_timers_late() {
+    async fn stopped_process_does_not_run_and_its_timers_fire_late() {
         let _simulation = crate::simulate(1);
         let steps = Arc::new(Mutex::new(Vec::new()));
         let (gate, begun, seen) = (Gate::default(), Instant::now(), steps.clone());

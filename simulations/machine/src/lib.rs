@@ -1,9 +1,9 @@
 //! The machine below a simulated node: its disk, its power, its threads and its randomness.
 //!
-//! * [`simulate`] makes the calling thread such a machine: one seed gives one history.
+//! * [`simulate`] turns the calling thread into such a machine: one seed gives one history.
 //! * [`SimulatedDisk`] is the disk of one node. It outlives the node.
 //! * [`Gate`] stops all tasks of a process, as SIGSTOP does.
-//! * [`coverage`] counts which rare paths ran.
+//! * [`coverage`] counts executions of rare paths.
 
 pub mod coverage;
 mod disk;

@@ -1,5 +1,5 @@
-//! A thread that is a simulation: tasks stay on its `LocalSet`, blocking work is done in place,
-//! random numbers follow from a seed, and files are on simulated disks.
+//! A thread that is a simulation: tasks stay on its `LocalSet`, blocking work runs in place, random
+//! numbers are derived from a seed, and files are on simulated disks.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -21,12 +21,12 @@ use tokio::task::JoinHandle;
 use crate::gate::{Gate, NoGate};
 use crate::{coverage, files};
 
-/// How late threads come to their work, in the product of themselves.
+/// Random scheduling delay of the product's own threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lateness {
-    /// One in so many times.
+    /// One in this many threads is delayed.
     pub one_in: u64,
-    /// By up to so much.
+    /// Longest delay.
     pub most: Duration,
 }
 
@@ -39,22 +39,22 @@ impl Default for Lateness {
     }
 }
 
-/// Other tasks take so many turns at most before a thread of a simulation has begun, and before its
-/// result is seen.
+/// Maximum number of times that a simulated thread yields to other tasks before it starts, and
+/// before its result is visible.
 const TURNS_MAX: u64 = 3;
 
-/// RocksDB's files are in memory, few and small: to clear room for them, and to open them by many
-/// threads, would take longest of all. The simulated disk knows how long files are, and not what is
-/// written over.
+/// Preallocating space and opening files with many threads would dominate the run time, as
+/// RocksDB's files are in memory, few and small. Log files must not be recycled: the simulated disk
+/// tracks the lengths of files and does not notice overwritten bytes.
 const ROCKSDB: &str = "allow_fallocate=false;max_file_opening_threads=1;recycle_log_file_num=0";
 
-/// Turns the calling thread into a simulation, until the guard is dropped. Everything random that
-/// [`runtime`] hands out afterwards on this thread follows from `seed`.
+/// Turns the calling thread into a simulation until the guard is dropped. All randomness from
+/// [`runtime`] on this thread is derived from `seed`.
 pub fn simulate(seed: u64) -> Installed {
     simulate_within(seed, Limits::PRODUCT, Lateness::default())
 }
 
-/// As [`simulate`], with other limits.
+/// Like [`simulate`], with other limits and delays.
 pub fn simulate_within(seed: u64, limits: Limits, lateness: Lateness) -> Installed {
     let simulation = Simulation {
         random: RefCell::new(StdRng::seed_from_u64(seed)),
@@ -95,7 +95,7 @@ impl Platform for Simulation {
         runtime::spawn(async move {
             scheduled(lateness).await;
             if files::until_power_fails(work).is_none() {
-                // Nothing of this machine goes on.
+                // The machine has lost its power: the task never ends.
                 std::future::pending::<()>().await;
             }
         })
@@ -114,7 +114,7 @@ impl Platform for Simulation {
         Ok(None)
     }
 
-    /// Nothing blocks a thread here.
+    /// Does nothing: no work blocks a thread in a simulation.
     fn watchdog(&self, _name: &'static str, _watch: Box<dyn FnOnce() + Send>) {}
 
     fn sync(&self, file: &File) -> io::Result<()> {
@@ -142,8 +142,8 @@ impl Platform for Simulation {
     }
 }
 
-/// Lets other tasks go on for as long as a thread may take to come to its work: for some turns, now
-/// and then for some milliseconds.
+/// Yields for a random number of turns, and once in `one_in` times sleeps for up to `most`: the
+/// delay before a thread runs.
 async fn scheduled(lateness: Lateness) {
     let drawn = runtime::random_u64();
     for _ in 0..drawn % (TURNS_MAX + 1) {

@@ -1,5 +1,5 @@
-//! The ways between two machines, with all faults that are going on: what one of them opens again
-//! another may still keep shut.
+//! The links between machines under all current faults. A link reopens only when the last fault
+//! that closes it ends.
 
 use std::collections::BTreeMap;
 
@@ -7,18 +7,17 @@ use turmoil::Sim;
 
 type Way = (String, String);
 
-/// Which ways are cut, and between which machines messages are kept, each as often as faults that
-/// do so are going on.
+/// Number of current faults that cut each one-way link, and that hold the messages of each pair.
 #[derive(Debug, Default)]
 pub struct Links {
     cuts: BTreeMap<Way, usize>,
     holds: BTreeMap<Way, usize>,
-    /// Messages that were kept and then let go.
+    /// Number of messages that were held and then released.
     pub late: u64,
 }
 
 impl Links {
-    /// Cuts the way from one machine to another.
+    /// Cuts the link from one machine to another.
     pub fn cut(&mut self, sim: &Sim<'_>, from: &str, to: &str) {
         let count = self.cuts.entry(way(from, to)).or_default();
         *count += 1;
@@ -27,7 +26,7 @@ impl Links {
         }
     }
 
-    /// Takes one cut back.
+    /// Undoes one cut.
     pub fn mend(&mut self, sim: &Sim<'_>, from: &str, to: &str) {
         if !taken_back(&mut self.cuts, &way(from, to)) {
             return;
@@ -38,7 +37,7 @@ impl Links {
         }
     }
 
-    /// Keeps what two machines say to each other.
+    /// Holds the messages between two machines.
     pub fn hold(&mut self, sim: &Sim<'_>, a: &str, b: &str) {
         let count = self.holds.entry(pair(a, b)).or_default();
         *count += 1;
@@ -47,7 +46,7 @@ impl Links {
         }
     }
 
-    /// Lets it go, if nothing else keeps it.
+    /// Undoes one hold, and releases the messages if it was the last.
     pub fn release(&mut self, sim: &Sim<'_>, a: &str, b: &str) {
         if !taken_back(&mut self.holds, &pair(a, b)) {
             return;
@@ -69,7 +68,7 @@ impl Links {
         self.cut_again(sim, a, b);
     }
 
-    /// Turmoil opens and holds both directions at once, cut or not.
+    /// Turmoil opens and holds both directions at once, so cuts have to be repeated.
     fn cut_again(&self, sim: &Sim<'_>, a: &str, b: &str) {
         for (from, to) in [(a, b), (b, a)] {
             if self.cuts.contains_key(&way(from, to)) {
@@ -87,7 +86,7 @@ fn pair(a: &str, b: &str) -> Way {
     way(a.min(b), a.max(b))
 }
 
-/// Counts one less; true if it was the last.
+/// Decrements a count. Returns true if it was the last.
 fn taken_back(counts: &mut BTreeMap<Way, usize>, way: &Way) -> bool {
     match counts.get_mut(way) {
         Some(count) if *count > 1 => {

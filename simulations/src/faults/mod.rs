@@ -1,8 +1,9 @@
-//! What goes wrong, and when: a plan made from the seed before the run begins.
+//! The faults of a run: a plan drawn from the seed before the run begins.
 //!
-//! * [`fault`]: the kinds, and whom they meet. [`plan()`]: which, when, for how long.
-//! * [`links`]: what several faults together do to the ways between two machines.
-//! * [`sites`]: what happens to all that stands at one place.
+//! * [`fault`]: the kinds, and the nodes that they hit. [`plan()`]: which faults, when, for how
+//!   long.
+//! * [`links`]: the combined effect of faults on the links between two machines.
+//! * [`sites`]: faults of whole sites.
 
 pub mod fault;
 pub mod links;

@@ -1,4 +1,4 @@
-//! Which faults a run meets, when, and for how long.
+//! Plans the faults of a run: which, when, and for how long.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -20,37 +20,36 @@ use crate::seed::Seed;
 /// A fault that happened.
 #[derive(Debug, Clone, Copy)]
 pub struct Happened {
-    /// What it was, with the node that it met if it aimed at the leader.
+    /// The fault, with the actual node if it aimed at the leader.
     pub fault: Fault,
-    /// When it began, since the start of the simulation.
+    /// Start, since the start of the simulation.
     pub from: Duration,
-    /// When it ended; `Duration::MAX` if it did not.
+    /// End; `Duration::MAX` if it never ended.
     pub to: Duration,
 }
 
 impl Happened {
-    /// Whether it was going on from the first moment to the second.
+    /// Whether the fault lasted from the first moment to the second.
     pub fn spans(&self, first: Duration, second: Duration) -> bool {
         self.from <= first && second <= self.to
     }
 }
 
-/// The kinds that were seen, over one run or many.
+/// Kinds of faults that occurred, over one run or many.
 pub type Kinds = BTreeSet<&'static str>;
 
-/// What follows from a seed: the choices of the run, and its faults.
+/// The parameters and the faults of a seed.
 pub fn drawn(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = place(Parameters::from_seed(seed));
     let faults = plan(&parameters);
     (parameters, faults)
 }
 
-/// The faults of one run, in order.
+/// The faults of one run, sorted by start.
 pub fn plan(parameters: &Parameters) -> Vec<Planned> {
     let nodes = parameters.nodes;
     let mut planned = series(parameters, "faults", 1.0, |random| draw(random, nodes));
-    // Each run has some areas of trouble and is spared the others: those that are there come
-    // together more often than if all were always there.
+    // Each run has only some areas of faults, so that faults of these areas coincide more often.
     for (area, draw) in AREAS {
         if parameters
             .seed
@@ -94,7 +93,7 @@ pub fn plan(parameters: &Parameters) -> Vec<Planned> {
     planned
 }
 
-/// Faults of one kind of trouble, from a stream of their own.
+/// Random faults, drawn from a stream of their own.
 fn series(
     parameters: &Parameters,
     stream: &str,
@@ -111,10 +110,10 @@ fn series(
             false => random.random_range(1000..4000),
         };
         let fault = alone(draw(random), parameters.nodes);
-        // What is late may be very late.
+        // Held messages may be very late.
         let longer = match fault {
             Fault::Hold(_) | Fault::HoldLeader | Fault::HoldLink(..) => 2.5,
-            // The node that waits for its point has to come to it.
+            // The node needs time to reach the point.
             Fault::PowerCutAt(..) => 2.0,
             _ => 1.0,
         };
@@ -129,8 +128,8 @@ fn series(
     planned
 }
 
-/// What two operators do at the same time: both add a voter, one takes votes and gives them back,
-/// and the other may take out a node that runs.
+/// Concurrent orders of two operators: both add a voter, one demotes and promotes nodes, and the
+/// other may remove a running node.
 fn orders(parameters: &Parameters) -> Vec<Planned> {
     let (random, nodes) = (
         &mut parameters.seed.stream("faults orders"),
@@ -160,7 +159,7 @@ fn orders(parameters: &Parameters) -> Vec<Planned> {
     planned
 }
 
-/// At most one in a run: its node stays away from then on.
+/// Bit rot of a log, at most once in a run: the node stays away afterwards.
 fn rot(parameters: &Parameters) -> Planned {
     let random = &mut parameters.seed.stream("faults rot");
     Planned {
@@ -172,8 +171,8 @@ fn rot(parameters: &Parameters) -> Planned {
     }
 }
 
-/// One node has its state rot, or is put back to an older copy of its disk: it stays away from then
-/// on.
+/// The state of one node rots, or its disk is restored from an older copy. The node stays away
+/// afterwards.
 fn data(parameters: &Parameters) -> Planned {
     let random = &mut parameters.seed.stream("faults data");
     let (node, _) = two(random, parameters.nodes);
@@ -189,7 +188,7 @@ fn data(parameters: &Parameters) -> Planned {
     }
 }
 
-/// Faults that are drawn together, or not at all.
+/// Faults that are drawn together, or not at all: the area's name, and how one of them is drawn.
 type Area = (&'static str, fn(&mut SmallRng, u64) -> Fault);
 
 const AREAS: [Area; 6] = [
@@ -201,7 +200,7 @@ const AREAS: [Area; 6] = [
     ("clock", draw_clock),
 ];
 
-/// What a fault between nodes comes to where there is one.
+/// Replaces faults between nodes by a kill in a cluster of one node.
 fn alone(fault: Fault, nodes: u64) -> Fault {
     match fault {
         Fault::SlowLink(..)
@@ -319,9 +318,9 @@ fn draw_clock(random: &mut SmallRng, nodes: u64) -> Fault {
     let (node, _) = two(random, nodes);
     let sign = if random.random_bool(0.5) { 1 } else { -1 };
     match random.random_bool(0.6) {
-        // A second as ntpd steps it, an hour as a person does.
+        // ntpd steps a clock by up to about a second, a person by an hour.
         true => Fault::ClockStep(node, sign * one_of(random, &[50, 1_000, 30_000, 3_600_000])),
-        // A quartz, and one that is broken.
+        // A normal quartz drifts by 500 µs/s at most, a broken one by far more.
         false => Fault::ClockDrift(node, sign * one_of(random, &[500, 200_000])),
     }
 }

@@ -1,23 +1,23 @@
-//! A fault that is to happen.
+//! A planned fault.
 
 use std::fmt;
 use std::time::Duration;
 
 use super::fault::Fault;
 
-/// A fault with its time.
+/// A fault with its planned time.
 #[derive(Debug, Clone, Copy)]
 pub struct Planned {
-    /// When it begins, since the fault phase began.
+    /// Start, since the start of the fault phase.
     pub begins: Duration,
     /// How long it lasts.
     pub lasts: Duration,
-    /// What it is.
+    /// The fault itself.
     pub fault: Fault,
 }
 
 impl Planned {
-    /// A fault with its times in milliseconds.
+    /// Creates a planned fault, with times in milliseconds.
     pub const fn at(begins_ms: u64, lasts_ms: u64, fault: Fault) -> Self {
         Self {
             begins: Duration::from_millis(begins_ms),

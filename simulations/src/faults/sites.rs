@@ -1,4 +1,4 @@
-//! Faults that strike all that stands at one place, and the ways between two places.
+//! Faults of whole sites and of the links between sites.
 
 use std::time::Duration;
 
@@ -10,7 +10,8 @@ use super::planned::Planned;
 use crate::parameters::Parameters;
 use crate::regions::Regions;
 
-/// Those of a run in regions, in any order, from a stream of their own.
+/// The faults of sites in a run with regions, in any order, drawn from a stream of their own. Empty
+/// without regions.
 pub fn plan(parameters: &Parameters) -> Vec<Planned> {
     let Some(regions) = &parameters.regions else {
         return Vec::new();
@@ -35,7 +36,7 @@ pub fn plan(parameters: &Parameters) -> Vec<Planned> {
         lasts: Duration::from_millis(random.random_range(2_000..5_000)),
         fault: Fault::DrainLeaderSite,
     });
-    // An edge that is away for nearly all of it, so that the log that it lacks is gone.
+    // An edge site is cut off for most of the phase, so that the log that it lacks is purged.
     let edges = regions.sites() - usize::try_from(regions.learners).expect("few learners");
     if regions.learners > 0 && random.random_bool(0.5) {
         planned.push(Planned {

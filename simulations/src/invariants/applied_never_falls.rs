@@ -1,15 +1,15 @@
-//! While a node runs, what it has applied never falls: neither what it applies next, nor what its
-//! readers see (last applied rises monotonically, Raft paper, figure 2). After a crash it may begin
-//! again at its last snapshot.
+//! The applied index of a running node never falls, neither the index that it applies next nor the
+//! index that its readers see (last applied rises monotonically, Raft paper, figure 2). After a
+//! crash the node may start again at its last snapshot.
 
 use std::collections::BTreeMap;
 
 use super::{Applied, Invariant, Role};
 
-/// Its name in complaints.
+/// Name of the invariant in violations.
 pub const NAME: &str = "applied never falls";
 
-/// What is applied.
+/// Checks the entries that a node applies.
 #[derive(Debug, Default)]
 pub struct AppliedNeverFalls {
     last: BTreeMap<u64, (u64, u64)>,
@@ -31,17 +31,17 @@ impl Invariant for AppliedNeverFalls {
     }
 }
 
-/// What readers see.
+/// Checks the state that readers see.
 #[derive(Debug, Default)]
 pub struct SeenNeverFalls {
     last: BTreeMap<u64, (u64, u64)>,
 }
 
 impl SeenNeverFalls {
-    /// Looks at what one node says of itself.
+    /// Checks the role that a node reports.
     ///
     /// # Errors
-    /// What is wrong.
+    /// Description of the violation.
     pub fn observe(&mut self, role: &Role) -> Result<(), String> {
         let Some(index) = role.applied else {
             return Ok(());

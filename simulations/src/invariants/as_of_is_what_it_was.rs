@@ -1,10 +1,10 @@
-//! A read at an earlier moment shows what was there then (docs/api.md: `Placement-As-Of`), as
-//! watchers had followed it.
+//! A read with `Placement-As-Of` (docs/api.md) shows the state of that moment, as watchers had
+//! followed it.
 
-/// Its name in complaints.
+/// Name of the invariant in violations.
 pub const NAME: &str = "as-of is what it was";
 
-/// A read that shows something else.
+/// The violation: a read as of `index` shows another state.
 pub fn complaint(index: u64, path: &str, shown: &str, was: &str) -> String {
     format!("{NAME}: GET {path} as of {index} shows {shown}, and there was {was}")
 }

@@ -1,5 +1,5 @@
-//! A write is carried out once, however often it stands in the log: what repeats it changes nothing
-//! and gets the first answer, for as long as its node may still ask (`WriteId::answered_below`; the
+//! A write is executed once, however often the log contains it: a repetition changes nothing and
+//! gets the first answer, as long as its node may still ask (`WriteId::answered_below`;
 //! architecture: each write exactly once).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,13 +10,13 @@ use placement_model::{Change, Command, Outcome};
 
 use super::{Applied, Invariant};
 
-/// Its name in complaints.
+/// Name of the invariant in violations.
 pub const NAME: &str = "carried out once";
 
 /// See the module.
 #[derive(Debug, Default)]
 pub struct CarriedOutOnce {
-    /// How far the log was looked at.
+    /// The highest index that was checked.
     looked: u64,
     sessions: BTreeMap<u64, Session>,
     retired: BTreeSet<u64>,
@@ -35,8 +35,8 @@ impl Invariant for CarriedOutOnce {
     }
 
     fn applied(&mut self, applied: &Applied<'_>) -> Result<(), String> {
-        // That all nodes decide alike, others look after. Each entry is applied for the first time
-        // by a node that has applied all before it.
+        // Other invariants compare the decisions of nodes. The first node to apply an entry has
+        // applied all entries before it.
         if applied.index <= self.looked {
             return Ok(());
         }
@@ -71,23 +71,23 @@ impl CarriedOutOnce {
         {
             let changes = applied.changes.iter().filter(|change| !is_memory(change));
             if changes.count() > 0 {
-                return Err(format!("{id:?} was carried out again"));
+                return Err(format!("{id:?} was executed again"));
             }
             let forgotten = is_over && *outcome == Outcome::AnsweredBefore;
             return match outcome == first || forgotten {
                 true => Ok(()),
-                false => Err(format!("{id:?} got {first:?} first, and {outcome:?} now")),
+                false => Err(format!("{id:?} first got {first:?}, now {outcome:?}")),
             };
         }
         if is_over {
             return match outcome {
                 Outcome::AnsweredBefore => Ok(()),
-                other => Err(format!("{id:?} is over, and got {other:?}")),
+                other => Err(format!("{id:?} is no longer valid, but got {other:?}")),
             };
         }
         if *outcome == Outcome::AnsweredBefore {
             return Err(format!(
-                "{id:?} was never decided, and is called answered before"
+                "{id:?} was never decided, but is reported as answered before"
             ));
         }
         session.answered_below = session.answered_below.max(id.answered_below);
@@ -96,7 +96,7 @@ impl CarriedOutOnce {
     }
 }
 
-/// Rows that remember requests, and say nothing of the cloud.
+/// Whether the row only remembers requests and is not part of the cloud's data.
 fn is_memory(change: &Change) -> bool {
     matches!(change.key(), RowKey::Session(_) | RowKey::Outcome(..))
 }

@@ -1,5 +1,5 @@
-//! What was committed at a place of the log stays there: every node applies the same command at
-//! the same place and decides the same (state machine safety, Raft paper, figure 3; the purity of
+//! A committed entry never changes: every node applies the same command at the same index and
+//! decides the same (state machine safety, Raft paper, figure 3; purity of
 //! `placement_model::apply`).
 
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use placement_model::{Outcome, Stamped};
 
 use super::{Applied, Invariant};
 
-/// Its name in complaints.
+/// Name of the invariant in violations.
 pub const NAME: &str = "commit immutability";
 
 /// See the module.

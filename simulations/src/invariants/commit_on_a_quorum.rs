@@ -1,15 +1,15 @@
-//! What is committed is on the disks of a quorum of the voters (Raft paper, 5.3; and the promise of
-//! the architecture: acknowledged means synced by a majority, of both sets of voters while they
-//! change).
+//! A committed entry is on the disks of a quorum of the voters (Raft paper, 5.3). The architecture
+//! promises that an acknowledged write is synced by a majority, in both sets of voters while they
+//! change.
 //!
-//! Looked at when the first node comes to know. The voters are those of the last membership in its
-//! log at that place, or of the first that follows: that one is in force before it is committed,
-//! and a second one is not written before then.
+//! The check runs when the first node learns of the commit. The voters are those of the last
+//! membership in its log at that index, or of the first membership after it: a membership takes
+//! effect before it is committed, and a second one is not written before then.
 
 use super::{Hint, LogInvariant};
 use crate::logs::{Happened, Logs, Voters};
 
-/// Its name in complaints.
+/// Name of the invariant in violations.
 pub const NAME: &str = "commit on a quorum";
 
 /// See the module.
@@ -33,7 +33,8 @@ impl LogInvariant for CommitOnAQuorum {
         self.furthest = Some(upto.index);
         let log = logs.of(hint.node);
         let known = log.voters.range(..=upto.index).next_back();
-        // Of what the state covers the log may lack the last membership: it came with a snapshot.
+        // The log may lack the last membership if the state covers it, since that came with a
+        // snapshot.
         let covered = log.purged.map_or(upto.index, |purged| purged.index);
         let covered = logs.voters.range(..=covered).next_back();
         let known = known.into_iter().chain(covered);
@@ -48,7 +49,7 @@ impl LogInvariant for CommitOnAQuorum {
             voters.iter().all(has_majority)
         };
         if memberships.is_empty() {
-            // The first membership is an entry like others.
+            // The first membership is a normal entry.
             return match logs.voters.range(..=upto.index).next_back() {
                 None => Ok(()),
                 Some(_) => Err(format!(

@@ -1,21 +1,20 @@
-//! What was committed at a place of the log stays there (state machine safety, Raft paper, figure
-//! 3): no node knows another entry to be committed at that place, and none removes the one that
-//! was, to make room for that of a leader, unless a snapshot on its disk covers it.
-//! [`super::commit_immutable`] says the same of what is applied; here blank entries and changes of
-//! members count too.
+//! A committed entry stays in the log (state machine safety, Raft paper, figure 3): no node
+//! considers another entry committed at that index, and no node truncates it to make room for a
+//! leader's entry, unless a snapshot on its disk covers it. [`super::commit_immutable`] checks the
+//! same for applied commands; this one includes blank entries and membership changes.
 
 use std::collections::BTreeMap;
 
 use super::{Hint, LogInvariant};
 use crate::logs::{Happened, Logs};
 
-/// Its name in complaints.
+/// Name of the invariant in violations.
 pub const NAME: &str = "what is committed stays";
 
 /// See the module.
 #[derive(Debug, Default)]
 pub struct CommittedStays {
-    /// Up to where each node was looked at.
+    /// The highest index checked per node.
     looked: BTreeMap<u64, u64>,
 }
 

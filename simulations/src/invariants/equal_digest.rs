@@ -1,4 +1,5 @@
-//! Equal applied index means equal state (the architecture: replicas are compared by digest).
+//! Nodes with the same applied index have the same state (architecture: replicas are compared by
+//! digest).
 
 use std::collections::BTreeMap;
 
@@ -6,7 +7,7 @@ use placement_model::state::Digest;
 
 use super::{Applied, Invariant};
 
-/// Its name in complaints.
+/// Name of the invariant in violations.
 pub const NAME: &str = "equal digests";
 
 /// See the module.

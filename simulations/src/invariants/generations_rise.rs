@@ -1,6 +1,5 @@
-//! Generations of providers and of consumers only rise, as long as these exist, and that of a
-//! provider rises whenever its inventories change (Placement: the generation guards against lost
-//! updates).
+//! Generations of providers and consumers never fall while these exist, and a provider's generation
+//! rises whenever its inventories change (Placement: the generation guards against lost updates).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,16 +10,16 @@ use placement_model::{Change, Command};
 
 use super::{Applied, Invariant};
 
-/// Its name in complaints.
+/// Name of the invariant in violations.
 pub const NAME: &str = "generations rise";
 
 /// See the module.
 #[derive(Debug, Default)]
 pub struct GenerationsRise {
     consumers: BTreeSet<ConsumerUuid>,
-    /// Per node and partition, as a node may be behind the others or begin again after a crash.
+    /// Generations by node and partition, as a node may lag behind or start again after a crash.
     last: BTreeMap<(u64, PartitionId), Last>,
-    /// The last entry that each node has applied.
+    /// The last index that each node applied.
     applied: BTreeMap<u64, u64>,
 }
 
@@ -50,8 +49,8 @@ impl Invariant for GenerationsRise {
         }
         let (node, index) = (applied.node, applied.index);
         if self.applied.insert(node, index) != index.checked_sub(1) {
-            // A snapshot, a blank entry or a crash lies between; a provider may have been deleted
-            // and made again, a consumer released.
+            // A snapshot, a blank entry or a crash came in between. A provider may have been
+            // deleted and created again, a consumer released.
             self.last.retain(|(one, _), _| *one != node);
         }
         for change in applied.changes {
@@ -79,7 +78,7 @@ impl GenerationsRise {
     }
 }
 
-/// Whether the generations of all providers whose inventories change rise.
+/// Checks that the generation of each provider whose inventories change rises.
 fn raised(applied: &Applied<'_>) -> Result<(), String> {
     for change in applied.changes {
         let RowKey::Inventory(id, _) = change.key() else {
@@ -90,7 +89,7 @@ fn raised(applied: &Applied<'_>) -> Result<(), String> {
             && before.generation >= after.generation
         {
             return Err(format!(
-                "the inventories of {} change, and its generation stays at {:?}",
+                "the inventories of {} changed, but its generation is still {:?}",
                 after.uuid, after.generation
             ));
         }

@@ -1,15 +1,15 @@
-//! Whatever is derived from the rows (trees, indexes, running sums, who holds what) is what a
-//! recount gives (`State::agrees_with_recount`). Digests say nothing of it, so each node is looked
-//! at: when it has started, after a snapshot, and then every so many commands.
+//! All data derived from the rows (trees, indexes, running sums, allocations by holder) equals a
+//! recount (`State::agrees_with_recount`). Digests do not cover derived data, so each node is
+//! checked: after a start, after a snapshot, and then periodically.
 
 use std::collections::BTreeMap;
 
 use super::{Applied, Invariant};
 
-/// Its name in complaints.
+/// Name of the invariant in violations.
 pub const NAME: &str = "indexes agree";
 
-/// A recount costs as much as loading the state.
+/// Commands between two checks. A recount costs as much as loading the state.
 const EVERY: u64 = 16;
 
 /// See the module.
@@ -34,7 +34,7 @@ impl Invariant for IndexesAgree {
         }
         match applied.before.agrees_with_recount() {
             true => Ok(()),
-            false => Err("what is derived from the rows is not what a recount gives".to_owned()),
+            false => Err("data derived from the rows differs from a recount".to_owned()),
         }
     }
 }

@@ -1,32 +1,32 @@
 //! Leader completeness (Raft paper, figure 3): if an entry is committed in a given term, it is
 //! present in the logs of the leaders of all higher-numbered terms.
 //!
-//! The term that counts is the one in which the entry is committed: that of the leader that commits
-//! it, which may be long after the one in which it was written (section 5.4.2). A node that votes
-//! for itself and commits an entry of its own in that term is that leader. Where another node tells
-//! of it first, any leader so far may have committed it.
+//! The relevant term is the one in which the entry is committed, that is the term of the committing
+//! leader, which may be long after the term of the entry (section 5.4.2). A node that votes for
+//! itself and commits an entry of its own in that term is that leader. If another node reports the
+//! commit first, any leader so far may have committed it.
 //!
-//! Leaders are ordered by term and node here, as openraft orders them. The log of a leader is
-//! looked at when it takes its own first entry; what was purged from it is in its state.
+//! Leaders are ordered by term and node, as openraft orders them. A leader's log is checked when
+//! the leader appends its own first entry; entries purged from it are in its state.
 
 use std::collections::BTreeMap;
 
 use super::{Hint, LogInvariant};
 use crate::logs::{EntryId, Happened, Logs};
 
-/// Its name in complaints.
+/// Name of the invariant in violations.
 pub const NAME: &str = "leader completeness";
 
-/// A term and its leader.
+/// Term and node of a leader.
 type Leader = (u64, u64);
 
 /// See the module.
 #[derive(Debug, Default)]
 pub struct LeaderCompleteness {
     leaders: BTreeMap<Leader, AtFirst>,
-    /// For whom each node has voted last, since it was started.
+    /// The last vote of each node since its start.
     votes: BTreeMap<u64, Leader>,
-    /// What is committed, and the last leader that can have done it.
+    /// Committed entries, with the last leader that can have committed each.
     committed: Vec<(Leader, EntryId)>,
 }
 
@@ -85,7 +85,7 @@ impl LogInvariant for LeaderCompleteness {
 }
 
 impl LeaderCompleteness {
-    /// The last leader that can have committed what `node` knows to be committed up to an entry.
+    /// The last leader that can have committed the entries up to `upto`, as `node` reports it.
     fn committed_by(&self, node: u64, upto: EntryId) -> Leader {
         let leads = upto.leader.1 == node && self.votes.get(&node) == Some(&upto.leader);
         let newest = self.leaders.last_key_value().map(|(leader, _)| *leader);

@@ -1,7 +1,6 @@
-//! Leadership moves to a preferred site only from who has led for a while, and only when a voter of
-//! a better site is up and has caught up; once nothing fails it moves to better sites, and not
-//! otherwise, nor at all where all stand in one place
-//! (`node/src/cluster/leadership/preference.rs`).
+//! Leadership moves to a preferred site only from a leader that has led for a while, and only if a
+//! voter at a better site is up and has caught up. In a healthy cluster it moves to better sites
+//! only, and never if all nodes are at one site (`node/src/cluster/leadership/preference.rs`).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -11,25 +10,25 @@ use crate::logs::{Logs, NodeLog};
 use crate::parameters::Parameters;
 use crate::regions::Regions;
 
-/// Its name in complaints.
+/// Name of the invariant in violations.
 pub const NAME: &str = "leadership settles";
 
-/// A leader leads for so many of the longest elections before it looks for a better one.
+/// A leader leads for this many maximum election timeouts before it looks for a better node.
 pub const SETTLE: u32 = 10;
-/// How long it may ask the better one, once it has looked how far that is.
+/// Longest time between a leader's look at its own log and the answer of the better node.
 const ASKS: Duration = Duration::from_millis(1100);
 
-/// What is seen after a step.
+/// Observations after one step of time.
 pub struct Seen<'a> {
-    /// The moment.
+    /// Simulated time.
     pub now: Duration,
-    /// What all nodes that run say of themselves.
+    /// Roles that the running nodes report.
     pub roles: &'a [Role],
-    /// How often leaders have found a better node until now.
+    /// Number of times so far that a leader has found a better node.
     pub found: u64,
     /// Whether a node was ever drained.
     pub has_drained: &'a dyn Fn(u64) -> bool,
-    /// Whether nothing fails any more.
+    /// Whether the cluster is healthy: all faults have ended.
     pub is_healthy: bool,
 }
 
@@ -39,18 +38,18 @@ pub struct LeaderSettles {
     voters: u64,
     election_max: Duration,
     found: u64,
-    /// When each node was last seen to run.
+    /// When each node was last seen running.
     up: BTreeMap<u64, Duration>,
-    /// Who leads in which term, and since when.
+    /// Current leaders: term, and the time since when each leads.
     leads: BTreeMap<u64, (u64, Duration)>,
-    /// How far the log of the only leader was, lately.
+    /// Last log index of the only leader over the last [`ASKS`].
     log: VecDeque<(Duration, u64)>,
-    /// Who led last, once nothing failed any more.
+    /// The last leader in the healthy cluster.
     while_healthy: Option<u64>,
 }
 
 impl LeaderSettles {
-    /// For a run.
+    /// The invariant for one run.
     pub fn new(parameters: &Parameters) -> Self {
         Self {
             regions: parameters.regions.clone(),
@@ -64,17 +63,17 @@ impl LeaderSettles {
         }
     }
 
-    /// How far behind the best a node is as a leader.
+    /// Distance of a leader from the best site; 0 is best.
     fn rank(&self, node: u64) -> usize {
         self.regions
             .as_ref()
             .map_or(0, |regions| regions.rank(node))
     }
 
-    /// Looks at one step.
+    /// Checks one step of time.
     ///
     /// # Errors
-    /// What is wrong.
+    /// Description of the violation.
     pub fn observe(&mut self, seen: &Seen<'_>, logs: &Logs) -> Result<(), String> {
         let now = seen.now;
         self.up
@@ -89,7 +88,7 @@ impl LeaderSettles {
             self.leads.entry(*node).or_insert((*term, now));
         }
         let found = seen.found > std::mem::replace(&mut self.found, seen.found);
-        // Of two that believe to lead it is not known which one has looked.
+        // With two nodes that believe they lead, the one that found a better node is unknown.
         let Some((leader, (_, since))) = self.leads.first_key_value().filter(|_| terms.len() == 1)
         else {
             self.log.clear();
@@ -140,8 +139,8 @@ impl LeaderSettles {
             return Ok(());
         }
         Err(format!(
-            "{NAME}: node {leader} hands over, and no voter of a better site is up and has come to entry {far}, {} \
-             aside",
+            "{NAME}: node {leader} hands over, but no voter at a better site is up and within {} entries of \
+             entry {far}",
             lag_max
         ))
     }
@@ -155,7 +154,7 @@ impl LeaderSettles {
         match before == leader || is_better || (seen.has_drained)(before) {
             true => Ok(()),
             false => Err(format!(
-                "{NAME}: nothing fails, and node {leader} leads in place of node {before}"
+                "{NAME}: the cluster is healthy, but node {leader} leads in place of node {before}"
             )),
         }
     }

@@ -1,4 +1,4 @@
-//! What nodes say of themselves at each step, held against what must hold of it.
+//! Invariants of the roles that nodes report at each step of time.
 
 use super::Role;
 use super::applied_never_falls::SeenNeverFalls;
@@ -6,8 +6,8 @@ use super::one_start_per_leader::OneStartPerLeader;
 use super::own_vote;
 use super::votes_rise::VotesRise;
 
-/// All that is looked at in what nodes say of themselves. "One leader per term" is no promise:
-/// see [`super::one_committed_leader_per_term`].
+/// Checks of reported roles. "One leader per term" is not promised: see
+/// [`super::one_committed_leader_per_term`].
 #[derive(Debug, Default)]
 pub struct Leadership {
     votes: VotesRise,
@@ -16,10 +16,10 @@ pub struct Leadership {
 }
 
 impl Leadership {
-    /// Looks at what one node says of itself.
+    /// Checks the role that one node reports.
     ///
     /// # Errors
-    /// What is wrong.
+    /// Description of the violation.
     pub fn observe(&mut self, role: Role) -> Result<(), String> {
         self.votes.observe(&role)?;
         own_vote::observe(&role)?;
@@ -27,7 +27,7 @@ impl Leadership {
         self.leaders.observe(&role)
     }
 
-    /// How many leaders there were.
+    /// Number of leaders so far.
     pub fn elections(&self) -> usize {
         self.leaders.leaders()
     }

@@ -1,8 +1,7 @@
-//! Once nothing fails, everything goes on within a bound that follows from what was drawn
-//! ([`crate::parameters::Parameters::bounds`]): the cluster forms, clients get their writes
-//! through, every node answers everything, and all come to the same state. A node starts on the
-//! data that it has left, whatever fails (the architecture: a majority that can talk makes
-//! progress).
+//! After all faults have ended, the cluster makes progress within a bound derived from the run's
+//! parameters ([`crate::parameters::Parameters::bounds`]): it forms, writes of clients succeed,
+//! every node answers every request, and all nodes reach the same state. A node starts on the data
+//! that it has, whatever fails (architecture: a majority that can communicate makes progress).
 
-/// Its name in complaints.
+/// Name of the invariant in violations.
 pub const NAME: &str = "liveness";

@@ -1,10 +1,10 @@
-//! What a node's disk was given and has synced is there when the log is opened again (the promise
-//! of the architecture on which each acknowledgement rests).
+//! Synced log entries are present when the log is opened again (the architecture's promise on which
+//! each acknowledgement rests).
 
 use super::{Hint, LogInvariant};
 use crate::logs::{Happened, Logs};
 
-/// Its name in complaints.
+/// Name of the invariant in violations.
 pub const NAME: &str = "the log is kept";
 
 /// See the module.
@@ -31,7 +31,7 @@ impl LogInvariant for LogIsKept {
             let is_purged = purged.is_some_and(|purged| purged.index >= *index);
             if !is_purged && log.entries.get(index) != Some(id) {
                 return Err(format!(
-                    "node {} had {id} on disk, and now has {:?} there",
+                    "node {} had {id} on disk, but now has {:?}",
                     hint.node,
                     log.entries.get(index).map(ToString::to_string)
                 ));

@@ -1,21 +1,21 @@
 //! Log matching (Raft paper, figure 3): if two logs contain an entry with the same index and term,
 //! the logs are identical in all entries up through that index.
 //!
-//! An entry is named by its index and its leader (term and node). So it is enough that under one
-//! name all nodes hold the same entry, behind the same one.
+//! An entry is identified by its index and its leader (term and node). So it suffices that all
+//! nodes hold the same content under one id, after the same preceding entry.
 
 use std::collections::BTreeMap;
 
 use super::{Hint, LogInvariant};
 use crate::logs::{EntryId, Happened, Logs, Written};
 
-/// Its name in complaints.
+/// Name of the invariant in violations.
 pub const NAME: &str = "log matching";
 
 /// See the module.
 #[derive(Debug, Default)]
 pub struct LogMatching {
-    /// Of each entry: the digest of what it says, and what stands before it, once that was seen.
+    /// For each entry: the digest of its content, and the preceding entry once it is known.
     known: BTreeMap<EntryId, (u64, Option<EntryId>)>,
 }
 
@@ -41,7 +41,9 @@ impl LogMatching {
         let before = logs.of(node).before(id.index);
         let known = self.known.entry(*id).or_insert((*digest, before));
         if known.0 != *digest {
-            return Err(format!("node {node} holds another entry {id} than others"));
+            return Err(format!(
+                "node {node} has different content in entry {id} than others"
+            ));
         }
         match (known.1, before) {
             (Some(there), Some(here)) if there != here => Err(format!(

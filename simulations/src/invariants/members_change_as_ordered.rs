@@ -1,7 +1,7 @@
-//! Each membership that is committed is the one before it, changed in one node at most (Raft
-//! thesis, 4.1), and only as an operator has ordered: the node joins as a learner or leaves, gets a
-//! vote or loses it. What was acknowledged stays until another order changes it: the product
-//! decides each change on the membership that it replaces.
+//! Each committed membership differs from the previous one in at most one node (Raft thesis, 4.1),
+//! and only by a change that an operator ordered: the node joins as a learner, leaves, becomes a
+//! voter or becomes a learner. An acknowledged change stays until another order reverts it: the
+//! product decides each change on the membership that it replaces.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,29 +11,28 @@ use parking_lot::Mutex;
 use super::{Hint, LogInvariant};
 use crate::logs::{EntryId, Logs, Members};
 
-/// Its name in complaints.
+/// Name of the invariant in violations.
 pub const NAME: &str = "members change as ordered";
 
-/// How a membership changes in one node.
+/// How one node's membership changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Change {
-    /// It comes, as a learner.
+    /// The node is added, as a learner.
     Joins,
     /// A learner becomes a voter.
     GetsVote,
     /// A voter becomes a learner.
     LosesVote,
-    /// It is no member any more.
+    /// The node is removed.
     Leaves,
 }
 
-/// The changes that operators have ordered and that may still be carried out, with the number of
-/// orders for each.
+/// Changes that may happen because an operator ordered them, with the number of such orders.
 #[derive(Debug, Clone, Default)]
 pub struct Ordered(Arc<Mutex<BTreeMap<(u64, Change), usize>>>);
 
 impl Ordered {
-    /// From now on these changes may be carried out.
+    /// Permits these changes from now on.
     pub fn begin(&self, changes: &[(u64, Change)]) {
         let mut ordered = self.0.lock();
         for change in changes {
@@ -41,7 +40,8 @@ impl Ordered {
         }
     }
 
-    /// An order for these has ended, and nothing of it is under way.
+    /// Withdraws one permission for these changes: the order has ended and none of it is in
+    /// progress.
     pub fn end(&self, changes: &[(u64, Change)]) {
         let mut ordered = self.0.lock();
         for change in changes {
@@ -54,7 +54,7 @@ impl Ordered {
     }
 }
 
-/// See the module.
+/// Checks committed memberships against the orders.
 #[derive(Debug)]
 pub struct MembersChangeAsOrdered {
     ordered: Ordered,
@@ -62,7 +62,7 @@ pub struct MembersChangeAsOrdered {
 }
 
 impl MembersChangeAsOrdered {
-    /// With what is ordered.
+    /// With the changes that operators order.
     pub fn new(ordered: Ordered) -> Self {
         Self {
             ordered,
@@ -97,7 +97,7 @@ impl LogInvariant for MembersChangeAsOrdered {
     }
 }
 
-/// What changes from one membership to the next. In both, each member has a vote or not.
+/// The differences between two memberships; each maps a member to whether it is a voter.
 fn changed(before: &Members, after: &Members) -> Vec<(u64, Change)> {
     let all: BTreeSet<u64> = before.keys().chain(after.keys()).copied().collect();
     let change = |node: u64| {

@@ -1,10 +1,10 @@
-//! What must hold, one promise per file, with where it comes from. Each has one name, with which
-//! its complaints begin.
+//! Invariants of the product, one per file, with their sources. Violations begin with the
+//! invariant's name.
 //!
-//! * [`Invariant`]: looked at whenever a node applies a command.
-//! * [`LogInvariant`]: looked at whenever something happens to the log of a node.
-//! * [`Leadership`]: looked at in each step of time, in what nodes say of themselves.
-//! * the rest: read off the history at the end ([`from_history`] by [`crate::witness`]).
+//! * [`Invariant`]: checked whenever a node applies a command.
+//! * [`LogInvariant`]: checked on each event of a node's log.
+//! * [`Leadership`]: checked at each step of time, on the roles that nodes report.
+//! * The others are checked on the history at the end ([`from_history`] by [`crate::witness`]).
 
 pub mod applied_never_falls;
 pub mod as_of_is_what_it_was;
@@ -49,7 +49,7 @@ use crate::logs::{EntryId, Happened, Logs};
 pub use leadership::Leadership;
 pub use placement_witness::{promise as from_history, staleness};
 
-/// The names of all promises.
+/// Names of all invariants.
 pub fn names() -> Vec<&'static str> {
     let mut names = vec![
         from_history::ACKNOWLEDGED_IS_THERE,
@@ -83,81 +83,81 @@ pub fn names() -> Vec<&'static str> {
     names
 }
 
-/// What a node says of itself.
+/// A role that a node reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Role {
     /// The node.
     pub node: u64,
-    /// Which of its starts this is, from 1.
+    /// Number of the node's start, from 1.
     pub start: u64,
-    /// The vote that it has made durable.
+    /// The durable vote of the node.
     pub vote: Vote,
     /// Whether it leads.
     pub leads: bool,
-    /// How far its readers see.
+    /// The applied index that its readers see.
     pub applied: Option<u64>,
 }
 
-/// A command at the moment in which one node applies it.
+/// A command at the moment when one node applies it.
 pub struct Applied<'a> {
     /// The node.
     pub node: u64,
-    /// Which of its starts this is.
+    /// Number of the node's start, from 1.
     pub start: u64,
-    /// The command's place in the log.
+    /// Log index of the command.
     pub index: u64,
-    /// The command's partition; the default one if that is gone.
+    /// Partition of the command, or the default one if that was deleted.
     pub partition: PartitionId,
-    /// The node's state of that partition before the command.
+    /// State of that partition before the command.
     pub before: &'a State,
-    /// That state after it.
+    /// State of that partition after the command.
     pub after: &'a State,
-    /// The digest of all that the node holds after it.
+    /// Digest of the node's whole state after the command.
     pub digest: Digest,
     /// The command.
     pub stamped: &'a Stamped,
-    /// What the node decided.
+    /// Outcome that the node decided.
     pub outcome: &'a Outcome,
-    /// What it changes.
+    /// Changes that the command makes.
     pub changes: &'a Changes,
 }
 
-/// Something that must hold whenever a node applies a command.
+/// An invariant that is checked whenever a node applies a command.
 pub trait Invariant {
-    /// Its name, for the report.
+    /// Name in violations.
     fn name(&self) -> &'static str;
 
-    /// Looks at one command being applied.
+    /// Checks one applied command.
     ///
     /// # Errors
-    /// What is wrong.
+    /// Description of the violation.
     fn applied(&mut self, applied: &Applied<'_>) -> Result<(), String>;
 }
 
-/// Something that happened to the log of a node, and what was learnt from it.
+/// An event of a node's log, and the commits that it revealed.
 #[derive(Debug)]
 pub struct Hint<'a> {
     /// The node.
     pub node: u64,
-    /// What happened.
+    /// The event.
     pub happened: &'a Happened,
-    /// Entries that no node knew to be committed before.
+    /// Entries that are now known to be committed for the first time.
     pub committed: Vec<EntryId>,
 }
 
-/// Something that must hold of the logs of all nodes.
+/// An invariant over the logs of all nodes.
 pub trait LogInvariant {
-    /// Its name, for the report.
+    /// Name in violations.
     fn name(&self) -> &'static str;
 
-    /// Looks at one thing that happened; `logs` are as they are after it.
+    /// Checks one event; `logs` include it.
     ///
     /// # Errors
-    /// What is wrong.
+    /// Description of the violation.
     fn noted(&mut self, logs: &Logs, hint: &Hint<'_>) -> Result<(), String>;
 }
 
-/// All that are looked at with each applied command.
+/// All invariants of applied commands.
 pub fn all() -> Vec<Box<dyn Invariant + Send>> {
     vec![
         Box::<applied_never_falls::AppliedNeverFalls>::default(),
@@ -175,8 +175,7 @@ pub fn all() -> Vec<Box<dyn Invariant + Send>> {
     ]
 }
 
-/// All that are looked at with whatever happens to a log, or to the members: these change as
-/// ordered.
+/// All invariants of logs; `ordered` permits changes of the members.
 pub fn of_logs(ordered: &members_change_as_ordered::Ordered) -> Vec<Box<dyn LogInvariant + Send>> {
     vec![
         Box::<commit_on_a_quorum::CommitOnAQuorum>::default(),

@@ -1,20 +1,19 @@
-//! No request is refused while nothing fails (the architecture: 503 says that there is no quorum):
-//! from the moment on when, after all faults have ended, every client got its writes through and
-//! every node has applied them. In a run without faults that is true from its beginning. A request
-//! that is under way while an operator changes routes may be another partition's by then, and is
-//! sent again.
+//! A healthy cluster refuses no request (architecture: 503 means that there is no quorum). The
+//! cluster counts as healthy once all faults have ended, every client's writes have succeeded and
+//! every node has applied them; in a run without faults, from the start. A request in flight while
+//! an operator changes routes may belong to another partition afterwards; it is sent again.
 
 use std::time::Duration;
 
 use crate::history::{End, History};
 
-/// Its name in complaints.
+/// Name of the invariant in violations.
 pub const NAME: &str = "no 503 without a fault";
 
-/// The code of what met a change of routes.
+/// Error code of a request that a change of routes redirected.
 const MISDIRECTED: &str = "placement.partition.misdirected";
 
-/// Looks at what was asked from `healthy_since` on.
+/// Checks the requests sent since `healthy_since`.
 pub fn check(history: &History, healthy_since: Option<Duration>) -> Vec<String> {
     let Some(healthy_since) = healthy_since else {
         return Vec::new();

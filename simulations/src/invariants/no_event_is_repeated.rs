@@ -1,10 +1,10 @@
-//! A watcher that goes on with a token, at any node, is sent no event a second time (docs/api.md:
+//! A watcher that resumes with a token, at any node, receives no event twice (docs/api.md:
 //! `events`).
 
-/// Its name in complaints.
+/// Name of the invariant in violations.
 pub const NAME: &str = "no event is repeated";
 
-/// An event that was sent, though all up to a later one had been.
+/// The violation: entry `index` was sent again after `last`.
 pub fn complaint(index: u64, last: u64) -> String {
-    format!("{NAME}: entry {index} of the log was sent, and {last} had been")
+    format!("{NAME}: log entry {index} was sent after entry {last}")
 }

@@ -1,10 +1,10 @@
-//! A watcher that goes on with a token, at any node, is sent each later event, and none is missing
-//! before another (docs/api.md: `events`).
+//! A watcher that resumes with a token, at any node, receives every later event, in order and
+//! without gaps (docs/api.md: `events`).
 
-/// Its name in complaints.
+/// Name of the invariant in violations.
 pub const NAME: &str = "no event is skipped";
 
-/// An event that was not sent before a later one.
+/// The violation: `index` was sent without `missing` before it.
 pub fn complaint(missing: u64, index: u64) -> String {
-    format!("{NAME}: entry {missing} of the log has changed something, and {index} was sent next")
+    format!("{NAME}: log entry {missing} made a change, but entry {index} was sent next")
 }

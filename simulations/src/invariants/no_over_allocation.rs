@@ -1,12 +1,12 @@
-//! No command takes more of an inventory than its capacity allows (Placement's rule for
-//! allocations). An inventory may be made smaller than what is taken of it, and then what is there
-//! stays, also where it is copied to.
+//! No command allocates more of an inventory than its capacity (Placement's rule for allocations).
+//! An inventory may shrink below its usage; the existing allocations then stay, also in a copy of
+//! the partition.
 
 use placement_model::Command;
 
 use super::{Applied, Invariant};
 
-/// Its name in complaints.
+/// Name of the invariant in violations.
 pub const NAME: &str = "no over-allocation";
 
 /// See the module.
@@ -34,7 +34,7 @@ impl Invariant for NoOverAllocation {
                     let used = used.map_or(0, |stock| stock.used);
                     if stock.used > used {
                         return Err(format!(
-                            "{} of {capacity} of class {:?} of {} are taken, after {used}",
+                            "{} of {capacity} units of class {:?} of {} are allocated, {used} before",
                             stock.used, stock.class, node.uuid
                         ));
                     }

@@ -1,5 +1,5 @@
-//! A write id names one command, in whichever places of the log it stands, and never says of its
-//! own write that it was answered (`WriteId`: a retry is recognised by its id alone).
+//! A write id identifies one command, however often the log contains it, and never marks its own
+//! write as answered (`WriteId`: a retry is recognized by its id alone).
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use placement_model::Command;
 
 use super::{Applied, Invariant};
 
-/// Its name in complaints.
+/// Name of the invariant in violations.
 pub const NAME: &str = "one command per write id";
 
 /// See the module.
@@ -26,7 +26,7 @@ impl Invariant for OneCommandPerWriteId {
             return Ok(());
         };
         if id.answered_below > id.sequence {
-            return Err(format!("{id:?} calls itself answered"));
+            return Err(format!("{id:?} marks itself as answered"));
         }
         let command = &applied.stamped.command;
         let (place, first) = self

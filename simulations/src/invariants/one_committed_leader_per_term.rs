@@ -1,16 +1,15 @@
-//! Of the leaders of one term, at most one commits anything (election safety, Raft paper, figure
-//! 3).
+//! At most one leader per term commits entries (election safety, Raft paper, figure 3).
 //!
-//! openraft may elect two leaders in one term, as its votes are ordered by term and node; but a
-//! quorum has moved on from the first before the second leads, and the second was not voted for by
-//! who has what the first has committed.
+//! openraft may elect two leaders in one term, as it orders votes by term and node. But a quorum
+//! has left the first leader before the second leads, and no node that has the first leader's
+//! committed entries votes for a second leader that lacks them.
 
 use std::collections::BTreeMap;
 
 use super::{Hint, LogInvariant};
 use crate::logs::Logs;
 
-/// Its name in complaints.
+/// Name of the invariant in violations.
 pub const NAME: &str = "one committed leader per term";
 
 /// See the module.
@@ -30,7 +29,7 @@ impl LogInvariant for OneCommittedLeaderPerTerm {
             let first = *self.leaders.entry(term).or_insert(node);
             if first != node {
                 return Err(format!(
-                    "{id} was committed, and node {first} has committed in that term too"
+                    "{id} was committed, but node {first} also committed in that term"
                 ));
             }
         }

@@ -1,26 +1,26 @@
-//! A leader, which is a term and a node, leads in one start of its node only (election safety, Raft
-//! paper, figure 3). A node that led and was started again has to be elected in a higher term: if
-//! its vote was lost, it might write other entries under the same names.
+//! A leader (term and node) leads in one start of its node only (election safety, Raft paper,
+//! figure 3). A restarted leader must be elected again in a higher term: if it lost its vote, it
+//! could write different entries under the same ids.
 
 use std::collections::BTreeMap;
 
 use super::Role;
 
-/// Its name in complaints.
+/// Name of the invariant in violations.
 pub const NAME: &str = "one start per leader";
 
 /// See the module.
 #[derive(Debug, Default)]
 pub struct OneStartPerLeader {
-    /// The start that each leader (term, node) led in.
+    /// The start of the node in which each leader (term, node) led.
     leaders: BTreeMap<(u64, u64), u64>,
 }
 
 impl OneStartPerLeader {
-    /// Looks at what one node says of itself.
+    /// Checks the role that one node reports.
     ///
     /// # Errors
-    /// What is wrong.
+    /// Description of the violation.
     pub fn observe(&mut self, role: &Role) -> Result<(), String> {
         let Role {
             node, start, vote, ..
@@ -33,13 +33,13 @@ impl OneStartPerLeader {
         match led == *start {
             true => Ok(()),
             false => Err(format!(
-                "{NAME}: node {node} leads in term {term} in its start {start}, and did so in its \
+                "{NAME}: node {node} leads in term {term} in its start {start}, but already did in its \
                  start {led}"
             )),
         }
     }
 
-    /// How many leaders there were.
+    /// Number of leaders so far.
     pub fn leaders(&self) -> usize {
         self.leaders.len()
     }

@@ -1,28 +1,27 @@
-//! A leader has voted for itself (Raft paper, 5.2), and has that vote on disk before it writes
-//! entries of its own: otherwise it might vote for another in its term after a crash, as any voter
-//! might.
+//! A leader has voted for itself (Raft paper, 5.2), and this vote is on its disk before it appends
+//! entries of its own. Otherwise it could vote for another node in the same term after a crash.
 
 use std::collections::BTreeSet;
 
 use super::{Hint, LogInvariant, Role};
 use crate::logs::{Happened, Logs};
 
-/// Its name in complaints.
+/// Name of the invariant in violations.
 pub const NAME: &str = "a leader holds its own vote";
 
-/// Looks at what one node says of itself.
+/// Checks the role that one node reports.
 ///
 /// # Errors
-/// What is wrong.
+/// Description of the violation.
 pub fn observe(role: &Role) -> Result<(), String> {
     let Role { node, vote, .. } = role;
     match role.leads && vote.leader_id.node_id != *node {
-        true => Err(format!("{NAME}: node {node} leads, but has voted {vote}")),
+        true => Err(format!("{NAME}: node {node} leads, but its vote is {vote}")),
         false => Ok(()),
     }
 }
 
-/// See the module: looks at each leader's first entry, when that is taken into its own log.
+/// Checks the vote on a leader's disk when the leader appends its first entry.
 #[derive(Debug, Default)]
 pub struct OwnVote {
     leaders: BTreeSet<(u64, u64)>,
@@ -38,7 +37,7 @@ impl LogInvariant for OwnVote {
             return Ok(());
         };
         let leader = written.id.leader;
-        // The entries of its forming have no leader.
+        // Entries that form the cluster have no leader.
         if leader.1 != hint.node || leader.0 == 0 || !self.leaders.insert(leader) {
             return Ok(());
         }
@@ -47,7 +46,7 @@ impl LogInvariant for OwnVote {
         match voted == Some(leader) {
             true => Ok(()),
             false => Err(format!(
-                "node {} leads in term {}, and has the vote {vote:?} on disk",
+                "node {} leads in term {}, but has the vote {vote:?} on disk",
                 leader.1, leader.0
             )),
         }

@@ -1,10 +1,10 @@
-//! A stream that says how far it is has sent all up to there, and all that it has sent together is
-//! what was there at that moment, whichever nodes sent it (docs/api.md: `events`).
+//! When a stream reports progress up to an index, it has sent all changes up to there, and together
+//! they give the state at that index, whichever nodes sent them (docs/api.md: `events`).
 
-/// Its name in complaints.
+/// Name of the invariant in violations.
 pub const NAME: &str = "progress is the truth";
 
-/// What is wrong at a place that a stream has come to.
+/// The violation at a reported index.
 pub fn complaint(to: u64, wrong: &str) -> String {
     format!("{NAME}: at {to}: {wrong}")
 }

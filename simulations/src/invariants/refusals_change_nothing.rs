@@ -1,6 +1,6 @@
-//! A command that is refused leaves stocks and allocations as they are: several consumers in one
-//! request get all or nothing (Placement's rule for `POST /allocations`; `Outcome::Refused`).
-//! Consumer records and names may stay behind, as upstream leaves them.
+//! A refused command changes no inventories and no allocations: a request for several consumers
+//! succeeds or fails as a whole (Placement's rule for `POST /allocations`; `Outcome::Refused`).
+//! Consumer records and names may remain, as upstream leaves them.
 
 use placement_model::state::change::RowKey;
 use placement_model::types::ConsumerUuid;
@@ -8,7 +8,7 @@ use placement_model::{Change, Outcome};
 
 use super::{Applied, Invariant};
 
-/// Its name in complaints.
+/// Name of the invariant in violations.
 pub const NAME: &str = "refusals change nothing";
 
 /// See the module.
@@ -39,7 +39,7 @@ impl Invariant for RefusalsChangeNothing {
             _ => false,
         };
         match applied.changes.iter().find(held) {
-            Some(change) => Err(format!("refused by {refusal:?}, it left {change:?}")),
+            Some(change) => Err(format!("refused with {refusal:?}, but changed {change:?}")),
             None => Ok(()),
         }
     }

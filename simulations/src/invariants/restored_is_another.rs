@@ -1,10 +1,10 @@
-//! A cluster that is restored from a backup is another one: a node with a token of the cluster that
-//! was lost is not let in (docs/runbook.md: tokens end with the cluster that made them).
+//! A cluster restored from a backup is a new cluster: it rejects a node with a join token of the
+//! lost cluster (docs/runbook.md: tokens end with the cluster that made them).
 
-/// Its name in complaints.
+/// Name of the invariant in violations.
 pub const NAME: &str = "a restored cluster is another one";
 
-/// A node that was let in.
+/// The violation: the node was admitted.
 pub fn complaint(node: u64) -> String {
-    format!("{NAME}: node {node} is a member, with a token of the cluster that was lost")
+    format!("{NAME}: node {node} joined with a token of the lost cluster")
 }

@@ -1,5 +1,5 @@
-//! The time that leaders put on commands rises strictly along the log, however wrong their clocks
-//! are (`node/src/cluster/write/proposals.rs`; timestamps of the API must not go back).
+//! The timestamps that leaders put on commands rise strictly along the log, however wrong their
+//! clocks are (`node/src/cluster/write/proposals.rs`; timestamps of the API must not go back).
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use placement_model::types::Timestamp;
 
 use super::{Applied, Invariant};
 
-/// Its name in complaints.
+/// Name of the invariant in violations.
 pub const NAME: &str = "stamps rise";
 
 /// See the module.

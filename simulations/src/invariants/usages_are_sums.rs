@@ -1,5 +1,5 @@
-//! Usages equal the sums of the allocations, of providers and of projects (Placement: a usage is
-//! what allocations add up to).
+//! The usages of providers and projects equal the sums of their allocations (Placement's definition
+//! of a usage).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use placement_model::types::{ConsumerUuid, ProjectId};
 
 use super::{Applied, Invariant};
 
-/// Its name in complaints.
+/// Name of the invariant in violations.
 pub const NAME: &str = "usages are sums";
 
 /// See the module.
@@ -50,11 +50,11 @@ impl UsagesAreSums {
                 applied.after.provider_holdings(uuid),
                 applied.after.provider_usages(uuid),
             ) else {
-                return Err(format!("{uuid} cannot be asked for"));
+                return Err(format!("{uuid} is not found"));
             };
             let mut sums = BTreeMap::new();
             for one in held {
-                // Some may be known from a backup alone.
+                // Some consumers may be known only from a backup.
                 self.consumers.insert(one.consumer);
                 for (class, amount) in one.resources {
                     *sums.entry(class).or_default() += amount;

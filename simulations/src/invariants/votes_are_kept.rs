@@ -1,11 +1,11 @@
-//! A vote that was called durable is there when the node starts again (Raft paper, figure 2:
-//! persistent state). The disk itself says so:
+//! A vote that was acknowledged as durable is present when the node starts again (Raft paper,
+//! figure 2: persistent state). The disk detects a loss:
 //! [`SimulatedDisk::lost_vote`](placement_machine::SimulatedDisk::lost_vote).
 
-/// Its name in complaints.
+/// Name of the invariant in violations.
 pub const NAME: &str = "votes are kept";
 
-/// The complaint about a vote that a disk has lost.
+/// The violation: a disk has lost a vote.
 pub fn complaint(node: u64, lost: &str) -> String {
     format!("{NAME}: node {node}: {lost}")
 }

@@ -1,6 +1,6 @@
-//! The vote that a node has made durable never falls while it runs (Raft paper, figure 2:
-//! currentTerm increases monotonically; openraft orders votes by term, node, and whether a quorum
-//! has granted it): neither the one that the node speaks of, nor the one on its disk.
+//! The durable vote of a running node never falls, neither the reported vote nor the vote on disk
+//! (Raft paper, figure 2: currentTerm increases monotonically; openraft orders votes by term, node,
+//! and whether a quorum granted them).
 
 use std::collections::BTreeMap;
 
@@ -9,21 +9,21 @@ use placement_raft_store::Vote;
 use super::{Hint, LogInvariant, Role};
 use crate::logs::{Happened, Logs};
 
-/// Its name in complaints.
+/// Name of the invariant in violations.
 pub const NAME: &str = "votes rise";
 
 /// See the module.
 #[derive(Debug, Default)]
 pub struct VotesRise {
-    /// Per node: its start and the vote it had then.
+    /// Last vote of each node, with the start in which it had it.
     votes: BTreeMap<u64, (u64, Vote)>,
 }
 
 impl VotesRise {
-    /// Looks at what one node says of itself.
+    /// Checks the role that one node reports.
     ///
     /// # Errors
-    /// What is wrong.
+    /// Description of the violation.
     pub fn observe(&mut self, role: &Role) -> Result<(), String> {
         let Role {
             node, start, vote, ..
@@ -37,10 +37,10 @@ impl VotesRise {
     }
 }
 
-/// See the module: looks at the disk.
+/// Checks the votes that are written to disk.
 #[derive(Debug, Default)]
 pub struct VotesOnDiskRise {
-    /// Per node: the last vote that was written since its log was opened.
+    /// The last vote written by each node since its log was opened.
     votes: BTreeMap<u64, Vote>,
 }
 
@@ -53,7 +53,7 @@ impl LogInvariant for VotesOnDiskRise {
         let vote = match hint.happened {
             Happened::VoteSynced(vote) => *vote,
             Happened::Opened(..) => {
-                // What a loss of power does to it, "votes are kept" says.
+                // Votes lost with the power are checked by "votes are kept".
                 self.votes.remove(&hint.node);
                 return Ok(());
             }
@@ -61,7 +61,7 @@ impl LogInvariant for VotesOnDiskRise {
         };
         match self.votes.insert(hint.node, vote) {
             Some(before) if before > vote => Err(format!(
-                "node {} had {before} on disk, and has written {vote} over it",
+                "node {} had {before} on disk and overwrote it with {vote}",
                 hint.node
             )),
             _ => Ok(()),

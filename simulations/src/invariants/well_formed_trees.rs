@@ -1,6 +1,6 @@
-//! Providers form trees (Placement: nested resource providers): each provider is in one tree, once;
-//! no parent is below its child; a provider counts all that are below it; the tree is named by its
-//! root, which alone has no parent; what is allocated is allocated from an inventory that is there.
+//! Providers form trees (Placement: nested resource providers): each provider is in exactly one
+//! tree; no parent is below its child; a provider counts its descendants; a tree is identified by
+//! its root, the only node without a parent.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use placement_model::state::tree::{Tree, TreeNumber};
 
 use super::{Applied, Invariant};
 
-/// Its name in complaints.
+/// Name of the invariant in violations.
 pub const NAME: &str = "well-formed trees";
 
 /// See the module.
@@ -32,11 +32,11 @@ fn check(state: &State) -> Result<(), String> {
         shape(number, tree)?;
         for (index, node) in (0_u32..).zip(&tree.nodes) {
             if !seen.insert(node.id) {
-                return Err(format!("{} is there twice", node.uuid));
+                return Err(format!("{} occurs twice", node.uuid));
             }
             let place = state.place(&node.uuid);
             if place.map(|place| (place.tree, place.node)) != Some((number, index)) {
-                return Err(format!("{} is not found where it is", node.uuid));
+                return Err(format!("{} is not found at its place", node.uuid));
             }
         }
     }
@@ -56,20 +56,20 @@ fn shape(number: TreeNumber, tree: &Tree) -> Result<(), String> {
         return Err(format!("{} is not the root of its tree", root.uuid));
     }
     for (index, node) in (0_u32..).zip(&tree.nodes).skip(1) {
-        // Parents stand before their children, so no way upwards is a circle.
+        // Parents precede their children, so there are no cycles.
         if node.parent.is_none_or(|parent| parent >= index) {
-            return Err(format!("{} does not hang from its tree", node.uuid));
+            return Err(format!("{} has no parent in its tree", node.uuid));
         }
     }
     spans(tree)
 }
 
-/// What is below a node follows it directly, and the node says up to where.
+/// The descendants of a node follow it directly, and the node stores where they end.
 fn spans(tree: &Tree) -> Result<(), String> {
     let mut ends: Vec<u32> = (1..).take(tree.nodes.len()).collect();
     for (index, node) in tree.nodes.iter().enumerate().rev() {
         if node.subtree_end != ends[index] {
-            return Err(format!("{} does not count those below it", node.uuid));
+            return Err(format!("{} does not count its descendants", node.uuid));
         }
         if let Some(parent) = node.parent {
             let end = ends[index].max(ends[parent as usize]);

@@ -1,4 +1,4 @@
-//! Runs that bring about what a bug needs, where the runs as they are drawn do so too rarely.
+//! Runs that create the conditions that a bug needs, where random runs do so too rarely.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use crate::places::in_regions;
 use crate::regions::Regions;
 use crate::seed::Seed;
 
-/// A fault every so many milliseconds.
+/// Repeats a fault `count` times, every `every` milliseconds.
 fn again_and_again(fault: Fault, every: u64, lasts: u64, count: u64) -> Vec<Planned> {
     let nth = |number: u64| Planned::at(every * number, lasts, fault);
     (1..=count).map(nth).collect()
 }
 
-/// The run that is drawn from the seed, of three or five voters, which no operator changes.
+/// The random run of the seed, with three or five voters and no operator.
 fn several(seed: Seed) -> Parameters {
     let drawn = Parameters::from_seed(seed);
     Parameters {
@@ -26,14 +26,13 @@ fn several(seed: Seed) -> Parameters {
     }
 }
 
-/// Threads often come to their work late.
+/// Delays threads often.
 fn late_threads(parameters: &mut Parameters) {
     parameters.knobs.lateness.one_in = 2;
     parameters.knobs.lateness.most = Duration::from_millis(30);
 }
 
-/// The log is cut behind snapshots while much is written, and the power of one node after the other
-/// fails.
+/// The log is purged after snapshots under heavy writes, and the power of the nodes fails in turn.
 pub(super) fn power_cuts_behind_snapshots(seed: Seed) -> (Parameters, Vec<Planned>) {
     let mut parameters = Parameters {
         nodes: 3,
@@ -53,7 +52,7 @@ pub(super) fn power_cuts_behind_snapshots(seed: Seed) -> (Parameters, Vec<Planne
     (parameters, (1..=20).map(nth).collect())
 }
 
-/// The same course, where each node keeps so many bytes of what was changed.
+/// The same run, with this size of each node's change ledger.
 pub(super) fn ledgers(
     (mut parameters, faults): (Parameters, Vec<Planned>),
     bytes: u64,
@@ -62,7 +61,7 @@ pub(super) fn ledgers(
     (parameters, faults)
 }
 
-/// All is lost but a backup; processes are killed before and after it.
+/// The cluster is lost except for a backup; processes are killed before and after.
 pub(super) fn lost(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
         nodes: 3,
@@ -73,9 +72,9 @@ pub(super) fn lost(seed: Seed) -> (Parameters, Vec<Planned>) {
     (parameters, again_and_again(Fault::KillLeader, 900, 200, 3))
 }
 
-/// One operator takes the vote of node 2 while node 3 is cut off: the leader waits for a majority
-/// of the two voters that are left. Before node 3 is back the other operator makes node 4 a voter
-/// and takes node 2 out, at the second try if the first came to node 3.
+/// One operator demotes node 2 while node 3 is cut off: the leader waits for a majority of the two
+/// remaining voters. Before node 3 returns, the other operator makes node 4 a voter and removes
+/// node 2, on the second attempt if the first reached node 3.
 pub(super) fn two_operators(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
         nodes: 3,
@@ -103,8 +102,8 @@ pub(super) fn two_operators(seed: Seed) -> (Parameters, Vec<Planned>) {
     (parameters, faults)
 }
 
-/// Syncs are slow, and the power of all nodes fails again and again: a majority must lose the same
-/// entry. Among the runs as they are drawn, about one in twenty loses an acknowledged write.
+/// Syncs are slow, and the power of all nodes fails repeatedly: a majority must lose the same
+/// entry. About one in twenty random runs loses an acknowledged write this way.
 pub(super) fn power_cuts(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
         sync_min: Duration::from_millis(50),
@@ -118,7 +117,7 @@ pub(super) fn power_cuts(seed: Seed) -> (Parameters, Vec<Planned>) {
     )
 }
 
-/// Another cloud is in the cluster.
+/// The cluster has a second partition with clients of its own.
 pub(super) fn neighbours(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
         clouds: Clouds::First,
@@ -128,7 +127,7 @@ pub(super) fn neighbours(seed: Seed) -> (Parameters, Vec<Planned>) {
     (parameters, faults)
 }
 
-/// Leaders fall while they answer, and nodes wait so long for the next one.
+/// Leaders lose power while they answer. Nodes wait up to `wait` for the next leader.
 pub(super) fn leaders_fall(seed: Seed, wait: Duration) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
         clients: 8,
@@ -145,7 +144,7 @@ pub(super) fn leaders_fall(seed: Seed, wait: Duration) -> (Parameters, Vec<Plann
     )
 }
 
-/// Leaders lose sight of the others while clients still ask them.
+/// Leaders are cut off from the other nodes while clients still reach them.
 pub(super) fn leaders_are_cut_off(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
         clients: 5,
@@ -159,9 +158,9 @@ pub(super) fn leaders_are_cut_off(seed: Seed) -> (Parameters, Vec<Planned>) {
     )
 }
 
-/// One after the other, each of five nodes is left with a single other one, which sees all: if it
-/// led, there are two leaders then, and one node that hears both. What the others acknowledge comes
-/// to that node late.
+/// Each of five nodes in turn is connected to only one other node, which reaches all. If the
+/// isolated node led, there are now two leaders, and one node hears both. Acknowledgements of the
+/// others reach that node late.
 pub(super) fn two_leaders_are_reachable(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
         nodes: 5,
@@ -183,9 +182,9 @@ pub(super) fn two_leaders_are_reachable(seed: Seed) -> (Parameters, Vec<Planned>
     (parameters, faults)
 }
 
-/// There is one voter, whose syncs are slow, and its power fails again and again. How far its log
-/// is committed it notes with a later entry only, so that it has to commit and apply the end of its
-/// log when it starts. Clients pause for so long that some first ask while it does.
+/// A single voter has slow syncs, and its power fails repeatedly. It records its commit index only
+/// with the next entry, so after a start it has to commit and apply the end of its log. Clients
+/// pause long enough that some first send a request during that time.
 pub(super) fn only_voter(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
         nodes: 1,
@@ -205,10 +204,10 @@ pub(super) fn only_voter(seed: Seed) -> (Parameters, Vec<Planned>) {
     (parameters, faults)
 }
 
-/// There is one voter and a learner, both with clients. Each applies entries on a thread that often
-/// comes to its work late, so the learner acknowledges many writes before the voter has applied
-/// them. A clock drifts, which is no harm, but requests may be refused at a learner that is new as
-/// long as it does.
+/// One voter and one learner, both with clients. Each applies entries on a thread that is often
+/// late, so the learner acknowledges many writes before the voter has applied them. The clock drift
+/// is harmless; it allows a new learner to refuse requests, as that is permitted only while a fault
+/// lasts.
 pub(super) fn learner_is_ahead(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
         sync_max: Duration::from_millis(5),
@@ -232,8 +231,8 @@ pub(super) fn learner_is_ahead(seed: Seed) -> (Parameters, Vec<Planned>) {
     )
 }
 
-/// Messages of leaders are lost, but those to them arrive: what they acknowledge then, no other
-/// node knows to be committed.
+/// Messages from leaders are lost, but messages to them arrive: no other node learns that the
+/// entries they acknowledge then are committed.
 pub(super) fn leaders_fall_mute(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
         nodes: 3,
@@ -247,7 +246,7 @@ pub(super) fn leaders_fall_mute(seed: Seed) -> (Parameters, Vec<Planned>) {
     (parameters, (1..=6).map(nth).collect())
 }
 
-/// One link after the other is slow, syncs are not, and many ask at once.
+/// One link after the other is slow, syncs are fast, and many clients send requests.
 pub(super) fn slow_links(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
         nodes: 3,
@@ -265,8 +264,8 @@ pub(super) fn slow_links(seed: Seed) -> (Parameters, Vec<Planned>) {
     (parameters, faults.collect())
 }
 
-/// Nothing goes wrong, but followers are behind: of few clients' writes by one, of many clients' by
-/// several.
+/// Nothing fails, but followers lag behind: a few clients' writes by one entry, many clients'
+/// writes by several.
 pub(super) fn lagging_followers(seed: Seed, clients: usize) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
         tick: Duration::from_millis(1),
@@ -279,8 +278,8 @@ pub(super) fn lagging_followers(seed: Seed, clients: usize) -> (Parameters, Vec<
     (parameters, Vec::new())
 }
 
-/// Leaders are cut off with entries that no other node has, and the power fails again and again
-/// while they receive others.
+/// Leaders are cut off with entries that no other node has, and the power fails repeatedly while
+/// they receive other entries.
 pub(super) fn truncations(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
         heartbeat: Duration::from_millis(50),
@@ -303,8 +302,7 @@ pub(super) fn truncations(seed: Seed) -> (Parameters, Vec<Planned>) {
     (parameters, faults)
 }
 
-/// The same, where the power fails for the first time before those that were cut off are reachable
-/// again.
+/// Like [`truncations`], but the power first fails before the isolated leaders are reachable again.
 pub(super) fn tails(seed: Seed) -> (Parameters, Vec<Planned>) {
     let (parameters, mut faults) = truncations(seed);
     for planned in &mut faults {
@@ -315,7 +313,7 @@ pub(super) fn tails(seed: Seed) -> (Parameters, Vec<Planned>) {
     (parameters, faults)
 }
 
-/// Nodes are away for so long that they are sent snapshots.
+/// Nodes are down for so long that they are sent snapshots.
 pub(super) fn snapshots(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
         snapshot_every: 15,
@@ -330,7 +328,7 @@ pub(super) fn snapshots(seed: Seed) -> (Parameters, Vec<Planned>) {
     )
 }
 
-/// Our own client is there, and leaders fall while they answer it.
+/// A run with our own client library, where leaders lose power while they answer it.
 pub(super) fn careful_client(seed: Seed) -> (Parameters, Vec<Planned>) {
     let (parameters, faults) = leaders_fall(seed, Duration::from_millis(800));
     let parameters = Parameters {
@@ -340,8 +338,8 @@ pub(super) fn careful_client(seed: Seed) -> (Parameters, Vec<Planned>) {
     (parameters, faults)
 }
 
-/// A leader without followers writes many entries, and loses them to a leader that has written next
-/// to none. Then all are killed.
+/// A leader without followers appends many entries and loses them to a leader that appended almost
+/// none. Then all nodes are killed.
 pub(super) fn long_tails(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
         nodes: 3,
@@ -363,14 +361,14 @@ pub(super) fn long_tails(seed: Seed) -> (Parameters, Vec<Planned>) {
         let at = |after: u64, lasts, fault| Planned::at(500 + 4200 * round + after, lasts, fault);
         faults.push(at(0, 1500, Fault::PowerCutFollowers));
         faults.push(at(1400, 2000, Fault::KillLeader));
-        // Otherwise those that lead in between would write as much.
+        // Otherwise leaders in between would append as many entries.
         faults.extend((1..=3).map(|node| at(1400, 2300, Fault::CutClients(node))));
         faults.extend((1..=3).map(|node| at(3600, 100, Fault::Kill(node))));
     }
     (parameters, faults)
 }
 
-/// Two learners stay learners; later a leader reaches no other node.
+/// Two learners stay learners; later a leader reaches no other voter.
 pub(super) fn learners(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
         nodes: 3,
@@ -399,8 +397,8 @@ pub(super) fn learners(seed: Seed) -> (Parameters, Vec<Planned>) {
     (parameters, faults)
 }
 
-/// Nodes lose sight of the others one after the other, while clients still ask them; no connection
-/// is left that carries anything.
+/// Each node in turn is cut off from the others while clients still reach it. No connection carries
+/// anything.
 pub(super) fn each_is_cut_off(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
         nodes: 3,
@@ -415,26 +413,26 @@ pub(super) fn each_is_cut_off(seed: Seed) -> (Parameters, Vec<Planned>) {
     (parameters, (1..=3).map(cut_off).collect())
 }
 
-/// The same, where they are killed and start again.
+/// Like [`each_is_cut_off`], but the nodes are killed and start again.
 pub(super) fn each_is_killed(seed: Seed) -> (Parameters, Vec<Planned>) {
     let (parameters, _) = each_is_cut_off(seed);
     let killed = |node: u64| Planned::at(1500 * node, 200, Fault::Kill(node));
     (parameters, (1..=3).map(killed).collect())
 }
 
-/// Rows of one node rot, of which it has many on disk.
+/// Rows of one node rot, most of them on disk.
 pub(super) fn rotten_rows(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = loses_one(seed, 15);
     (parameters, again_and_again(Fault::RotRow(2), 2500, 200, 3))
 }
 
-/// One node is put back to a copy of its disk.
+/// The disk of one node is restored from a copy.
 pub(super) fn copied_disks(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = loses_one(seed, 1000);
     (parameters, again_and_again(Fault::Copy(2), 2000, 200, 1))
 }
 
-/// Nothing else goes wrong, and one node may be lost for good.
+/// No other faults, and one node may be lost for good.
 fn loses_one(seed: Seed, snapshot_every: u64) -> Parameters {
     Parameters {
         nodes: 3,
@@ -451,7 +449,7 @@ fn loses_one(seed: Seed, snapshot_every: u64) -> Parameters {
     }
 }
 
-/// Three regions and an edge, over ways of 20 ms there and back; nothing else goes wrong.
+/// Three regions and an edge site, with a round trip of 20 ms between sites; no other faults.
 fn three_regions_and_an_edge(seed: Seed, preference: Vec<usize>) -> Parameters {
     let parameters = Parameters {
         snapshot_every: 15,
@@ -471,8 +469,8 @@ fn three_regions_and_an_edge(seed: Seed, preference: Vec<usize>) -> Parameters {
     in_regions(parameters, regions)
 }
 
-/// The site where the leader is to be comes back after a while, over thin ways: it is reachable
-/// long before it has all.
+/// The preferred site comes back after a while over slow connections: it is reachable long before
+/// it has caught up.
 pub(super) fn preferred_falls_behind(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
         writes_percent: 80,
@@ -488,7 +486,7 @@ pub(super) fn preferred_falls_behind(seed: Seed) -> (Parameters, Vec<Planned>) {
     (parameters, faults)
 }
 
-/// An edge is cut off for long, and asked on.
+/// An edge site is cut off for long, and its clients continue to send requests.
 pub(super) fn edge_is_cut_off(seed: Seed) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {
         writes_percent: 30,

@@ -1,7 +1,7 @@
-//! Injected bugs, to prove that the checks can fail. No configuration reaches them: they are
-//! injected where a simulation touches the product anyway, in the applier (`rules.rs`), between
-//! clients and nodes (`proxy.rs`), or where the product asks `mutant!`
-//! ([`placement_model::mutant!`]), which a release does not.
+//! Injected bugs that prove that the checks can fail. No configuration enables them: they are
+//! injected where the simulation meets the product, in the applier (`rules.rs`) or between clients
+//! and nodes (`proxy.rs`), or where the product calls `mutant!` ([`placement_model::mutant!`]),
+//! which release builds do not contain.
 
 mod courses;
 mod proxy;
@@ -32,32 +32,32 @@ use crate::seed::Seed;
 
 macro_rules! mutants {
     ($($(#[doc = $doc:literal])+ $mutant:ident, $name:literal, $promise:expr;)*) => {
-        /// A bug.
+        /// An injected bug.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Mutant {
             $($(#[doc = $doc])+ $mutant,)*
         }
 
         impl Mutant {
-            /// All of them.
+            /// All mutants.
             pub const ALL: &[Mutant] = &[$(Mutant::$mutant,)*];
 
-            /// Its name on the command line.
+            /// Name on the command line.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Mutant::$mutant => $name,)*
                 }
             }
 
-            /// What it does.
+            /// Description of the bug.
             pub fn description(self) -> &'static str {
                 match self {
                     $(Mutant::$mutant => concat!($($doc),+).trim_ascii(),)*
                 }
             }
 
-            /// The promise whose complaint must catch it. Another complaint is no proof: a cluster
-            /// that does not form fails as well.
+            /// The invariant that must catch it. Another violation is no proof: a cluster that does
+            /// not form fails as well.
             pub fn complaint(self) -> &'static str {
                 match self {
                     $(Mutant::$mutant => $promise,)*
@@ -68,149 +68,151 @@ macro_rules! mutants {
 }
 
 mutants! {
-    /// Log entries and votes are called durable before they are synced.
+    /// Log entries and votes are acknowledged before they are synced.
     AcknowledgeBeforeSync, "acknowledge-before-sync", commit_on_a_quorum::NAME;
-    /// The same, where the power of all nodes fails at once.
+    /// Log entries are acknowledged before they are synced, and the power of all nodes fails at
+    /// once.
     LoseAcknowledged, "lose-acknowledged", from_history::ACKNOWLEDGED_IS_THERE;
-    /// Votes are answered and never written.
+    /// Votes are acknowledged and never written.
     ForgetVotes, "forget-votes", votes_are_kept::NAME;
-    /// The same, where two leaders of a term commit.
+    /// Votes are not written, and two leaders of one term commit.
     ForgetVotesTwoLeaders, "forget-votes-two-leaders", one_committed_leader_per_term::NAME;
-    /// The same, where a node that is elected has not written its own.
+    /// Votes are not written, and an elected node has no vote of its own on disk.
     ForgetOwnVotes, "forget-own-votes", own_vote::NAME;
-    /// The same, where a node leads again in its term.
+    /// Votes are not written, and a restarted node leads again in the same term.
     ForgetVotesSameLeader, "forget-votes-same-leader", one_start_per_leader::NAME;
-    /// What is truncated stays on disk.
+    /// Truncated entries stay on disk.
     DropTruncations, "drop-truncations", log_matching::NAME;
-    /// Some appends are called durable and never written.
+    /// Some appended entries are acknowledged and never written.
     DropAppends, "drop-appends", log_is_kept::NAME;
-    /// A node that starts takes its whole log for committed.
+    /// A starting node treats its whole log as committed.
     CommitTheTail, "commit-the-tail", commit_immutable::NAME;
-    /// Entries that are read from disk lose a field.
+    /// Entries read from disk lose a field.
     LoseRequestIds, "lose-request-ids", commit_immutable::NAME;
-    /// A start of a node has the number of the one before.
+    /// A start of a node reuses the number of the previous start.
     ReuseBoots, "reuse-boots", one_command_per_write_id::NAME;
-    /// The same, where a write is answered from before it was asked for.
+    /// A start reuses the number of the previous one, and a write gets an answer from before its
+    /// request.
     ReuseBootsOutOfOrder, "reuse-boots-out-of-order", from_history::REAL_TIME;
-    /// What a snapshot covers is put in place of what was applied since.
+    /// A snapshot replaces entries that were applied after it.
     OlderSnapshotReturns, "older-snapshot-returns", applied_never_falls::NAME;
-    /// A write of unknown outcome is sent again as another one.
+    /// A write of unknown outcome is sent again with another id.
     AskAgainAsAnother, "ask-again-as-another", from_history::ASKED_FOR;
-    /// A write that was sent is answered as one that was not committed.
+    /// A write that was sent is reported as not committed.
     DenyWhatWasSent, "deny-what-was-sent", from_history::NOTHING_COMMITTED;
-    /// A write calls itself answered.
+    /// A write marks itself as answered.
     AnsweredBeforeItIs, "answered-before-it-is", one_command_per_write_id::NAME;
-    /// Leaders stamp by their clocks alone.
+    /// Leaders take timestamps from their own clocks only.
     StampByTheClock, "stamp-by-the-clock", stamps_rise::NAME;
-    /// A leader answers reads without asking a quorum.
+    /// A leader answers linearizable reads without contacting a quorum.
     LeadWithoutQuorum, "lead-without-quorum", from_history::LINEARIZABLE;
-    /// A read joins the round that is under way.
+    /// A read joins a quorum round that began before the read.
     JoinTheRound, "join-the-round", from_history::LINEARIZABLE;
-    /// A node that follows another leader counts for a read all the same.
+    /// A node that follows another leader still counts for a read's quorum.
     CountEveryVote, "count-every-vote", from_history::LINEARIZABLE;
-    /// A new leader answers reads before it has committed an entry of its own.
+    /// A new leader answers linearizable reads before it has committed an entry of its own.
     ReadBeforeTheFirstEntry, "read-before-the-first-entry", from_history::LINEARIZABLE;
-    /// The only voter answers reads before it has applied what is committed.
+    /// A single voter answers linearizable reads before it has applied the committed entries.
     RuleBeforeApplying, "rule-before-applying", from_history::LINEARIZABLE;
-    /// The same, where a learner has acknowledged a write that the voter has not applied.
+    /// A single voter answers reads before it has applied a write that a learner acknowledged.
     RuleBehindALearner, "rule-behind-a-learner", from_history::LINEARIZABLE;
-    /// A state counts as fresh as of the leader's answer.
+    /// The age of a state counts from the arrival of the leader's answer.
     FreshAsOfTheAnswer, "fresh-as-of-the-answer", staleness::NAME;
-    /// Votes are given whatever the candidate's log lacks.
+    /// Votes are granted to candidates with incomplete logs.
     VoteForAnyLog, "vote-for-any-log", leader_completeness::NAME;
-    /// A heartbeat has a node commit what it has, whether or not it is what the leader has.
+    /// A heartbeat makes a node commit its own entries, whether or not they match the leader's.
     HeartbeatAgrees, "heartbeat-agrees", committed_stays::NAME;
-    /// The leader reads a forwarded write otherwise than those who are sent its record.
+    /// The leader decodes a forwarded write differently from the nodes that receive its record.
     MisreadWrite, "misread-write", log_matching::NAME;
-    /// A linearizable read is answered from what the node has.
+    /// A linearizable read is answered from the local state.
     LocalReadAsLinearizable, "local-read-as-linearizable", from_history::LINEARIZABLE;
-    /// A session read is satisfied one entry before its token.
+    /// A session read is answered one entry before its token.
     TokenLessOne, "token-less-one", from_history::SESSION;
-    /// A session read that has waited in vain is answered from what the node has.
+    /// A session read that times out is answered from the local state.
     SessionGivesUp, "session-gives-up", from_history::SESSION;
     /// A session read does not wait for its token.
     TokenNotWaitedFor, "token-not-waited-for", no_503_without_a_fault::NAME;
     /// A bounded read is answered however old the state is.
     BoundIgnored, "bound-ignored", from_history::BOUNDED;
-    /// States are called half as old as they are.
+    /// The reported age of a state is halved.
     HalvedStaleness, "halved-staleness", staleness::NAME;
-    /// A read is given the state that the read before it was given.
+    /// A read gets the answer of the previous read.
     StateOfTheReadBefore, "state-of-the-read-before", from_history::ANSWERS_FOLLOW;
-    /// Allocations are not held against the capacity.
+    /// Allocations are not checked against the capacity.
     SkipCapacityCheck, "skip-capacity-check", no_over_allocation::NAME;
-    /// A repeated request is carried out again.
+    /// A repeated request is executed again.
     ApplyRetriesTwice, "apply-retries-twice", carried_out_once::NAME;
-    /// What is written in another partition is carried out in the default one.
+    /// A write to another partition is executed in the default partition.
     PartitionForgotten, "partition-forgotten", from_history::ANSWERS_FOLLOW;
-    /// One node decides otherwise than the others.
+    /// One node decides differently from the others.
     DivergingNode, "diverging-node", equal_digest::NAME;
-    /// Of several consumers of a refused request the first keeps what it asked for.
+    /// The first of several consumers in a refused request keeps its allocations.
     FirstOfSeveralStays, "first-of-several-stays", refusals_change_nothing::NAME;
-    /// Inventories change without the generation.
+    /// Inventories change without a new generation.
     GenerationStays, "generation-stays", generations_rise::NAME;
-    /// Of a request without an answer our own client learns that it was not sent.
+    /// Our client library is notified that an unanswered request was not sent.
     LostAsNotSent, "lost-as-not-sent", from_history::CLIENT;
-    /// Of several resources that are claimed the last is forgotten.
+    /// The last of several claimed resources is dropped.
     LastClaimForgotten, "last-claim-forgotten", from_history::ANSWERS_FOLLOW;
-    /// The same, of a neighbour's claims only.
+    /// The last of several claimed resources is dropped, in the neighbour partition only.
     NeighboursLastClaimForgotten, "neighbours-last-claim-forgotten", from_history::ANSWERS_FOLLOW;
-    /// With the commit index an older vote is written.
+    /// An older vote is written with the commit index.
     OlderVoteReturns, "older-vote-returns", votes_rise::NAME;
     /// A snapshot is installed without the traits of providers.
     InstallWithoutTraits, "install-without-traits", equal_digest::NAME;
-    /// A node that starts counts learners among the voters.
+    /// A starting node counts learners as voters.
     CountLearners, "count-learners", commit_on_a_quorum::NAME;
-    /// A connection that says nothing counts as alive.
+    /// A silent connection counts as alive.
     TrustInSilence, "trust-in-silence", liveness::NAME;
-    /// What a write was answered is remembered under the id of the next one.
+    /// The outcome of a write is stored under the id of the next write.
     ReplyOfTheWriteBefore, "reply-of-the-write-before", from_history::ANSWERS_FOLLOW;
-    /// What a consumer held before is still counted when it holds something else.
+    /// The former allocations of a consumer still count after they are replaced.
     HeldStaysCounted, "held-stays-counted", usages_are_sums::NAME;
-    /// A provider is found by the name that it had before.
+    /// A provider is found by its former name.
     NameStaysFound, "name-stays-found", indexes_agree::NAME;
-    /// The parent of a new provider does not learn that it has a child.
+    /// The parent of a new provider does not record its child.
     ChildUncounted, "child-uncounted", well_formed_trees::NAME;
-    /// The search does not learn what is free again when a consumer goes.
+    /// The search index misses the resources that a deleted consumer frees.
     OffersStayBehind, "offers-stay-behind", indexes_agree::NAME;
-    /// A search gives one candidate more than its limit.
+    /// A search returns one candidate more than its limit.
     OneCandidateTooMany, "one-candidate-too-many", from_history::ANSWERS_FOLLOW;
-    /// A search does not look at what traits are forbidden.
+    /// A search ignores forbidden traits.
     ForbiddenTraitIgnored, "forbidden-trait-ignored", from_history::ANSWERS_FOLLOW;
-    /// A node that starts does not hold its rows against their digest.
+    /// A starting node does not verify its rows against their digest.
     RowsUnproved, "rows-unproved", equal_digest::NAME;
     /// A node starts on an older copy of its data directory.
     OlderCopyTakesPart, "older-copy-takes-part", log_is_kept::NAME;
-    /// A state is taken for durable that was applied while the rows were flushed.
+    /// State that is applied during a flush of the rows counts as flushed.
     CoverWhatIsNotFlushed, "cover-what-is-not-flushed", liveness::NAME;
-    /// A change of the members is made on whatever they have become since it was decided.
+    /// A membership change overwrites changes made since it was decided.
     OverwriteMembers, "overwrite-members", members_change_as_ordered::NAME;
-    /// A local read is called linearizable.
+    /// A local read is reported as linearizable.
     LocalCalledLinearizable, "local-called-linearizable", from_history::SAYS_WHAT_IT_KEEPS;
-    /// Reads name another history than writes.
+    /// Reads report another epoch than writes.
     OtherEpoch, "other-epoch", from_history::SAYS_WHAT_IT_KEEPS;
-    /// A restored node begins to count its starts again.
+    /// A restored node restarts the count of its starts.
     RestoreForgetsBoots, "restore-forgets-boots", liveness::NAME;
-    /// A restored cluster lets in a node with a token of the one that it was.
+    /// A restored cluster accepts join tokens of the lost cluster.
     RestoreKeepsTokens, "restore-keeps-tokens", restored_is_another::NAME;
-    /// Leadership moves to a preferred site whether or not anybody there has caught up.
+    /// Leadership moves to a preferred site whether or not a node there has caught up.
     PreferThoseBehind, "prefer-those-behind", leader_settles::NAME;
-    /// A node that is cut off counts the age of its state from zero again.
+    /// A node that is cut off restarts the age of its state from zero.
     AgeBeginsAgain, "age-begins-again", staleness::NAME;
-    /// Where a snapshot is installed, what was kept of the entries before counts as all that there
-    /// is.
+    /// After a snapshot is installed, the change ledger of the entries before it counts as
+    /// complete.
     LedgerOutlivesASnapshot, "ledger-outlives-a-snapshot", no_event_is_skipped::NAME;
-    /// A node forgets from where on it has kept what was changed.
+    /// A node forgets the index from which its change ledger is complete.
     FloorForgotten, "floor-forgotten", no_event_is_skipped::NAME;
-    /// After a start, what is on the disk is taken for a part of the tail that is in memory alone.
+    /// After a start, changes on disk also count as part of the tail in memory.
     TailReadTwice, "tail-read-twice", no_event_is_repeated::NAME;
-    /// A stream says how far it will be with what follows.
+    /// A stream reports progress before it sends the events.
     ProgressComesFirst, "progress-comes-first", progress_is_the_truth::NAME;
-    /// A read at an earlier moment is answered from what is there now.
+    /// A read at an earlier moment is answered from the current state.
     BeforeIsNow, "before-is-now", as_of_is_what_it_was::NAME;
 }
 
 impl Mutant {
-    /// The mutant of this name.
+    /// Finds a mutant by name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL
             .iter()
@@ -225,8 +227,8 @@ impl Mutant {
         report.violations.iter().any(caught)
     }
 
-    /// The name by which the product asks for it (`mutant!`), if it does: several promises are
-    /// broken by one bug.
+    /// The name under which the product asks for the bug (`mutant!`). Several mutants may share one
+    /// bug that breaks several invariants.
     pub(crate) fn bug(self) -> &'static str {
         match self {
             Mutant::LoseAcknowledged => "acknowledge-before-sync",
@@ -239,8 +241,7 @@ impl Mutant {
         }
     }
 
-    /// What else the complaint must say: of many answers that follow from the log, which one does
-    /// not.
+    /// Text that the violation must also contain, to tell which of many answers is wrong.
     fn evidence(self) -> &'static str {
         match self {
             Mutant::OneCandidateTooMany | Mutant::ForbiddenTraitIgnored => {
@@ -253,7 +254,7 @@ impl Mutant {
         }
     }
 
-    /// Whether those catch it who follow what is changed.
+    /// Whether the watchers of the change stream catch it.
     pub(crate) fn is_of_watchers(self) -> bool {
         matches!(
             self,
@@ -265,8 +266,8 @@ impl Mutant {
         )
     }
 
-    /// The run that shall catch it: the one that is drawn from the seed, or one that brings about
-    /// what the bug needs. Without the bug it must hold.
+    /// The run that should catch it: the random run of the seed, or a run that creates the
+    /// conditions that the bug needs. Without the bug it must succeed.
     pub fn course(self, seed: Seed) -> (Parameters, Vec<Planned>) {
         match self {
             Mutant::LoseAcknowledged => courses::power_cuts(seed),

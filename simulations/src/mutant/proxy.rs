@@ -1,4 +1,4 @@
-//! A proxy between the clients and the nodes, which breaks the promises of reads.
+//! A proxy between clients and nodes that breaks the promises of reads.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -11,10 +11,10 @@ use crate::history::{Answer, End};
 use crate::http::call;
 use crate::operation::{Asked, Level, Operation, Question, Token};
 
-/// What stands between the clients and the nodes: nothing without a bug.
+/// Forwards requests of clients to nodes, unchanged unless a mutant is set.
 pub(crate) struct Proxy {
     mutant: Option<Mutant>,
-    /// What each node answered last to a question.
+    /// Last answer of each node to each request.
     before: RefCell<BTreeMap<(u64, String), String>>,
 }
 
@@ -26,7 +26,7 @@ impl Proxy {
         }
     }
 
-    /// Asks a node, and answers in its place.
+    /// Sends a request to a node, and returns a possibly altered answer.
     pub(crate) async fn call(&self, node: u64, asked: &Operation, patience: Duration) -> End {
         let (Operation::Read(question, level), Some(mutant)) = (asked, self.mutant) else {
             return call(node, &asked.request(), patience).await;
@@ -65,7 +65,7 @@ impl Proxy {
             }
             Mutant::HalvedStaleness => answer.staleness = answer.staleness.map(|age| age / 2),
             Mutant::AgeBeginsAgain => {
-                // A node that hears the leader is not as old as that.
+                // The state of a node in contact with the leader is never that old.
                 let begun = Duration::from_secs(3);
                 let again = |age: Duration| age.checked_sub(begun).unwrap_or(age);
                 answer.staleness = answer.staleness.map(again);
@@ -93,10 +93,10 @@ impl Proxy {
     }
 }
 
-/// A node that turns a read away before it has waited.
+/// The answer of a node that rejects a read without waiting.
 const NOT_YET: &str = r#"{"errors": [{"status": 503, "code": "placement.nothing_committed"}]}"#;
 
-/// The promise that the node is asked for in place of the one that the client asked for.
+/// The consistency level sent to the node instead of the client's.
 fn promised(mutant: Mutant, level: Level) -> Level {
     match (mutant, level) {
         (Mutant::LocalReadAsLinearizable, Level::Default | Level::Linearizable)
@@ -110,7 +110,7 @@ fn promised(mutant: Mutant, level: Level) -> Level {
     }
 }
 
-/// What the node is asked in place of what the client asked.
+/// The question sent to the node instead of the client's.
 fn searched(mutant: Mutant, mut question: Question) -> Question {
     if let Asked::Candidates(request) = &mut question.asked {
         match mutant {
@@ -126,7 +126,7 @@ fn searched(mutant: Mutant, mut question: Question) -> Question {
     question
 }
 
-/// The answer to `sent` as one to `asked`.
+/// Makes the answer to `sent` claim the promise of `asked`.
 fn claiming(mut answer: Answer, sent: &Operation, asked: &Operation) -> Answer {
     if answer.effective == Some(keeps(sent)) {
         answer.effective = Some(keeps(asked));

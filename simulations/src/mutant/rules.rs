@@ -1,4 +1,4 @@
-//! Rules that decide wrongly.
+//! Appliers with wrong rules.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ fn no_capacity(index: u64, cluster: &Cluster, stamped: &Stamped) -> (Outcome, Cl
     ) {
         return (outcome, changes);
     }
-    // The same question to a cloud of boundless stock.
+    // Decides again, on a state with huge inventories.
     let mut boundless = cluster.clone();
     let stock: ClusterChanges = cluster
         .rows()
@@ -66,7 +66,7 @@ fn no_capacity(index: u64, cluster: &Cluster, stamped: &Stamped) -> (Outcome, Cl
 
 fn forgetful(index: u64, cluster: &Cluster, stamped: &Stamped) -> (Outcome, ClusterChanges) {
     let forgotten = stamped.write_id.map(|request| WriteId {
-        // A session of its own for every entry, so that none is recognised.
+        // A separate session for every entry, so that no repetition is recognized.
         origin: request.origin + 1000 * index,
         ..request
     });

@@ -384,7 +384,7 @@ fn a_snapshot_that_differs_from_its_announcement_is_refused() {
         let store = opened(dir.path());
         let file = send(&old.file, &store);
         let error = store.snapshots.verify(&new.meta, file).unwrap_err();
-        assert_says(&error, "something else than its sender announced");
+        assert_says(&error, "differs from its sender's announcement");
     });
 }
 

@@ -246,7 +246,7 @@ async fn a_damaged_backup_and_a_directory_in_use_are_refused() {
     private::make_dir(dir).unwrap();
     fs::write(dir.join("letter"), "from home").unwrap();
     let words = refusal(&restore(&new, 1, &file, &[]), 1);
-    assert!(words.contains("holds data"), "{words}");
+    assert!(words.contains("contains data"), "{words}");
     fs::remove_file(dir.join("letter")).unwrap();
     let first = printed(&restore(&new, 1, &file, &[]));
     assert_eq!(first["digest"], taken["digest"]);

@@ -1,5 +1,5 @@
-//! The log's rows. Column family `log`: an entry under its index, big-endian. Column family
-//! `meta`: the vote, the commit index, and the last entry that was purged.
+//! Rows of the log. Column family `log`: entries, keyed by their big-endian index. Column family
+//! `meta`: the vote, the commit index, and the last purged entry.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::rocks::{self, Database};
 use crate::types::{Entry, LogId, Vote};
 use crate::wire::{self, RecordVersion, WireEntry, WireError, WireLogId, WirePayload, WireVote};
 
-/// The column families of the log.
+/// Column families of the log.
 pub(crate) const FAMILIES: [&str; 2] = [LOG, META];
 const LOG: &str = "log";
 const META: &str = "meta";
@@ -29,12 +29,12 @@ const PURGED: &str = "purged";
 
 pub(crate) struct LogDatabase {
     pub(super) rocks: Database,
-    /// The data directory that it belongs to.
+    /// The data directory.
     pub(super) home: PathBuf,
     pub(super) disk: Arc<dyn LogDisk>,
 }
 
-/// Where the log begins and ends at start, and its vote.
+/// First and last position of the log, its vote and its commit index.
 pub(crate) struct Ends {
     pub(crate) purged: Option<LogId>,
     pub(crate) last: Option<LogId>,
@@ -42,19 +42,19 @@ pub(crate) struct Ends {
     pub(crate) committed: Option<LogId>,
 }
 
-/// RocksDB writes a file that it needs no longer once more, in place: its sync need not wait for
-/// the file system, as that of a file that grows does. It needs none that all families are flushed
-/// of, so they are flushed together.
+/// RocksDB reuses obsolete write-ahead log files in place: their sync skips the file system
+/// metadata that a growing file needs. A file is obsolete when all column families are flushed, so
+/// they are flushed together.
 fn options(store: &StoreOptions, cache: &Cache) -> Options {
     let mut options = rocks::options(store.log_buffer_bytes, cache, "recycle_log_file_num=2;");
-    // The state is flushed to the same disk, which may be slow.
+    // Leaves room while flushes of the state keep a slow disk busy.
     options.set_max_write_buffer_number(6);
     options.set_atomic_flush(true);
     options
 }
 
 impl LogDatabase {
-    /// Opens a log that has lost nothing.
+    /// Opens a log and checks that it has lost nothing.
     pub(crate) fn open(store: &StoreOptions, cache: &Cache) -> Result<(Self, Ends)> {
         let (options, dir) = (options(store, cache), store.dir.join(LOG_DIR));
         let database = Self::of(store, Database::open(&options, dir, &FAMILIES)?);
@@ -63,7 +63,7 @@ impl LogDatabase {
         Ok((database, ends))
     }
 
-    /// Opens it without writing a byte.
+    /// Opens the log without writing to disk.
     pub(crate) fn open_to_read(store: &StoreOptions, cache: &Cache) -> Result<Self> {
         let (options, dir) = (options(store, cache), store.dir.join(LOG_DIR));
         let rocks = Database::open_to_read(options, dir, &FAMILIES)?;
@@ -82,7 +82,7 @@ impl LogDatabase {
         self.rocks.family(LOG)
     }
 
-    /// Reads the ends of the log.
+    /// Reads the first and last position of the log, its vote and its commit index.
     pub(crate) fn ends(&self) -> Result<Ends> {
         let id = |name| Ok(self.rocks.record::<WireLogId>(META, name)?.map(LogId::from));
         let purged = id(PURGED)?;
@@ -95,8 +95,8 @@ impl LogDatabase {
         })
     }
 
-    /// A log that has lost some of what was on disk must not be used: what this node has
-    /// acknowledged and promised, others count on.
+    /// Fails if the log lost entries or a vote that were synced: other nodes rely on what this node
+    /// has acknowledged.
     pub(crate) fn check_nothing_lost(&self, ends: &Ends) -> Result<()> {
         let Some(mark) = reached::noted(&self.home)? else {
             return Ok(());
@@ -118,7 +118,7 @@ impl LogDatabase {
         Ok(())
     }
 
-    /// All entries that the log has.
+    /// All entries after the purged ones.
     pub(super) fn entries(&self, ends: &Ends) -> Result<Vec<Entry>> {
         self.behind(ends.purged, IteratorMode::Start).collect()
     }
@@ -136,19 +136,19 @@ impl LogDatabase {
         })
     }
 
-    /// The entry at an index, if it is there.
+    /// The entry at an index, if it exists.
     pub(crate) fn entry_at(&self, index: u64) -> Result<Option<Entry>> {
         let entry = self.rocks.record(LOG, key(index))?.map(into_entry);
         let entry = entry.transpose();
         entry.map_err(|error| OpenError::unreadable(&self.rocks.dir, &error))
     }
 
-    /// The id of the entry at an index, if it is there.
+    /// The id of the entry at an index, if it exists.
     pub(super) fn id_at(&self, index: u64) -> Result<Option<LogId>> {
         Ok(self.entry_at(index)?.map(|entry| entry.log_id))
     }
 
-    /// Forgets all entries, durably: the state has everything up to `applied`.
+    /// Removes all entries durably and begins after `applied`, which the state contains.
     pub(super) fn begin_behind(&self, version: RecordVersion, applied: &LogId) -> Result<()> {
         self.write_synced(|batch| {
             self.truncate(batch, 0);
@@ -156,7 +156,7 @@ impl LogDatabase {
         })
     }
 
-    /// Writes what `fill` puts into a batch, durably.
+    /// Writes a batch durably; `fill` adds its content.
     pub(super) fn write_synced(&self, fill: impl FnOnce(&mut WriteBatch)) -> Result<()> {
         let mut batch = WriteBatch::default();
         fill(&mut batch);
@@ -188,20 +188,20 @@ impl LogDatabase {
         self.put_meta(batch, version, COMMITTED, &WireLogId::from(id));
     }
 
-    /// Removes every entry from `index` on.
+    /// Removes the entries from `index` on.
     pub(super) fn truncate(&self, batch: &mut WriteBatch, index: u64) {
         batch.delete_range_cf(self.log(), key(index), key(u64::MAX));
     }
 
-    /// Removes every entry up to and including `upto`.
+    /// Removes the entries up to and including `upto`.
     pub(super) fn purge(&self, batch: &mut WriteBatch, version: RecordVersion, upto: &LogId) {
         self.put_meta(batch, version, PURGED, &WireLogId::from(upto));
         batch.delete_range_cf(self.log(), key(0), key(upto.index + 1));
     }
 
-    /// Reads the rows from `start` to before `end`, as many as weigh `bytes_max` and at least one.
+    /// Reads the rows from `start` to before `end`, up to `bytes_max` bytes but at least one row.
     ///
-    /// A log may begin later than `start`, but what it has begun with has no holes.
+    /// The log may begin after `start`; from its first entry on it must have no gaps.
     pub(super) fn read(
         &self,
         snapshot: &Snapshot<'_>,
@@ -211,7 +211,7 @@ impl LogDatabase {
         let rows = |start, end| {
             snapshot.iterator_cf_opt(self.log(), bounds(start, end), IteratorMode::Start)
         };
-        // The entry at `missing` may be missing if it precedes the whole log.
+        // The entry at `missing` may be absent only if it precedes the whole log.
         let check_beginning = |missing| {
             let precedes_all = missing == start && rows(0, start).next().is_none();
             match precedes_all {
@@ -243,7 +243,7 @@ impl LogDatabase {
     }
 }
 
-/// Bounds on both sides keep an iterator off the tombstones of what was purged and truncated.
+/// Bounds on both sides keep iterators off the tombstones of purged and truncated entries.
 pub(super) fn bounds(start: u64, end: u64) -> ReadOptions {
     let mut options = ReadOptions::default();
     options.set_iterate_lower_bound(key(start));

@@ -1,4 +1,4 @@
-//! The log of a node that does not run, read and not changed.
+//! Reads the log of a stopped node without changing it.
 
 use placement_model::types::Timestamp;
 use rocksdb::IteratorMode;
@@ -6,16 +6,16 @@ use rocksdb::IteratorMode;
 use super::database::{LogDatabase, bounds, decode};
 use crate::types::Entry;
 
-/// One entry of a log, or why it cannot be read.
+/// A log entry, or why it cannot be read.
 #[derive(Debug)]
 pub struct LogLine {
-    /// Its index.
+    /// Log index.
     pub index: u64,
-    /// Bytes of its row.
+    /// Length of its row.
     pub bytes: usize,
-    /// The entry.
+    /// The entry, or why it cannot be read.
     pub entry: Result<Entry, String>,
-    /// When a node has kept it with its backups, by that node's clock.
+    /// When a node archived it, by that node's clock; `None` unless it is from an archived log.
     pub kept_at: Option<Timestamp>,
 }
 
@@ -31,8 +31,8 @@ impl LogLine {
 }
 
 impl LogDatabase {
-    /// What is there of the entries `from..=to`. Ends where the database cannot be read any
-    /// further, and says so.
+    /// The existing entries `from..=to`. If the database becomes unreadable, the last line contains
+    /// the error.
     pub(crate) fn lines(&self, from: u64, to: u64) -> impl Iterator<Item = LogLine> {
         let mut read = bounds(from, to.saturating_add(1));
         read.fill_cache(false);
@@ -42,7 +42,7 @@ impl LogDatabase {
             let (key, row) = match row {
                 Ok(row) => row,
                 Err(error) => {
-                    let reason = format!("nothing can be read from here on: {error}");
+                    let reason = format!("cannot read from here on: {error}");
                     return Some(LogLine::new(expected, 0, Err(reason)));
                 }
             };
@@ -50,10 +50,10 @@ impl LogDatabase {
             let index = key.unwrap_or(expected);
             *next = Some(index.saturating_add(1));
             let entry = match decode(&row) {
-                _ if key.is_err() => Err("its key is no index".to_owned()),
+                _ if key.is_err() => Err("its key is not an index".to_owned()),
                 Err(error) => Err(error.to_string()),
                 Ok(entry) if entry.log_id.index != index => {
-                    Err(format!("it says that it is entry {}", entry.log_id))
+                    Err(format!("it contains entry {}", entry.log_id))
                 }
                 Ok(entry) => Ok(entry),
             };

@@ -34,28 +34,28 @@ use crate::runtime::Worker;
 use crate::types::{Entry, LogId, Payload, TypeConfig, Vote};
 use crate::wire::{self, RecordVersion, WireEntry};
 
-/// Bytes of entries that are read in one step for a follower or for apply.
+/// Bytes of entries read in one step for a follower or for apply.
 const STEP_BYTES: usize = 1 << 20;
 
 /// openraft's log storage.
 pub struct LogStore {
-    // Before `shared`, so that the thread is gone when the database is closed.
+    // Before `shared`, so that the thread ends before the database closes.
     writer: Worker<Job>,
     shared: Arc<Shared>,
     appends: u64,
-    /// Bytes that may still go into the writer's queue.
+    /// Free bytes in the writer's queue.
     room: Arc<Semaphore>,
     room_max: usize,
 }
 
-/// Reads the log; one for each follower that is replicated to, and one for apply.
+/// Reads the log. Each replicated follower and apply have their own.
 #[derive(Clone)]
 pub struct LogReader {
     shared: Arc<Shared>,
 }
 
 impl LogStore {
-    /// Opens the log of a node whose state has come to `applied`.
+    /// Opens the log of a node whose state contains the entries up to `applied`.
     pub(crate) fn open(base: &Arc<Base>, applied: Option<LogId>) -> Result<Self> {
         let (options, version) = (&base.options, base.version());
         let (database, mut ends) = LogDatabase::open(options, &base.cache)?;
@@ -63,8 +63,7 @@ impl LogStore {
             && led.leader_id.term > 0
             && ends.vote < Some(led)
         {
-            // The state is of a snapshot that came in before a crash, of which openraft did not
-            // learn.
+            // The state is from a snapshot received before a crash, which openraft never saw.
             database.write_synced(|batch| database.put_vote(batch, version, &led))?;
             ends.vote = Some(led);
         }
@@ -83,10 +82,10 @@ impl LogStore {
             tracing::warn!(
                 last = ?ends.last.map(|id| id.to_string()),
                 %applied,
-                "the log was truncated, which a crash has undone; the state has come further, so \
-                 the log begins behind it"
+                "a crash undid a truncation of the log; the state is ahead, so the log now begins \
+                 after it"
             );
-            // Lowered before, as for each truncation.
+            // Lowered first, as for each truncation.
             found.last = None;
             Reached::begin(&options.dir, found)?;
             database.begin_behind(version, &applied)?;
@@ -115,7 +114,7 @@ impl LogStore {
         })
     }
 
-    /// Whether anything was ever written to it.
+    /// Whether anything was ever written to the log.
     pub(crate) fn is_used(&self) -> bool {
         let tail = self.shared.tail();
         tail.last.is_some() || tail.vote.is_some()
@@ -124,7 +123,7 @@ impl LogStore {
     fn send(&self, job: Job) -> io::Result<()> {
         match self.writer.send(job) {
             true => Ok(()),
-            false => Err(io_error("the thread that writes the log has ended")),
+            false => Err(io_error("the log writer thread has ended")),
         }
     }
 
@@ -132,7 +131,7 @@ impl LogStore {
         Arc::downgrade(&self.shared.database.rocks.db)
     }
 
-    /// Reads the log next to openraft. Holds the database open.
+    /// A reader independent of openraft's. Keeps the database open.
     pub fn reader(&self) -> LogReader {
         LogReader {
             shared: Arc::clone(&self.shared),
@@ -140,10 +139,10 @@ impl LogStore {
     }
 }
 
-/// Changes by hand, of the log of a node that does not run.
+/// Manual changes to the log of a stopped node.
 impl LogDatabase {
-    /// Has the log begin behind the entry that the state has come to, and writes that into the
-    /// note, durably.
+    /// Makes the log begin after the last applied entry and updates the note of the last synced
+    /// position, durably.
     pub(crate) fn begin_behind_state(&self, version: RecordVersion, applied: &LogId) -> Result<()> {
         self.begin_behind(version, applied)?;
         let vote = self.ends()?.vote;
@@ -152,14 +151,14 @@ impl LogDatabase {
         Ok(())
     }
 
-    /// Puts a blank entry in the place of another, durably.
+    /// Replaces an entry by a blank one, durably.
     pub(crate) fn make_blank(&self, version: RecordVersion, id: LogId) -> Result<()> {
         let blank = WireEntry::from(&Entry::new(id, Payload::Blank));
         let row = wire::encode(version, &blank);
         self.write_synced(|batch| self.put_entry(batch, id.index, &row))
     }
 
-    /// Appends an entry in a term of its own, on an operator's order alone, durably.
+    /// Appends an entry in a new term, durably and without a quorum, on an operator's order.
     pub(crate) fn go_on(&self, version: RecordVersion, entry: &Entry) -> Result<()> {
         let leader = entry.log_id.committed_leader_id();
         let vote = Vote::new_committed(leader.term, leader.node_id);
@@ -171,28 +170,29 @@ impl LogDatabase {
     }
 }
 
-/// What a node that has an entry must have voted at least.
+/// The lowest vote that a node with this entry must have given.
 fn vote_for_leader_of(entry: &LogId) -> Vote {
     let leader = entry.committed_leader_id();
     Vote::new(leader.term, leader.node_id)
 }
 
-/// Whether the state has an entry that is not the log's. Then the log was truncated by a leader who
-/// knew better, and a loss of power has undone that, as truncations are not synced of themselves.
-/// What conflicts with an applied entry was never committed, and neither was what follows it.
+/// Whether the state contains an entry that the log does not. Then a leader truncated the log, and
+/// a loss of power undid the truncation, as truncations alone are not synced. Entries that conflict
+/// with an applied entry were never committed, and neither were later ones.
 fn is_overtaken(database: &LogDatabase, ends: &Ends, applied: LogId) -> Result<bool> {
     if ends.purged.is_some_and(|id| id.index >= applied.index) {
         return Ok(false);
     }
     match database.id_at(applied.index)? {
         Some(there) => Ok(there != applied),
-        // openraft closes a mere hole itself, but not one behind entries of a later term.
+        // openraft itself closes a gap at the end of the log, but not one after entries of a later
+        // term.
         None => Ok(ends.last > Some(applied)),
     }
 }
 
 impl LogReader {
-    /// The next entries from `start` to before `end`, some megabytes at most. They begin later than
+    /// The next entries from `start` to before `end`, at most a few megabytes. They begin after
     /// `start` if the log does.
     ///
     /// # Errors
@@ -201,7 +201,7 @@ impl LogReader {
         self.read((start, end), STEP_BYTES)
     }
 
-    /// The entries of the range that exist, as many as weigh `bytes_max` and at least one.
+    /// The existing entries of the range, up to `bytes_max` bytes but at least one.
     fn read(&self, range: (u64, u64), bytes_max: usize) -> io::Result<Vec<Entry>> {
         let tail = self.shared.tail();
         let start = range.0.max(tail.first_index());
@@ -214,8 +214,8 @@ impl LogReader {
             return Ok(tail.range(start, end, bytes_max));
         }
         RarePath::LogReadFromDisk.ran();
-        // What lies before the border is in RocksDB. The snapshot is taken under the lock, so that
-        // both parts are of one moment; the reading is not.
+        // Entries before the border are in RocksDB. The snapshot is taken under the lock, so that
+        // both parts are from the same moment; reading it is not.
         let database = &self.shared.database;
         let snapshot = database.rocks.db.snapshot();
         let newer = match border < end && bytes_max == usize::MAX {
@@ -246,8 +246,8 @@ impl RaftLogReader<TypeConfig> for LogReader {
         end: u64,
     ) -> Result<Vec<Entry>, io::Error> {
         let entries = self.read((start, end), STEP_BYTES)?;
-        // What is sent to another node follows what that node has. openraft takes no entries for a
-        // heartbeat, and looks again what the node needs.
+        // Replicated entries must follow the receiver's last entry. Given none, openraft sends a
+        // heartbeat and determines again which entries the receiver needs.
         let is_whole = entries
             .first()
             .is_none_or(|first| first.log_id.index == start);
@@ -263,16 +263,16 @@ impl RaftLogReader<TypeConfig> for LogReader {
     {
         let (start, end) = half_open(&range);
         let reader = self.clone();
-        // Step by step, since a node that was away for long has more to apply than fits in memory.
+        // In steps: after a long absence, a node has to apply more entries than fit in memory.
         stream::try_unfold(start, move |next| {
             let step = reader.read((next, end), STEP_BYTES);
             let shared = Arc::clone(&reader.shared);
             async move {
                 let entries = step?;
-                // What is applied has no hole.
+                // Applied entries must have no gaps.
                 if let Some(first) = entries.first().filter(|first| first.log_id.index != next) {
                     let error = format!(
-                        "entry {next} is wanted, and {} is the next there is",
+                        "entry {next} is missing; the next entry is {}",
                         first.log_id
                     );
                     return Err(shared.failure.fail("read", &error));
@@ -312,7 +312,7 @@ impl RaftLogStorage<TypeConfig> for LogStore {
         self.send(Job::Vote(*vote, done))?;
         saved
             .await
-            .map_err(|_gone| io::Error::other("the writer of the log has ended"))?
+            .map_err(|_gone| io::Error::other("the log writer has ended"))?
     }
 
     async fn save_committed(&mut self, committed: Option<LogId>) -> Result<(), io::Error> {
@@ -348,9 +348,9 @@ impl RaftLogStorage<TypeConfig> for LogStore {
                 Some((before, _)) => index == before + 1,
                 None => self.shared.tail().follows(index),
             };
-            // Other nodes send entries, so a hole is no broken invariant of this one.
+            // Other nodes send entries, so a gap does not prove a bug in this node.
             if !follows {
-                let error = format!("entry {index} does not follow the one before");
+                let error = format!("entry {index} does not follow the last entry");
                 return Err(self.shared.failure.fail("continued", &error));
             }
             let row = wire::encode(version, &WireEntry::from(&entry));
@@ -360,15 +360,15 @@ impl RaftLogStorage<TypeConfig> for LogStore {
             cached.push((entry, row.len()));
             rows.push((index, row));
         }
-        // openraft's own task waits here for a disk that does not keep up. It neither leads nor
-        // follows in the meantime, and the others do not wait for it. The writer needs nothing of
-        // that task, so the wait ends with the next sync, or with the failure of the writer.
+        // openraft's own task waits here while the disk does not keep up. In the meantime this node
+        // neither leads nor follows, and the others do not wait for it. The writer does not depend
+        // on that task, so the wait ends with the next sync or with the failure of the writer.
         let wanted = u32::try_from(bytes.min(self.room_max)).unwrap_or(u32::MAX);
         let room = Arc::clone(&self.room).acquire_many_owned(wanted).await;
         let room = room.expect("the semaphore is never closed");
         self.appends += 1;
         let number = self.appends;
-        // Readable first, then written.
+        // Make the entries readable first, then write them.
         self.shared.tail().append(number, cached);
         self.send(Job::Append {
             number,
@@ -396,7 +396,7 @@ impl RaftLogStorage<TypeConfig> for LogStore {
     }
 }
 
-/// `start..end` of whatever range.
+/// Converts any range to `start..end`.
 fn half_open(range: &impl RangeBounds<u64>) -> (u64, u64) {
     let start = match range.start_bound() {
         Bound::Included(start) => *start,

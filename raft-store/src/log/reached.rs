@@ -1,10 +1,10 @@
-//! How far the log has come on disk, noted next to it, so that a log that has lost some of that
-//! differs from one whose torn tail was cut off: RocksDB opens both without a word.
+//! The last synced position of the log, noted next to it. It distinguishes a log that has lost
+//! synced entries from one whose torn tail was cut off: RocksDB opens both without an error.
 //!
-//! The note never runs ahead of the log: it is raised after a sync, and lowered, durably, before a
-//! truncation is written. So it raises no false alarm, whatever a crash leaves. It is overwritten
-//! in place after each sync, and not synced itself but when the store is closed: after a `kill -9`
-//! it is exact, after a loss of power it may be some seconds old.
+//! The note is never ahead of the log: it is raised after a sync, and lowered durably before a
+//! truncation is written, so no crash causes a false alarm. It is overwritten in place after each
+//! sync, but synced itself only when the store closes: after a `kill -9` it is exact, after a loss
+//! of power it may be a few seconds old.
 
 use std::fs::File;
 use std::io;
@@ -21,13 +21,13 @@ use crate::types::{LogId, Vote};
 use crate::wire::{self, RecordVersion, WireLogId, WireVote};
 
 const NAME: &str = "reached";
-/// One sector, which a disk writes as a whole.
+/// One sector, which a disk writes atomically.
 const LENGTH: usize = 512;
 const CHECKSUM: usize = 8;
-/// What an operator writes into it to have the log accepted unchecked.
+/// An operator writes this into the file to accept the log unchecked.
 const UNKNOWN: &[u8] = b"unknown";
 
-/// What is known to be on disk.
+/// The entries and the vote that are known to be on disk.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Mark {
     pub(super) last: Option<LogId>,
@@ -40,7 +40,7 @@ struct Record {
     vote: Option<WireVote>,
 }
 
-/// The note, open for the writer of the log.
+/// The open note file, as used by the log writer.
 #[derive(Debug)]
 pub(super) struct Reached {
     file: File,
@@ -88,13 +88,13 @@ impl Mark {
     }
 }
 
-/// Reads what was noted in a data directory. `None`: nothing yet, or an operator accepts the log
-/// unchecked.
+/// Reads the note in a data directory. `None` before the first start, or if an operator accepts the
+/// log unchecked.
 pub(super) fn noted(dir: &Path) -> Result<Option<Mark>> {
     let path = path(dir);
     let lost = |what| OpenError::ReachedLost(path.clone(), what);
     let Some(bytes) = data_dir::read(dir, NAME)? else {
-        // It is made before the first start is counted.
+        // The note is created before the first start is counted.
         return match data_dir::boots(dir)? {
             0 => Ok(None),
             _ => Err(lost("missing")),
@@ -103,7 +103,7 @@ pub(super) fn noted(dir: &Path) -> Result<Option<Mark>> {
     if bytes.trim_ascii() == UNKNOWN {
         tracing::warn!(
             file = %path.display(),
-            "an operator has the log accepted unchecked, whether or not it has lost anything"
+            "the log is accepted unchecked, as an operator requested; it may have lost entries"
         );
         return Ok(None);
     }
@@ -117,7 +117,7 @@ fn path(dir: &Path) -> PathBuf {
 }
 
 impl Reached {
-    /// Notes, durably, what was found in the log of a data directory.
+    /// Notes durably the last entry and the vote found in the log of a data directory.
     pub(super) fn begin(dir: &Path, found: Mark) -> Result<Self> {
         let path = path(dir);
         let begin = || -> io::Result<Self> {
@@ -130,12 +130,12 @@ impl Reached {
         begin().map_err(|error| OpenError::io("write", &path, error))
     }
 
-    /// What is noted.
+    /// The position last written.
     pub(super) fn noted(&self) -> Mark {
         self.noted
     }
 
-    /// Takes back, durably, what a truncation down to `last` is about to take away.
+    /// Lowers the note durably before the log is truncated after `last`.
     pub(super) fn lower(&mut self, last: Option<LogId>) -> io::Result<()> {
         let mut lower = self.noted;
         lower.truncate(last);
@@ -146,25 +146,25 @@ impl Reached {
         files::sync(&self.file)
     }
 
-    /// Notes what has been synced.
+    /// Raises the note after a sync.
     pub(super) fn raise(&mut self, synced: Mark) {
         if synced != self.noted
             && let Err(error) = self.write(synced)
         {
-            // The log is well. What is noted is less than it holds, and that is no lie.
-            tracing::warn!(%error, "it cannot be noted how far the log has come");
+            // The log is intact. A note that is too low stays correct.
+            tracing::warn!(%error, "cannot update the note of the last synced log position");
         }
     }
 
-    /// Makes the note durable, before the store is closed.
+    /// Syncs the note before the store closes.
     pub(super) fn finish(&self) {
         if let Err(error) = files::sync(&self.file) {
-            tracing::warn!(%error, "it cannot be noted how far the log has come");
+            tracing::warn!(%error, "cannot update the note of the last synced log position");
         }
     }
 
     fn write(&mut self, mark: Mark) -> io::Result<()> {
-        // Before it is tried: of a write that fails, the file may have the whole.
+        // Set before the attempt: a failed write may still have written the whole record.
         self.noted = mark;
         self.file.write_all_at(&mark.encode(), 0)
     }
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_note_is_read_as_it_was_written_or_not_at_all() {
+    fn note_is_read_back_exactly_or_rejected() {
         for mark in [
             Mark::default(),
             Mark {
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_truncation_takes_back_only_what_it_takes_away() {
+    fn truncation_lowers_the_mark_only_below_its_own_end() {
         let mut mark = Mark {
             last: Some(id(3, 60)),
             vote: None,

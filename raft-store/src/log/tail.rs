@@ -1,29 +1,29 @@
-//! What is known of the log without asking the disk: its ends, the vote, and its newest entries.
+//! In-memory part of the log: its first and last position, the vote, and its newest entries.
 
 use std::collections::VecDeque;
 
 use super::database::Ends;
 use crate::types::{Entry, LogId, Vote};
 
-/// The newest entries and the ends of the log. An entry is found here from the moment it is
-/// appended, and stays at least until RocksDB has it.
+/// The newest entries and the ends of the log. An entry is available here from its append on, at
+/// least until RocksDB has it.
 #[derive(Debug, Default)]
 pub(super) struct Tail {
-    /// The last entry that was purged, with all before it.
+    /// The last purged entry; all earlier ones are purged, too.
     pub(super) purged: Option<LogId>,
-    /// The last entry, or what was purged if the log is empty.
+    /// The last entry, or the last purged one if the log is empty.
     pub(super) last: Option<LogId>,
-    /// The vote that was last made durable.
+    /// The last durable vote.
     pub(super) vote: Option<Vote>,
-    /// The last entry that openraft has reported as committed.
+    /// The last entry that openraft reported as committed.
     pub(super) committed: Option<LogId>,
-    /// The one of them that RocksDB has.
+    /// The commit index last written to RocksDB.
     committed_written: Option<LogId>,
     /// Consecutive entries up to `last`.
     entries: VecDeque<Cached>,
     bytes: usize,
     bytes_max: usize,
-    /// Appends up to this one are in RocksDB.
+    /// Appends up to this number are in RocksDB.
     written: u64,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Tail {
 struct Cached {
     entry: Entry,
     bytes: usize,
-    /// The append that brought it.
+    /// Number of the append that contained it.
     append: u64,
 }
 
@@ -48,7 +48,7 @@ impl Tail {
         }
     }
 
-    /// What is committed, if RocksDB does not have it and it is not beyond `last`.
+    /// The commit index, if it is not yet in RocksDB and not beyond `last`.
     pub(super) fn take_committed(&mut self, last: Option<LogId>) -> Option<LogId> {
         let last = last?.index;
         let committed = self.committed.filter(|id| id.index <= last)?;
@@ -61,20 +61,20 @@ impl Tail {
         next_index(self.purged.as_ref())
     }
 
-    /// The index behind the last entry.
+    /// The index after the last entry.
     pub(super) fn end_index(&self) -> u64 {
         next_index(self.last.as_ref())
     }
 
-    /// The first index that is found here; all before it are in RocksDB.
+    /// The first cached index; all earlier entries are in RocksDB.
     pub(super) fn first_cached(&self) -> u64 {
         self.end_index()
             .checked_sub(self.entries.len() as u64)
             .expect("the tail holds consecutive entries that end with the last one")
     }
 
-    /// The entries from `start` to before `end`, as many as weigh `bytes_max` and at least one.
-    /// All of them must be found here.
+    /// The entries from `start` to before `end`, up to `bytes_max` bytes but at least one. All of
+    /// them must be cached.
     pub(super) fn range(&self, start: u64, end: u64, bytes_max: usize) -> Vec<Entry> {
         let (first, behind) = (self.first_cached(), self.end_index());
         assert!(
@@ -95,7 +95,7 @@ impl Tail {
         entries
     }
 
-    /// Takes entries that follow the last one, each with its size as it is written.
+    /// Appends entries that follow the last one, each with its encoded length.
     pub(super) fn append(&mut self, append: u64, entries: Vec<(Entry, usize)>) {
         for (entry, bytes) in entries {
             assert!(
@@ -119,7 +119,7 @@ impl Tail {
         self.last.is_none_or(|last| index == last.index + 1)
     }
 
-    /// Forgets what follows `last`.
+    /// Removes the entries after `last`.
     pub(super) fn truncate(&mut self, last: Option<LogId>) {
         let end = next_index(last.as_ref()).max(self.first_index());
         if self.end_index() <= end {
@@ -136,8 +136,8 @@ impl Tail {
             .or(self.purged);
     }
 
-    /// Forgets what precedes `upto`, and `upto` itself. A hole between the last entry and `upto`
-    /// is closed by this: the log then begins behind `upto`.
+    /// Removes the entries up to and including `upto`. If the last entry precedes `upto`, the log
+    /// then begins after `upto`.
     pub(super) fn purge(&mut self, upto: LogId) {
         while self.first_cached() <= upto.index {
             match self.entries.pop_front() {
@@ -153,7 +153,8 @@ impl Tail {
         }
     }
 
-    /// Appends up to this one are in RocksDB, so its entries may be forgotten here.
+    /// Marks the appends up to this number as written to RocksDB, so that their entries may be
+    /// evicted.
     pub(super) fn written(&mut self, append: u64) {
         self.written = self.written.max(append);
         while self.bytes > self.bytes_max

@@ -1,7 +1,6 @@
-//! Everything that is written to the log passes through one queue, in order: entries, votes,
-//! truncation, purges. One thread takes what waits there, writes it as one batch, syncs once, and
-//! only then reports to openraft. The commit index goes along with the next batch, and wakes no
-//! thread.
+//! The log writer. Entries, votes, truncations and purges pass through one queue, in order. One
+//! thread takes the waiting jobs, writes them as one batch, syncs once, and only then reports to
+//! openraft. The commit index is written with the next batch and does not wake the thread.
 
 use std::future::pending;
 use std::io;
@@ -25,32 +24,32 @@ use crate::observer::LogEvent;
 use crate::runtime::{self, Worker};
 use crate::types::{LogId, TypeConfig, Vote};
 
-/// A sync that takes longer is logged.
+/// Longer syncs are logged.
 const SLOW_SYNC: Duration = Duration::from_millis(500);
 
-/// One write.
+/// A write to the log.
 pub(super) enum Job {
     Append {
         number: u64,
         rows: Vec<(u64, Vec<u8>)>,
         last: Option<LogId>,
         flushed: IOFlushed<TypeConfig>,
-        /// Its place in the queue, given back once it is on disk.
+        /// Bytes reserved in the queue, released when the rows are on disk.
         room: OwnedSemaphorePermit,
     },
     Vote(Vote, oneshot::Sender<io::Result<()>>),
-    /// What follows this entry goes.
+    /// Removes the entries after this one.
     Truncate(Option<LogId>),
-    /// Everything up to this entry goes.
+    /// Removes the entries up to and including this one.
     Purge(LogId),
 }
 
-/// What readers and the writer share.
+/// State shared by readers and the writer.
 pub(super) struct Shared {
     pub(super) database: LogDatabase,
     tail: Mutex<Tail>,
     pub(super) failure: Failure,
-    /// Last: it holds the lock of the directory until the database is closed.
+    /// Last, as it holds the lock of the directory until the database is closed.
     pub(super) base: Arc<Base>,
 }
 
@@ -64,7 +63,7 @@ impl Shared {
         }
     }
 
-    /// Reports to the observer of the log, if there is one.
+    /// Reports an event to the log observer, if any.
     pub(super) fn observed(&self, event: LogEvent<'_>) {
         self.base.options.observed(event);
     }
@@ -79,7 +78,7 @@ impl Shared {
         written.map_err(|error| self.failure.fail("written", error.as_ref()))
     }
 
-    /// What is truncated away is no longer to be expected, from before it is gone.
+    /// Lowers the note of the last synced position before entries are truncated.
     async fn lower(&self, reached: &mut Reached, truncated: &[Option<LogId>]) -> io::Result<()> {
         for last in truncated {
             let lowered = reached.lower(*last);
@@ -89,7 +88,8 @@ impl Shared {
         Ok(())
     }
 
-    /// At the end, when no batch follows. If it fails, the next start replays more.
+    /// Writes the commit index when no batch follows. If this fails, the next start replays more
+    /// entries.
     fn write_committed(&self, last: Option<LogId>) {
         let mut batch = WriteBatch::default();
         if self.add_committed(&mut batch, last) {
@@ -97,8 +97,8 @@ impl Shared {
         }
     }
 
-    /// Not further than the entries that are written: those behind them may be lost. False if there
-    /// is no news.
+    /// Adds the commit index to a batch, limited to written entries, as later ones may be lost.
+    /// Returns false if it has not changed.
     fn add_committed(&self, batch: &mut WriteBatch, last: Option<LogId>) -> bool {
         let committed = self.tail().take_committed(last);
         if let Some(committed) = committed {
@@ -123,7 +123,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Nothing of a machine without power goes on.
+    /// Stops here if the simulated machine loses its power.
     async fn point(&self, name: &'static str) {
         if files::power_fails(name, &self.database.rocks.dir) {
             pending().await
@@ -131,7 +131,7 @@ impl Shared {
     }
 }
 
-/// Starts what writes.
+/// Starts the writer.
 pub(super) fn start(shared: &Arc<Shared>, reached: Reached) -> io::Result<Worker<Job>> {
     Worker::start(
         |queue| write(Arc::clone(shared), reached, queue),
@@ -146,10 +146,10 @@ async fn write(shared: Arc<Shared>, mut reached: Reached, mut queue: mpsc::Unbou
         let lowered = shared.lower(&mut reached, &waiting.truncated).await;
         let mut result = lowered.and_then(|()| shared.write(batch));
         if result.is_ok() {
-            // RocksDB has the batch, though not yet durably: memory need not keep it for readers.
+            // RocksDB has the batch, though not yet durably, so readers no longer need the cache.
             shared.tail().written(waiting.last_append);
         }
-        let syncs = waiting.wants_sync() && result.is_ok();
+        let syncs = waiting.needs_sync() && result.is_ok();
         if syncs {
             if mutant!("acknowledge-before-sync") {
                 waiting.answer(&shared, &result);
@@ -171,7 +171,7 @@ async fn write(shared: Arc<Shared>, mut reached: Reached, mut queue: mpsc::Unbou
     reached.finish();
 }
 
-/// The callers that wait for a batch.
+/// The callers waiting for a batch.
 #[derive(Default)]
 struct Waiting {
     appends: Vec<IOFlushed<TypeConfig>>,
@@ -179,17 +179,17 @@ struct Waiting {
     /// The number of the last append in the batch.
     last_append: u64,
     entries: u64,
-    /// What the log has come to with this batch.
+    /// Last entry and vote of the log after this batch.
     mark: Mark,
-    /// The vote that the batch writes.
+    /// The vote written by the batch.
     voted: Option<Vote>,
-    /// Down to where the batch truncates, if it does.
+    /// The last remaining entry of each truncation in the batch.
     truncated: Vec<Option<LogId>>,
-    /// Given back to the queue when this is dropped.
+    /// Released to the queue when dropped.
     room: Vec<OwnedSemaphorePermit>,
 }
 
-/// Turns `first` and what waits behind it into one batch.
+/// Combines `first` and the jobs queued after it into one batch.
 fn gather(
     shared: &Shared,
     first: Job,
@@ -263,10 +263,10 @@ impl Waiting {
         }
     }
 
-    /// Only entries and votes are waited for. The rest may be lost by a crash: a purge is done
-    /// again, a truncation precedes the append that made it necessary, and the commit index only
-    /// makes the replay at the next start longer.
-    fn wants_sync(&self) -> bool {
+    /// Callers wait only for entries and votes. A crash may lose the rest: a purge is repeated, a
+    /// truncation precedes the append that made it necessary, and an old commit index only makes
+    /// the replay at the next start longer.
+    fn needs_sync(&self) -> bool {
         !self.appends.is_empty() || !self.votes.is_empty()
     }
 
@@ -277,7 +277,7 @@ impl Waiting {
         }
     }
 
-    /// Sends the callers the result.
+    /// Sends the result to the callers.
     fn answer(&mut self, shared: &Shared, result: &io::Result<()>) {
         if result.is_ok() {
             shared.base.counters.synced_entries.inc_by(self.entries);
@@ -288,17 +288,17 @@ impl Waiting {
                 shared.tail().vote = Some(vote);
                 shared.database.disk.acknowledged(vote);
             }
-            // A caller that no longer waits has crashed or shut down.
+            // The caller has crashed or shut down.
             let _ = done.send(copy(result));
         }
-        // The newest first: openraft takes the others for granted then, and is woken once.
+        // Newest first: it implies the others for openraft, which is then woken only once.
         for flushed in self.appends.drain(..).rev() {
             flushed.io_completed(copy(result));
         }
     }
 }
 
-/// The same result once more: `io::Error` cannot be cloned.
+/// Copies a result: `io::Error` is not `Clone`.
 fn copy(result: &io::Result<()>) -> io::Result<()> {
     result
         .as_ref()

@@ -1,4 +1,4 @@
-//! Backups: snapshot files that leave the node, and states that come back from them.
+//! Backups: snapshot files stored outside the node, and states loaded from them.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -22,27 +22,27 @@ use crate::identity::Identity;
 use crate::options::StoreOptions;
 use crate::types::LogId;
 
-/// What a backup holds: which cluster it is of, and where in its log.
+/// Identity and position of a backup.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct BackupInfo {
-    /// The cluster that it was made of.
+    /// The cluster it was made from.
     pub cluster: Uuid,
     /// The epoch of that cluster.
     pub epoch: u64,
-    /// The last entry that it contains.
+    /// Index of the last entry it contains.
     pub index: u64,
-    /// The term of that entry.
+    /// Term of that entry.
     pub term: u64,
-    /// The digest of the state: that of every node of the cluster at this entry.
+    /// Digest of the state: equal on every node of the cluster at this entry.
     pub digest: String,
-    /// The time of its last command.
+    /// Timestamp of its last command.
     pub last_stamp: Option<Timestamp>,
-    /// The feature level of the cluster.
+    /// Feature level of the cluster.
     pub level: Level,
 }
 
 impl BackupInfo {
-    /// What a backup of this state has in its header.
+    /// The info of a backup of this state.
     pub fn of(identity: &Identity, applied: &AppliedState) -> Self {
         Self::of_header(Header::of(identity, applied), applied.cluster.level())
     }
@@ -61,8 +61,8 @@ impl BackupInfo {
     }
 }
 
-/// A state that no cluster has come to, for a backup to begin a cluster with. The same state always
-/// gives the same.
+/// A state built outside any cluster, as content of a backup that starts a cluster. Equal states
+/// give equal identities.
 pub fn imported(cluster: Cluster) -> (Identity, AppliedState) {
     let content = cluster.digest().sum.to_be_bytes();
     let of = uuid::Builder::from_random_bytes(content).into_uuid();
@@ -74,7 +74,7 @@ pub fn imported(cluster: Cluster) -> (Identity, AppliedState) {
     (Identity::of_new_cluster(of, 0), applied)
 }
 
-/// Reads a backup, whole, and believes nothing; keeps no more of it in memory than a piece.
+/// Verifies a whole backup in constant memory.
 ///
 /// # Errors
 /// [`SnapshotError`].
@@ -84,7 +84,7 @@ pub fn check_backup(source: impl Read) -> Result<BackupInfo, SnapshotError> {
     Ok(BackupInfo::of_header(header, level))
 }
 
-/// The state in a backup that comes from elsewhere. Reads it whole, and believes nothing.
+/// Reads and verifies a backup received from elsewhere, and returns its state.
 ///
 /// # Errors
 /// [`SnapshotError`].
@@ -94,13 +94,13 @@ pub fn receive_backup(source: impl Read + Send) -> Result<Arc<Cluster>, Snapshot
     Ok(applied_state(header, cluster)?.cluster)
 }
 
-/// The time of the last command in a backup, from its header.
+/// Timestamp of the last command in a backup, from its header.
 pub(crate) fn backup_time(path: &Path) -> Result<Option<Timestamp>, SnapshotError> {
     let mut source = BufReader::new(File::open(path)?);
     Ok(snapshot_format::read_header(&mut source)?.last_stamp)
 }
 
-/// The state in a backup, and the cluster and the epoch that it is of.
+/// Cluster, epoch and state of a backup.
 pub(crate) fn read_backup(path: &Path) -> Result<(Uuid, u64, AppliedState), SnapshotError> {
     let mut source = BufReader::with_capacity(1 << 20, File::open(path)?);
     let (header, state) = snapshot_format::read(&mut source)?;
@@ -108,7 +108,7 @@ pub(crate) fn read_backup(path: &Path) -> Result<(Uuid, u64, AppliedState), Snap
     Ok((cluster, epoch, applied_state(header, state)?))
 }
 
-/// Writes a state into a data directory that has none, durably.
+/// Writes a state durably into a data directory that has none.
 pub(crate) fn put_in_place(
     options: &StoreOptions,
     cache: &Cache,

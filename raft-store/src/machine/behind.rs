@@ -1,10 +1,10 @@
-//! Rows are written behind apply. Apply changes the state in memory and notes which rows that was
-//! about; a thread looks up what has become of them, and writes that in one batch with the entry it
-//! stands at.
+//! Writes rows after apply (write-behind). Apply changes the state in memory and notes the keys of
+//! the changed rows; a thread later reads the current rows and writes them in one batch with the
+//! index of that state.
 //!
-//! The rows have no write-ahead log, so what was not flushed is applied again after a crash,
-//! written or not. Before a flush that something is promised on, everything is written
-//! ([`Behind::write`]).
+//! The rows have no write-ahead log: after a crash, unflushed entries are applied again, whether or
+//! not their rows were written. Before a flush that others rely on, [`Behind::write`] writes all
+//! noted rows.
 
 use std::io;
 use std::sync::{Arc, Weak};
@@ -26,23 +26,23 @@ use crate::health::Failure;
 use crate::platform::here;
 use crate::runtime::{self, Worker};
 
-/// So many times what is [`Due`] may wait. Beyond, the next apply waits for the disk.
+/// Multiple of [`Due`] that may be pending. Beyond it, the next apply waits for the disk.
 const BEHIND_MOST: usize = 8;
 
-/// What is written at once when it waits.
+/// Pending amounts that trigger a write.
 #[derive(Clone, Copy)]
 struct Due {
-    /// Changes of rows: keys, which are small.
+    /// Changed rows. Only keys are pending, which are small.
     rows: usize,
-    /// Bytes of the ledger: an entry may have many names, and long sets before and after it.
+    /// Bytes of the ledger: an entry may have many names, and long sets before and after.
     bytes: usize,
 }
 
-/// A row that has changed.
+/// A changed row.
 pub(super) struct Changed {
     partition: PartitionId,
     key: RowKey,
-    /// It was not there before: the outcome of a write is put once.
+    /// Whether the row did not exist before: the outcome of a write is put only once.
     is_new: bool,
 }
 
@@ -60,11 +60,12 @@ impl Changed {
     }
 }
 
-/// What is applied and not written. When it is dropped, the rest is applied again from the log.
+/// Applied changes that are not yet written. If it is dropped, the next start applies the rest from
+/// the log again.
 pub(super) struct Behind {
     shared: Arc<Shared>,
     due: Due,
-    /// Woken when something is due. Its thread is over when this is dropped.
+    /// Woken when a write is due. Its thread ends when this is dropped.
     writer: Worker<()>,
 }
 
@@ -72,18 +73,18 @@ struct Shared {
     database: Arc<StateDatabase>,
     ledger: LedgerWriter,
     waiting: Mutex<Waiting>,
-    /// Held while rows are written: batches reach the database in the order of the log.
+    /// Held while rows are written: batches reach the database in log order.
     writing: Mutex<()>,
     failure: Failure,
-    /// Last: it holds the lock of the directory until the database is closed.
+    /// Last, as it holds the lock of the directory until the database is closed.
     base: Arc<Base>,
 }
 
-/// The rows that have changed, some more than once, and the state that they are read from.
+/// The changed rows, possibly with duplicates, and the state to read them from.
 #[derive(Default)]
 struct Waiting {
     rows: Vec<Changed>,
-    /// Bytes that wait in the ledger.
+    /// Pending bytes of the ledger.
     bytes: usize,
     applied: Option<AppliedState>,
 }
@@ -129,11 +130,11 @@ impl Behind {
         &self.shared.ledger
     }
 
-    /// Notes the rows that have changed since it was called last, how, and the state that follows.
-    /// Returns whether so much waits that it is to be written before there is more.
+    /// Notes the rows changed since the last call, their ledger entries, and the resulting state.
+    /// Returns whether so much is pending that it must be written before the next entries.
     ///
     /// # Errors
-    /// If rows noted earlier could not be written.
+    /// Earlier rows could not be written.
     pub(super) fn note(
         &self,
         rows: Vec<Changed>,
@@ -157,16 +158,16 @@ impl Behind {
         Ok(is_too_much)
     }
 
-    /// Writes everything noted so far; what is flushed afterwards has it.
+    /// Writes everything noted so far; a later flush includes it.
     ///
     /// # Errors
-    /// If it cannot be written now, or could not be earlier. The storage has failed.
+    /// The rows cannot be written, now or earlier. The storage has failed.
     pub(super) fn write(&self) -> io::Result<()> {
         self.shared.write()
     }
 
-    /// Lets `replace` put a whole state in place of the rows, and of what waits to be written. The
-    /// ledger begins again behind it.
+    /// Discards the pending rows and lets `replace` replace the whole state. The ledger restarts
+    /// after it.
     ///
     /// # Errors
     /// Those of `replace`.
@@ -182,11 +183,12 @@ impl Behind {
     }
 }
 
-/// Writes what waits each time it is woken. Of a store that is closed, the rest is applied again.
+/// Writes the pending rows whenever it is woken. If the store closes, the next start applies the
+/// rest again.
 async fn write_when_due(shared: Weak<Shared>, mut woken: mpsc::UnboundedReceiver<()>) {
     while woken.recv().await.is_some() {
         runtime::scheduled().await;
-        // Everything is written at once.
+        // One write covers all wake-ups.
         while woken.try_recv().is_ok() {}
         let Some(shared) = shared.upgrade() else {
             return;
@@ -208,18 +210,18 @@ impl Shared {
         let Some(applied) = applied else {
             return Ok(());
         };
-        // Of several changes of a row the first stays: it tells whether the row is on the disk.
+        // Of several changes of a row the first stays: it shows whether the row is on disk.
         rows.sort_by(|one, other| one.row().cmp(&other.row()));
         rows.dedup_by(|next, first| next.row() == first.row());
         let version = applied.record_version();
         let mut batch = WriteBatch::default();
         for changed in &rows {
             let partition = changed.partition;
-            // The rows of a partition that is gone go with its own.
+            // The rows of a removed partition are deleted with the partition row.
             let Some(row) = applied.cluster.row(partition, &changed.key) else {
                 continue;
             };
-            // One that came and went since then was never written.
+            // A row created and deleted since the last write was never written.
             if changed.is_new && matches!(row, Change::Delete(_)) {
                 continue;
             }

@@ -1,5 +1,5 @@
-//! Digests at places of the log that are the same for all nodes. By comparing them, nodes notice
-//! that one of them has come to another state.
+//! State digests at fixed log positions. Nodes compare them to detect that one of them has
+//! diverged.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,19 +7,19 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use placement_model::state::Digest;
 
-/// A digest is kept of the state after each so manieth entry.
+/// A digest is recorded after every entry whose index is a multiple of this.
 const EVERY: u64 = 64;
-/// How many are kept. Nodes of which one lags by more than all of them compare nothing.
+/// Number of recorded digests. Nodes that lag further behind each other compare nothing.
 const KEPT: usize = 1024;
 
-/// The latest digests of this node. Cheap to clone; forgotten by a restart.
+/// The latest digests of this node. Cheap to clone; lost on restart.
 #[derive(Debug, Clone, Default)]
 pub struct Checkpoints {
     digests: Arc<Mutex<BTreeMap<u64, Digest>>>,
 }
 
 impl Checkpoints {
-    /// Keeps the digest after an entry, if it is one of those that are compared.
+    /// Records the digest after an entry if its index is a checkpoint.
     pub(super) fn note(&self, index: u64, digest: impl FnOnce() -> Digest) {
         if !index.is_multiple_of(EVERY) {
             return;
@@ -31,19 +31,19 @@ impl Checkpoints {
         }
     }
 
-    /// The digest after an entry, if it is kept.
+    /// The digest after an entry, if recorded.
     pub fn at(&self, index: u64) -> Option<Digest> {
         self.digests.lock().get(&index).copied()
     }
 
-    /// The latest of them, `most` at most, with their entries.
+    /// Up to `most` of the latest digests with their indexes, newest first.
     pub fn newest(&self, most: usize) -> Vec<(u64, Digest)> {
         let digests = self.digests.lock();
         let newest = digests.iter().rev().take(most);
         newest.map(|(index, digest)| (*index, *digest)).collect()
     }
 
-    /// The latest entry after which the digest is kept.
+    /// The index of the latest recorded digest.
     pub fn latest(&self) -> Option<u64> {
         let digests = self.digests.lock();
         digests.last_key_value().map(|(index, _)| *index)
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_latest_of_the_places_that_all_nodes_have_are_kept() {
+    fn latest_checkpoints_are_kept() {
         let checkpoints = Checkpoints::default();
         let digest = |index: u64| Digest {
             sum: index.into(),

@@ -1,4 +1,4 @@
-//! What the state machine and its snapshot builders share: the rows and the published state.
+//! State shared by the state machine and its snapshot builders: the rows and the published state.
 
 use std::cell::Cell;
 use std::io;
@@ -31,21 +31,21 @@ use crate::health::Failure;
 use crate::runtime;
 use crate::types::{Applied, LogId, Payload, SnapshotMeta, StoredMembership, TypeConfig};
 
-/// Steps that are taken at once on the calling thread, at most.
+/// Maximum number of steps to apply on the calling thread.
 const CHEAP_STEPS: usize = 128;
-/// What takes longer is logged with its timings.
+/// Slower operations are logged with their timings.
 const SLOW_APPLY: Duration = Duration::from_millis(100);
 
 thread_local! {
     static APPLYING: Cell<Option<LogId>> = const { Cell::new(None) };
 }
 
-/// The entry that this thread is applying: of a panic, the one that has caused it.
+/// The entry that this thread is applying. In a panic hook: the entry that caused the panic.
 pub fn applying() -> Option<LogId> {
     APPLYING.get()
 }
 
-/// What the entries of a batch change.
+/// Changes of the entries of a batch.
 #[derive(Default)]
 struct Changes {
     rows: Vec<Changed>,
@@ -53,17 +53,17 @@ struct Changes {
 }
 
 pub(super) struct Core {
-    /// Before the database and the lock: its thread ends before they are closed.
+    /// Before the database and the lock, so that its thread ends before they close.
     pub(super) behind: Behind,
     pub(super) database: Arc<StateDatabase>,
     pub(super) snapshots: SnapshotDir,
     publisher: Publisher,
     failure: Failure,
-    /// The newest state whose rows are durable, until openraft asks for it.
+    /// The newest state with durable rows, until openraft takes it.
     covered: Mutex<Option<Arc<AppliedState>>>,
-    /// Held while the rows are made durable or a snapshot is written: one at a time.
+    /// Held while rows are flushed or a snapshot is written: one at a time.
     writing: Mutex<()>,
-    /// Last: it holds the lock of the directory until the database is closed.
+    /// Last, as it holds the lock of the directory until the database is closed.
     base: Arc<Base>,
 }
 
@@ -74,7 +74,7 @@ impl Core {
             RarePath::InstallRepeated.ran();
             tracing::info!(
                 snapshot = name,
-                "installing again the snapshot that a crash interrupted"
+                "repeating the snapshot installation that a crash interrupted"
             );
             put_in_place(&database, &snapshots, &name)?;
         }
@@ -85,7 +85,7 @@ impl Core {
             RarePath::ReceivedInstalled.ran();
             tracing::info!(
                 covers = %newer.meta,
-                "installing the snapshot that had come in before a crash"
+                "installing the snapshot received before a crash"
             );
             put_in_place(&database, &snapshots, &newer.file.name())?;
             loaded = database.load()?;
@@ -124,8 +124,8 @@ impl Core {
         self.publisher.publish(next);
     }
 
-    /// Whether applying these entries takes little longer than another thread takes to begin with
-    /// it: a few claims.
+    /// Whether applying these entries takes hardly longer than handing them to another thread: a
+    /// few claims.
     pub(super) fn is_cheap(&self, entries: &[EntryResponder<TypeConfig>]) -> bool {
         let current = self.current();
         let (mut bytes, mut steps) = (runtime::limits().apply_inline, CHEAP_STEPS);
@@ -143,9 +143,9 @@ impl Core {
         })
     }
 
-    /// Applies committed entries: one published state, then the answers. The rows are written
-    /// behind; returns whether so much waits that [`Self::write_rows`] comes before the next
-    /// entries. Does not wait for the disk.
+    /// Applies committed entries: publishes one state, then sends the answers. Rows are written
+    /// later; returns whether so many are pending that [`Self::write_rows`] must run before the
+    /// next entries. Does not wait for the disk.
     pub(super) fn apply(&self, entries: Vec<EntryResponder<TypeConfig>>) -> io::Result<bool> {
         let started = Instant::now();
         let count = entries.len();
@@ -156,7 +156,7 @@ impl Core {
         for (entry, responder) in entries {
             let index = entry.log_id.index;
             APPLYING.set(Some(entry.log_id));
-            // openraft's own suite for stores leaves holes; the log refuses to read over one.
+            // openraft's own test suite for stores leaves gaps; the log refuses to read across one.
             assert!(
                 next.index() < Some(index),
                 "entries are applied once and in their order, but {index} follows {:?}",
@@ -194,7 +194,7 @@ impl Core {
         let index = next.index();
         self.publish(next);
         for (waits, outcome) in waited {
-            // A waiter that gives up in this moment is gone.
+            // The waiter may have given up at this moment.
             let _ = waits.send(outcome);
         }
         for (responder, answer) in answers {
@@ -218,7 +218,7 @@ impl Core {
         Ok(too_much_waits)
     }
 
-    /// Writes the rows that wait, for which apply waits.
+    /// Writes the pending rows while apply waits.
     pub(super) fn write_rows(&self) -> io::Result<()> {
         let started = Instant::now();
         self.behind.write()?;
@@ -230,8 +230,8 @@ impl Core {
         Ok(())
     }
 
-    /// What follows an entry that raises the level further than this binary knows, it could not
-    /// decide as the others do.
+    /// Stops the node after an entry that raises the feature level beyond this binary's: it could
+    /// not decide later entries as the other nodes do.
     fn check_level(&self, next: &AppliedState) -> io::Result<()> {
         let level = next.cluster.level();
         if level <= Level::NEWEST {
@@ -257,7 +257,7 @@ impl Core {
     ) -> Outcome {
         let started = Instant::now();
         let write_id = stamped.write_id.as_ref();
-        // Only where spans are kept, of requests or for the log.
+        // Only where spans are recorded, for requests or for the log.
         let kept = write_id.filter(|_| LevelFilter::current() >= LevelFilter::DEBUG);
         let request = kept.and_then(|id| self.views().outcomes.span_for(id));
         let _request = request.map(Span::entered);
@@ -296,13 +296,13 @@ impl Core {
         outcome
     }
 
-    /// Makes the rows durable, so that the log can be cut behind the present state: openraft is
-    /// given it as its snapshot. It costs what has changed since the last time, and an error ends
-    /// nothing, unless RocksDB takes no writes any more.
+    /// Makes the rows durable, so that the log can be purged up to the present state, which
+    /// openraft gets as its snapshot. The cost is that of the changes since the last call. An error
+    /// stops the node only if RocksDB no longer accepts writes.
     pub(super) fn cover(&self) -> io::Result<Arc<AppliedState>> {
         let _writing = self.writing.lock();
         let started = Instant::now();
-        // Before they are flushed: what is applied in the meantime may not be among them.
+        // Taken before the flush, which may miss entries applied in the meantime.
         let applied = self.current();
         self.counted(self.make_rows_durable())?;
         tracing::info!(
@@ -315,7 +315,7 @@ impl Core {
         Ok(applied)
     }
 
-    /// Keeps a state whose rows are durable for openraft, unless there is a newer one.
+    /// Keeps a state with durable rows for openraft, unless a newer one is kept.
     pub(super) fn keep_covered(&self, applied: Arc<AppliedState>) {
         let mut covered = self.covered.lock();
         if (covered.as_ref()).is_none_or(|before| before.last <= applied.last) {
@@ -327,8 +327,8 @@ impl Core {
         self.covered.lock().take()
     }
 
-    /// What a node is sent that needs more than the log has: what another one is being sent, or the
-    /// state as it is now. `None` before the first entry.
+    /// The snapshot for a node that needs purged entries: one that is being sent already, or the
+    /// current state. `None` before the first entry.
     pub(super) fn snapshot(&self) -> Option<Snapshot> {
         if let Some(WrittenSnapshot { meta, file }) = self.snapshots.written() {
             let snapshot = SnapshotData::File(file);
@@ -338,7 +338,7 @@ impl Core {
         applied.last.is_some().then(|| applied.to_snapshot())
     }
 
-    /// The file of a snapshot that is to be sent.
+    /// Writes the file of a snapshot to send.
     pub(super) fn write_down(&self, applied: &AppliedState) -> io::Result<SnapshotFile> {
         let _writing = self.writing.lock();
         let started = Instant::now();
@@ -348,7 +348,7 @@ impl Core {
             covers = %written.meta,
             bytes = written.file.length(),
             took_ms = millis(started.elapsed()),
-            "a snapshot is written, to be sent"
+            "a snapshot was written for sending"
         );
         Ok(written.file)
     }
@@ -359,12 +359,13 @@ impl Core {
         })
     }
 
-    /// Writes and flushes the rows, so that a start has what was applied so far without its log.
+    /// Writes and flushes the rows, so that the next start has all entries applied so far without
+    /// the log.
     pub(super) fn make_rows_durable(&self) -> io::Result<()> {
         self.behind.write()?;
         let _under_way = self.base.counters.disk_wait.begin();
         self.database.sync().map_err(|error| {
-            // After an error that passes RocksDB goes on.
+            // After a transient error RocksDB still accepts writes.
             match self.database.write(WriteBatch::default()) {
                 Ok(()) => io_error(error),
                 Err(_) => self.failure.fail("flushed", error.as_ref()),
@@ -372,8 +373,8 @@ impl Core {
         })
     }
 
-    /// Reads the snapshot that is being sent, whole, and removes it if it is bad: the next one is
-    /// written again. Returns whether it was.
+    /// Verifies the snapshot that is being sent, and removes it if it is damaged; the next transfer
+    /// writes a new one. Returns whether it was damaged.
     pub(super) fn mend_snapshot(&self) -> bool {
         let _writing = self.writing.lock();
         let Some(WrittenSnapshot { meta, file }) = self.snapshots.written() else {
@@ -386,14 +387,14 @@ impl Core {
         tracing::warn!(
             path = %file.path().display(),
             %error,
-            "this node's own snapshot is damaged; it is written again"
+            "this node's own snapshot is damaged; writing a new one"
         );
         self.snapshots.discard();
         RarePath::SnapshotMended.ran();
         true
     }
 
-    /// Replaces the state by a received snapshot, after the whole of it was verified.
+    /// Replaces the state by a received snapshot after verifying all of it.
     pub(super) fn install(&self, meta: &SnapshotMeta, file: &SnapshotFile) -> io::Result<()> {
         let started = Instant::now();
         let mut applied = self.verified(meta, file)?;
@@ -418,7 +419,7 @@ impl Core {
         files::point("a snapshot is installed", kept.path());
         self.publish(applied);
         self.views().outcomes.forget();
-        // The rows have what it holds, durably.
+        // The rows contain the snapshot durably.
         snapshot_dir::remove(kept.path());
         self.snapshots.cut_up_to(meta.last_log_id);
         RarePath::SnapshotInstalled.ran();
@@ -440,7 +441,7 @@ impl Core {
         }
         self.snapshots.read(meta, file).map_err(|error| {
             let words = format!(
-                "the snapshot in {} is refused: {error}",
+                "the snapshot in {} is rejected: {error}",
                 file.path().display()
             );
             self.base.health.report(&words);
@@ -449,15 +450,15 @@ impl Core {
     }
 }
 
-/// Has a snapshot take the place of the rows, before openraft is started: of the old state, or half
-/// of the new one where a crash has interrupted that.
+/// Replaces the rows by a snapshot before openraft is started. The rows are of the old state, or
+/// partly of the new one if a crash interrupted the installation.
 fn put_in_place(database: &StateDatabase, snapshots: &SnapshotDir, name: &str) -> Result<()> {
     let applied = snapshots.read_again(name).map_err(|error| match error {
         SnapshotError::Io(error) if error.kind() != io::ErrorKind::NotFound => {
             OpenError::io("read the snapshot of", &database.rocks.dir, error)
         }
         error => {
-            let reason = format!("it is to be replaced by the snapshot {name}, and {error}");
+            let reason = format!("snapshot {name} must replace it, but {error}");
             OpenError::damaged(&database.rocks.dir, reason)
         }
     })?;

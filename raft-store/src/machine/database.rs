@@ -1,8 +1,9 @@
-//! The state's rows in RocksDB, and where they stand. Keys begin with the tag of their table.
+//! Rows of the state in RocksDB, and the log position they correspond to. Keys begin with the tag
+//! of their table.
 //!
-//! There is no write-ahead log: after a crash the database is as it was at some flush, and openraft
-//! applies what follows again. A flush is of one column family, so it takes all tables at one
-//! point.
+//! There is no write-ahead log: after a crash the database is as of some flush, and openraft
+//! applies the later entries again. A flush covers one column family, so all tables share one and
+//! are flushed at the same position.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -29,32 +30,32 @@ use crate::tables::{self, Table};
 use crate::types::{LogId, StoredMembership};
 use crate::wire::{self, RecordVersion, WireError, WireLogId, WireStoredMembership};
 
-/// The column families of the state.
+/// Column families of the state.
 pub(crate) const FAMILIES: [&str; 1] = [ROWS];
 const ROWS: &str = "rows";
-/// No table has the tags 0 and 255.
+/// Tags 0 and 255 belong to no table.
 const TAG_MIN: [u8; 1] = [1];
 const TAG_END: [u8; 1] = [u8::MAX];
 const APPLIED: &str = "\0applied";
 const INSTALLING: &str = "\0installing";
 const LEDGER: &str = "\0ledger-packs";
-/// Entries of the ledger, several in a value, by the index of the last. Before all other keys, so
-/// that older entries are not in the range of later files, which would have compactions rewrite
-/// them; and where versions without a ledger do not look.
+/// Packs of ledger entries, keyed by the index of their last entry. The prefix sorts before all
+/// other keys: later files then do not cover the range of older entries, which compactions would
+/// rewrite, and versions without a ledger do not read it.
 const ENTRY: [u8; 2] = [0, 0];
 
 pub(crate) struct StateDatabase {
     pub(super) rocks: Database,
-    /// Bytes that were written since the last flush.
+    /// Bytes written since the last flush.
     unflushed: AtomicUsize,
 }
 
-/// Where the rows stand; written in the same batch as they are.
+/// The log position of the rows; written in the same batch.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct AppliedRecord {
     pub(crate) last: Option<WireLogId>,
     pub(crate) membership: WireStoredMembership,
-    /// The digest of the rows, as [`placement_model::state::Digest`] is displayed.
+    /// The digest of the rows, formatted by [`placement_model::state::Digest`].
     pub(crate) digest: String,
     /// `None` before the first command.
     pub(crate) last_stamp: Option<Timestamp>,
@@ -64,13 +65,13 @@ impl StateDatabase {
     pub(super) fn open(store: &StoreOptions, cache: &Cache) -> Result<Self> {
         let mut options = rocks::options(store.write_buffer_bytes, cache, "");
         options.set_db_write_buffer_size(store.write_buffer_bytes);
-        // Of 64 MiB, most of the rows would be rewritten with the entries of the ledger that come
-        // behind them.
+        // With the default of 64 MiB, most rows would be rewritten with the ledger entries that
+        // follow them.
         options.set_target_file_size_base(8 << 20);
         Database::open(&options, store.dir.join(STATE_DIR), &FAMILIES).map(Self::of)
     }
 
-    /// Opens it without writing a byte.
+    /// Opens the database without writing to disk.
     pub(crate) fn open_to_read(store: &StoreOptions, cache: &Cache) -> Result<Self> {
         let (options, dir) = (
             rocks::options(store.write_buffer_bytes, cache, ""),
@@ -88,11 +89,11 @@ impl StateDatabase {
         self.rocks.family(ROWS)
     }
 
-    /// The state as it was flushed last.
+    /// Loads the state as of the last flush.
     ///
     /// # Errors
-    /// [`OpenError::Damaged`] if a row cannot be read, or all together do not have the digest that
-    /// was written with them in this binary's form. [`OpenError::UnknownTable`].
+    /// [`OpenError::Damaged`] if a row cannot be read, or if the rows do not match the digest that
+    /// was written with them in this binary's format. [`OpenError::UnknownTable`].
     pub(crate) fn load(&self) -> Result<AppliedState> {
         self.read_all().inspect_err(|error| {
             if let OpenError::Damaged(..) = error {
@@ -118,14 +119,14 @@ impl StateDatabase {
         match digest.agrees_with(&record.digest) {
             Some(false) if !mutant!("rows-unproved") => {
                 return Err(self.damaged(format!(
-                    "its rows have the digest {digest}, but {} was written with them",
+                    "its rows have the digest {digest}, but the recorded digest is {}",
                     record.digest
                 )));
             }
             None => tracing::info!(
                 written = record.digest,
                 %digest,
-                "the digest of the rows was of another version's form and is computed again"
+                "the recorded digest has another version's format; recomputing it"
             ),
             Some(_) => {}
         }
@@ -146,7 +147,7 @@ impl StateDatabase {
         self.rows(PrefixRange([table.tag()]))
     }
 
-    /// The rows of a range of keys that begins with a tag.
+    /// The rows of a key range that begins with a tag.
     fn rows(
         &self,
         keys: impl IterateBounds,
@@ -192,7 +193,7 @@ impl StateDatabase {
         }
     }
 
-    /// Has a batch delete all rows of a partition, at the cost of one per table.
+    /// Adds the deletion of all rows of a partition to a batch, as one range deletion per table.
     pub(super) fn delete_rows_of(&self, batch: &mut WriteBatch, partition: PartitionId) {
         let ends = [partition, PartitionId(partition.0.saturating_add(1))];
         for table in Table::ALL {
@@ -201,7 +202,7 @@ impl StateDatabase {
         }
     }
 
-    /// Adds where the rows stand after a batch.
+    /// Adds the log position of the rows after a batch.
     pub(super) fn put_applied(
         &self,
         batch: &mut WriteBatch,
@@ -217,12 +218,12 @@ impl StateDatabase {
         batch.put_cf(self.family(), APPLIED, wire::encode(version, &record));
     }
 
-    /// What was written of the ledger last.
+    /// The last written ledger record.
     pub(super) fn ledger<T: DeserializeOwned>(&self) -> Result<Option<T>> {
         self.rocks.record(ROWS, LEDGER)
     }
 
-    /// Adds where the ledger stands after a batch.
+    /// Adds the ledger record after a batch.
     pub(super) fn put_ledger(
         &self,
         batch: &mut WriteBatch,
@@ -232,18 +233,18 @@ impl StateDatabase {
         batch.put_cf(self.family(), LEDGER, wire::encode(version, record));
     }
 
-    /// Adds a pack of entries of the ledger to a batch.
+    /// Adds a pack of ledger entries to a batch.
     pub(super) fn put_pack(&self, batch: &mut WriteBatch, last: u64, pack: &[u8]) {
         batch.put_cf(self.family(), pack_key(last), pack);
     }
 
-    /// Has a batch delete the packs of the ledger up to an index.
+    /// Adds the deletion of the ledger packs up to an index to a batch.
     pub(super) fn delete_packs(&self, batch: &mut WriteBatch, up_to: u64) {
         let end = pack_key(up_to.saturating_add(1));
         batch.delete_range_cf(self.family(), pack_key(0), end);
     }
 
-    /// The packs of the ledger that have entries of these places, both included.
+    /// The ledger packs that contain entries of `from..=up_to`.
     pub(crate) fn packs(
         &self,
         from: u64,
@@ -259,7 +260,7 @@ impl StateDatabase {
         let all = pack_key(from)..[&ENTRY[..1], &[ENTRY[1] + 1]].concat();
         let (keys, mode) = match backwards {
             true => {
-                // The last of them may have later entries, too.
+                // The last pack may also contain later entries.
                 let last = pack_key(up_to)..all.end.clone();
                 let last = iterate(last, IteratorMode::Start).next();
                 let end = last.and_then(|pack| Some([&*pack.ok()?.0, &[0]].concat()));
@@ -270,7 +271,7 @@ impl StateDatabase {
         iterate(keys, mode).map(|pack| pack.map(|(_, pack)| pack))
     }
 
-    /// Writes a batch to memory, whole or not at all.
+    /// Writes a batch to memory, atomically.
     pub(super) fn write(&self, batch: WriteBatch) -> Result<(), rocksdb::Error> {
         let mut options = WriteOptions::default();
         options.disable_wal(true);
@@ -283,7 +284,7 @@ impl StateDatabase {
         }
     }
 
-    /// Makes everything written so far durable.
+    /// Flushes everything written so far.
     pub(super) fn sync(&self) -> Result<(), rocksdb::Error> {
         let mut options = FlushOptions::default();
         options.set_wait(true);
@@ -291,12 +292,12 @@ impl StateDatabase {
         self.rocks.db.flush_cf_opt(self.family(), &options)
     }
 
-    /// The snapshot whose installation a crash has interrupted.
+    /// Name of the snapshot whose installation a crash interrupted.
     pub(crate) fn installing(&self) -> Result<Option<String>> {
         self.rocks.record(ROWS, INSTALLING)
     }
 
-    /// Notes, durably, that `snapshot` is being installed.
+    /// Notes durably that `snapshot` is being installed.
     pub(super) fn begin_replacing(
         &self,
         version: RecordVersion,
@@ -309,8 +310,8 @@ impl StateDatabase {
         self.sync()
     }
 
-    /// Puts a whole state in place of what is there. A crash in between leaves the note that
-    /// `snapshot` is being installed, and [`StateDatabase::installing`] finds it.
+    /// Replaces the whole state. A crash in between leaves the note that `snapshot` is being
+    /// installed, which [`StateDatabase::installing`] returns.
     pub(super) fn replace(
         &self,
         snapshot: &str,
@@ -330,7 +331,7 @@ impl StateDatabase {
             }
         }
         self.put_applied(&mut batch, version, applied);
-        // Without a record, it begins behind the rows.
+        // Without a record, the ledger begins after the rows.
         batch.delete_cf(self.family(), LEDGER);
         batch.delete_cf(self.family(), INSTALLING);
         self.write(batch)?;
@@ -375,14 +376,14 @@ mod tests {
     }
 
     #[test]
-    fn tables_and_partitions_do_not_run_into_one_another() {
+    fn key_ranges_of_tables_and_partitions_do_not_overlap() {
         let dir = tempfile::TempDir::new().unwrap();
         let options = StoreOptions::new(dir.path());
         let database = StateDatabase::open(&options, &options.cache()).unwrap();
         let [before, deleted, after] = [6, 7, 8].map(PartitionId);
         let last = PartitionId(u16::MAX - 1);
         let mut rows = rows_of_all_tables();
-        // Their keys are the prefix of the partition alone.
+        // Their keys consist of the partition prefix only.
         let shortest = Change::PutCounters(Counters::default());
         rows.extend([before, deleted, after, last].map(|id| (id, shortest.clone())));
         let mut batch = WriteBatch::default();
@@ -405,9 +406,9 @@ mod tests {
         assert_eq!(database.installing().unwrap().as_deref(), Some(note));
     }
 
-    /// As no version writes them, and as a later one may.
+    /// One format that no version writes, and one that a later version may write.
     #[test]
-    fn a_digest_of_another_form_is_recomputed() {
+    fn digest_of_another_format_is_recomputed() {
         for written in ["0".repeat(32), format!("99.{}", "0".repeat(32))] {
             let dir = tempfile::TempDir::new().unwrap();
             let identity = Identity {

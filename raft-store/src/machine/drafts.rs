@@ -1,5 +1,5 @@
-//! Makes this node's snapshots, outside of openraft: what fails here is tried again, and ends
-//! nothing.
+//! Builds this node's snapshots outside of openraft: a failure is retried and does not stop the
+//! node.
 
 use std::io;
 use std::sync::{Arc, Weak};
@@ -10,19 +10,19 @@ use super::core::Core;
 use super::snapshot_file::{Snapshot, SnapshotData, SnapshotFile};
 use crate::runtime;
 
-/// Makes snapshots of what this node has applied. Cheap to clone; holds no database open.
+/// Builds snapshots of this node's state. Cheap to clone; does not keep the database open.
 #[derive(Clone)]
 pub struct Drafts {
     pub(super) core: Weak<Core>,
 }
 
 impl Drafts {
-    /// Makes the rows durable as they are now, so that the log can be cut behind them. openraft
-    /// learns of it when it is asked to take a snapshot.
+    /// Makes the current rows durable, so that the log can be purged up to them. openraft gets the
+    /// result the next time it is asked to take a snapshot.
     ///
     /// # Errors
-    /// A full disk, no descriptors: nothing has changed. If RocksDB takes no writes any more, the
-    /// node's storage has failed ([`Health`](crate::Health)).
+    /// A full disk or no file descriptors; nothing has changed. If RocksDB no longer accepts
+    /// writes, the node's storage has failed ([`Health`](crate::Health)).
     pub async fn cover(&self) -> io::Result<()> {
         let core = self.core()?;
         let covering = Arc::clone(&core);
@@ -37,8 +37,8 @@ impl Drafts {
         Ok(())
     }
 
-    /// Makes the rows durable as they are now, so that the next start applies less of the log
-    /// again. The log stays.
+    /// Makes the current rows durable, so that the next start replays less of the log. Does not
+    /// purge the log.
     ///
     /// # Errors
     /// As [`Drafts::cover`].
@@ -47,10 +47,10 @@ impl Drafts {
         runtime::blocking(move || core.make_rows_durable()).await
     }
 
-    /// The file of a snapshot, to be sent: written now, if it is in memory.
+    /// The file of a snapshot to send. A snapshot in memory is written now.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// File system errors.
     pub async fn write_down(&self, snapshot: &Snapshot) -> io::Result<SnapshotFile> {
         match &snapshot.snapshot {
             SnapshotData::File(file) => Ok(file.clone()),
@@ -61,8 +61,8 @@ impl Drafts {
         }
     }
 
-    /// Reads the snapshot that is being sent, whole, and removes it if it is bad: the next one is
-    /// written again. Returns whether it was.
+    /// Verifies the snapshot that is being sent, and removes it if it is damaged; the next transfer
+    /// writes a new one. Returns whether it was damaged.
     ///
     /// # Errors
     /// The store is closed.

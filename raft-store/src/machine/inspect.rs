@@ -1,4 +1,4 @@
-//! The state and the snapshots of a node that does not run, read and not changed.
+//! Reads the state and the snapshots of a stopped node without changing them.
 
 use std::fs;
 use std::io;
@@ -17,35 +17,35 @@ use crate::wire::WireLogId;
 /// A table of the state.
 #[derive(Debug, Serialize)]
 pub struct TablePart {
-    /// Its name.
+    /// Table name.
     pub table: &'static str,
-    /// Rows that can be read.
+    /// Number of readable rows.
     pub rows: u64,
-    /// Why a row cannot be read, for the first such.
+    /// Error of the first unreadable row.
     pub problem: Option<String>,
 }
 
-/// A file of the directory of snapshots.
+/// A file of the snapshot directory.
 #[derive(Debug, Serialize)]
 pub struct SnapshotPart {
-    /// Its name.
+    /// File name.
     pub name: String,
-    /// Its length.
+    /// Length in bytes.
     pub bytes: u64,
-    /// Whether it has come in and was not installed: the next start does that if it is newer than
+    /// Whether it was received and not installed. The next start installs it if it is newer than
     /// the state, and removes it otherwise.
     pub received: bool,
-    /// The last entry that it covers.
+    /// The last entry it covers.
     pub covers: Option<WireLogId>,
-    /// The digest of its rows.
+    /// Digest of its rows.
     pub digest: Option<String>,
-    /// Whether it was read whole and every checksum is right. A draft, which the next start
-    /// removes, was not looked at.
+    /// Whether the whole file was read and all checksums match. Drafts, which the next start
+    /// removes, are not read.
     pub verified: bool,
 }
 
 impl StateDatabase {
-    /// How many rows each table has.
+    /// Counts the rows of each table.
     pub(crate) fn tables(&self) -> Vec<TablePart> {
         let part = |table: Table| {
             let (mut rows, mut problem) = (0, None);
@@ -66,7 +66,7 @@ impl StateDatabase {
     }
 }
 
-/// Reads the snapshots of a node, whole, with what is wrong with each.
+/// Reads all snapshots of a node, each with its error if it is damaged.
 pub(crate) fn snapshots(
     dir: &Path,
     identity: Option<Identity>,

@@ -1,4 +1,4 @@
-//! Apply, the thread that writes and readers of the ledger, in many orders of their steps.
+//! Runs apply, the row writer and ledger readers in many interleavings of their steps.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ struct Node {
 }
 
 impl Node {
-    /// Its ledger keeps some entries, and its rows are written when a test says so.
+    /// A node whose ledger keeps few entries and whose rows are written only on request.
     fn new() -> Arc<Self> {
         let dir = tempfile::TempDir::new().unwrap();
         let identity = Identity {
@@ -91,7 +91,7 @@ impl Node {
         }
     }
 
-    /// What is read is whole, or it is known that it is not.
+    /// Every read is complete, or returns that entries are gone.
     fn read(&self, times: usize) {
         let ledger = self.core.ledger();
         for _ in 0..times {
@@ -111,7 +111,7 @@ impl Node {
         }
     }
 
-    /// What a start would find is this state, and the ledger to it.
+    /// The rows on disk match the current state, and the ledger is complete up to it.
     fn check(&self) {
         self.core.make_rows_durable().unwrap();
         let (found, applied) = (self.core.database.load().unwrap(), self.core.current());
@@ -142,7 +142,7 @@ fn readers_miss_no_entry_while_entries_are_written_and_dropped() {
 }
 
 #[test]
-fn rows_that_are_being_written_do_not_mix_with_a_snapshot() {
+fn rows_being_written_do_not_mix_with_a_snapshot() {
     let leader = Node::new();
     leader.apply(1..=40);
     let snapshot: AppliedState = leader.core.current().as_ref().clone();

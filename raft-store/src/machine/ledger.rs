@@ -1,7 +1,6 @@
-//! The ledger: what each entry of the log has changed, from a floor on ([`LedgerEntry`]). A node
-//! keeps what it has applied itself: on the disk, in the batches that write the rows, and in memory
-//! until then. So a crash leaves neither gap nor repetition: what was not flushed is applied and
-//! written again.
+//! The ledger: the changes of each log entry after a floor ([`LedgerEntry`]). A node records the
+//! entries it applies: on disk, in the batches that write the rows, and in memory until then. So a
+//! crash leaves neither gaps nor duplicates: unflushed entries are applied and recorded again.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -19,10 +18,10 @@ use super::views::AppliedState;
 use crate::base::Base;
 use crate::wire::{RecordVersion, WireError};
 
-/// It is dropped in so many pieces.
+/// Old entries are dropped in pieces of this fraction of the ledger.
 const PIECES: u64 = 16;
 
-/// Where that of a new node begins.
+/// The floor of a new node.
 const NEW: Floor = Floor {
     index: 0,
     at: Timestamp(i64::MIN),
@@ -35,16 +34,16 @@ fn behind(applied: &AppliedState) -> Floor {
     }
 }
 
-/// Why entries cannot be read.
+/// Why ledger entries cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
-    /// Some are not there, or not any more.
-    #[error("what was changed up to entry {} is not kept", .0.index)]
+    /// Some entries are below the floor.
+    #[error("the changes up to entry {} are no longer in the ledger", .0.index)]
     Gone(Floor),
-    /// An entry is not what was written.
+    /// An entry does not read back as written.
     #[error("the ledger is damaged: {0}")]
     Damaged(#[from] WireError),
-    /// The database cannot be read.
+    /// A database error.
     #[error("the ledger cannot be read: {0}")]
     Io(#[from] rocksdb::Error),
     /// The node has stopped.
@@ -52,14 +51,14 @@ pub enum LedgerError {
     Closed,
 }
 
-/// What is on the disk; written in the same batch as the entries.
+/// Extent of the ledger on disk; written in the same batch as the entries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LedgerRecord {
     pub(crate) floor: Floor,
-    /// The last entry of the log when it was written. Another one among the rows is of a version
-    /// without a ledger.
+    /// The last applied entry when the record was written. If the rows have another one, a version
+    /// without a ledger has written them.
     pub(crate) up_to: Option<u64>,
-    /// What follows the floor: the last entry of each piece, and its bytes.
+    /// The pieces after the floor: last entry and length in bytes of each.
     pub(crate) pieces: VecDeque<(Floor, u64)>,
 }
 
@@ -85,7 +84,7 @@ impl LedgerRecord {
         }
     }
 
-    /// Drops the oldest pieces that are too many.
+    /// Drops the oldest pieces beyond `most` bytes.
     fn shorten(&mut self, most: u64) {
         while self.bytes() > most
             && let Some((end, _)) = self.pieces.pop_front()
@@ -95,30 +94,30 @@ impl LedgerRecord {
     }
 }
 
-/// What readers and the writer share.
+/// State shared by readers and the writer.
 struct Kept {
-    /// Raised before the database drops what is below it.
+    /// Its floor is raised before the database drops the entries below.
     record: LedgerRecord,
     /// Those that may not be in the database yet, in the order of the log.
     tail: VecDeque<Arc<Pack>>,
 }
 
 impl Kept {
-    /// How many packs of the tail this state has.
+    /// Number of packs in the tail that this state covers.
     fn up_to(&self, applied: &AppliedState) -> usize {
         let index = applied.index();
         (self.tail).partition_point(|pack| Some(pack.last.index) <= index)
     }
 }
 
-/// What readers open for as long as they read.
+/// Kept open by a reader while it reads.
 struct Opened {
     database: Arc<StateDatabase>,
-    /// Last: it holds the lock of the directory until the database is closed.
+    /// Last, as it holds the lock of the directory until the database is closed.
     _base: Arc<Base>,
 }
 
-/// The writing end.
+/// The writing end of the ledger.
 pub(super) struct LedgerWriter {
     kept: Arc<Mutex<Kept>>,
     opened: Arc<Opened>,
@@ -126,7 +125,7 @@ pub(super) struct LedgerWriter {
 }
 
 impl LedgerWriter {
-    /// Goes on with what is in the database, if it is that of the state.
+    /// Continues the ledger in the database, if it matches the state.
     pub(super) fn open(
         base: &Arc<Base>,
         database: Arc<StateDatabase>,
@@ -159,7 +158,7 @@ impl LedgerWriter {
         }
     }
 
-    /// Takes in what was changed, before others see it.
+    /// Adds new packs before the state that contains them is published.
     pub(super) fn note(&self, packs: Vec<Pack>) {
         self.kept
             .lock()
@@ -167,8 +166,8 @@ impl LedgerWriter {
             .extend(packs.into_iter().map(Arc::new));
     }
 
-    /// Adds to a batch what was noted up to the state that it writes. What is too old is not there
-    /// any more from now on; the batch removes it.
+    /// Adds the packs up to the written state to a batch. Raises the floor above entries that are
+    /// too old, and adds their removal to the batch.
     pub(super) fn put(
         &self,
         batch: &mut WriteBatch,
@@ -200,14 +199,14 @@ impl LedgerWriter {
         self.kept.lock().record = record;
     }
 
-    /// The batch is written: readers find it in the database.
+    /// Removes written packs from the tail; readers find them in the database.
     pub(super) fn written(&self, applied: &AppliedState) {
         let mut kept = self.kept.lock();
         let next = kept.up_to(applied);
         kept.tail.drain(..next);
     }
 
-    /// Begins again behind a state that takes the place of the rows.
+    /// Restarts the ledger after a state that replaces the rows.
     pub(super) fn replace(&self, applied: &AppliedState) {
         if mutant!("ledger-outlives-a-snapshot") {
             return;
@@ -218,14 +217,15 @@ impl LedgerWriter {
     }
 }
 
-/// What this node has applied, change by change. Cheap to clone; holds no database open.
+/// The changes that this node has applied. Cheap to clone; does not keep the database open.
 #[derive(Clone)]
 pub struct Ledger {
     kept: Arc<Mutex<Kept>>,
     opened: Weak<Opened>,
 }
 
-/// Some entries, up to a limit that is passed between places in the log alone.
+/// Entries up to a byte limit. The limit may be exceeded to keep the entries of one log index
+/// together.
 struct Page {
     entries: Vec<Arc<LedgerEntry>>,
     bytes_left: Option<usize>,
@@ -239,7 +239,7 @@ impl Page {
         }
     }
 
-    /// Returns whether all were taken.
+    /// Adds entries up to the limit. Returns whether all were added.
     fn take(&mut self, entries: impl Iterator<Item = Found>) -> Result<bool, LedgerError> {
         for read in entries {
             let (entry, bytes) = read?;
@@ -256,7 +256,7 @@ impl Page {
     }
 }
 
-/// What was read, or why not.
+/// An entry with its length, or an error.
 type Found = Result<(LedgerEntry, usize), LedgerError>;
 
 fn in_order(pack: &[u8], backwards: bool) -> Vec<Found> {
@@ -267,7 +267,7 @@ fn in_order(pack: &[u8], backwards: bool) -> Vec<Found> {
     entries
 }
 
-/// Those of these places, both included.
+/// The entries of `from..=up_to`.
 fn between(
     from: u64,
     up_to: u64,
@@ -279,7 +279,7 @@ fn between(
 }
 
 impl Opened {
-    /// What is in the database of these places, both included.
+    /// The entries of `from..=up_to` in the database.
     fn entries(&self, from: u64, up_to: u64, backwards: bool) -> impl Iterator<Item = Found> + '_ {
         let read_all = move |pack: Result<Box<[u8]>, rocksdb::Error>| match pack {
             Ok(pack) => in_order(&pack, backwards),
@@ -291,7 +291,7 @@ impl Opened {
 }
 
 impl Ledger {
-    /// Where it begins. All entries after it that this node has applied are there.
+    /// The floor of the ledger. It contains all later entries that this node has applied.
     pub fn floor(&self) -> Floor {
         if mutant!("floor-forgotten") {
             return NEW;
@@ -299,13 +299,14 @@ impl Ledger {
         self.kept.lock().record.floor
     }
 
-    /// Bytes on the disk, as they were written.
+    /// Encoded length of the ledger on disk.
     pub fn bytes(&self) -> u64 {
         self.kept.lock().record.bytes()
     }
 
-    /// The entries after `after` up to `up_to`, which is applied, in order, of about so many bytes
-    /// at most; one at least, if there is one. Those of one place in the log are not parted.
+    /// The entries after `after` up to and including `up_to`, which must be applied, in log order.
+    /// Returns about `at_most_bytes`, and at least one entry if there is one. Entries of one log
+    /// index are not split.
     ///
     /// # Errors
     /// [`LedgerError`]; never a gap.
@@ -319,7 +320,7 @@ impl Ledger {
         self.check(after)?;
         let mut page = Page::of(at_most_bytes);
         let from = after.saturating_add(1);
-        // What leaves the tail from now on is in the database.
+        // Packs that leave the tail from now on are in the database.
         let (tail_from, (tail, _)) = self.tail(|kept| {
             let noted = kept.partition_point(|pack| pack.last.index < from);
             some(kept.range(noted..), at_most_bytes)
@@ -332,7 +333,7 @@ impl Ledger {
         if from <= in_database {
             has_all = page.take(opened.entries(from, in_database, false))?;
         }
-        // What was dropped while it was read is below the floor by now.
+        // Entries dropped during the read are below the floor by now.
         self.check(after)?;
         if has_all {
             page.take(between(
@@ -344,12 +345,12 @@ impl Ledger {
         Ok(page.entries)
     }
 
-    /// The entries up to `from`, the newest first, of about so many bytes at most; nothing if none
-    /// is left above the floor. Those of one place in the log are not parted. Who needs all of them
-    /// looks at the floor afterwards.
+    /// The entries up to `from`, newest first, about `at_most_bytes`; none if all are below the
+    /// floor. Entries of one log index are not split. A caller that needs all entries must check
+    /// the floor afterwards.
     ///
     /// # Errors
-    /// [`LedgerError`], but [`LedgerError::Gone`].
+    /// [`LedgerError`], except [`LedgerError::Gone`].
     pub fn backward(
         &self,
         from: u64,
@@ -358,7 +359,7 @@ impl Ledger {
         let opened = self.opened.upgrade().ok_or(LedgerError::Closed)?;
         let mut page = Page::of(at_most_bytes);
         let (tail_from, (tail, is_whole)) = self.tail(|kept| {
-            // The last of them may have later entries, too.
+            // The last pack may also contain later entries.
             let noted = kept.partition_point(|pack| pack.first <= from);
             some(kept.range(..noted).rev(), at_most_bytes)
         });
@@ -372,7 +373,7 @@ impl Ledger {
         Ok(page.entries)
     }
 
-    /// Where the tail begins, and what is taken from it.
+    /// The first index of the tail, and the result of `take`.
     fn tail<T>(&self, take: impl FnOnce(&VecDeque<Arc<Pack>>) -> T) -> (Option<u64>, T) {
         let kept = self.kept.lock();
         let first = kept.tail.front().map(|pack| pack.first);
@@ -388,7 +389,7 @@ impl Ledger {
     }
 }
 
-/// The first packs, with so many bytes at least; and whether that is all of them.
+/// The first packs, at least `at_least_bytes` long together, and whether these are all packs.
 fn some<'a>(
     packs: impl Iterator<Item = &'a Arc<Pack>>,
     at_least_bytes: usize,

@@ -1,6 +1,5 @@
-//! The lock of what apply, the thread that writes and readers share. Where the tests of this crate
-//! explore interleavings, another task may go on before each lock is taken and after it is
-//! released.
+//! The mutex shared by apply, the row writer and readers. While a test of this crate explores
+//! interleavings, another task may run before each lock is taken and after it is released.
 
 #[cfg(test)]
 pub(super) use explored::{Mutex, explore};
@@ -20,11 +19,11 @@ mod explored {
         static EXPLORES: Cell<bool> = const { Cell::new(false) };
     }
 
-    /// Runs a test once for each of so many interleavings of its `shuttle` threads, the same ones
-    /// each time.
+    /// Runs a test once for each of `interleavings` schedules of its `shuttle` threads. The
+    /// schedules are the same in each run.
     pub(crate) fn explore(interleavings: usize, test: impl Fn() + Send + Sync + 'static) {
         let mut config = Config::new();
-        // RocksDB needs more than the default.
+        // RocksDB needs a larger stack than the default.
         config.stack_size = 4 << 20;
         let scheduler = RandomScheduler::new_from_seed(1, interleavings);
         EXPLORES.set(true);
@@ -32,7 +31,7 @@ mod explored {
         EXPLORES.set(false);
     }
 
-    fn others_may_go_on() {
+    fn yield_to_others() {
         if EXPLORES.get() && !std::thread::panicking() {
             shuttle::thread::yield_now();
         }
@@ -47,8 +46,8 @@ mod explored {
         }
 
         pub(crate) fn lock(&self) -> Guard<'_, T> {
-            others_may_go_on();
-            // All tasks are on one thread, which must not wait for itself.
+            yield_to_others();
+            // All tasks share one thread, which must not block on itself.
             while EXPLORES.get() && self.0.is_locked() {
                 shuttle::thread::yield_now();
             }
@@ -75,7 +74,7 @@ mod explored {
     impl<T> Drop for Guard<'_, T> {
         fn drop(&mut self) {
             self.0 = None;
-            others_may_go_on();
+            yield_to_others();
         }
     }
 }

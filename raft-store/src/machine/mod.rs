@@ -56,9 +56,10 @@ pub(crate) use snapshot_format::{check_history, read_frame, write_record};
 pub use views::{AppliedState, Views};
 pub use waiters::Stopped;
 
-/// Entries applied in one batch, at most.
+/// Maximum number of entries applied in one batch.
 const BATCH_ENTRIES: usize = 512;
-/// Bytes of their commands, about: what a batch changes is in memory before it is written.
+/// Approximate maximum bytes of their commands: the changes of a batch stay in memory until
+/// written.
 const BATCH_BYTES: usize = 1 << 20;
 
 /// openraft's state machine.
@@ -91,7 +92,7 @@ impl StateMachine {
 
     async fn apply_batch(&self, batch: Vec<EntryResponder<TypeConfig>>) -> io::Result<()> {
         let core = Arc::clone(&self.core);
-        // What may take long is not done on a thread of Raft's, where it would hold up heartbeats.
+        // Long work on one of Raft's threads would delay heartbeats.
         let too_much_waits = match core.is_cheap(&batch) {
             true => core.apply(batch)?,
             false => runtime::blocking(move || core.apply(batch)).await?,
@@ -104,8 +105,8 @@ impl StateMachine {
     }
 }
 
-/// Takes the first entries: so many that their commands have [`BATCH_BYTES`], one at least. `None`
-/// if there are none.
+/// Takes the first entries, up to about [`BATCH_BYTES`] of commands but at least one. `None` if
+/// there are none.
 fn first_of(
     entries: &mut VecDeque<EntryResponder<TypeConfig>>,
 ) -> Option<Vec<EntryResponder<TypeConfig>>> {
@@ -144,8 +145,8 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
         Ok(())
     }
 
-    /// openraft takes every error of a builder for a broken disk and stops the node. So it builds
-    /// none itself: it is handed what [`Drafts`] has made durable.
+    /// openraft treats every error of a builder as a broken disk and stops the node. So builders
+    /// only return the state that [`Drafts`] has already made durable.
     async fn try_create_snapshot_builder(&mut self, force: bool) -> Option<SnapshotBuilder> {
         if force {
             return Some(self.get_snapshot_builder().await);
@@ -181,10 +182,10 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
     }
 }
 
-/// Gives openraft one snapshot, while the state machine goes on.
+/// Returns one snapshot to openraft while the state machine continues.
 pub struct SnapshotBuilder {
     core: Arc<Core>,
-    /// A state whose rows are durable. Without one, the state of the moment is made durable.
+    /// A state with durable rows. Without one, the builder makes the current state durable.
     covered: Option<Arc<AppliedState>>,
 }
 

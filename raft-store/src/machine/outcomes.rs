@@ -1,5 +1,5 @@
-//! Waiters for the outcomes of this node's commands, wherever they were put into the log. Each is
-//! woken when this node applies its command.
+//! Waiters for the outcomes of this node's commands, whichever leader proposed them. Each is woken
+//! when this node applies its command.
 
 use placement_model::Outcome;
 use placement_model::command::WriteId;
@@ -12,17 +12,17 @@ use crate::types::LogId;
 /// A command that is committed, and applied by this node.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Committed {
-    /// The entry that carried it out.
+    /// Id of its log entry.
     pub at: LogId,
-    /// What the model answered.
+    /// The model's answer.
     pub outcome: Outcome,
 }
 
-/// A place among those who wait. Nothing comes if a snapshot takes the place of the log that has
-/// the command, or this node stops.
+/// A registered waiter. It gets no answer if a snapshot replaces the part of the log that has the
+/// command, or if this node stops.
 pub type Expected = Waiter<Key, Committed>;
 
-/// Those who wait, by the id of the write: origin, start and sequence.
+/// Waiters by write id: origin, boot and sequence.
 pub(super) type Outcomes = Waiters<Key, Committed>;
 
 type Key = (u64, u64, u64);
@@ -32,18 +32,19 @@ fn key(id: &WriteId) -> Key {
 }
 
 impl Outcomes {
-    /// Waits for a command from now on. Of several, the last one is woken.
+    /// Registers a waiter for a command. Of several waiters for one command, only the last is
+    /// woken.
     pub(super) fn expect(&self, id: &WriteId) -> Result<Expected, Stopped> {
         let entered = self.enter(key(id), || false)?;
-        Ok(entered.expect("there is always something to wait for"))
+        Ok(entered.expect("the waiter is always registered"))
     }
 
-    /// The waiter for this command, if there is one.
+    /// Removes and returns the waiter for a command.
     pub(super) fn waits_for(&self, id: &WriteId) -> Option<oneshot::Sender<Committed>> {
         self.take(key(id))
     }
 
-    /// The span in which this node waits for this command.
+    /// The span in which this node waits for a command.
     pub(super) fn span_for(&self, id: &WriteId) -> Option<Span> {
         self.span_of(key(id))
     }

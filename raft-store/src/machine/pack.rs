@@ -1,28 +1,28 @@
-//! Entries of the ledger, several in one value of the database: for each alone, its bytes would be
-//! the least of what it costs.
+//! Packs: several ledger entries in one database value, because one value per entry would cost more
+//! than its bytes.
 
 use placement_model::LedgerEntry;
 use placement_model::ledger::Floor;
 
 use crate::wire::{self, RecordVersion, WireError};
 
-/// A pack with so many bytes takes no more entries.
+/// A pack of this length accepts no more entries.
 const FULL_BYTES: usize = 16 * 1024;
 
-/// Entries in the order of the log, each behind its length; all of one place in the log.
+/// Entries in log order, each after its length. All entries of a log index are in one pack.
 pub(super) struct Pack {
-    /// The place of the first.
+    /// Log index of the first entry.
     pub(super) first: u64,
-    /// Where a ledger begins that has it no more.
+    /// The floor of a ledger that has dropped this pack.
     pub(super) last: Floor,
     pub(super) bytes: Vec<u8>,
 }
 
-/// An entry that was read, and its bytes.
+/// A decoded entry with its length.
 pub(super) type Read = Result<(LedgerEntry, usize), WireError>;
 
-/// Adds an entry to the last of these packs, or to a new one: at once, while the entry is in the
-/// caches of the processor.
+/// Adds an entry to the last pack, or to a new one. Encodes it immediately, while the entry is in
+/// the processor's caches.
 pub(super) fn add(packs: &mut Vec<Pack>, version: RecordVersion, entry: &LedgerEntry) {
     let last = Floor {
         index: entry.index,
@@ -47,7 +47,7 @@ pub(super) fn add(packs: &mut Vec<Pack>, version: RecordVersion, entry: &LedgerE
     }
 }
 
-/// The entries of a pack; nothing after one that cannot be read.
+/// The entries of a pack, up to the first unreadable one.
 pub(super) fn unpack(mut pack: &[u8]) -> impl Iterator<Item = Read> {
     std::iter::from_fn(move || {
         if pack.is_empty() {

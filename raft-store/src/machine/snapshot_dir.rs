@@ -1,5 +1,5 @@
-//! The directory of snapshots: one that is being sent, and what comes in. A start needs only what
-//! had come in whole and was not installed.
+//! The directory of snapshots: one that is being sent, and received ones. A start uses only
+//! complete received snapshots that were not installed.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter};
@@ -24,10 +24,10 @@ use crate::options::StoreOptions;
 use crate::synced::Synced;
 use crate::types::{LogId, SnapshotMeta};
 
-/// The name of a snapshot that is sent, before the entry that it covers.
+/// Name prefix of a snapshot to send; the covered entry follows.
 const SNAPSHOT: &str = "snapshot-";
-/// The name of one that has come in and was verified, until it is installed. openraft removes
-/// entries of the log for it before that, so the next start must find it.
+/// Name prefix of a received and verified snapshot until it is installed. openraft purges log
+/// entries for it before that, so the next start must find it.
 const RECEIVED: &str = "received-";
 
 /// The directory of this node's snapshots. Cheap to clone.
@@ -38,19 +38,19 @@ pub struct SnapshotDir {
 
 struct Inner {
     dir: PathBuf,
-    /// Open all the time, so that no snapshot fails half done for want of a descriptor.
+    /// Kept open, so that a lack of file descriptors cannot interrupt a snapshot.
     handle: File,
     identity: Identity,
     written: Mutex<Option<WrittenSnapshot>>,
-    /// The log may be cut up to here: what covers less is of no use.
+    /// The log may be purged up to this entry; snapshots that cover less are useless.
     cut: Mutex<Option<LogId>>,
-    /// Receivers so far; names their files.
+    /// Number of receivers so far; part of their file names.
     receivers: AtomicU64,
     options: StoreOptions,
 }
 
 impl SnapshotDir {
-    /// Removes what was begun and not ended. What else is there stays until [`SnapshotDir::clear`].
+    /// Removes unfinished files. Finished ones stay until [`SnapshotDir::clear`].
     pub(crate) fn open(base: &Base) -> Result<Self> {
         let dir = base.options.dir.join(SNAPSHOT_DIR);
         let handle = fs::create_dir_all(&dir).and_then(|()| File::open(&dir));
@@ -69,14 +69,14 @@ impl SnapshotDir {
         };
         for path in snapshots.files()? {
             if !is_snapshot(&path) && !is_received(&path) {
-                tracing::warn!(path = %path.display(), "removing a file that is no snapshot of this node");
+                tracing::warn!(path = %path.display(), "removing a file that is not a snapshot of this node");
                 remove(&path);
             }
         }
         Ok(snapshots)
     }
 
-    /// The newest snapshot that has come in. The log may have been cut for it.
+    /// The newest received snapshot. The log may have been purged for it.
     pub(super) fn received(&self) -> Result<Option<WrittenSnapshot>> {
         let mut newest: Option<WrittenSnapshot> = None;
         for path in self.files()?.iter().filter(|path| is_received(path)) {
@@ -86,7 +86,7 @@ impl SnapshotDir {
                     newest = both.max_by_key(|one| one.meta.last_log_id);
                 }
                 Err(error) if error.is_foreign() => {
-                    tracing::warn!(path = %path.display(), %error, "removing a file that is no snapshot of this node");
+                    tracing::warn!(path = %path.display(), %error, "removing a file that is not a snapshot of this node");
                     remove(path);
                 }
                 Err(error) => return Err(unreadable(path, error)),
@@ -95,7 +95,7 @@ impl SnapshotDir {
         Ok(newest)
     }
 
-    /// Removes every snapshot, before openraft is started: the rows have what they hold, durably.
+    /// Removes every snapshot before openraft is started: the rows contain them durably.
     pub(super) fn clear(&self) -> Result<()> {
         for path in self.files()? {
             remove(&path);
@@ -112,24 +112,24 @@ impl SnapshotDir {
         entries.map_err(|error| OpenError::io("list", dir, error))
     }
 
-    /// Starts to receive a snapshot from another node.
+    /// Starts receiving a snapshot from another node.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// File system errors.
     pub fn receive(&self) -> io::Result<SnapshotReceiver> {
         let number = self.inner.receivers.fetch_add(1, Ordering::Relaxed);
         SnapshotReceiver::create(&self.inner.dir, number)
     }
 
-    /// The snapshot that is there as a file, if the log has what follows it.
+    /// The written snapshot, if the log still contains the entries after it.
     pub(super) fn written(&self) -> Option<WrittenSnapshot> {
         let written = self.inner.written.lock().clone();
         let cut = *self.inner.cut.lock();
         written.filter(|written| written.meta.last_log_id >= cut)
     }
 
-    /// The log may be cut up to here. What was to be sent before is removed, and what is still
-    /// written of an older state is sent once and not given out again.
+    /// Records that the log may be purged up to `last`, and removes the written snapshot. A
+    /// snapshot of an older state that is still being written is sent once and not offered again.
     pub(super) fn cut_up_to(&self, last: Option<LogId>) {
         let mut cut = self.inner.cut.lock();
         *cut = last.max(*cut);
@@ -137,16 +137,15 @@ impl SnapshotDir {
         self.discard();
     }
 
-    /// Removes the snapshot that is there as a file. A transfer of it goes on: its handle stays
-    /// readable.
+    /// Removes the written snapshot. A running transfer continues: its handle stays readable.
     pub(super) fn discard(&self) {
         if let Some(written) = self.inner.written.lock().take() {
             remove(written.file.path());
         }
     }
 
-    /// Writes a snapshot of a state, to be sent. A receiver that has begun with it may go on with
-    /// the rest. It need not outlive this start.
+    /// Writes a snapshot of a state for sending. A receiver may resume a transfer of the same
+    /// snapshot. The file need not survive a restart.
     pub(crate) fn write_down(&self, applied: &AppliedState) -> io::Result<WrittenSnapshot> {
         let meta = applied.covers();
         if let Some(written) = self.written().filter(|written| written.meta == meta) {
@@ -156,7 +155,7 @@ impl SnapshotDir {
         let file = (self.write(&path, applied)).inspect_err(|_| remove(&path))?;
         let written = WrittenSnapshot { meta, file };
         let before = self.inner.written.lock().replace(written.clone());
-        // A transfer of the one before goes on: its handle stays readable.
+        // A transfer of the former snapshot continues: its handle stays readable.
         if let Some(before) = before.filter(|before| before.file.path() != path) {
             remove(before.file.path());
         }
@@ -169,12 +168,12 @@ impl SnapshotDir {
         SnapshotFile::of(path, buffered.into_inner()?.file)
     }
 
-    /// Reads a received snapshot, whole, and checks that it is undamaged, of this cluster, and what
-    /// its sender announced. The file that is returned is not read once more when it is installed,
-    /// and from now on the next start installs it if this one does not come to it.
+    /// Reads a whole received snapshot and checks that it is undamaged, of this cluster, and as
+    /// announced by its sender. The installation does not read the returned file again, and the
+    /// next start installs it if this one does not.
     ///
-    /// Refused here, a snapshot is merely sent again; refused by the state machine, it ends the
-    /// node, as openraft takes every error there for a broken disk.
+    /// A snapshot rejected here is merely sent again. Rejected by the state machine it would stop
+    /// the node, as openraft treats every error there as a broken disk.
     ///
     /// # Errors
     /// [`SnapshotError`]; the file is removed.
@@ -194,7 +193,7 @@ impl SnapshotDir {
         Ok(file)
     }
 
-    /// Removes a snapshot that was verified, if openraft was handed it and had no need of it.
+    /// Removes a verified snapshot that openraft did not need.
     pub fn give_up(&self, meta: &SnapshotMeta, path: &Path) {
         if is_received(path) && path.exists() {
             if let Some(last) = meta.last_log_id {
@@ -204,7 +203,7 @@ impl SnapshotDir {
         }
     }
 
-    /// Reads and checks a snapshot.
+    /// Reads a snapshot and checks it against `meta`.
     pub(super) fn read(
         &self,
         meta: &SnapshotMeta,
@@ -223,8 +222,7 @@ impl SnapshotDir {
         applied_state(header, state)
     }
 
-    /// Gives a file that has come in the name under which a start finds it, if it has not got it
-    /// yet.
+    /// Renames a received file so that the next start finds it, unless it has that name.
     pub(super) fn keep(&self, file: &SnapshotFile) -> io::Result<SnapshotFile> {
         if is_received(file.path()) {
             return Ok(file.renamed(file.path()));
@@ -237,7 +235,7 @@ impl SnapshotDir {
         Ok(file.renamed(&path))
     }
 
-    /// Reads the snapshot of this name, whole: its installation was interrupted, or never begun.
+    /// Reads a whole snapshot whose installation was interrupted or has not begun.
     pub(super) fn read_again(&self, name: &str) -> Result<AppliedState, SnapshotError> {
         self.read_whole(&SnapshotFile::open(&self.inner.dir.join(name))?)
     }
@@ -251,12 +249,12 @@ impl SnapshotDir {
     }
 }
 
-/// Whether a file is a snapshot that was sent, by its name.
+/// Whether the name is that of a snapshot to send.
 pub(super) fn is_snapshot(path: &Path) -> bool {
     begins_with(path, SNAPSHOT)
 }
 
-/// Whether a file is a snapshot by its name that has come in and is not installed.
+/// Whether the name is that of a received snapshot that is not installed.
 pub(super) fn is_received(path: &Path) -> bool {
     begins_with(path, RECEIVED)
 }
@@ -266,15 +264,18 @@ fn begins_with(path: &Path, prefix: &str) -> bool {
     name.is_some_and(|name| name.starts_with(prefix))
 }
 
-/// The log may have been cut for it.
+/// The log may have been purged for this snapshot, so the start fails.
 pub(super) fn unreadable(path: &Path, error: SnapshotError) -> OpenError {
     match error {
         SnapshotError::Io(error) => OpenError::io("read", path, error),
-        error => OpenError::damaged(path, format!("it came in to be installed, and {error}")),
+        error => OpenError::damaged(
+            path,
+            format!("it was received but cannot be installed: {error}"),
+        ),
     }
 }
 
-/// The name of a snapshot: one for each coverage.
+/// The file name of a snapshot: unique for each covered entry.
 pub(super) fn name(last: Option<&LogId>) -> String {
     match last {
         Some(id) => {
@@ -303,6 +304,6 @@ pub(super) fn applied_state(
 
 pub(super) fn remove(path: &Path) {
     if let Err(error) = fs::remove_file(path) {
-        tracing::warn!(path = %path.display(), %error, "a file that is no longer needed cannot be removed");
+        tracing::warn!(path = %path.display(), %error, "cannot remove an unneeded file");
     }
 }

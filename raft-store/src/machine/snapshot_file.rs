@@ -1,4 +1,4 @@
-//! Snapshot files: read to be sent, written as they are received.
+//! Snapshot files: read while sending, written while receiving.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
@@ -13,23 +13,23 @@ use crate::files;
 use crate::synced::Synced;
 use crate::types::{SnapshotMeta, TypeConfig};
 
-/// What a received file is called until it is installed.
+/// Name prefix of a file that is being received.
 pub(super) const INCOMING: &str = "incoming-";
 
-/// A snapshot as openraft is given it: what it covers, and where it is.
+/// A snapshot for openraft: what it covers, and its data.
 pub type Snapshot = SnapshotOf<TypeConfig, SnapshotData>;
 
-/// Where a snapshot is.
+/// The data of a snapshot.
 #[derive(Debug, Clone)]
 pub enum SnapshotData {
-    /// In memory, as a state of this node. It becomes a file when it is sent.
+    /// A state of this node in memory. It is written to a file when it is sent.
     State(Arc<AppliedState>),
-    /// In a file: it has come in, or is being sent.
+    /// A file that was received or is being sent.
     File(SnapshotFile),
 }
 
 impl AppliedState {
-    /// A snapshot of it, in memory.
+    /// A snapshot of this state in memory.
     pub fn to_snapshot(self: &Arc<Self>) -> Snapshot {
         Snapshot {
             meta: self.covers(),
@@ -41,19 +41,17 @@ impl AppliedState {
 /// A snapshot in a file.
 #[derive(Debug, Clone)]
 pub(crate) struct WrittenSnapshot {
-    /// What it covers.
     pub(crate) meta: SnapshotMeta,
-    /// Its file.
     pub(crate) file: SnapshotFile,
 }
 
-/// A snapshot's file. The handle stays readable when the file is replaced by a newer snapshot.
+/// An open snapshot file. The handle stays readable when a newer snapshot replaces the file.
 #[derive(Debug, Clone)]
 pub struct SnapshotFile {
     pub(super) path: PathBuf,
     file: Arc<File>,
     length: u64,
-    /// What it holds, if it was read and found good.
+    /// The content, if the file was verified.
     pub(super) verified: Option<Arc<AppliedState>>,
     /// Removes a received file that is never installed.
     _draft: Option<Arc<Draft>>,
@@ -65,7 +63,7 @@ impl SnapshotFile {
         Self::of(path, File::open(path)?)
     }
 
-    /// A file that is open already.
+    /// Wraps a file that is already open.
     pub(super) fn of(path: &Path, file: File) -> io::Result<Self> {
         let length = file.metadata()?.len();
         Ok(Self {
@@ -77,7 +75,7 @@ impl SnapshotFile {
         })
     }
 
-    /// The same file after it was renamed.
+    /// The same file after a rename.
     pub(super) fn renamed(&self, path: &Path) -> Self {
         Self {
             path: path.to_owned(),
@@ -87,7 +85,7 @@ impl SnapshotFile {
         }
     }
 
-    /// Reads it from its beginning, also when it was replaced by a newer one in the meantime.
+    /// Reads the file from its beginning, even if a newer one has replaced it.
     pub(super) fn reader(&self) -> impl Read + Send + use<> {
         let from_start = FromStart {
             file: Arc::clone(&self.file),
@@ -96,26 +94,26 @@ impl SnapshotFile {
         BufReader::with_capacity(1 << 20, from_start)
     }
 
-    /// The size in bytes.
+    /// Length in bytes.
     pub fn length(&self) -> u64 {
         self.length
     }
 
-    /// Its name in its directory.
+    /// File name without the directory.
     pub(super) fn name(&self) -> String {
         let name = self.path.file_name().unwrap_or_default();
         name.to_string_lossy().into_owned()
     }
 
-    /// Its path, for messages.
+    /// Path, for messages.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Up to `max` bytes from `offset` on; fewer only at the end of the file, none behind it.
+    /// Reads up to `max` bytes from `offset`; fewer only at the end of the file, none beyond it.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// File system errors.
     pub fn read_at(&self, offset: u64, max: usize) -> io::Result<Vec<u8>> {
         let left = usize::try_from(self.length.saturating_sub(offset)).unwrap_or(usize::MAX);
         let mut bytes = vec![0; max.min(left)];
@@ -124,7 +122,7 @@ impl SnapshotFile {
     }
 }
 
-/// Reads a file without a descriptor or a position of its own.
+/// Reads a shared file with its own position and without another descriptor.
 struct FromStart {
     file: Arc<File>,
     position: u64,
@@ -138,8 +136,7 @@ impl Read for FromStart {
     }
 }
 
-/// Takes a snapshot in, piece by piece. Dropped before [`SnapshotReceiver::finish`], it leaves
-/// nothing behind.
+/// Receives a snapshot in pieces. Dropped before [`SnapshotReceiver::finish`], it removes its file.
 #[derive(Debug)]
 pub struct SnapshotReceiver {
     file: Synced,
@@ -147,7 +144,7 @@ pub struct SnapshotReceiver {
 }
 
 impl SnapshotReceiver {
-    /// `number` tells the receivers of one start of the node apart.
+    /// `number` distinguishes the receivers of one start of the node.
     pub(super) fn create(dir: &Path, number: u64) -> io::Result<Self> {
         let path = dir.join(format!("{INCOMING}{number}"));
         Ok(Self {
@@ -156,24 +153,24 @@ impl SnapshotReceiver {
         })
     }
 
-    /// How many bytes have come in; the next piece belongs here.
+    /// Number of bytes received, which is the offset of the next piece.
     pub fn length(&self) -> u64 {
         self.file.length
     }
 
-    /// Takes the next piece.
+    /// Appends the next piece.
     ///
     /// # Errors
-    /// Those of the file system, such as a full disk.
+    /// File system errors, such as a full disk.
     pub fn write(&mut self, piece: &[u8]) -> io::Result<()> {
         self.file.write_all(piece)
     }
 
-    /// Everything has come in. What the file holds is verified by
-    /// [`SnapshotDir::verify`](super::SnapshotDir::verify) or, at the latest, when it is installed.
+    /// Syncs the complete file. [`SnapshotDir::verify`](super::SnapshotDir::verify) verifies its
+    /// content, at the latest when it is installed.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// File system errors.
     pub fn finish(self) -> io::Result<SnapshotFile> {
         files::point("a snapshot has come in", &self.draft.path);
         files::sync(&self.file.file)?;
@@ -185,7 +182,7 @@ impl SnapshotReceiver {
     }
 }
 
-/// Removes its file when dropped. Once the file is renamed there is nothing to remove.
+/// Removes its file when dropped. After a rename there is nothing to remove.
 #[derive(Debug)]
 pub(super) struct Draft {
     path: PathBuf,
@@ -193,7 +190,7 @@ pub(super) struct Draft {
 
 impl Drop for Draft {
     fn drop(&mut self) {
-        // Whatever stays is removed at the next start.
+        // The next start removes a remaining file.
         let _ = std::fs::remove_file(&self.path);
     }
 }

@@ -1,10 +1,10 @@
-//! What a snapshot file holds. It is logical: rows as the tables write them, and nothing of
-//! RocksDB, so that it outlives a change of the database.
+//! Format of snapshot files. It is logical, rows as the tables encode them and nothing specific to
+//! RocksDB, so that it survives a change of the database.
 //!
 //! ```text
 //! magic "PLACSNAP"
 //! frame*   length of the body (u32), XXH3-64 of the body (u64), body; numbers little-endian
-//!   body 1   header: a record with cluster, epoch, what it covers, digest, last timestamp
+//!   body 1   header: a record with cluster, epoch, coverage, digest, last timestamp
 //!   body 2   rows: table tag (u8), key length (u32), key, value length (u32), value; repeated
 //!   body 3   footer: a record with the number of rows; nothing follows
 //! ```
@@ -32,24 +32,24 @@ const HEADER: u8 = 1;
 const ROWS: u8 = 2;
 const FOOTER: u8 = 3;
 
-/// A frame that claims to be longer than this is damage.
+/// A longer frame is treated as damage.
 const FRAME_BYTES_MAX: usize = 64 << 20;
 
 /// The header of a snapshot. A change of the format takes the next version of this record, so that
-/// a binary that is too old can say so.
+/// an older binary can report it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Header {
     pub(super) cluster: Uuid,
     pub(super) epoch: u64,
     pub(super) covers: WireSnapshotMeta,
-    /// The digest of the rows, as [`placement_model::state::Digest`] is displayed.
+    /// The digest of the rows, formatted by [`placement_model::state::Digest`].
     pub(super) digest: String,
     /// `None` before the first command.
     pub(super) last_stamp: Option<Timestamp>,
 }
 
 impl Header {
-    /// That of a snapshot of a state.
+    /// The header of a snapshot of a state.
     pub(super) fn of(identity: &Identity, applied: &AppliedState) -> Self {
         Self {
             cluster: identity.cluster,
@@ -60,13 +60,13 @@ impl Header {
         }
     }
 
-    /// Refuses a snapshot of another history than that of a node.
+    /// Rejects a snapshot of another cluster or epoch than the node's.
     pub(super) fn check(&self, identity: &Identity) -> Result<(), SnapshotError> {
         check_history(identity, self.cluster, self.epoch)
     }
 }
 
-/// Refuses what is of another history than that of a node.
+/// Rejects data of another cluster or epoch than the node's.
 pub(crate) fn check_history(
     identity: &Identity,
     cluster: Uuid,
@@ -86,42 +86,42 @@ struct Footer {
     rows: u64,
 }
 
-/// Why a snapshot file is refused.
+/// Why a snapshot file is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
-    /// It does not begin as a snapshot does.
+    /// The file does not begin with the magic of snapshots.
     #[error("the file is not a snapshot of placementd")]
     NotASnapshot,
-    /// Of a feature level that this binary does not know.
-    #[error("it is of feature level {0}, but this placementd knows levels up to {newest}", newest = Level::NEWEST)]
+    /// The feature level is unknown to this binary.
+    #[error("it has feature level {0}, but this placementd knows levels up to {newest}", newest = Level::NEWEST)]
     NewerLevel(Level),
-    /// Written by a newer binary.
+    /// A newer binary wrote it.
     #[error("it holds {0}")]
     NewerRecord(WireError),
-    /// Of another cluster.
-    #[error("it is of cluster {0}, not of this one")]
+    /// It belongs to another cluster.
+    #[error("it belongs to cluster {0}, not to this one")]
     OtherCluster(Uuid),
-    /// Of another history of this cluster.
-    #[error("it is of epoch {0}, not of this one")]
+    /// It belongs to another epoch of this cluster.
+    #[error("it belongs to epoch {0}, not to this one")]
     OtherEpoch(u64),
     /// It ends at another entry, or has other members, than its sender announced.
-    #[error("it covers something else than its sender announced")]
+    #[error("its coverage differs from its sender's announcement")]
     OtherCoverage,
-    /// What was written is not what is read.
+    /// Stored data does not read back as written.
     #[error("it is damaged: {0}")]
     Damaged(String),
-    /// This node cannot read its own copy: no fault of the snapshot.
+    /// This node cannot read its copy; the snapshot may be intact.
     #[error("it cannot be read: {0}")]
     Io(#[from] io::Error),
 }
 
 impl SnapshotError {
-    /// Whether a newer binary could take it.
+    /// Whether a newer binary could read it.
     pub fn is_newer(&self) -> bool {
         matches!(self, Self::NewerRecord(_) | Self::NewerLevel(_))
     }
 
-    /// Whether it is of another cluster, or of another history of this one.
+    /// Whether it belongs to another cluster or epoch.
     pub(super) fn is_foreign(&self) -> bool {
         matches!(self, Self::OtherCluster(_) | Self::OtherEpoch(_))
     }
@@ -136,7 +136,7 @@ impl From<WireError> for SnapshotError {
     }
 }
 
-/// Writes a state down, as a snapshot or a backup.
+/// Writes a state as a snapshot or a backup.
 ///
 /// # Errors
 /// Those of `target`.
@@ -170,7 +170,7 @@ pub fn write(
     write_record(target, version, FOOTER, &Footer { rows })
 }
 
-/// Writes a frame of this kind with a record in it.
+/// Writes a frame of kind `kind` that contains a record.
 pub(crate) fn write_record(
     target: &mut impl Write,
     version: RecordVersion,
@@ -202,7 +202,7 @@ fn length(bytes: &[u8]) -> io::Result<u32> {
     u32::try_from(bytes.len()).map_err(io::Error::other)
 }
 
-/// Reads the header of a snapshot, and no further.
+/// Reads only the header of a snapshot.
 pub(super) fn read_header(source: &mut impl Read) -> Result<Header, SnapshotError> {
     let mut magic = [0; MAGIC.len()];
     match read_exact(source, &mut magic) {
@@ -217,8 +217,8 @@ pub(super) fn read_header(source: &mut impl Read) -> Result<Header, SnapshotErro
     Ok(wire::decode(record)?)
 }
 
-/// Reads a whole snapshot, and believes nothing: every frame against its checksum, the rows against
-/// their number and their digest, if it is of this binary's form.
+/// Reads and verifies a whole snapshot: each frame against its checksum, the rows against their
+/// number and, if it is in this binary's format, their digest.
 pub(super) fn read(source: &mut (impl Read + Send)) -> Result<(Header, Cluster), SnapshotError> {
     let header = read_header(source)?;
     let cluster = tables::load(Rows::of(source), |reason| damaged(&reason))?;
@@ -226,7 +226,7 @@ pub(super) fn read(source: &mut (impl Read + Send)) -> Result<(Header, Cluster),
     Ok((header, cluster))
 }
 
-/// Reads a whole snapshot as [`read`] does, and keeps nothing of it. Gives the feature level, too.
+/// Verifies a whole snapshot like [`read`], but keeps none of it. Returns the feature level, too.
 pub(super) fn check(source: &mut impl Read) -> Result<(Header, Level), SnapshotError> {
     let header = read_header(source)?;
     let (mut digests, mut level) = (BTreeMap::<_, Digest>::new(), Level::default());
@@ -245,17 +245,17 @@ pub(super) fn check(source: &mut impl Read) -> Result<(Header, Level), SnapshotE
 }
 
 impl Header {
-    /// A digest of another version's form says nothing; the checksums still do.
+    /// Ignores a digest in another version's format; the checksums still protect the rows.
     fn check_digest(&self, found: Digest) -> Result<(), SnapshotError> {
         match found.agrees_with(&self.digest) {
-            Some(false) => Err(damaged("its rows do not have the digest that it names")),
+            Some(false) => Err(damaged("its rows do not match its digest")),
             _ => Ok(()),
         }
     }
 }
 
-/// The rows of a snapshot, until its footer or the first damage. They end well only if there were
-/// as many as the footer says.
+/// The rows of a snapshot, up to its footer or the first damage. Ends without an error only if the
+/// number of rows matches the footer.
 struct Rows<'a, R> {
     source: &'a mut R,
     body: Vec<u8>,
@@ -305,12 +305,12 @@ impl<'a, R: Read> Rows<'a, R> {
                     }
                     return Ok(None);
                 }
-                _ => return Err(damaged("a frame of no known kind")),
+                _ => return Err(damaged("a frame of unknown kind")),
             }
         }
         let mut rest = &self.body[self.position..];
         let tag = take(&mut rest, 1)?[0];
-        let table = Table::of_tag(tag).ok_or_else(|| damaged("a row of no known table"))?;
+        let table = Table::of_tag(tag).ok_or_else(|| damaged("a row of an unknown table"))?;
         let (key, value) = (take_bytes(&mut rest)?, take_bytes(&mut rest)?);
         let row = tables::read(table, key, value)?;
         self.position = self.body.len() - rest.len();
@@ -319,7 +319,7 @@ impl<'a, R: Read> Rows<'a, R> {
     }
 }
 
-/// The next bytes of a frame, behind their length.
+/// The next length-prefixed bytes of a frame.
 fn take_bytes<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8], SnapshotError> {
     let length = take(rest, 4)?.try_into().expect("four bytes were taken");
     take(rest, u32::from_le_bytes(length) as usize)
@@ -330,7 +330,7 @@ fn take<'a>(rest: &mut &'a [u8], length: usize) -> Result<&'a [u8], SnapshotErro
     taken.ok_or_else(|| damaged("a row that is cut off"))
 }
 
-/// The body of the next frame, if it has its checksum.
+/// The body of the next frame, if it matches its checksum.
 pub(crate) fn read_frame(source: &mut impl Read) -> Result<Vec<u8>, SnapshotError> {
     let mut length = [0; 4];
     let mut checksum = [0; 8];

@@ -1,4 +1,4 @@
-//! What readers see: an immutable state, published once per apply batch.
+//! The state for readers: immutable, published once per apply batch.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use super::waiters::{Stopped, Waiters};
 use crate::types::{LogId, SnapshotMeta, StoredMembership};
 use crate::wire::RecordVersion;
 
-/// The state after some entry of the log. Cheap to keep: states share what they have in common.
+/// The state after a log entry. Cheap to keep: states share unchanged parts.
 #[derive(Debug, Clone, Default)]
 pub struct AppliedState {
-    /// All partitions. Readers keep it without the rest.
+    /// All partitions. Separate, so that readers can keep it alone.
     pub cluster: Arc<Cluster>,
     /// The last entry it contains; `None` on a node that has applied nothing.
     pub last: Option<LogId>,
@@ -36,7 +36,7 @@ impl AppliedState {
         self.last.as_ref().map(|id| id.index())
     }
 
-    /// What a snapshot of it covers.
+    /// Coverage of a snapshot of this state.
     pub(super) fn covers(&self) -> SnapshotMeta {
         SnapshotMeta {
             last_log_id: self.last,
@@ -44,24 +44,24 @@ impl AppliedState {
         }
     }
 
-    /// The version in which it is written down, and everything that follows it.
+    /// The record version for this state and everything after it.
     pub fn record_version(&self) -> RecordVersion {
         RecordVersion::of(self.cluster.level())
     }
 
-    /// The digest of the state: equal on all nodes at an equal index.
+    /// Digest of the state: equal on all nodes at an equal index.
     pub fn digest(&self) -> Digest {
         self.cluster.digest()
     }
 }
 
-/// What this node has applied. Cheap to clone; holds no database open.
+/// The applied state of this node. Cheap to clone; does not keep the database open.
 #[derive(Debug, Clone)]
 pub struct Views {
     current: Arc<ArcSwap<AppliedState>>,
     index: watch::Receiver<Option<u64>>,
     waiters: Waiters<u64, ()>,
-    /// Those who wait for what becomes of a command.
+    /// Waiters for the outcomes of commands.
     pub(super) outcomes: Outcomes,
     checkpoints: Checkpoints,
 }
@@ -72,15 +72,16 @@ impl Views {
         self.current.load_full()
     }
 
-    /// The index of the last entry applied.
+    /// The index of the last applied entry.
     pub fn applied_index(&self) -> Option<u64> {
         *self.index.borrow()
     }
 
-    /// Waits until the entry at `index` is applied and gives a state that contains it.
+    /// Waits until the entry at `index` is applied, and returns a state that contains it. There is
+    /// no timeout.
     ///
     /// # Errors
-    /// [`Stopped`] if this node stops before that. There is no deadline: the caller has one.
+    /// [`Stopped`] if this node stops before that.
     pub async fn wait_applied(&self, index: u64) -> Result<Arc<AppliedState>, Stopped> {
         let is_applied = || self.applied_index() >= Some(index);
         self.waiters.wait(index, is_applied).await?;
@@ -93,7 +94,7 @@ impl Views {
         Ok(current)
     }
 
-    /// Waits from now on for what becomes of a command that this node has numbered.
+    /// Registers a waiter for the outcome of a command with one of this node's write ids.
     ///
     /// # Errors
     /// [`Stopped`]: this node applies nothing any more.
@@ -101,8 +102,8 @@ impl Views {
         self.outcomes.expect(id)
     }
 
-    /// Waits for the command again, if nothing more comes to this place: a snapshot has taken that
-    /// of the log, and what is proposed again is answered behind it.
+    /// Registers the waiter again if it can get no answer any more, because a snapshot replaced the
+    /// log up to its command. The command is then proposed again and answered from the state.
     ///
     /// # Errors
     /// [`Stopped`]: this node applies nothing any more.
@@ -113,7 +114,7 @@ impl Views {
         Ok(())
     }
 
-    /// Digests to be compared with those of other nodes.
+    /// Digests to compare with those of other nodes.
     pub fn checkpoints(&self) -> &Checkpoints {
         &self.checkpoints
     }
@@ -155,7 +156,7 @@ impl Publisher {
         &self.views
     }
 
-    /// The state first, then the index: a reader that the index wakes finds the state.
+    /// Publishes the state before the index: a reader woken by the index finds the state.
     pub(crate) fn publish(&self, next: AppliedState) {
         let index = next.index();
         let before = self.views.current().index();

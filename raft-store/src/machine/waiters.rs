@@ -1,5 +1,4 @@
-//! Waiters for something that comes with an entry: that it is applied, or its outcome. Each is
-//! woken once.
+//! Waiters for an event of a log entry: that it is applied, or its outcome. Each is woken once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,20 +12,20 @@ use tracing::Span;
 #[error("this node has stopped applying its log")]
 pub struct Stopped;
 
-/// Waiters, each for a `K`, that get a `T`. Clones share them.
+/// Waiters for a key `K`, each of which gets a `T`. Clones share them.
 #[derive(Debug, Clone)]
 pub(super) struct Waiters<K, T>(Arc<Mutex<Waiting<K, T>>>);
 
 #[derive(Debug)]
 struct Waiting<K, T> {
-    /// By what is waited for, and in the order in which they came. With the span of each.
+    /// Senders by key and order of registration, each with the span of its waiter.
     senders: BTreeMap<(K, u64), (oneshot::Sender<T>, Span)>,
     came: u64,
-    /// No further entry is applied.
+    /// Set when no further entries are applied.
     is_closed: bool,
 }
 
-/// A place among those who wait, until it is dropped.
+/// A registered waiter. Dropping it removes it.
 #[derive(Debug)]
 pub struct Waiter<K: Ord + Copy, T> {
     key: (K, u64),
@@ -41,7 +40,7 @@ impl<K: Ord + Copy, T> Drop for Waiter<K, T> {
 }
 
 impl<K: Ord + Copy, T> Waiter<K, T> {
-    /// Waits for the answer. `None`: it never comes, or came before.
+    /// Waits for the answer. `None` if it never comes or was already returned.
     pub async fn answer(&mut self) -> Option<T> {
         if self.is_over() {
             return None;
@@ -49,7 +48,7 @@ impl<K: Ord + Copy, T> Waiter<K, T> {
         (&mut self.answer).await.ok()
     }
 
-    /// Whether nothing more comes.
+    /// Whether no answer can come any more.
     pub fn is_over(&self) -> bool {
         self.answer.is_terminated()
     }
@@ -66,14 +65,14 @@ impl<K, T> Default for Waiters<K, T> {
 }
 
 impl<K: Ord + Copy, T> Waiters<K, T> {
-    /// Waits from now on. `None`: `is_over` finds nothing to wait for.
+    /// Registers a waiter. `None` if `is_over` returns true.
     pub(super) fn enter(
         &self,
         what: K,
         is_over: impl FnOnce() -> bool,
     ) -> Result<Option<Waiter<K, T>>, Stopped> {
         let mut waiting = self.0.lock();
-        // Under the lock: what comes from now on reaches the waiters noted by then.
+        // Checked under the lock: later events reach all waiters registered by then.
         if is_over() {
             return Ok(None);
         }
@@ -88,7 +87,7 @@ impl<K: Ord + Copy, T> Waiters<K, T> {
         Ok(Some(Waiter { key, answer, among }))
     }
 
-    /// The last of the waiters for this. The others get nothing.
+    /// Removes all waiters for a key and returns the last one. The others get no answer.
     pub(super) fn take(&self, what: K) -> Option<oneshot::Sender<T>> {
         let senders = &mut self.0.lock().senders;
         let mut last = None;
@@ -98,19 +97,19 @@ impl<K: Ord + Copy, T> Waiters<K, T> {
         last.map(|(sender, _)| sender)
     }
 
-    /// The span of the last of the waiters for this.
+    /// The span of the last waiter for a key.
     pub(super) fn span_of(&self, what: K) -> Option<Span> {
         let senders = &self.0.lock().senders;
         let mut waiters = senders.range((what, 0)..=(what, u64::MAX));
         waiters.next_back().map(|(_, (_, span))| span.clone())
     }
 
-    /// No waiter gets anything any more.
+    /// Removes all waiters without an answer.
     pub(super) fn forget(&self) {
         self.0.lock().senders.clear();
     }
 
-    /// Nothing is applied any more.
+    /// Removes all waiters without an answer and rejects new ones.
     pub(super) fn close(&self) {
         let mut waiting = self.0.lock();
         waiting.is_closed = true;
@@ -119,7 +118,7 @@ impl<K: Ord + Copy, T> Waiters<K, T> {
 }
 
 impl Waiters<u64, ()> {
-    /// Waits until the entry at `index` is applied, unless `is_applied` finds it so already.
+    /// Waits until the entry at `index` is applied, unless `is_applied` returns true.
     pub(super) async fn wait(
         &self,
         index: u64,
@@ -131,13 +130,13 @@ impl Waiters<u64, ()> {
         }
     }
 
-    /// Entries up to this one are applied.
+    /// Wakes the waiters for entries up to this one.
     pub(super) fn wake(&self, index: u64) {
         let mut waiting = self.0.lock();
         while let Some(first) = waiting.senders.first_entry()
             && first.key().0 <= index
         {
-            // A waiter that gives up in this moment is gone.
+            // The waiter may have given up at this moment.
             let _ = first.remove().0.send(());
         }
     }
@@ -151,7 +150,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn each_is_woken_by_its_own_entry() {
+    async fn each_waiter_is_woken_by_its_own_entry() {
         let waiters = Waiters::default();
         let mut early = Box::pin(waiters.wait(5, || false));
         let mut late = Box::pin(waiters.wait(6, || false));
@@ -168,14 +167,14 @@ mod tests {
         assert_eq!(waiters.wait(7, || true).await, Ok(()));
     }
 
-    /// The one order of two threads in which a wake-up could be lost: the entry is applied after it
-    /// was found not to be, and before its waiter is noted.
+    /// The one order of two threads in which a wake-up could be lost: the entry is applied after
+    /// the check and before its waiter is registered.
     #[tokio::test]
     #[expect(
         clippy::disallowed_methods,
         reason = "no simulation: two threads at once are what is tested"
     )]
-    async fn an_entry_that_is_applied_while_its_waiter_comes_in_wakes_it() {
+    async fn entry_applied_during_registration_wakes_the_waiter() {
         let waiters = Waiters::default();
         let (looked, applies) = std::sync::mpsc::channel();
         let waker = waiters.clone();
@@ -187,7 +186,7 @@ mod tests {
         });
         let waiter = waiters.enter(5, || {
             looked.send(()).unwrap();
-            // Time enough to wake those who are noted already, if that is possible now.
+            // Long enough to wake the registered waiters, if that is possible now.
             let _ = is_over.recv_timeout(std::time::Duration::from_millis(200));
             false
         });

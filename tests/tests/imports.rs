@@ -335,7 +335,7 @@ async fn what_cannot_be_imported_is_refused_and_changes_nothing() {
         ),
         (
             &before_1970[..],
-            "the backup: resource provider a0000000-0000-4000-8000-000000000001 has a time that is not of the years 1970 to \
+            "the backup: resource provider a0000000-0000-4000-8000-000000000001 has a time outside the years 1970 to \
              9999; nothing was changed",
         ),
         (

@@ -1,4 +1,4 @@
-//! Who holds what, asked from either side.
+//! Allocations, by consumer and by provider.
 
 use crate::state::State;
 use crate::state::change::{Amount, ProviderId};
@@ -7,54 +7,54 @@ use crate::types::{
     Timestamp, UserId,
 };
 
-/// A consumer and what it holds. `allocations` may be empty: a consumer can outlive them.
+/// A consumer and its allocations. `allocations` may be empty: a consumer can outlive them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Consumer {
-    /// Its generation.
+    /// The generation, for optimistic concurrency control.
     pub generation: Generation,
-    /// Who is charged.
+    /// The project that owns the allocations.
     pub project: ProjectId,
-    /// Who is charged.
+    /// The user that owns the allocations.
     pub user: UserId,
-    /// Its type; `None` is shown as `unknown`.
+    /// The consumer type; `None` is shown as `unknown`.
     pub consumer_type: Option<ConsumerTypeName>,
-    /// Per provider, in the order of the providers' creation.
+    /// One entry per provider, in the order of the providers' creation.
     pub allocations: Vec<ConsumerHolding>,
-    /// When the allocations were written.
+    /// Time of the last write to the allocations.
     pub modified: Timestamp,
 }
 
-/// What one consumer holds of one provider.
+/// The allocation of one consumer on one provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConsumerHolding {
-    /// The provider.
+    /// The UUID of the provider.
     pub provider: ProviderUuid,
-    /// The provider's generation.
+    /// The generation of the provider.
     pub generation: Generation,
     /// Units per class, in the order of the classes' creation.
     pub resources: Vec<(ResourceClassName, u64)>,
 }
 
-/// What one consumer holds of the provider asked about.
+/// The allocation of one consumer on the requested provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderHolding {
-    /// The consumer.
+    /// The UUID of the consumer.
     pub consumer: ConsumerUuid,
-    /// The consumer's generation.
+    /// The generation of the consumer.
     pub consumer_generation: Generation,
     /// Units per class, in the order of the classes' creation.
     pub resources: Vec<(ResourceClassName, u64)>,
-    /// When the allocations were written.
+    /// Time of the last write to the allocations.
     pub modified: Timestamp,
 }
 
 impl State {
-    /// The consumer, if there is a record of it.
+    /// The consumer with this UUID, or `None` if no record exists.
     pub fn consumer(&self, consumer: &ConsumerUuid) -> Option<Consumer> {
         let row = self.consumers.row(consumer)?;
         let holding = |(id, amounts): (ProviderId, &[Amount])| {
             let node = self.node_by_id(id);
-            let node = node.expect("what a consumer holds is of a provider that is there");
+            let node = node.expect("the provider of an allocation exists");
             ConsumerHolding {
                 provider: node.uuid,
                 generation: node.generation,
@@ -71,8 +71,8 @@ impl State {
         })
     }
 
-    /// The provider's generation and what is held of it, one consumer after the other in the order
-    /// of their UUIDs; `None` if there is no such provider.
+    /// The generation of a provider and its allocations by consumer, in the order of the consumers'
+    /// UUIDs, or `None` if the provider does not exist.
     pub fn provider_holdings(
         &self,
         provider: &ProviderUuid,

@@ -1,4 +1,4 @@
-//! What all providers have together, class by class.
+//! Capacity of all providers, summed per class.
 
 use std::collections::BTreeMap;
 
@@ -10,39 +10,41 @@ use crate::state::indexes::offer;
 use crate::state::tree::{Node, Stock};
 use crate::types::{AggregateUuid, Capacity, ResourceClassName, TraitName};
 
-/// What sums are made by, besides the class.
+/// The second key of the sums, next to the class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CapacityBy {
-    /// Nothing.
+    /// Sums per class only.
     Class,
-    /// The aggregates of a provider or of its root, as `member_of` asks for them.
+    /// Sums per aggregate of the provider or of its root, as `member_of` matches them.
     Aggregate,
-    /// The provider's own traits.
+    /// Sums per trait of the provider itself.
     Trait,
 }
 
-/// The answer.
+/// Capacity sums of the whole state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CapacityReport {
-    /// As asked.
+    /// The requested second key.
     pub by: CapacityBy,
-    /// By name of class, then of aggregate or trait; only what some provider has an inventory of.
+    /// Sorted by the name of the class, then by aggregate or trait. Classes without an inventory
+    /// are omitted.
     pub capacity: Vec<ClassCapacity>,
 }
 
-/// One class, of the members of one aggregate or of the providers with one trait if so asked.
+/// Sums of one class over all providers, or over the members of one aggregate, or over the
+/// providers with one trait.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ClassCapacity {
-    /// The class.
+    /// The class of the summed inventories.
     pub class: ResourceClassName,
-    /// With [`CapacityBy::Aggregate`].
+    /// The aggregate; set only with [`CapacityBy::Aggregate`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aggregate: Option<AggregateUuid>,
-    /// With [`CapacityBy::Trait`].
+    /// The trait; set only with [`CapacityBy::Trait`].
     #[serde(rename = "trait", skip_serializing_if = "Option::is_none")]
     pub trait_name: Option<TraitName>,
-    /// What these providers have.
+    /// The sums over these providers.
     #[serde(flatten)]
     pub sums: CapacitySums,
 }
@@ -50,23 +52,23 @@ pub struct ClassCapacity {
 /// Sums over inventories, in units of the class.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct CapacitySums {
-    /// How many providers have an inventory.
+    /// Number of providers with an inventory of the class.
     pub providers: u64,
-    /// Units that exist.
+    /// Sum of the totals.
     pub total: u64,
-    /// Units that are kept back.
+    /// Sum of the reserved units.
     pub reserved: u64,
-    /// Overcommit included.
+    /// Sum of the capacities, `(total - reserved) * allocation_ratio` each.
     pub capacity: Capacity,
-    /// Allocated units.
+    /// Sum of the allocated units.
     pub used: u64,
-    /// What is left of the capacities; a provider that is over its own takes nothing from others.
+    /// Sum of the free units. A provider that is used over its capacity counts as 0, not as
+    /// negative.
     pub free: u64,
-    /// The most that one of the providers can give to one request.
+    /// The largest amount that a single provider can give to one request.
     pub largest_free: u64,
-    /// How many of the providers have how much left: first none, then 1, then 2 or 3, then 4 to 7,
-    /// and so on. Ends with the last range in which there is one; empty with other than
-    /// [`CapacityBy::Class`].
+    /// Number of providers per range of free units: 0, 1, 2 to 3, 4 to 7, and so on. Ends with the
+    /// last range that is not empty. Set only with [`CapacityBy::Class`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub free_ranges: Vec<u64>,
 }
@@ -94,7 +96,7 @@ impl CapacitySums {
         self.free_ranges[range] += 1;
     }
 
-    /// Counts what other providers have in.
+    /// Adds the sums of other providers.
     pub fn add(&mut self, other: &Self) {
         self.providers += other.providers;
         self.total += other.total;
@@ -111,10 +113,10 @@ impl CapacitySums {
     }
 }
 
-/// An aggregate or a trait, if sums are made by one.
+/// The second key: an aggregate, a trait or neither.
 type Facet<'a> = (Option<&'a AggregateUuid>, Option<TraitId>);
 
-/// All that the stocks of a provider count to.
+/// The second keys that the inventories of a provider count towards.
 fn facets<'a>(by: CapacityBy, root: &'a Node, node: &'a Node) -> Vec<Facet<'a>> {
     match by {
         CapacityBy::Class => vec![(None, None)],
@@ -127,7 +129,7 @@ fn facets<'a>(by: CapacityBy, root: &'a Node, node: &'a Node) -> Vec<Facet<'a>> 
 }
 
 impl State {
-    /// What all providers have of one class or of each; `None` if the answer would have more than
+    /// Returns the capacity of one class or of all classes, or `None` if the answer would exceed
     /// `rows_max` rows.
     pub fn capacity(
         &self,
@@ -136,8 +138,8 @@ impl State {
         rows_max: usize,
     ) -> Option<CapacityReport> {
         let only = class.map(|name| self.resource_class_id(name));
-        // Most providers share their facets with many others, so that sums are made for each of
-        // these first.
+        // Most providers share their facets with many others, so sums are built per set of facets
+        // first.
         let mut shared: BTreeMap<_, BTreeMap<_, CapacitySums>> = BTreeMap::new();
         for (_, tree) in self.trees() {
             for node in &tree.nodes {

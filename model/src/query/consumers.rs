@@ -1,4 +1,4 @@
-//! Consumers with what they hold, a page at a time.
+//! Consumers with their allocations, one page at a time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,72 +12,72 @@ use crate::types::{
     Timestamp, UserId,
 };
 
-/// Which consumers to list; everything given must hold of a consumer at once.
+/// Selects consumers. A consumer must satisfy every condition that is set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConsumerFilter {
-    /// Those that hold something of this provider.
+    /// Consumers with allocations on this provider.
     pub provider: Option<ProviderUuid>,
-    /// Who is charged.
+    /// Consumers of this project.
     pub project: Option<ProjectId>,
-    /// Who is charged.
+    /// Consumers of this user.
     pub user: Option<UserId>,
-    /// Their type; `Some(None)`: those without.
+    /// Consumers of this type; `Some(None)` selects consumers without a type.
     pub consumer_type: Option<Option<ConsumerTypeName>>,
-    /// Those that hold something of this class, of the provider if one is given.
+    /// Consumers with allocations of this class, on `provider` if that is set.
     pub class: Option<ResourceClassName>,
-    /// Those whose allocations were not written after this.
+    /// Consumers whose allocations were last written at or before this time.
     pub updated_until: Option<Timestamp>,
-    /// Those that hold something in several trees.
+    /// Consumers with allocations in more than one tree.
     pub several_trees: bool,
 }
 
-/// A part of the answer.
+/// One page of consumers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ConsumerPage {
-    /// In the order of their UUIDs.
+    /// Consumers in the order of their UUIDs.
     pub consumers: Vec<ListedConsumer>,
-    /// After which consumer the next page begins, even if this one is empty; `None`: there is no
-    /// more.
+    /// The next page begins after this consumer, even if this page is empty; `None` on the last
+    /// page.
     pub next: Option<ConsumerUuid>,
 }
 
-/// A consumer and what it holds.
+/// A consumer and its allocations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ListedConsumer {
-    /// Its UUID.
+    /// The UUID of the consumer.
     pub uuid: ConsumerUuid,
-    /// Its type, if it has one.
+    /// The consumer type, if the consumer has one.
     #[serde(rename = "type")]
     pub consumer_type: Option<ConsumerTypeName>,
-    /// Who is charged.
+    /// The project that owns the allocations.
     pub project_id: ProjectId,
-    /// Who is charged.
+    /// The user that owns the allocations.
     pub user_id: UserId,
-    /// Its generation.
+    /// The generation, for optimistic concurrency control.
     pub generation: Generation,
-    /// When the allocations were written.
+    /// Time of the last write to the allocations.
     #[serde(serialize_with = "Timestamp::serialize_rfc3339")]
     pub updated_at: Timestamp,
-    /// In how many trees it holds something; providers that share count to no tree.
+    /// Number of trees with allocations of the consumer, without sharing providers.
     pub trees: usize,
-    /// Per provider, in the order of the providers' creation.
+    /// One entry per provider, in the order of the providers' creation.
     pub allocations: Vec<ListedAllocation>,
 }
 
-/// What a consumer holds of one provider.
+/// The allocation of a consumer on one provider.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ListedAllocation {
-    /// The provider.
+    /// The provider of the allocation.
     pub provider: NamedProvider,
-    /// The root of its tree.
+    /// The root of the provider's tree.
     pub root: NamedProvider,
-    /// Units per class.
+    /// Allocated units per class.
     pub resources: BTreeMap<ResourceClassName, u64>,
 }
 
 impl State {
-    /// The first `limit` consumers after one that pass the filter. Ends earlier once it has walked
-    /// `rows_max` rows: a consumer is one, and each of its amounts.
+    /// Returns the first `limit` consumers behind `after` that pass the filter. The page ends early
+    /// after `rows_max` rows: a consumer counts as one row, and so does each of its amounts.
     pub fn consumers(
         &self,
         filter: &ConsumerFilter,
@@ -136,7 +136,7 @@ impl State {
     fn listed(&self, uuid: &ConsumerUuid, row: &ConsumerRow) -> ListedConsumer {
         let allocation = |(id, amounts): (ProviderId, &[Amount])| {
             let place = self.place_by_id(id);
-            let place = place.expect("what a consumer holds is of a provider that is there");
+            let place = place.expect("the provider of an allocation exists");
             let tree = self.tree(place.tree);
             let tree = tree.expect("a place names a tree that exists");
             ListedAllocation {

@@ -1,4 +1,4 @@
-//! A provider's inventories.
+//! The inventories of a provider.
 
 use crate::state::State;
 use crate::state::change::InventoryRow;

@@ -1,4 +1,4 @@
-//! Questions over a [`crate::State`], one file per noun. None of them blocks a writer.
+//! Queries over a [`crate::State`], one file per noun. No query blocks a writer.
 
 pub mod aggregates;
 pub mod allocations;
@@ -23,26 +23,26 @@ use crate::state::change::TraitId;
 use crate::state::tree::Node;
 use crate::types::{Generation, Given, ProviderName, ProviderUuid, ResourceClassName, TraitName};
 
-/// The trait of providers that serve other trees.
+/// The trait that marks a sharing provider.
 const SHARING_TRAIT: &str = "MISC_SHARES_VIA_AGGREGATE";
 
-/// A request names what does not exist.
+/// A request refers to an unknown resource class or trait.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownName {
-    /// No such resource class.
+    /// The resource class does not exist.
     #[error("no such resource class {0}")]
     ResourceClass(Given<ResourceClassName>),
-    /// No such traits.
+    /// These traits do not exist.
     #[error("no such traits {0:?}")]
     Traits(Vec<Given<TraitName>>),
 }
 
-/// How operators refer to a provider.
+/// A provider as operators refer to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NamedProvider {
-    /// Its UUID.
+    /// The UUID of the provider.
     pub uuid: ProviderUuid,
-    /// Its name.
+    /// The name, unique among all providers.
     pub name: ProviderName,
 }
 
@@ -56,12 +56,13 @@ impl NamedProvider {
 }
 
 impl State {
-    /// The id of the trait of sharing providers; `None`: it does not exist.
+    /// The id of the trait of sharing providers, or `None` if no such trait exists.
     pub(crate) fn sharing_trait(&self) -> Option<TraitId> {
         self.trait_id(&SHARING_TRAIT.parse().ok()?)
     }
 
-    /// A provider's generation and something else of it; `None` if there is no such provider.
+    /// The generation of a provider and the result of `of`, or `None` if the provider does not
+    /// exist.
     fn of_provider<T>(
         &self,
         provider: &ProviderUuid,

@@ -1,4 +1,4 @@
-//! The rows of a state as commands that bring them into another partition.
+//! Splits a state into commands that copy its rows into another partition.
 
 use std::collections::BTreeMap;
 use std::iter::Peekable;
@@ -11,39 +11,39 @@ use crate::state::change::{ConsumerRow, NameRow};
 use crate::state::tree::{NodePlace, Tree, TreeNumber};
 use crate::types::{ConsumerUuid, ProviderUuid, ResourceClassName, Timestamp, TraitName};
 
-/// Most steps of a command, each of which moves a provider in its tree: the writes of others wait
-/// for them.
+/// Limit of steps per command. A step moves a provider in its tree, and the writes of others wait
+/// for it.
 const STEPS_MAX: usize = 100_000;
 
-/// A row that no command brings.
+/// A row that cannot be copied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Misfit {
-    /// This one has so many bytes, and may have so many.
-    #[error("{0} takes {1} bytes in the log, and {2} are the most")]
+    /// The row's name, its size in bytes, and the limit.
+    #[error("{0} takes {1} bytes in the log; the limit is {2}")]
     TooLong(String, usize, usize),
-    /// This one has a time that clients cannot be shown.
-    #[error("{0} has a time that is not of the years 1970 to 9999")]
+    /// The row has a time that the REST API cannot represent.
+    #[error("{0} has a time outside the years 1970 to 9999")]
     Time(String),
 }
 
-/// A row with what refers to it.
+/// A row with its dependent rows.
 #[derive(Serialize)]
 enum Part {
     Class(NameRow<ResourceClassName>),
     Trait(NameRow<TraitName>),
     Provider(FilledProvider),
-    /// A child that is older than its parent, and the parent.
+    /// A child that is older than its parent, followed by the parent.
     Parent(ProviderUuid, ProviderUuid),
     Consumer(FilledConsumer),
 }
 
-/// A part, the most bytes that it has in a command, and the steps to carry it out.
+/// An upper bound of the part's bytes in a command, an upper bound of its steps, and the part.
 type Weighed = (usize, usize, Part);
 
 impl State {
-    /// All rows of placement as commands, in order. A command has more than `bytes` in the log, or
-    /// takes more than 100,000 steps, only if it is for a single row. An error stands in place of a
-    /// row that does not fit, as one that is longer than `bytes_max`.
+    /// Returns all rows as commands, to be applied in this order. A command exceeds `bytes` in the
+    /// log, or 100,000 steps, only if it contains a single row. A row that cannot be copied, for
+    /// example because it exceeds `bytes_max`, is replaced by an error.
     pub fn pieces(
         &self,
         bytes: usize,
@@ -60,7 +60,8 @@ impl State {
             let steps = growth.steps(tree, place);
             (steps, self.provider_part(tree, place))
         });
-        // When all are there. All of a tree may move for each.
+        // Parents that are younger than their children are set once all providers exist. Each of
+        // these steps may move all nodes of a tree.
         let older_children = self.trees().flat_map(|(_, tree)| {
             (0..).zip(&tree.nodes).filter_map(move |(index, node)| {
                 let parent = tree.parent(index).filter(|parent| parent.id > node.id)?;
@@ -104,7 +105,7 @@ impl State {
         let mut allocations: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
         for amount in &row.allocations {
             let node = self.node_by_id(amount.provider);
-            let node = node.expect("a consumer holds of providers that are there");
+            let node = node.expect("the provider of an allocation exists");
             let class = self.resource_class_name(amount.class).clone();
             let held = allocations.entry(node.uuid).or_default();
             held.insert(class, amount.units);
@@ -121,25 +122,25 @@ impl State {
     }
 }
 
-/// The parent of a node, if it comes below it.
+/// The parent of a node if the parent is the older one, so that the node is created below it.
 fn older_parent(tree: &Tree, node: u32) -> Option<u32> {
     let node = &tree.nodes[node as usize];
     (node.parent).filter(|parent| tree.nodes[*parent as usize].id < node.id)
 }
 
-/// What has come of each tree before a provider.
+/// The part of each tree that is created before a provider.
 #[derive(Default)]
 struct Growth {
-    /// How many nodes, and the highest of their indexes.
+    /// Number of nodes created so far, and their highest index.
     trees: BTreeMap<TreeNumber, (usize, u32)>,
     last: Option<TreeNumber>,
-    /// How long the line up to a root is that each provider comes below.
+    /// For each provider, the length of the path to the root that it is created under.
     lines: BTreeMap<NodePlace, usize>,
 }
 
 impl Growth {
-    /// The steps in which the next node comes, at most: its line up to a root changes, and those
-    /// behind it move; all are copied if the one before was of another tree.
+    /// Upper bound of the steps to create the next node. Its path to the root changes and the nodes
+    /// behind it move; all nodes are copied if the previous node belongs to another tree.
     fn steps(&mut self, tree: &Tree, place: NodePlace) -> usize {
         let parent = older_parent(tree, place.node).map(|node| place.tree.node(node));
         let line = 1 + parent.map_or(0, |parent| self.lines[&parent]);
@@ -156,7 +157,7 @@ impl Growth {
 impl Part {
     fn weighed(self, steps: usize, bytes_max: usize) -> Result<Weighed, Misfit> {
         let written = rmp_serde::to_vec(&self);
-        let bytes = written.expect("every row can be written down").len();
+        let bytes = written.expect("every row can be serialized").len();
         if bytes > bytes_max {
             return Err(Misfit::TooLong(self.name(), bytes, bytes_max));
         }
@@ -166,7 +167,7 @@ impl Part {
         }
     }
 
-    /// Whether clients can be shown all of its times.
+    /// Whether the REST API can represent all times of the row.
     fn is_shown(&self) -> bool {
         match self {
             Self::Class(NameRow { updated_at, .. })
@@ -202,7 +203,7 @@ impl Part {
     }
 }
 
-/// Puts parts together.
+/// Collects parts into commands.
 struct Pieces<I: Iterator> {
     parts: Peekable<I>,
     after: Filled,

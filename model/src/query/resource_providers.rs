@@ -1,4 +1,4 @@
-//! One provider, and lists of them.
+//! Single providers and filtered lists of providers.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,24 +13,24 @@ use crate::types::{
     AggregateUuid, Given, ProviderName, ProviderUuid, ResourceClassName, Timestamp, TraitName,
 };
 
-/// Which providers to list; everything given must hold of a provider at once.
+/// Selects providers. A provider must satisfy every condition that is set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProviderFilter {
-    /// Exactly this name.
+    /// The provider with exactly this name.
     pub name: Option<String>,
-    /// This provider.
+    /// The provider with this UUID.
     pub uuid: Option<Given<ProviderUuid>>,
-    /// The whole tree that this provider is in.
+    /// All providers of this provider's tree.
     pub in_tree: Option<Given<ProviderUuid>>,
-    /// Member of at least one aggregate of each set.
+    /// Providers that are members of at least one aggregate of each set.
     pub member_of: Vec<BTreeSet<AggregateUuid>>,
-    /// Member of none of these.
+    /// Providers that are members of none of these aggregates.
     pub not_member_of: BTreeSet<AggregateUuid>,
-    /// At least one trait of each set.
+    /// Providers with at least one trait of each set.
     pub required: Vec<BTreeSet<Given<TraitName>>>,
-    /// None of these traits.
+    /// Providers with none of these traits.
     pub forbidden: BTreeSet<Given<TraitName>>,
-    /// Room for each of these amounts, min_unit, max_unit and step_size included.
+    /// Providers with room for each of these amounts, subject to min_unit, max_unit and step_size.
     pub resources: BTreeMap<Given<ResourceClassName>, u64>,
 }
 
@@ -40,15 +40,15 @@ impl State {
         Some(self.provider_at(self.place(uuid)?))
     }
 
-    /// When a provider was last changed after its creation, if ever. A root counts as changed
-    /// when it is created: upstream makes its row first and then names it its own root.
+    /// Time of the last change after the provider's creation, if any. A root counts as changed at
+    /// its creation: upstream inserts the row first and then sets the provider as its own root.
     pub fn provider_updated(&self, uuid: &ProviderUuid) -> Option<Timestamp> {
         let node = self.node(self.place(uuid)?);
         let changed = node.parent.is_none() || node.updated_at != node.created_at;
         changed.then_some(node.updated_at)
     }
 
-    /// The provider at a place of this state.
+    /// The provider at `place`, which must belong to this state.
     pub fn provider_at(&self, place: NodePlace) -> Provider {
         let node = self.node(place);
         let tree = self
@@ -64,13 +64,13 @@ impl State {
         }
     }
 
-    /// All providers that pass the filter, in the order of their creation; `None` if more than
-    /// `looks_max` providers have to be looked at.
+    /// Returns all providers that pass the filter, in the order of their creation, or `None` if
+    /// more than `looks_max` providers have to be examined.
     ///
     /// # Errors
-    /// A filter that names an unknown resource class or trait. As upstream evaluates filters one
-    /// after the other (`in_tree`, required traits, forbidden traits, `member_of`, resources) and
-    /// stops at the first that no provider passes, an unknown name behind that one is no error.
+    /// The filter contains an unknown resource class or trait. Upstream evaluates the filters in
+    /// the order `in_tree`, required traits, forbidden traits, `member_of`, resources, and stops at
+    /// the first filter that no provider passes. An unknown name in a later filter is no error.
     pub fn providers(
         &self,
         filter: &ProviderFilter,
@@ -110,7 +110,7 @@ impl State {
         (0..nodes).map(move |node| tree.node(node))
     }
 
-    /// The places to look at, if the filter itself says where they are.
+    /// The places to examine, if the filter gives a UUID, a tree or a name.
     fn few(&self, filter: &ProviderFilter, in_tree: Option<TreeNumber>) -> Option<Vec<NodePlace>> {
         if let Some(uuid) = &filter.uuid {
             return Some(self.place_given(uuid).into_iter().collect());
@@ -124,7 +124,7 @@ impl State {
         Some(id.and_then(|id| self.place_by_id(id)).into_iter().collect())
     }
 
-    /// The filter with names looked up, or `None` if no provider can pass one of its parts.
+    /// Resolves the names of a filter; `None` if no provider can pass one of its conditions.
     fn facts<'a>(
         &self,
         filter: &'a ProviderFilter,
@@ -163,7 +163,7 @@ impl State {
         Ok(Some(facts))
     }
 
-    /// Whether any provider of these trees has something.
+    /// Whether any provider of these trees satisfies `has`.
     fn has_any(
         &self,
         trees: TreeFilter<'_>,
@@ -176,7 +176,7 @@ impl State {
     }
 }
 
-/// How many more providers may be looked at; `None` when it were too many.
+/// Number of providers that may still be examined; `None` once the limit is exceeded.
 struct Looks(Option<usize>);
 
 impl Looks {
@@ -187,7 +187,7 @@ impl Looks {
 }
 
 impl ProviderFilter {
-    /// Whether name and UUID are the provider's, as far as they are given.
+    /// Whether the provider has the name and the UUID of the filter, if these are set.
     fn names(&self, node: &Node) -> bool {
         let uuid = self.uuid.as_ref();
         let name = self.name.as_ref();
@@ -196,7 +196,7 @@ impl ProviderFilter {
     }
 }
 
-/// A [`ProviderFilter`] in the terms of nodes.
+/// A [`ProviderFilter`] with names resolved to ids.
 struct Facts<'a> {
     filter: &'a ProviderFilter,
     in_tree: Option<TreeNumber>,
@@ -206,8 +206,8 @@ struct Facts<'a> {
 }
 
 impl Facts<'_> {
-    /// The trees in which a provider may have all of this; unbounded if they have to be looked at
-    /// all.
+    /// The trees in which a provider may satisfy all conditions; unbounded if every tree has to be
+    /// examined.
     fn trees<'s>(&self, state: &'s State) -> TreeFilter<'s> {
         let indexes = state.indexes();
         let mut trees = with_any_traits(indexes, &self.required);

@@ -4,12 +4,12 @@ use crate::state::State;
 use crate::types::{Generation, ProviderUuid, Timestamp, TraitName};
 
 impl State {
-    /// When the trait was made, if it exists.
+    /// The creation time of a trait, or `None` if the trait does not exist.
     pub fn trait_(&self, name: &TraitName) -> Option<Timestamp> {
         Some(self.trait_row(self.trait_id(name)?).updated_at)
     }
 
-    /// All traits with the time of their creation, sorted by name; with `associated`, only those
+    /// All traits with their creation times, sorted by name. `associated` limits them to traits
     /// that some provider has (`true`) or no provider has (`false`).
     pub fn traits(&self, associated: Option<bool>) -> Vec<(TraitName, Timestamp)> {
         self.traits
@@ -19,8 +19,7 @@ impl State {
             .collect()
     }
 
-    /// The traits of a provider, sorted by name, each with the time of its creation; and the
-    /// provider's generation.
+    /// The generation of a provider and its traits with their creation times, sorted by name.
     pub fn provider_traits(
         &self,
         provider: &ProviderUuid,

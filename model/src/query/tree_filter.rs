@@ -1,4 +1,5 @@
-//! Which trees are worth opening: bitmaps, and-ed chunk by chunk as trees are asked for.
+//! Selects the trees worth searching by bitmaps, which are and-ed chunk by chunk as trees are
+//! requested.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -9,30 +10,31 @@ use crate::state::tree::TreeNumber;
 use crate::state::tree_set::{CHUNK_TREES, Chunk, ChunkTrees, TreeSet};
 use crate::types::AggregateUuid;
 
-/// Some sets of trees.
+/// Alternatives: a tree must be in at least one of these sets.
 pub(super) type Sets<'a> = Vec<Cow<'a, TreeSet>>;
 
-/// So many trees are drawn until one is found that passes.
+/// Number of random trees to try before falling back to a scan.
 const DRAWS_MAX: u32 = 32;
 
-/// Walks over the trees that pass, in rising order, which is that of their roots' creation.
+/// Iterates over the trees that pass, by rising number, which is the order in which their roots
+/// were created.
 #[derive(Default)]
 pub(super) struct TreeFilter<'a> {
-    /// Each must hold: the tree is in one of these sets. None at all: no tree passes.
+    /// A tree must be in one set of each entry. Without entries no tree passes.
     all: Vec<Sets<'a>>,
-    /// None may hold.
+    /// A tree must be in none of these sets.
     none: Vec<&'a TreeSet>,
-    /// Where the walk began: it goes round and ends there.
+    /// The tree at which the walk begins; the walk wraps around and ends there.
     start: u32,
     round: bool,
-    /// What is left of the chunk at hand.
+    /// The remaining trees of the current chunk.
     pending: Option<ChunkTrees>,
     next_chunk: u32,
     looked: u64,
 }
 
 impl<'a> TreeFilter<'a> {
-    /// A tree must be in one of the sets of each of these.
+    /// Requires a tree to be in one set of each entry.
     pub(super) fn of(all: Vec<Sets<'a>>) -> Self {
         Self {
             all,
@@ -40,33 +42,32 @@ impl<'a> TreeFilter<'a> {
         }
     }
 
-    /// Whether any tree set is required: without, no tree passes.
+    /// Whether any set is required. Without a required set no tree passes.
     pub(super) fn is_bounded(&self) -> bool {
         !self.all.is_empty()
     }
 
-    /// A tree must be in one of these sets.
+    /// Requires a tree to be in one of these sets.
     pub(super) fn require(&mut self, sets: Sets<'a>) {
         self.all.push(sets);
     }
 
-    /// A tree must not be in this set.
+    /// Excludes the trees of this set.
     pub(super) fn forbid(&mut self, set: &'a TreeSet) {
         self.none.push(set);
     }
 
-    /// What the walk has cost since this was asked last, in steps of a search.
+    /// Returns the cost of the walk since the previous call, in steps of a search.
     pub(super) fn take_steps(&mut self) -> u64 {
         let steps = self.looked / 8;
         self.looked %= 8;
         steps
     }
 
-    /// Begins at a tree that follows from a number, and goes round. Each tree that passes is as
-    /// likely as the others, unless it is one of few: then those that follow a long gap are more
-    /// so.
+    /// Begins at a tree that is derived from `seed`, and wraps around. All trees that pass are
+    /// equally likely, unless they are few: then a tree behind a long gap is more likely.
     ///
-    /// `end` is more than the number of any tree.
+    /// `end` must be larger than any tree number.
     pub(super) fn start_anywhere(&mut self, seed: u64, end: u32) {
         let draws = (0..DRAWS_MAX).map(|draw| drawn(seed, draw, end));
         let found = draws.into_iter().find(|number| self.passes(*number));
@@ -74,7 +75,7 @@ impl<'a> TreeFilter<'a> {
         self.next_chunk = self.start / CHUNK_TREES;
     }
 
-    /// How many of the next chunk of trees pass: all of a small cloud's.
+    /// Number of trees that pass in the next chunk. A small cloud fits into one chunk.
     pub(super) fn ahead(&mut self) -> usize {
         if self.pending.is_none() {
             self.pending = self.go_on();
@@ -88,7 +89,7 @@ impl<'a> TreeFilter<'a> {
         self.all.iter().all(within) && !self.none.iter().any(|set| set.contains(number))
     }
 
-    /// Any tree of the first chunk with one, from a chunk that is drawn on.
+    /// A random tree of the first chunk with a passing tree, counted from a random chunk.
     fn near(&mut self, seed: u64, end: u32) -> Option<u32> {
         let from = drawn(seed, DRAWS_MAX, end) / CHUNK_TREES;
         let mut found = self.chunk_from(from).or_else(|| self.chunk_from(0))?;
@@ -96,7 +97,7 @@ impl<'a> TreeFilter<'a> {
         found.nth(drawn(seed, DRAWS_MAX + 1, trees) as usize)
     }
 
-    /// The first chunk from this key on in which a tree passes.
+    /// The first chunk at or after this key in which a tree passes.
     fn chunk_from(&mut self, mut key: u32) -> Option<ChunkTrees> {
         loop {
             key = self.first_key_from(key)?;
@@ -131,8 +132,8 @@ impl<'a> TreeFilter<'a> {
         result.iter().any(|word| *word != 0).then_some(result)
     }
 
-    /// The next chunk of the walk: of the one in which it began, first what is behind that place
-    /// and at last what is before it.
+    /// The next chunk of the walk. The chunk in which the walk begins comes twice: first the trees
+    /// from `start` on, at the end the trees before `start`.
     fn go_on(&mut self) -> Option<ChunkTrees> {
         let begun = self.start / CHUNK_TREES;
         let found = self.chunk_from(self.next_chunk);
@@ -173,13 +174,13 @@ impl Iterator for TreeFilter<'_> {
     }
 }
 
-/// A number below `end` that follows from the seed (SplitMix64).
+/// A number below `end`, derived from the seed by SplitMix64.
 pub(super) fn drawn(seed: u64, draw: u32, end: u32) -> u32 {
     let mut mixed = seed.wrapping_add((u64::from(draw) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^= mixed >> 31;
-    // The upper half times `end` is as even as a division, and cheaper.
+    // Multiplying the upper half by `end` is as uniform as a division, and cheaper.
     (((mixed >> 32) * u64::from(end)) >> 32) as u32
 }
 
@@ -189,7 +190,7 @@ fn merge(into: &mut Chunk, from: &Chunk, mut with: impl FnMut(&mut u64, u64)) {
     }
 }
 
-/// The trees with any of these traits somewhere.
+/// The trees in which some provider has any of these traits.
 pub(super) fn with_any_trait<'a, 'b>(
     indexes: &'a Indexes,
     any: impl IntoIterator<Item = &'b TraitId>,
@@ -198,13 +199,13 @@ pub(super) fn with_any_trait<'a, 'b>(
     sets.map(Cow::Borrowed).collect()
 }
 
-/// The trees with a member of any of these aggregates.
+/// The trees in which some provider is a member of any of these aggregates.
 pub(super) fn with_any_member<'a>(indexes: &'a Indexes, any: &BTreeSet<AggregateUuid>) -> Sets<'a> {
     let sets = any.iter().filter_map(|id| indexes.with_member(id));
     sets.map(Cow::Borrowed).collect()
 }
 
-/// The trees with a trait of each set, though not of all in one provider.
+/// The trees with a trait of each set, not necessarily on the same provider.
 pub(super) fn with_any_traits<'a>(
     indexes: &'a Indexes,
     sets: &[BTreeSet<TraitId>],
@@ -213,7 +214,7 @@ pub(super) fn with_any_traits<'a>(
     TreeFilter::of(sets.collect())
 }
 
-/// The trees with a member of some aggregate of each set, though not of all in one provider.
+/// The trees with a member of an aggregate of each set, not necessarily the same provider.
 pub(super) fn with_any_members<'a>(
     indexes: &'a Indexes,
     sets: &[BTreeSet<AggregateUuid>],
@@ -236,7 +237,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_trees_in_one_set_of_each_and_in_none_of_the_others(
+        fn filter_yields_required_trees_without_forbidden_ones(
             all in vec(vec(numbers(), 0..3), 1..4),
             none in numbers(),
             seed in proptest::option::of(any::<u64>()),
@@ -261,12 +262,12 @@ mod tests {
             sorted.sort_unstable();
             prop_assert_eq!(&sorted, &(0..20_000).filter(passes).collect::<Vec<_>>());
             let turns = found.windows(2).filter(|pair| pair[0] > pair[1]).count();
-            prop_assert!(turns <= usize::from(seed.is_some()), "it goes round once");
+            prop_assert!(turns <= usize::from(seed.is_some()), "the walk wraps around more than once");
         }
     }
 
     #[test]
-    fn each_of_few_trees_far_apart_is_begun_with() {
+    fn walk_can_begin_at_each_of_few_distant_trees() {
         let trees: TreeSet = [7, 8, 9, 90_000].into_iter().collect();
         let firsts: BTreeSet<u32> = (0..200)
             .filter_map(|seed| {

@@ -1,4 +1,4 @@
-//! A tree with everything that its providers have.
+//! A provider tree with inventories, traits and aggregates.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,50 +11,50 @@ use crate::types::{
     TraitName,
 };
 
-/// The answer.
+/// A tree of providers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ShownTree {
-    /// The root.
+    /// The root of the tree.
     pub root: ProviderUuid,
-    /// In preorder, siblings in the order of their creation.
+    /// The providers in preorder; siblings in the order of their creation.
     pub providers: Vec<ShownProvider>,
 }
 
-/// One of its providers.
+/// A provider of the tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ShownProvider {
-    /// Its UUID.
+    /// The UUID of the provider.
     pub uuid: ProviderUuid,
-    /// Its name.
+    /// The name, unique among all providers.
     pub name: ProviderName,
-    /// Its parent; `None` of the root.
+    /// The parent provider; `None` for the root.
     pub parent: Option<ProviderUuid>,
-    /// Its generation.
+    /// The generation, for optimistic concurrency control.
     pub generation: Generation,
-    /// What it has.
+    /// The inventories by resource class.
     pub inventories: BTreeMap<ResourceClassName, ShownInventory>,
-    /// Its traits.
+    /// The traits of this provider alone, without those of its parents.
     pub traits: BTreeSet<TraitName>,
-    /// Its aggregates.
+    /// The aggregates that the provider itself is a member of.
     pub aggregates: BTreeSet<AggregateUuid>,
-    /// How many consumers hold something of it.
+    /// Number of consumers with allocations on this provider.
     pub holders: usize,
 }
 
-/// An inventory and what is taken of it.
+/// An inventory and its usage.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ShownInventory {
-    /// The record.
+    /// The inventory record as written.
     #[serde(flatten)]
     pub inventory: Inventory,
-    /// The capacity that follows from it.
+    /// The capacity in units: `(total - reserved) * allocation_ratio`.
     pub capacity: Capacity,
-    /// Allocated units.
+    /// Units allocated to consumers.
     pub used: u64,
 }
 
 impl State {
-    /// The whole tree that a provider is in; `None` if there is no such provider.
+    /// The whole tree of a provider, or `None` if the provider does not exist.
     pub fn tree_with(&self, provider: &ProviderUuid) -> Option<ShownTree> {
         let tree = self.tree(self.place(provider)?.tree)?;
         let nodes = (0..).zip(&tree.nodes);

@@ -1,5 +1,5 @@
-//! How much is taken: of a provider, and by a project, a user, a consumer type. Answered from
-//! running sums, so a count costs the same for ten consumers as for a million.
+//! Usage of a provider, and by project, user and consumer type. Usages are running sums, so a query
+//! costs the same for ten consumers as for a million.
 
 use std::collections::BTreeMap;
 
@@ -11,18 +11,18 @@ use crate::types::{
     ConsumerTypeName, Generation, ProjectId, ProviderUuid, ResourceClassName, UserId,
 };
 
-/// What consumers of one type take together.
+/// Usage of all consumers of one type.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TypeUsage {
-    /// Distinct consumers that hold something.
+    /// Number of consumers with allocations.
     pub consumer_count: u64,
     /// Units per class, at least 1 each.
     pub usages: BTreeMap<ResourceClassName, u64>,
 }
 
 impl State {
-    /// What is taken of a provider, in units of every class that it has an inventory of, also those
-    /// with 0; and the provider's generation.
+    /// The generation of a provider and its used units per class. Every class with an inventory is
+    /// included, also with 0 used units.
     pub fn provider_usages(
         &self,
         provider: &ProviderUuid,
@@ -33,7 +33,8 @@ impl State {
         })
     }
 
-    /// How many consumers hold something, per consumer type (`None`: no type, shown as `unknown`).
+    /// Number of consumers with allocations per consumer type (`None`: no type, shown as
+    /// `unknown`).
     pub fn consumers_by_type(&self) -> BTreeMap<Option<&ConsumerTypeName>, u64> {
         let mut consumers = BTreeMap::new();
         for (consumer_type, sum) in self.consumers.sums().of_projects().flatten() {
@@ -42,8 +43,8 @@ impl State {
         consumers
     }
 
-    /// What a project takes, or within it one user, per consumer type (`None`: no type, shown as
-    /// `unknown`). Types that take nothing are left out.
+    /// Usage of a project, or of one user within it, per consumer type (`None`: no type, shown as
+    /// `unknown`). Types without usage are omitted.
     pub fn usages(
         &self,
         project: &ProjectId,

@@ -1,4 +1,4 @@
-//! How often a request fits: claimed again and again on a copy of the state.
+//! Counts how often a request fits, by claiming it repeatedly on a copy of the state.
 
 use serde::Serialize;
 
@@ -13,27 +13,27 @@ use crate::query::candidates::{Amount, Candidate, CandidateRequest, Outline, Wat
 use crate::state::State;
 use crate::types::{ConsumerUuid, Given, PartitionId, Timestamp};
 
-/// Claims that are made at once, at most.
+/// Limit of claims per command.
 const TOGETHER_MAX: u64 = 256;
 
-/// How often a request can be claimed.
+/// The number of times that a request can be claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Fit {
-    /// So often it was.
+    /// Number of successful claims.
     pub count: u64,
-    /// Whether no other order of claims fits more of them: so it is where each claim takes from one
-    /// provider that stands alone. Otherwise the count is a lower bound.
+    /// Whether no other order of claims fits more often. This holds if every claim uses a single
+    /// standalone provider. Otherwise the count is a lower bound.
     pub exact: bool,
-    /// Whether there was no candidate left; otherwise it was ended before.
+    /// Whether claiming ended because no candidate remained, not because of the limit or the watch.
     pub complete: bool,
 }
 
 impl State {
-    /// Claims the first candidate of a request as long as it has one, at most so often. The watch
-    /// is called within searches and before each, and may end it.
+    /// Claims the first candidate of a request until none remains, at most `at_most` times. The
+    /// watch is called before and during each search, and may end the count.
     ///
     /// # Errors
-    /// The request names what does not exist.
+    /// The request contains an unknown resource class or trait.
     pub fn fit(
         &self,
         request: &CandidateRequest,
@@ -59,7 +59,7 @@ impl State {
             outline.amounts(&candidate, &mut amounts);
             let is_alone = state.is_alone(&candidate);
             fit.exact &= is_alone;
-            // What stands alone stays the first candidate as long as it has room.
+            // A standalone provider remains the first candidate as long as it has room.
             let times = match is_alone {
                 true => state.room(&outline, &candidate, &amounts),
                 false => 1,
@@ -79,7 +79,8 @@ impl State {
             };
             let (outcome, changes) = apply(&state, &stamped);
             drop(search);
-            // As when ids are used up: what fits then is not known.
+            // The claim can be rejected, for example because the ids are exhausted. The count is
+            // then unknown.
             if !matches!(outcome, Outcome::Done(_)) {
                 fit.exact = false;
                 break;
@@ -91,7 +92,7 @@ impl State {
         Ok(fit)
     }
 
-    /// How often the inventories of a candidate have room for what it takes.
+    /// How often the inventories of a candidate have room for its amounts.
     fn room(&self, outline: &Outline<'_>, candidate: &Candidate<'_>, amounts: &[Amount]) -> u64 {
         let rooms = amounts.iter().filter_map(|one| {
             let class = self.resource_class_id(outline.classes()[one.class])?;
@@ -101,7 +102,8 @@ impl State {
         rooms.min().unwrap_or(1)
     }
 
-    /// Whether all of a candidate is one provider without relatives, which serves no other tree.
+    /// Whether a candidate uses a single provider that has no relatives and shares with no other
+    /// tree.
     fn is_alone(&self, candidate: &Candidate<'_>) -> bool {
         let first = candidate.node(0);
         let tree = self
@@ -114,7 +116,7 @@ impl State {
     }
 }
 
-/// Takes a candidate for a new consumer.
+/// Claims a candidate for a new consumer.
 fn claim(
     outline: &Outline<'_>,
     candidate: &Candidate<'_>,

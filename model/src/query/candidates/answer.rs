@@ -1,4 +1,4 @@
-//! Candidates, what of them is shown, and the summaries that go with them.
+//! Candidates, their common outline, and the provider summaries of an answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,8 +8,8 @@ use crate::state::NodePlace;
 use crate::state::tree::{Node, Tree, TreeNumber};
 use crate::types::ResourceClassName;
 
-/// One way to meet a request, as providers of the state that was searched. What each of them serves
-/// stands in the [`Outline`].
+/// One way to meet a request, as providers of the searched state. The [`Outline`] lists what each
+/// provider serves.
 #[derive(Debug, Clone, Default)]
 pub struct Candidate<'a> {
     pub(super) seats: Vec<Seat<'a>>,
@@ -20,12 +20,12 @@ pub struct Candidate<'a> {
 pub(super) struct Seat<'a> {
     pub(super) place: NodePlace,
     pub(super) node: &'a Node,
-    /// The one that the provider is in.
+    /// The tree of the provider.
     pub(super) tree: &'a Tree,
 }
 
 impl<'a> Candidate<'a> {
-    /// How many parts the request has.
+    /// Number of parts of the request.
     pub fn parts(&self) -> usize {
         self.seats.len()
     }
@@ -35,31 +35,31 @@ impl<'a> Candidate<'a> {
         self.seats[part].node
     }
 
-    /// The memory that keeping it takes.
+    /// Memory use in bytes.
     pub fn bytes(&self) -> usize {
         size_of::<Self>() + self.seats.len() * size_of::<Seat<'_>>()
     }
 }
 
-/// What all candidates of a request have in common, looked up once. A part is a named group, or one
+/// Data that all candidates of a request share, resolved once. A part is a named group, or one
 /// class of the unnumbered group.
 #[derive(Debug, Default)]
 pub struct Outline<'a> {
     classes: Vec<&'a ResourceClassName>,
-    /// For each part what it takes: indexes into `classes`, and amounts.
+    /// For each part its demands: an index into `classes` and an amount each.
     taken: Vec<Vec<(usize, u64)>>,
-    /// The suffixes in their order, each with its parts.
+    /// The group suffixes in sorted order, each with its parts.
     groups: Vec<(&'a str, Vec<usize>)>,
 }
 
 /// Units of one class from one provider, all parts together.
 #[derive(Debug, Clone, Copy)]
 pub struct Amount {
-    /// One that the provider serves.
+    /// A part that the provider serves.
     pub part: usize,
     /// Index into [`Outline::classes`].
     pub class: usize,
-    /// How much.
+    /// Number of units, at least 1.
     pub units: u64,
 }
 
@@ -89,18 +89,18 @@ impl<'a> Outline<'a> {
         }
     }
 
-    /// The classes asked for, in the order of their names.
+    /// The requested classes, sorted by name.
     pub fn classes(&self) -> &[&'a ResourceClassName] {
         &self.classes
     }
 
-    /// The suffixes of the groups, in their order.
+    /// The suffixes of the groups, sorted.
     pub fn suffixes(&self) -> impl ExactSizeIterator<Item = &'a str> + '_ {
         self.groups.iter().map(|(suffix, _)| *suffix)
     }
 
-    /// A kind for each part. Parts of one kind take the same, and each is a group of its own: where
-    /// two of them change places, the same is taken from the same providers.
+    /// The kind of each part. Parts of one kind have equal demands, and each is a group of its own.
+    /// Swapping the providers of two such parts changes only the mappings.
     pub fn kinds(&self) -> Vec<usize> {
         let mut kinds: Vec<usize> = (0..self.taken.len()).collect();
         let mut firsts = BTreeMap::new();
@@ -112,8 +112,8 @@ impl<'a> Outline<'a> {
         kinds
     }
 
-    /// Puts what a candidate takes in place of what `amounts` holds: by provider in the order of
-    /// their creation, and then by class.
+    /// Replaces the contents of `amounts` with the amounts of a candidate, sorted by provider, in
+    /// the order of their creation, and then by class.
     pub fn amounts(&self, candidate: &Candidate<'a>, amounts: &mut Vec<Amount>) {
         amounts.clear();
         for (part, taken) in self.taken.iter().enumerate() {
@@ -134,8 +134,7 @@ impl<'a> Outline<'a> {
         });
     }
 
-    /// For each suffix, in their order, the parts of its group: of those that one provider serves,
-    /// one.
+    /// For each suffix, in sorted order, one part per provider of its group.
     pub fn mappings<'c>(
         &'c self,
         candidate: &'c Candidate<'a>,
@@ -149,7 +148,7 @@ impl<'a> Outline<'a> {
         })
     }
 
-    /// The seats of those that something is taken from; groups without resources take nothing.
+    /// The seats of the parts with demands. Resourceless groups have none.
     pub(super) fn used<'c>(
         &'c self,
         candidate: &'c Candidate<'a>,
@@ -160,17 +159,18 @@ impl<'a> Outline<'a> {
     }
 }
 
-/// Gathers the providers that an answer has to summarize: from 1.29 all of each tree used; below,
-/// of these trees the providers that some candidate uses, be it one beyond the limit.
+/// Collects the providers that an answer must summarize. From microversion 1.29 on, these are all
+/// providers of each used tree. Before, only providers that some candidate uses are included, also
+/// if that candidate is beyond the limit.
 pub struct Summaries<'a> {
     nested: bool,
-    /// In their order and each once, when all are noted ([`Summaries::settle`]).
+    /// Sorted and without duplicates after [`Summaries::settle`].
     trees: Vec<(TreeNumber, &'a Tree)>,
     used: BTreeSet<NodePlace>,
 }
 
 impl<'a> Summaries<'a> {
-    /// None yet.
+    /// Starts an empty collection for the answer to a request.
     pub fn new(request: &CandidateRequest) -> Self {
         Self {
             nested: request.nested,
@@ -179,11 +179,11 @@ impl<'a> Summaries<'a> {
         }
     }
 
-    /// Adds what a candidate of the answer uses.
+    /// Adds the providers of a candidate of the answer.
     pub fn note(&mut self, outline: &Outline<'a>, candidate: &Candidate<'a>) {
         for seat in outline.used(candidate) {
             let number = seat.place.tree;
-            // Often the next one is the same.
+            // Consecutive candidates often use the same tree.
             if self.trees.last().is_none_or(|(last, _)| *last != number) {
                 self.trees.push((number, seat.tree));
             }
@@ -193,7 +193,7 @@ impl<'a> Summaries<'a> {
         }
     }
 
-    /// All of the answer is noted.
+    /// Sorts the trees once all candidates of the answer are added.
     pub(super) fn settle(&mut self) {
         if !self.trees.is_sorted_by(|(one, _), (next, _)| one < next) {
             self.trees.sort_unstable_by_key(|(number, _)| *number);
@@ -201,8 +201,8 @@ impl<'a> Summaries<'a> {
         }
     }
 
-    /// Adds what a candidate that is not in the answer uses of the trees that are. To be called
-    /// when all of the answer is noted.
+    /// Adds the providers of a candidate beyond the limit that belong to trees of the answer. Call
+    /// it after [`Summaries::settle`].
     pub(super) fn note_beyond(&mut self, outline: &Outline<'a>, candidate: &Candidate<'a>) {
         let used = outline.used(candidate).map(|seat| seat.place);
         let trees = &self.trees;
@@ -211,7 +211,7 @@ impl<'a> Summaries<'a> {
             .extend(used.filter(|place| noted(place.tree).is_ok()));
     }
 
-    /// The providers of the trees noted that no candidate noted uses.
+    /// The providers of the answer's trees that no added candidate uses.
     pub(super) fn unused(&self) -> impl Iterator<Item = NodePlace> + '_ {
         let trees = self.trees.iter();
         let places = trees.flat_map(|(number, tree)| {
@@ -221,7 +221,7 @@ impl<'a> Summaries<'a> {
         places.filter(move |place| !self.used.contains(place))
     }
 
-    /// The providers to be summarized with their trees, in the order of their trees' creation.
+    /// The providers to summarize with their trees, in the order of the trees' creation.
     pub fn nodes(&self) -> impl Iterator<Item = (&'a Tree, &'a Node)> + '_ {
         self.trees.iter().flat_map(move |(number, tree)| {
             let shown = (0..)

@@ -1,9 +1,9 @@
-//! Counts the steps of a search, so that a caller with a deadline can end it.
+//! Counts the steps of a search, so that a caller with a deadline can stop it.
 
 use std::ops::ControlFlow;
 
-/// Is called every thousand steps or so with how many were taken from the start (a step is well
-/// below a microsecond, mostly), and says whether to go on.
+/// Called about every 1,000 steps with the number of steps so far; the result says whether to
+/// continue. A step usually takes well below a microsecond.
 pub type Watch<'a> = Box<dyn FnMut(u64) -> ControlFlow<()> + Send + 'a>;
 
 const STEPS_BETWEEN_CALLS: u64 = 1024;
@@ -26,7 +26,8 @@ impl<'a> StepBudget<'a> {
         }
     }
 
-    /// For a part that may take so many steps. Its steps are to be spent here, too.
+    /// A budget of at most `most` steps for a part of the search. The caller must also spend the
+    /// part's steps on `self`.
     pub(in crate::query) fn part(&mut self, most: u64) -> StepBudget<'_> {
         let (before, watch) = (self.steps, &mut self.watch);
         StepBudget::new(Some(Box::new(move |steps| match watch {
@@ -36,7 +37,7 @@ impl<'a> StepBudget<'a> {
         })))
     }
 
-    /// Counts steps; false if the search has to end.
+    /// Counts steps; returns false if the search must stop.
     pub(in crate::query) fn spend(&mut self, steps: u64) -> bool {
         self.steps += steps;
         if self.steps >= self.next_call {

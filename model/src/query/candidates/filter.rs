@@ -1,4 +1,4 @@
-//! Which trees may be anchors of an answer.
+//! Selects the trees that may be anchors of a candidate.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use crate::state::change::TraitId;
 use crate::state::indexes::Indexes;
 use crate::state::tree_set::TreeSet;
 
-/// The trees that may be anchors of an answer.
+/// The trees that may be anchors of a candidate.
 pub(super) fn anchors<'a>(plan: &Plan<'a>, sharing: &SharingProviders<'_>) -> TreeFilter<'a> {
     let indexes = plan.state.indexes();
     let mut filter = roots(indexes, &plan.root_required, &plan.root_forbidden);
@@ -29,7 +29,7 @@ pub(super) fn anchors<'a>(plan: &Plan<'a>, sharing: &SharingProviders<'_>) -> Tr
     filter
 }
 
-/// The trees with these traits and none of those at the root.
+/// The trees whose root has all `required` and none of the `forbidden` traits.
 pub(super) fn roots<'a>(
     indexes: &'a Indexes,
     required: &[TraitId],
@@ -46,7 +46,7 @@ pub(super) fn roots<'a>(
     filter
 }
 
-/// A provider of the tree must serve the kind, or a sharing one that reaches the tree.
+/// Requires that a provider of the tree, or a sharing provider that reaches it, can serve the kind.
 fn add_kind<'a>(filter: &mut TreeFilter<'a>, plan: &Plan<'a>, kind: &Kind, reached: &TreeSet) {
     let indexes = plan.state.indexes();
     let rule: &Rule<'_> = &plan.rules[kind.rule];

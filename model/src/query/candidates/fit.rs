@@ -1,16 +1,16 @@
-//! Whether what is left to be placed can still find room: counted, not searched.
+//! Checks by counting, without search, whether the remaining variables can still be placed.
 
 use super::instance::SlotIndex;
 use super::plan::{Contest, Plan};
 use super::tree_search::TreeSearch;
 
 impl<'a> TreeSearch<'a> {
-    /// Whether the variables left may still all find a place. False is certain, true is not.
+    /// Whether all remaining variables may still be placed. False is certain, true is not.
     pub(super) fn is_feasible(&self, plan: &Plan<'a>) -> bool {
         self.rooms_suffice(plan) && self.subtrees_feasible(plan) && self.traits_coverable(plan)
     }
 
-    /// How many more variables of a kind this slot can take.
+    /// Number of further variables of a kind that this slot can take.
     pub(super) fn fits(&self, plan: &Plan<'a>, kind: usize, slot: SlotIndex) -> u64 {
         let kind = &plan.kinds[kind];
         let index = slot as usize;
@@ -28,7 +28,7 @@ impl<'a> TreeSearch<'a> {
         fits.fold(most, u64::min)
     }
 
-    /// The same, but 0 where it is known to lead nowhere.
+    /// Like [`Self::fits`], but 0 for a known nogood.
     pub(super) fn open_fits(&self, plan: &Plan<'a>, kind: usize, slot: SlotIndex) -> u64 {
         match self.is_nogood(kind, slot) {
             true => 0,
@@ -36,7 +36,7 @@ impl<'a> TreeSearch<'a> {
         }
     }
 
-    /// Whether another provider of the slot's tree is used already.
+    /// Whether another provider of the slot's tree is already used.
     fn tree_is_taken(&self, slot: SlotIndex) -> bool {
         let tree = |slot| self.instance.place(slot).tree;
         let mut taking = (0..)
@@ -65,8 +65,8 @@ impl<'a> TreeSearch<'a> {
             }
             tight |= slots < total;
         }
-        // With at least as many slots for each kind as there are variables, each variable finds
-        // one of its own. With one kind left, the count was exact.
+        // If each kind has at least as many slots as variables remain, every variable gets a slot
+        // of its own. With one remaining kind the count is exact.
         !tight
             || kinds_left < 2
             || (plan
@@ -76,8 +76,8 @@ impl<'a> TreeSearch<'a> {
                 && (!plan.isolate || self.isolation_has_room(plan)))
     }
 
-    /// Whether there is enough of a class for all kinds that want it, if each amount could be
-    /// split at will.
+    /// Whether a class suffices for all kinds that demand it, assuming that amounts can be split
+    /// arbitrarily.
     fn contest_has_room(&self, plan: &Plan<'a>, contest: &Contest) -> bool {
         let classes = plan.classes.len();
         let room = (0..self.instance.slots.len())
@@ -86,7 +86,7 @@ impl<'a> TreeSearch<'a> {
         self.flows(plan, contest.kinds.iter().copied(), room)
     }
 
-    /// Whether there are enough providers for all named groups to have one of their own.
+    /// Whether every named group can have a provider of its own.
     fn isolation_has_room(&self, plan: &Plan<'a>) -> bool {
         let kinds = (0..plan.kinds.len()).filter(|kind| plan.kinds[*kind].named);
         self.flows(
@@ -115,8 +115,8 @@ impl<'a> TreeSearch<'a> {
         true
     }
 
-    /// Whether what the unnumbered group's providers do not have yet can come from those to be
-    /// chosen.
+    /// Whether the providers still to be chosen can cover the remaining required traits of the
+    /// unnumbered group.
     fn traits_coverable(&self, plan: &Plan<'a>) -> bool {
         let sets = plan.trait_sets.len();
         (0..sets).all(|set| {
@@ -130,13 +130,13 @@ impl<'a> TreeSearch<'a> {
     }
 }
 
-/// The largest flow from kinds to slots (Edmonds and Karp, 1972), one kind added at a time.
+/// Maximum flow from kinds to slots (Edmonds and Karp, 1972), one kind added at a time.
 struct Flow {
-    /// What each slot can still take.
+    /// The remaining capacity of each slot.
     room: Vec<u64>,
-    /// For each kind and slot, how much more may go this way.
+    /// The residual capacity from each kind to each slot.
     limits: Vec<Vec<u64>>,
-    /// For each kind and slot, how much goes this way.
+    /// The flow from each kind to each slot.
     sent: Vec<Vec<u64>>,
 }
 
@@ -149,8 +149,8 @@ impl Flow {
         }
     }
 
-    /// Adds a kind that sends this much, at most so much to each slot; false if not all of it
-    /// can go anywhere.
+    /// Adds a kind that sends `demand`, at most `limits` to each slot. Returns false if not all of
+    /// it can be placed.
     fn add(&mut self, demand: u64, limits: Vec<u64>) -> bool {
         let kind = self.limits.len();
         self.sent.push(vec![0; limits.len()]);
@@ -176,7 +176,8 @@ impl Flow {
         self.sent[kind][slot] += amount;
     }
 
-    /// Sends up to this much more from a kind along the shortest way, moving others aside.
+    /// Sends up to `most` more from a kind along the shortest augmenting path, which may reroute
+    /// other kinds.
     fn augment(&mut self, from: usize, most: u64) -> u64 {
         let mut kind_before: Vec<Option<usize>> = vec![None; self.room.len()];
         let mut slot_before: Vec<Option<usize>> = vec![None; self.limits.len()];
@@ -216,7 +217,7 @@ impl Flow {
         while let Some(kind) = kind_before[slot] {
             way.push((kind, slot));
             amount = amount.min(self.limits[kind][slot]);
-            // Nothing is before the kind that the way begins with.
+            // The path begins at this kind.
             let Some(before) = slot_before[kind] else {
                 break;
             };
@@ -243,8 +244,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_later_kind_moves_an_earlier_one_aside() {
-        // The first takes from slot 0 what only the second needs.
+    fn later_kind_reroutes_an_earlier_one() {
+        // The first kind takes from slot 0, the only slot that the second kind can use.
         let mut flow = Flow::new(vec![4, 4]);
         assert!(flow.add(4, vec![4, 4]));
         assert!(flow.add(4, vec![4, 0]));
@@ -252,14 +253,14 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_of_kinds_is_moved() {
+    fn chain_of_kinds_is_rerouted() {
         let mut flow = Flow::new(vec![1, 1, 1]);
         assert!(flow.add(1, vec![1, 1, 0]));
         assert!(flow.add(1, vec![0, 1, 1]));
         assert!(flow.add(1, vec![1, 0, 0]));
     }
 
-    /// The smallest cut, by trying each set of kinds.
+    /// Minimum cut by enumeration of all sets of kinds.
     fn can_flow(room: &[u64], kinds: &[(u64, Vec<u64>)]) -> bool {
         (0..1_usize << kinds.len()).all(|set| {
             let chosen = || (0..kinds.len()).filter(|kind| set & (1 << kind) != 0);
@@ -271,7 +272,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn all_flows_that_can(
+        fn flow_succeeds_exactly_if_minimum_cut_allows(
             room in vec(0..5_u64, 4),
             kinds in vec((1..6_u64, vec(0..4_u64, 4)), 1..6),
         ) {

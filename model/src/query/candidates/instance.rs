@@ -1,5 +1,5 @@
-//! One anchor laid out for the search: its providers, and those that share with it, that could
-//! serve something.
+//! One anchor prepared for the search: the providers, its own and sharing ones, that could serve
+//! some kind.
 
 use std::ops::Range;
 
@@ -14,33 +14,33 @@ use crate::state::tree::{Tree, TreeNumber};
 /// Index into [`Instance::slots`].
 pub(super) type SlotIndex = u32;
 
-/// Providers and what each of them could serve. Kept and filled again for the next anchor, so that
-/// opening a small tree costs no allocation.
+/// Providers and the kinds that each of them could serve. Reused for the next anchor, so that
+/// opening a small tree allocates no memory.
 #[derive(Default)]
 pub(super) struct Instance<'a> {
     pub(super) anchor: Option<(TreeNumber, &'a Tree)>,
-    /// In the order of their creation.
+    /// The providers in the order of their creation.
     pub(super) slots: Vec<Slot<'a>>,
-    /// For each kind, the slots that could serve it, rising.
+    /// For each kind, the slots that could serve it, in ascending order.
     pub(super) domains: Vec<Vec<SlotIndex>>,
-    /// For each slot and class, how much may still be taken.
+    /// For each slot and class, the remaining units.
     pub(super) room: Vec<u64>,
-    /// For each slot and set of traits, whether the provider has one of them.
+    /// For each slot and trait set, whether the provider has a trait of the set.
     pub(super) covers: Vec<bool>,
-    /// The same domains in the order of trees and nodes, for the kinds that a `same_subtree`
-    /// watches: what lies below a provider stands together there.
+    /// The domains sorted by tree and node, for the kinds in a `same_subtree`, so that the slots of
+    /// a subtree are contiguous.
     by_place: Vec<Vec<SlotIndex>>,
     found: Vec<Found>,
     kinds: Vec<usize>,
 }
 
-/// A provider.
+/// A provider of the instance.
 #[derive(Clone, Copy)]
 pub(super) struct Slot<'a> {
     pub(super) seat: Seat<'a>,
-    /// It may serve other trees too.
+    /// Whether the provider shares, so that it may also serve other trees.
     pub(super) shares: bool,
-    /// It is in another tree than the anchor's.
+    /// Whether the provider belongs to another tree than the anchor.
     pub(super) outside: bool,
 }
 
@@ -53,7 +53,7 @@ struct Found {
 }
 
 impl<'a> Instance<'a> {
-    /// Lays out an anchor; false if some kind cannot be served at all.
+    /// Prepares an anchor; returns false if some kind has no possible provider.
     pub(super) fn lay_out(
         &mut self,
         plan: &Plan<'a>,
@@ -107,7 +107,7 @@ impl<'a> Instance<'a> {
         });
     }
 
-    /// Puts the slots in order and fills in what depends on their numbers.
+    /// Sorts the slots and fills the fields that depend on their indexes.
     fn fill(&mut self, plan: &Plan<'a>) -> bool {
         if !self.found.is_sorted_by_key(|found| found.id) {
             self.found.sort_unstable_by_key(|found| found.id);
@@ -152,7 +152,7 @@ impl<'a> Instance<'a> {
         self.by_place = sorted.collect();
     }
 
-    /// Slots that could serve a kind and lie in the subtree that another slot heads.
+    /// The slots that could serve a kind within the subtree of `head`.
     pub(super) fn below(&self, head: SlotIndex, kind: usize) -> &[SlotIndex] {
         let head = &self.slots[head as usize].seat;
         let sorted = &self.by_place[kind];
@@ -167,7 +167,7 @@ impl<'a> Instance<'a> {
         self.slots[slot as usize].seat.place
     }
 
-    /// Whether a slot lies in the subtree that another heads.
+    /// Whether `slot` lies in the subtree of `head`.
     pub(super) fn heads(&self, head: SlotIndex, slot: SlotIndex) -> bool {
         let (head, slot) = (&self.slots[head as usize].seat, self.place(slot));
         head.place.tree == slot.tree

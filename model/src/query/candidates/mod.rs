@@ -1,21 +1,21 @@
-//! The allocation-candidate search: which ways are there to meet a request?
+//! The search for allocation candidates.
 //!
-//! An answer never mixes two trees, but for sharing providers, so the tree is the unit:
+//! Apart from sharing providers, a candidate never mixes two trees, so the search proceeds tree by
+//! tree:
 //!
 //! 1. `plan` resolves names and turns groups into *variables*: one for each named group, one for
-//!    each class of the unnumbered group. Variables that ask the same are of one *kind*.
-//! 2. `filter` finds the trees worth opening, with the bitmaps of [`crate::state::indexes`].
-//! 3. `instance` lays out one such tree, the *anchor*: for each kind the providers of the tree, and
-//!    the sharing providers that reach it, which could serve it.
-//! 4. `tree_search` places one variable after another in that instance, depth first. It yields
-//!    one candidate and waits to be asked for the next. `fit`, `subtree` and `symmetry` see dead
-//!    ends early.
-//! 5. `search` goes from anchor to anchor in the order of the strategy, leaves out what another
-//!    anchor has given already, and stops at the limit.
-//! 6. `answer` says what a candidate takes of whom.
+//!    each class of the unnumbered group. Variables with equal conditions are of one *kind*.
+//! 2. `filter` finds the trees worth searching, with the bitmaps of [`crate::state::indexes`].
+//! 3. `instance` prepares one such tree, the *anchor*: for each kind, the providers of the tree and
+//!    the sharing providers that could serve it.
+//! 4. `tree_search` places one variable after another in that instance, depth first. It yields one
+//!    candidate at a time. `fit`, `subtree` and `symmetry` detect dead ends early.
+//! 5. `search` goes from anchor to anchor in the order of the strategy, skips candidates that
+//!    another anchor has already yielded, and stops at the limit.
+//! 6. `answer` lists the amounts that a candidate takes from each provider.
 //!
-//! `unknown_names` stands above all of these: what a request names and does not exist is an error
-//! only if the groups before it have an answer. `budget` counts steps for all.
+//! `unknown_names` runs first: an unknown name is an error only if the groups before it have an
+//! answer. `budget` counts the steps of all parts.
 
 mod answer;
 mod budget;
@@ -44,13 +44,13 @@ use crate::query::UnknownName;
 use crate::state::State;
 
 impl State {
-    /// Starts a search, which makes candidates one at a time, as they are asked for. A watch is
-    /// called now and then with the steps that were taken, and may end the search:
-    /// [`Search::interrupted`] returns whether it has.
+    /// Starts a search, which produces candidates one at a time, on demand. The watch is called
+    /// regularly with the number of steps so far, and may stop the search; [`Search::interrupted`]
+    /// then returns true.
     ///
     /// # Errors
-    /// A request that names unknown resource classes or traits, unless upstream would not have
-    /// looked at them because a group before has no answer of its own.
+    /// The request contains an unknown resource class or trait, unless upstream would not evaluate
+    /// it because an earlier group alone has no answer.
     pub fn candidates<'a>(
         &'a self,
         request: &'a CandidateRequest,

@@ -1,4 +1,4 @@
-//! What a request asks, in the terms of the state: ids for names, and variables to be placed.
+//! A resolved request: names replaced by ids, and groups by variables to be placed.
 
 use std::collections::BTreeSet;
 
@@ -9,38 +9,38 @@ use crate::state::tree::{Node, TreeNumber};
 use crate::state::{NodePlace, State};
 use crate::types::{AggregateUuid, Given, TraitName};
 
-/// A resolved request.
+/// A request with all names resolved.
 pub(super) struct Plan<'a> {
     pub(super) state: &'a State,
-    /// One for each group of the request, in its order.
+    /// One rule per group of the request, in the same order.
     pub(super) rules: Vec<Rule<'a>>,
-    /// What is to be placed: each named group, each class of the unnumbered group.
+    /// The variables to be placed: one per named group and per class of the unnumbered group.
     pub(super) variables: Vec<Variable>,
     pub(super) kinds: Vec<Kind>,
-    /// All classes asked for. Elsewhere a class is its index here.
+    /// All requested classes. Other fields refer to a class by its index here.
     pub(super) classes: Vec<ResourceClassId>,
-    /// For each `same_subtree` that constrains anything, the kinds in it.
+    /// For each `same_subtree` with several groups, the kinds in it.
     pub(super) subtrees: Vec<Vec<usize>>,
-    /// Sets of traits which the providers of the unnumbered group must have between them, one
-    /// of each set.
+    /// Trait sets of the unnumbered group. For each set, some provider of the group must have one
+    /// of its traits.
     pub(super) trait_sets: Vec<Vec<TraitId>>,
-    /// What the anchor's root must have.
+    /// Traits that the anchor's root must have.
     pub(super) root_required: Vec<TraitId>,
-    /// What the anchor's root must not have.
+    /// Traits that the anchor's root must not have.
     pub(super) root_forbidden: Vec<TraitId>,
-    /// Named groups must have providers of their own.
+    /// Whether each named group must have a provider of its own.
     pub(super) isolate: bool,
-    /// At most one provider of each tree may be used.
+    /// Whether at most one provider per tree may be used.
     pub(super) one_per_tree: bool,
-    /// Kinds that compete for the same class.
+    /// The classes that several kinds compete for.
     pub(super) contests: Vec<Contest>,
-    /// No variable's place bears on another's.
+    /// Whether each variable can be placed independently of the others.
     pub(super) independent: bool,
-    /// Where to begin.
+    /// Seed of the random starting point, if requested.
     pub(super) seed: Option<u64>,
 }
 
-/// What a group asks of each provider it uses.
+/// The conditions of a group on each of its providers.
 pub(super) struct Rule<'a> {
     pub(super) named: bool,
     resourceless: bool,
@@ -51,25 +51,25 @@ pub(super) struct Rule<'a> {
     pub(super) in_tree: Option<TreeNumber>,
 }
 
-/// Something to be placed on one provider.
+/// A unit of the request that is placed on one provider.
 pub(super) struct Variable {
     pub(super) group: usize,
     pub(super) kind: usize,
 }
 
-/// Variables that ask exactly the same: whatever holds of one holds of the others.
+/// A class of variables with identical conditions, which are interchangeable.
 pub(super) struct Kind {
-    /// Index of the rule.
+    /// Index into [`Plan::rules`].
     pub(super) rule: usize,
     pub(super) demands: Vec<Demand>,
     pub(super) named: bool,
     /// Indexes into [`Plan::subtrees`].
     pub(super) subtrees: Vec<usize>,
-    /// How many variables are of this kind.
+    /// Number of variables of this kind.
     pub(super) count: u64,
 }
 
-/// Units of one class.
+/// A demand for units of one class.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Demand {
     /// Index into [`Plan::classes`].
@@ -78,16 +78,16 @@ pub(super) struct Demand {
     pub(super) amount: u64,
 }
 
-/// Several kinds want the same class.
+/// A class that several kinds demand.
 pub(super) struct Contest {
     pub(super) class: usize,
-    /// Kind and amount.
+    /// Index and amount of each kind.
     pub(super) kinds: Vec<(usize, u64)>,
 }
 
 impl<'a> Plan<'a> {
-    /// The plan of a request; `None` if it certainly has no answer, as is so when it names what
-    /// does not exist.
+    /// Builds the plan of a request; `None` if the request certainly has no answer, for example
+    /// because of an unknown name.
     pub(super) fn build(state: &'a State, request: &'a CandidateRequest) -> Option<Self> {
         let mut plan = Self {
             state,
@@ -105,7 +105,7 @@ impl<'a> Plan<'a> {
             independent: false,
             seed: request.seed,
         };
-        // One group alone is no constraint.
+        // A `same_subtree` of a single group is no constraint.
         let several = |suffixes: &&BTreeSet<String>| {
             let groups = request.groups.iter();
             let concerned = groups.filter(|group| suffixes.contains(&group.suffix));
@@ -205,8 +205,8 @@ impl<'a> Plan<'a> {
             && self.trait_sets.is_empty();
     }
 
-    /// Whether a provider inside the anchor's tree can serve a variable of this kind, as far as
-    /// it alone is concerned.
+    /// Whether a provider of the anchor's tree can serve a variable of this kind, regardless of
+    /// other variables.
     pub(super) fn serves(&self, kind: &Kind, tree: TreeNumber, root: &Node, node: &Node) -> bool {
         let rule = &self.rules[kind.rule];
         if rule.named {
@@ -220,7 +220,7 @@ impl<'a> Plan<'a> {
             && !rule.is_barred(root)
     }
 
-    /// Whether a provider can serve anything for its own tree or, if it shares, for others.
+    /// Whether a provider can serve any kind for its own tree or, if it shares, for other trees.
     pub(super) fn could_use(&self, place: NodePlace) -> bool {
         let Some(tree) = self.state.tree(place.tree) else {
             return false;
@@ -232,8 +232,8 @@ impl<'a> Plan<'a> {
         })
     }
 
-    /// Whether a sharing provider can serve a variable of this kind for other trees. What is
-    /// asked of the anchor's root is left to the filter.
+    /// Whether a sharing provider can serve a variable of this kind for other trees. The filter
+    /// checks the conditions on the anchor's root.
     pub(super) fn serves_others(&self, kind: &Kind, tree: TreeNumber, node: &Node) -> bool {
         let rule = &self.rules[kind.rule];
         (rule.named || rule.in_tree.is_none()) && self.serves(kind, tree, node, node)
@@ -277,8 +277,8 @@ impl<'a> Rule<'a> {
     }
 
     fn named_accepts(&self, tree: TreeNumber, node: &Node) -> bool {
-        // Without resources, upstream starts from the providers that have what is wanted; from
-        // filters that only take away it gets none.
+        // For a resourceless group, upstream starts from the providers that meet a positive
+        // condition. With exclusions alone it finds no provider.
         (!self.resourceless || !self.required.is_empty() || !self.member_of.is_empty())
             && self.in_tree.is_none_or(|only| only == tree)
             && self.required.iter().all(|any| has_any(node, any))

@@ -1,4 +1,4 @@
-//! Asks of one tree at a time whether it has a candidate.
+//! Tests whether single trees have a candidate.
 
 use super::budget::StepBudget;
 use super::filter::anchors;
@@ -19,7 +19,7 @@ pub(in crate::query) struct Probe<'a> {
 }
 
 impl<'a> Probe<'a> {
-    /// `None` if no tree can have a candidate: the request names what does not exist.
+    /// Returns `None` if no tree can have a candidate, for example because of an unknown name.
     pub(in crate::query) fn new(
         state: &'a State,
         request: &'a CandidateRequest,
@@ -35,7 +35,7 @@ impl<'a> Probe<'a> {
         })
     }
 
-    /// Whether a tree is the anchor of a candidate; `None`: the watch has ended the search.
+    /// Whether a tree is the anchor of a candidate; `None` if the watch stopped the search.
     pub(in crate::query) fn finds(
         &mut self,
         number: TreeNumber,

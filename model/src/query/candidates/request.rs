@@ -1,4 +1,4 @@
-//! What is asked, and what is answered.
+//! The parsed request for allocation candidates.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,42 +6,45 @@ use serde::{Deserialize, Serialize};
 
 use crate::types::{AggregateUuid, Given, ProviderUuid, ResourceClassName, TraitName};
 
-/// `GET /allocation_candidates`, parsed. Form is checked; facts (unknown classes, traits) are not.
+/// A parsed `GET /allocation_candidates`. The syntax is checked; whether classes and traits exist
+/// is not.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CandidateRequest {
-    /// In the order of their first appearance in the query string, which decides which of two
-    /// wrong groups is reported.
+    /// The groups in the order of their first appearance in the query string. If several groups are
+    /// wrong, the first one is reported.
     pub groups: Vec<RequestGroup>,
-    /// The classes in the order in which the query names them, which explanations follow; others
-    /// come behind.
+    /// The classes in the order of the query string, which explanations follow. Classes that are
+    /// not listed come last.
     pub class_order: Vec<Given<ResourceClassName>>,
-    /// Required from two named groups on.
+    /// The policy, which is required if there are at least two named groups.
     pub group_policy: Option<GroupPolicy>,
     /// Traits that the anchor's root must have.
     pub root_required: BTreeSet<Given<TraitName>>,
     /// Traits that the anchor's root must not have.
     pub root_forbidden: BTreeSet<Given<TraitName>>,
-    /// Each a set of suffixes whose providers must lie in one subtree that one of them heads.
+    /// Sets of suffixes. The providers of a set must lie in one subtree, with one of them at its
+    /// root.
     pub same_subtree: Vec<BTreeSet<String>>,
-    /// At most this many allocation requests.
+    /// Maximum number of candidates to return.
     pub limit: Option<usize>,
-    /// At most this many are looked for, whatever the limit.
+    /// Maximum number of candidates to search, independent of `limit`.
     pub search_max: Option<usize>,
-    /// From 1.29: requests may use several providers of one tree, summaries show whole trees.
+    /// From microversion 1.29 on: candidates may use several providers of one tree, and summaries
+    /// show whole trees.
     pub nested: bool,
-    /// From 1.34: mappings are shown, and so part of what makes two requests identical. Below,
-    /// requests that differ in mappings alone stay as visible duplicates.
+    /// From microversion 1.34 on: mappings are shown, and two candidates that differ only in
+    /// mappings are distinct. Before, they remain as visible duplicates.
     pub mappings: bool,
-    /// In which order candidates are made.
+    /// The order in which candidates are produced.
     pub strategy: GenerationStrategy,
-    /// With a number, the search begins at an anchor that follows from it, goes on in the order of
-    /// their creation and round, and gives one candidate of each in turn; which one comes first of
-    /// an anchor follows from the number too.
+    /// Seed of a randomized search. It selects the first anchor, from which the search proceeds in
+    /// the order of creation and wraps around. Each anchor in turn yields one candidate; the seed
+    /// also selects the first candidate of an anchor.
     pub seed: Option<u64>,
 }
 
 impl CandidateRequest {
-    /// What a group asks for, in the order of the query.
+    /// The resources of a group in the order of the query string.
     pub fn in_order<'a>(
         &self,
         group: &'a RequestGroup,
@@ -54,39 +57,40 @@ impl CandidateRequest {
     }
 }
 
-/// One request group.
+/// A request group, numbered or unnumbered.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RequestGroup {
     /// Empty for the unnumbered group.
     pub suffix: String,
     /// Units per class, at least 1 each; empty for a resourceless group.
     pub resources: BTreeMap<Given<ResourceClassName>, u64>,
-    /// At least one trait of each set.
+    /// Each provider must have a trait of each set; for the unnumbered group the providers
+    /// together.
     pub required: Vec<BTreeSet<Given<TraitName>>>,
-    /// None of these.
+    /// Traits that no provider of the group may have.
     pub forbidden: BTreeSet<Given<TraitName>>,
-    /// Member of at least one aggregate of each set.
+    /// Providers must be members of at least one aggregate of each set.
     pub member_of: Vec<BTreeSet<AggregateUuid>>,
-    /// Member of none of these.
+    /// Aggregates that no provider of the group may be a member of.
     pub not_member_of: BTreeSet<AggregateUuid>,
     /// Only providers of the tree that this provider is in.
     pub in_tree: Option<Given<ProviderUuid>>,
 }
 
-/// May two named groups have the same provider?
+/// Whether two named groups may use the same provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GroupPolicy {
-    /// Yes.
+    /// Groups may share a provider.
     None,
-    /// No.
+    /// Each named group needs a provider of its own.
     Isolate,
 }
 
-/// In which order candidates are made, which matters with a limit.
+/// The order in which candidates are produced, which matters with a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GenerationStrategy {
-    /// All candidates of one root, then of the next.
+    /// All candidates of one root, then all of the next.
     #[default]
     DepthFirst,
     /// One candidate of each root in turn.

@@ -1,4 +1,4 @@
-//! From anchor to anchor, in the order that was asked for.
+//! Visits the anchors in the order of the strategy.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, VecDeque};
@@ -16,20 +16,19 @@ use crate::query::tree_filter::TreeFilter;
 use crate::state::tree_set::TreeSet;
 use crate::state::{NodePlace, State, TreeCursor};
 
-/// A running search over one state: the next candidate is made when it is asked for, at most
-/// `limit` of them.
+/// A running search over one state. It produces candidates on demand, at most `limit` of them.
 pub struct Search<'a> {
     outline: Arc<Outline<'a>>,
-    /// `None` when there is certainly nothing (more) to be found.
+    /// `None` once no further candidate can exist.
     explorer: Option<Explorer<'a>>,
     budget: StepBudget<'a>,
     left: usize,
-    /// How many candidates may be looked at beyond those given.
+    /// Number of candidates that may be examined beyond the limit.
     beyond: usize,
 }
 
 impl<'a> Search<'a> {
-    /// A search over a plan of the request; without one it is over before it begins.
+    /// Starts a search over the plan of a request; without a plan it yields nothing.
     pub(super) fn over(
         plan: Option<Plan<'a>>,
         request: &'a CandidateRequest,
@@ -48,7 +47,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The next candidate, which lasts until the one after it is asked for.
+    /// The next candidate, which is valid until the next call.
     pub fn advance(&mut self) -> Option<&Candidate<'a>> {
         if self.left == 0 || self.budget.stopped() {
             return None;
@@ -62,44 +61,43 @@ impl<'a> Search<'a> {
         self.explorer.as_ref().map(|explorer| &explorer.found)
     }
 
-    /// The next candidate, to be kept.
+    /// The next candidate as an owned value.
     pub fn next_candidate(&mut self) -> Option<Candidate<'a>> {
         self.advance().cloned()
     }
 
-    /// How many candidates are to be expected, before the first was asked for: one for each tree
-    /// that may have one, of the first few thousand.
+    /// Estimates the number of candidates before the first one is produced: the number of trees
+    /// that may have one, among the first few thousand trees.
     pub fn likely(&mut self) -> usize {
         let explorer = self.explorer.as_mut();
         let ahead = explorer.map_or(0, |explorer| explorer.anchors.ahead());
         self.left.min(ahead)
     }
 
-    /// What all candidates have in common.
+    /// The data that all candidates share.
     pub fn outline(&self) -> Arc<Outline<'a>> {
         self.outline.clone()
     }
 
-    /// Whether the watch ended the search, so that there may be more candidates.
+    /// Whether the watch stopped the search, so that further candidates may exist.
     pub fn interrupted(&self) -> bool {
         self.budget.stopped()
     }
 
-    /// The memory that anchors take whose next turn is to come, some of it estimated.
+    /// Memory in bytes of the anchors that wait for their next turn, partly estimated.
     pub fn waiting_bytes(&self) -> usize {
         let explorer = self.explorer.as_ref();
         explorer.map_or(0, |explorer| explorer.waiting_bytes)
     }
 
-    /// Steps taken so far.
+    /// Number of steps so far.
     pub fn steps(&self) -> u64 {
         self.budget.steps()
     }
 
-    /// Ends the search and the noting of its candidates, and finds what their summaries lack
-    /// because of the limit: below 1.29 also those providers of their trees count that only
-    /// candidates beyond it use. Looks at no other candidates than those that could use one of
-    /// these providers.
+    /// Ends the search and completes the summaries. Before microversion 1.29, these also include
+    /// providers that only candidates beyond the limit use. Only candidates that could use such a
+    /// provider are examined.
     pub fn complete(&mut self, summaries: &mut Summaries<'a>) {
         summaries.settle();
         let Some(explorer) = self.explorer.take().filter(|one| one.plan.one_per_tree) else {
@@ -129,21 +127,21 @@ pub(super) struct Explorer<'a> {
     anchors: TreeFilter<'a>,
     trees: TreeCursor<'a>,
     strategy: GenerationStrategy,
-    /// The anchor at hand (depth first).
+    /// The current anchor (depth first).
     current: TreeSearch<'a>,
     under_way: bool,
-    /// Anchors that gave one and wait for their next turn (breadth first).
+    /// Anchors that have yielded a candidate and wait for their next turn (breadth first).
     waiting: VecDeque<TreeSearch<'a>>,
     waiting_bytes: usize,
-    /// Candidates of sharing providers alone, which several anchors can give. All others have a
-    /// provider that belongs to one anchor.
+    /// Yielded candidates of sharing providers alone, which several anchors can produce. All other
+    /// candidates contain a provider that belongs to one anchor.
     given: BTreeSet<Vec<NodePlace>>,
-    /// Instances of sharing providers of other trees alone: the next with the same gives nothing
-    /// new.
+    /// Instances that consist only of sharing providers of other trees. A second, equal instance
+    /// yields nothing new.
     outside: BTreeSet<Vec<Vec<NodePlace>>>,
-    /// The slot of each variable in what was found last.
+    /// The slot of each variable in the last candidate.
     solution: Vec<SlotIndex>,
-    /// What was found last.
+    /// The candidate that was found last.
     pub(super) found: Candidate<'a>,
 }
 
@@ -185,7 +183,7 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    /// Begins again, with only those anchors for which these providers could serve something.
+    /// Restarts the search, limited to the anchors that these providers could serve.
     fn confined_to(self, places: &BTreeSet<NodePlace>) -> Self {
         let own = TreeSet::from_iter(places.iter().map(|place| place.tree.0));
         let state: &'a State = self.plan.state;
@@ -201,7 +199,7 @@ impl<'a> Explorer<'a> {
         Self::over(self.plan, self.sharing, anchors, self.strategy)
     }
 
-    /// Finds the next candidate; false at the end, or when the watch ends the search.
+    /// Finds the next candidate; returns false at the end, or if the watch stops the search.
     pub(super) fn next(&mut self, budget: &mut StepBudget<'_>) -> bool {
         loop {
             if !self.under_way && !self.open_anchor(budget) && !self.resume(budget) {
@@ -220,7 +218,7 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    /// Breadth first, an anchor that gave one waits for its next turn.
+    /// With breadth first, moves an anchor that yielded a candidate to the end of the queue.
     fn take_turns(&mut self) {
         if self.strategy == GenerationStrategy::DepthFirst {
             return;
@@ -233,7 +231,7 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    /// Goes on with the anchor that has waited longest.
+    /// Resumes the anchor that has waited longest.
     fn resume(&mut self, budget: &StepBudget<'_>) -> bool {
         let next = self.waiting.pop_front_if(|_| !budget.stopped());
         let Some(next) = next else {
@@ -245,11 +243,11 @@ impl<'a> Explorer<'a> {
         true
     }
 
-    /// Begins on the next anchor that may have something new.
+    /// Opens the next anchor that may yield a new candidate.
     fn open_anchor(&mut self, budget: &mut StepBudget<'_>) -> bool {
         while budget.spend(1) {
             let next = self.anchors.next();
-            // A long walk to it is noticed in time.
+            // The watch must notice a long walk in time.
             if !budget.spend(self.anchors.take_steps()) {
                 return false;
             }
@@ -282,7 +280,7 @@ impl<'a> Explorer<'a> {
             .insert(instance.domains.iter().map(places).collect())
     }
 
-    /// Takes what was found, unless another anchor gave it before.
+    /// Takes the found candidate, unless another anchor has already yielded it.
     fn take_found(&mut self) -> bool {
         self.current.solution(&mut self.solution);
         let slots = self.solution.iter();

@@ -1,5 +1,5 @@
-//! Sharing providers: those with the trait `MISC_SHARES_VIA_AGGREGATE` serve every tree that has a
-//! member in one of their aggregates.
+//! Sharing providers: a provider with the trait `MISC_SHARES_VIA_AGGREGATE` serves every tree that
+//! has a member in one of the provider's aggregates.
 
 use std::collections::BTreeMap;
 
@@ -12,22 +12,22 @@ use crate::state::tree::{Node, Tree, TreeNumber};
 use crate::state::tree_set::TreeSet;
 use crate::types::AggregateUuid;
 
-/// The sharing providers that could serve some part of a request for other trees, each with what it
-/// serves: the kinds of a plan, unless it says otherwise.
+/// The sharing providers that could serve some part of a request for other trees. `T` describes
+/// what each one serves; by default the kinds of a plan.
 pub(in crate::query) struct SharingProviders<'a, T = Vec<usize>> {
     list: Vec<SharingProvider<'a, T>>,
     by_aggregate: BTreeMap<&'a AggregateUuid, Vec<usize>>,
     sharing_trait: Option<TraitId>,
 }
 
-/// One of them.
+/// A sharing provider and the parts that it serves.
 pub(in crate::query) struct SharingProvider<'a, T = Vec<usize>> {
     pub(super) seat: Seat<'a>,
     pub(in crate::query) serves: T,
 }
 
 impl<'a> SharingProviders<'a> {
-    /// Finds them.
+    /// Finds the sharing providers that can serve a kind of the plan.
     pub(super) fn find(plan: &Plan<'a>, budget: &mut StepBudget<'_>) -> Self {
         Self::find_all(plan.state, plan.kinds.len(), budget, |tree, node| {
             let serves = |kind: &usize| plan.serves_others(&plan.kinds[*kind], tree, node);
@@ -52,8 +52,8 @@ impl<'a> SharingProviders<'a> {
 }
 
 impl<'a, T> SharingProviders<'a, T> {
-    /// Finds those of which `serves` returns something. Each is looked at for so many parts of a
-    /// request.
+    /// Finds the sharing providers for which `serves` returns a value. `parts` is the number of
+    /// parts that each provider is tested for, and determines the cost.
     pub(in crate::query) fn find_all(
         state: &'a State,
         parts: usize,
@@ -72,7 +72,7 @@ impl<'a, T> SharingProviders<'a, T> {
             let Some(tree) = state.tree(number) else {
                 continue;
             };
-            // The search notices that it has to end.
+            // The search itself notices that it must stop.
             if !budget.spend(1 + (tree.nodes.len() * parts) as u64 / 8) {
                 break;
             }
@@ -95,7 +95,7 @@ impl<'a, T> SharingProviders<'a, T> {
         self.list.push(SharingProvider { seat, serves });
     }
 
-    /// Whether a provider shares.
+    /// Whether the provider is a sharing provider.
     pub(super) fn shares(&self, node: &Node) -> bool {
         self.sharing_trait
             .is_some_and(|id| node.traits.contains(&id))

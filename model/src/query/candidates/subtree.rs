@@ -1,12 +1,12 @@
-//! `same_subtree`: one of the providers of these groups must be an ancestor of all the others, or
-//! be the only one.
+//! `same_subtree`: one provider of these groups must be an ancestor of all the others, or the only
+//! provider.
 
 use super::instance::SlotIndex;
 use super::plan::Plan;
 use super::tree_search::TreeSearch;
 
 impl<'a> TreeSearch<'a> {
-    /// Whether each constraint may still be met.
+    /// Whether each `same_subtree` constraint may still be met.
     pub(super) fn subtrees_feasible(&self, plan: &Plan<'a>) -> bool {
         plan.subtrees.iter().enumerate().all(|(subtree, kinds)| {
             let placed: Vec<SlotIndex> = self
@@ -23,7 +23,8 @@ impl<'a> TreeSearch<'a> {
         })
     }
 
-    /// Whether a slot heads all placed ones and enough for all that is left.
+    /// Whether the subtree of a slot contains all placed slots and enough slots for all remaining
+    /// variables.
     fn can_head(
         &self,
         plan: &Plan<'a>,

@@ -1,4 +1,4 @@
-//! Slots that are interchangeable as things stand: what led nowhere with one does with the others.
+//! Interchangeable slots: if one of them leads to a dead end, so do the others.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,11 @@ use super::instance::SlotIndex;
 use super::plan::Plan;
 use super::tree_search::TreeSearch;
 
-/// What makes a slot what it is for everything that is still to be placed.
+/// All properties of a slot that matter to the variables still to be placed.
 type Label = Vec<u64>;
 
 impl<'a> TreeSearch<'a> {
-    /// The slot and those interchangeable with it among all that could serve the kind.
+    /// The slot and the interchangeable slots in the domain of the kind.
     pub(super) fn interchangeable(
         &self,
         plan: &Plan<'a>,
@@ -54,9 +54,9 @@ impl<'a> TreeSearch<'a> {
         label
     }
 
-    /// Where the tree's shape matters, slots are interchangeable if a symmetry of the tree, with
-    /// all that is placed on it, maps one to the other: their subtrees are alike and their parents
-    /// are interchangeable. Providers outside of the anchor's tree are taken to have none.
+    /// If the shape of the tree matters, two slots are interchangeable if a symmetry of the tree
+    /// and its placements maps one to the other: their subtrees are equal and their parents are
+    /// interchangeable. Providers outside the anchor's tree are treated as having no symmetry.
     fn orbits(&self, plan: &Plan<'a>) -> BTreeMap<SlotIndex, u64> {
         let Some((_, tree)) = self.instance.anchor else {
             return BTreeMap::new();
@@ -87,7 +87,7 @@ impl<'a> TreeSearch<'a> {
             .collect()
     }
 
-    /// The label, and which kinds that a `same_subtree` watches are on the slot.
+    /// The label, followed by the kinds in a `same_subtree` that are placed on the slot.
     fn placed_label(&self, plan: &Plan<'a>, slot: SlotIndex) -> Label {
         let mut kinds: Vec<u64> = self
             .placements(plan)

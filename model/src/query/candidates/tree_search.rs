@@ -7,54 +7,55 @@ use super::sharing::SharingProviders;
 use crate::query::tree_filter::drawn;
 use crate::state::tree::{Tree, TreeNumber};
 
-/// A search on one instance of the problem, which can be left and taken up again at any time.
+/// A search on one instance, which can be suspended and resumed at any time.
 #[derive(Default)]
 pub(super) struct TreeSearch<'a> {
     pub(super) instance: Instance<'a>,
-    /// Variables in the order of being placed: the hardest first, those of one kind together.
+    /// Variables in the order of placement: the hardest first, and variables of one kind together.
     pub(super) order: Vec<usize>,
     levels: Vec<Level>,
-    /// How many of [`TreeSearch::order`] are placed.
+    /// Number of placed variables of [`TreeSearch::order`].
     pub(super) placed: usize,
-    /// For each kind, how many variables are not placed yet.
+    /// For each kind, the number of variables that are not placed yet.
     pub(super) left: Vec<u64>,
-    /// For each slot, how many named variables are on it.
+    /// For each slot, the number of named variables on it.
     pub(super) named_on: Vec<u32>,
-    /// For each slot, how many variables that take something are on it.
+    /// For each slot, the number of variables with demands on it.
     pub(super) taking_from: Vec<u32>,
-    /// For each kind and slot: whether it is known to lead nowhere. Empty until something is.
+    /// For each kind and slot, whether the placement is a known dead end. Empty until the first one
+    /// is learned.
     nogood: Vec<bool>,
-    /// The nogoods (level, kind, slot) in the order in which they were learned. Each is forgotten
-    /// when its level is exhausted.
+    /// The nogoods (level, kind, slot) in the order of learning. A nogood is forgotten when its
+    /// level is exhausted.
     trail: Vec<(usize, usize, SlotIndex)>,
     solutions: u64,
-    /// For each kind, the position in its domain that is tried first.
+    /// For each kind, the position in its domain to try first.
     first: Vec<usize>,
 }
 
-/// One placed variable, or the one to be placed next.
+/// A placed variable, or the next one to place.
 #[derive(Clone, Copy, Default)]
 struct Level {
-    /// How many of the domain were tried.
+    /// Number of slots of the domain already tried.
     next: usize,
     slot: SlotIndex,
     /// [`TreeSearch::solutions`] when the slot was chosen.
     solutions_before: u64,
 }
 
-/// How a search came back.
+/// The result of a search step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     /// All variables are placed.
     Found,
-    /// There is no further way.
+    /// No further placement exists.
     Exhausted,
-    /// The watch ended the search.
+    /// The watch stopped the search.
     Stopped,
 }
 
 impl<'a> TreeSearch<'a> {
-    /// Begins on another anchor; false if it certainly has no answer.
+    /// Begins with another anchor; returns false if it certainly has no candidate.
     pub(super) fn begin(
         &mut self,
         plan: &Plan<'a>,
@@ -62,7 +63,7 @@ impl<'a> TreeSearch<'a> {
         (number, tree): (TreeNumber, &'a Tree),
         budget: &mut StepBudget<'_>,
     ) -> bool {
-        // Each node is looked at for each kind, and a step is about as many looks.
+        // Each node is tested for each kind; a step covers about eight tests.
         if !budget.spend((tree.nodes.len() * plan.kinds.len()) as u64 / 8) {
             return false;
         }
@@ -100,7 +101,7 @@ impl<'a> TreeSearch<'a> {
         budget.spend(self.look_steps(plan)) && self.is_feasible(plan)
     }
 
-    /// Goes on to the next candidate.
+    /// Advances to the next candidate.
     pub(super) fn next(&mut self, plan: &Plan<'a>, budget: &mut StepBudget<'_>) -> Step {
         loop {
             if !budget.spend(1) {
@@ -126,7 +127,7 @@ impl<'a> TreeSearch<'a> {
         }
     }
 
-    /// Puts down the slot of each variable, after [`Step::Found`].
+    /// Writes the slot of each variable to `slots`, after [`Step::Found`].
     pub(super) fn solution(&self, slots: &mut Vec<SlotIndex>) {
         slots.clear();
         slots.resize(self.order.len(), 0);
@@ -135,7 +136,7 @@ impl<'a> TreeSearch<'a> {
         }
     }
 
-    /// Whether nothing is left to try after the candidate just found.
+    /// Whether the candidate just found is the last one.
     pub(super) fn is_last(&self, plan: &Plan<'a>) -> bool {
         let mut levels = self.order.iter().zip(&self.levels);
         levels.all(|(variable, level)| {
@@ -144,7 +145,7 @@ impl<'a> TreeSearch<'a> {
         })
     }
 
-    /// About the memory that keeping it takes; the same whenever it is asked between two turns.
+    /// Estimated memory use in bytes; constant between two turns.
     pub(super) fn bytes(&self) -> usize {
         let slots = self.instance.slots.len();
         let counts = self.named_on.len() + self.taking_from.len();
@@ -168,7 +169,7 @@ impl<'a> TreeSearch<'a> {
             .map(|(variable, level)| (plan.variables[*variable].kind, level.slot))
     }
 
-    /// Finds a slot for the next variable from where it left off, and places it.
+    /// Places the next variable, continuing behind the last slot tried.
     fn place_next(&mut self, plan: &Plan<'a>, budget: &mut StepBudget<'_>) -> bool {
         let level = self.placed;
         let kind = plan.variables[self.order[level]].kind;
@@ -194,7 +195,7 @@ impl<'a> TreeSearch<'a> {
         false
     }
 
-    /// The slot that is tried after so many others for a kind.
+    /// The slot to try for a kind after `tried` others.
     fn nth(&self, kind: usize, tried: usize) -> Option<SlotIndex> {
         let domain = &self.instance.domains[kind];
         let (before, from_first) = domain.split_at(self.first[kind]);
@@ -203,7 +204,7 @@ impl<'a> TreeSearch<'a> {
         slot.copied()
     }
 
-    /// What looking at all slots for all kinds costs, where there are many.
+    /// Cost in steps of checking all slots for all kinds, which matters for large instances.
     fn look_steps(&self, plan: &Plan<'a>) -> u64 {
         let slots = self.instance.slots.len() as u64;
         slots / 64 + slots * plan.kinds.len() as u64 / 1024
@@ -233,8 +234,8 @@ impl<'a> TreeSearch<'a> {
         self.taking_from[slot as usize] -= u32::from(!kind.demands.is_empty());
     }
 
-    /// Takes the last placed variable back. If that slot led to nothing, neither would the
-    /// slots interchangeable with it, nor any of these for another variable of the kind.
+    /// Removes the last placed variable. If its slot was a dead end, so are the interchangeable
+    /// slots, for every variable of the kind.
     fn take_back(&mut self, plan: &Plan<'a>, budget: &mut StepBudget<'_>) {
         let level = self.placed - 1;
         let kind = plan.variables[self.order[level]].kind;

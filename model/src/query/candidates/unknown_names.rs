@@ -1,7 +1,7 @@
-//! Names that do not exist: an error, but only if upstream would come to it.
+//! Unknown names, which are an error only if upstream would get to evaluate them.
 //!
-//! Upstream goes group by group and answers with an empty list at the first that has nothing by
-//! itself. So if a name is unknown, what stands before it is searched first.
+//! Upstream evaluates group by group and returns an empty list at the first group that has no
+//! answer by itself. If a name is unknown, the groups before it are therefore searched first.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use crate::state::State;
 use crate::state::change::TraitId;
 use crate::types::{AggregateUuid, Given, TraitName};
 
-/// Resolves a request; `None` if it certainly has no answer.
+/// Resolves a request; `None` if the request certainly has no answer.
 pub(super) fn resolve<'a>(
     state: &'a State,
     request: &'a CandidateRequest,
@@ -90,7 +90,7 @@ fn has_answer_alone(
     plan.is_some_and(|plan| Explorer::new(plan, alone.strategy, budget).next(budget))
 }
 
-/// Whether any root has these traits and none of those; all of them exist.
+/// Whether any root has all `required` and none of the `forbidden` traits, which must exist.
 fn any_root(
     state: &State,
     required: &BTreeSet<Given<TraitName>>,

@@ -1,4 +1,4 @@
-//! What an explanation says.
+//! The types of an explanation.
 
 use std::num::NonZeroU64;
 
@@ -12,71 +12,72 @@ use crate::types::{
     ResourceClassName, Timestamp, TraitName,
 };
 
-/// Why a request has the answer that it has, over one state.
+/// Explains the answer to a request over one state.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Explanation {
     /// Whether there is any candidate.
     pub verdict: Verdict,
-    /// The condition that leaves no candidate; `None` where there is one.
+    /// The condition that leaves no candidate; `None` if a candidate exists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Reason>,
-    /// The stage of the funnel that is the reason.
+    /// Index of the funnel stage that is the reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<usize>,
-    /// All trees: those that are gone, those with candidates and those that are undecided.
+    /// Number of trees: eliminated, with candidates and undecided.
     pub trees: u64,
-    /// The trees that are the anchor of a candidate. One that takes from sharing providers alone is
-    /// a candidate of each tree that they reach, though the search gives it once.
+    /// Number of trees that are the anchor of a candidate. A candidate of sharing providers alone
+    /// counts for every tree that they reach, although the search returns it once.
     pub with_candidates: u64,
-    /// The trees of which it was not found out in time.
+    /// Number of trees whose search did not end in time.
     pub undecided: u64,
     /// Names that do not exist.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<AbsentName>,
-    /// Names that exist, but no provider has them.
+    /// Names that exist, but that no provider has.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unused: Vec<AbsentName>,
-    /// The atoms in their order, with the trees that are left.
+    /// The atoms in the order of evaluation, with the remaining trees after each.
     pub funnel: Vec<Stage>,
-    /// What would have candidates: one thing less. Only if there are none.
+    /// Requests without one of the conditions that have candidates. Empty if the request itself has
+    /// candidates.
     pub relaxations: Vec<Relaxation>,
-    /// Trees that lack little. Only if there are no candidates.
+    /// Trees that are closest to a candidate. Empty if the request has candidates.
     pub nearest: Vec<Near>,
-    /// What it took, in steps of a search.
+    /// Cost of the explanation, in steps of a search.
     #[serde(skip)]
     pub steps: u64,
 }
 
-/// Whether there is any candidate.
+/// Whether a request has a candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// No tree has one.
+    /// No tree has a candidate.
     None,
-    /// There are some.
+    /// At least one tree has a candidate.
     Some,
-    /// The time was up before it was known.
+    /// Time ran out before a candidate was found.
     #[default]
     Undecided,
 }
 
-/// Why there is no candidate, in a word: answers, logs and metrics have the same.
+/// Why there is no candidate. Answers, logs and metrics use the same names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// The time was up before it was known.
+    /// Time ran out before a candidate was found.
     Undecided,
     /// A name does not exist.
     UnknownName,
-    /// No provider has a name.
+    /// A name exists, but no provider has it.
     UnusedName,
-    /// There are no providers.
+    /// The state contains no providers.
     NoTrees,
-    /// What is left of the trees does not meet a condition.
+    /// The remaining trees do not meet a condition.
     Condition(Kind),
 }
 
 impl Reason {
-    /// As answers, logs and metrics name it.
+    /// The name in answers, logs and metrics.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Undecided => "undecided",
@@ -94,182 +95,183 @@ impl Serialize for Reason {
     }
 }
 
-/// A name that a request gives and no provider has.
+/// A name in a request that no provider has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AbsentName {
-    /// The name.
+    /// The name and its type.
     #[serde(flatten)]
     pub name: Name,
-    /// Names that are spelled nearly so.
+    /// Existing names with a similar spelling.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nearest: Vec<String>,
 }
 
-/// What a request may name.
+/// A name in a request, by type.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Name {
-    /// A resource class.
+    /// The name of a resource class.
     Class(Given<ResourceClassName>),
-    /// A trait.
+    /// The name of a trait.
     Trait(Given<TraitName>),
-    /// An aggregate.
+    /// The UUID of an aggregate.
     Aggregate(AggregateUuid),
-    /// A provider.
+    /// The UUID of a provider.
     Provider(Given<ProviderUuid>),
 }
 
-/// An atom, and what it does to the trees that meet those before.
+/// An atom, and its effect on the trees that meet all atoms before it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Stage {
-    /// The atom.
+    /// The condition to be met.
     #[serde(flatten)]
     pub atom: Atom,
-    /// Trees that meet it, too, or are undecided.
+    /// Number of trees that also meet this atom, or are undecided.
     pub left: u64,
-    /// Trees that do not.
+    /// Number of trees that do not meet this atom.
     pub gone: u64,
-    /// Of `room`: the most that a provider of those trees could give.
+    /// For `room`: the largest amount that a provider of those trees could give.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub most_free: Option<u64>,
-    /// More about those trees.
+    /// Details of the failure in those trees.
     #[serde(flatten)]
     pub detail: Detail,
-    /// The roots of some of those that are gone.
+    /// The roots of some eliminated trees.
     pub examples: Vec<NamedProvider>,
 }
 
-/// What exactly a condition fails at.
+/// Details of a condition that is not met.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Detail {
-    /// Of `unit`: the bound that the amount breaks; of several trees, that of those which come
-    /// nearest.
+    /// For `unit`: the bound that the amount violates; over several trees, the bound that is
+    /// closest to the amount.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bound: Option<Bound>,
-    /// Of a required trait: a provider that has it, but would not serve the request.
+    /// For a required trait: a provider that has the trait, but does not serve the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elsewhere: Option<Elsewhere>,
-    /// Of `together`: a class of which the groups ask more than one tree has.
+    /// For `together`: a class of which the groups together request more than a single tree has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub short: Option<Short>,
 }
 
-/// The bound of an inventory that an amount breaks.
+/// An inventory bound that an amount violates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Bound {
-    /// The amount is larger.
+    /// The amount exceeds this `max_unit`.
     MaxUnit(u32),
-    /// It is smaller.
+    /// The amount is below this `min_unit`.
     MinUnit(u32),
-    /// It is no multiple of it.
+    /// The amount is not a multiple of this `step_size`.
     StepSize(u32),
 }
 
-/// A provider with a trait, and its root.
+/// A provider with a trait that is required elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Elsewhere {
     /// The root of its tree.
     pub root: NamedProvider,
-    /// The provider.
+    /// The provider that has the trait.
     pub provider: NamedProvider,
 }
 
-/// A class of which several groups together ask more than one tree has for them.
+/// A class of which several groups together request more than a single tree can give them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Short {
-    /// The class.
+    /// The class that is short.
     pub class: Given<ResourceClassName>,
-    /// Units that all groups ask for.
+    /// Units that all groups request together.
     pub asked: u64,
-    /// Units that they can take of one tree at most.
+    /// The most units that they can take from a single tree.
     pub most: u64,
     /// The suffixes of the groups.
     pub groups: Vec<String>,
 }
 
-/// A request that asks for less and has candidates.
+/// A relaxed request that has candidates.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Relaxation {
-    /// What it does without.
+    /// The condition that is dropped or reduced.
     pub less: [Less; 1],
-    /// Trees that are the anchor of a candidate then,
+    /// Number of trees that are then the anchor of a candidate.
     pub trees: u64,
-    /// and those of which it was not found out in time.
+    /// Number of trees whose search did not end in time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undecided: Option<NonZeroU64>,
-    /// The request, as a query of `/allocation_candidates`.
+    /// The relaxed request, as a query string of `/allocation_candidates`.
     pub query: String,
     /// The root of one of these trees.
     pub example: NamedProvider,
 }
 
-/// An atom that a request does without.
+/// A condition that a relaxed request drops or reduces.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Less {
-    /// The atom. What concerns several groups stands in its `group`.
+    /// The condition. For a condition on several groups, `group` contains the dropped parameter.
     #[serde(flatten)]
     pub atom: Atom,
-    /// Of an amount: the largest that would do.
+    /// For an amount: the largest amount that has a candidate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enough: Option<u64>,
-    /// Of `unit`: the bound that the amount breaks.
+    /// For `unit`: the bound that the amount violates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bound: Option<Bound>,
 }
 
-/// A tree that lacks little.
+/// A tree that is close to a candidate.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Near {
-    /// Its root.
+    /// The root of the tree.
     pub root: NamedProvider,
-    /// The atoms that it does not meet.
+    /// The conditions that the tree does not meet.
     pub lacks: Vec<Lack>,
-    /// Who holds most of what is missing,
+    /// The consumers with the largest allocations of the missing resources.
     pub holders: Vec<Holder>,
-    /// and how many more hold some of it; at most a thousand of each provider are counted.
+    /// Number of further consumers of the missing resources; at most 1,000 are counted per
+    /// provider.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holders_more: Option<NonZeroU64>,
 }
 
-/// An atom that a tree does not meet.
+/// A condition that a tree does not meet.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Lack {
-    /// The atom.
+    /// The condition to be met.
     #[serde(flatten)]
     pub atom: Atom,
-    /// Of `room`: what is free on the best provider,
+    /// For `room`: the free units of the best provider.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub free: Option<u64>,
-    /// of so much.
+    /// For `room`: the capacity of the best provider.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capacity: Option<u64>,
-    /// More about it.
+    /// Details of the failure.
     #[serde(flatten)]
     pub detail: Detail,
 }
 
-/// A consumer that holds some of what is missing.
+/// A consumer with allocations of a missing resource.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Holder {
-    /// The consumer.
+    /// The UUID of the consumer.
     pub consumer: ConsumerUuid,
-    /// Its type.
+    /// The consumer type, if the consumer has one.
     #[serde(rename = "type")]
     pub consumer_type: Option<ConsumerTypeName>,
-    /// Its project.
+    /// The project that owns the allocations.
     pub project: ProjectId,
-    /// The missing class.
+    /// The class that the tree lacks.
     pub class: ResourceClassName,
-    /// Units of it.
+    /// Allocated units of the class.
     pub amount: u64,
-    /// When its allocations were written.
+    /// Time of the last write to the allocations.
     #[serde(serialize_with = "Timestamp::serialize_rfc3339")]
     pub since: Timestamp,
 }
 
 impl Bound {
-    /// The bound that an amount breaks; `None` if the inventory permits it.
+    /// The bound that an amount violates, or `None` if the inventory permits the amount.
     pub(super) fn against(inventory: &Inventory, amount: u64) -> Option<Self> {
         let Inventory {
             max_unit,
@@ -285,7 +287,7 @@ impl Bound {
         }
     }
 
-    /// Of two, the one that more amounts meet; the first if they are of different kinds.
+    /// The weaker of two bounds, or `self` if they are of different kinds.
     pub(super) fn nearer(self, other: Self) -> Self {
         match (self, other) {
             (Self::MaxUnit(one), Self::MaxUnit(other)) => Self::MaxUnit(one.max(other)),
@@ -296,7 +298,7 @@ impl Bound {
 }
 
 impl Explanation {
-    /// The resource class that the reason is about.
+    /// The resource class of the reason, if the reason concerns one.
     pub fn class(&self) -> Option<&str> {
         let stage = &self.funnel[self.cause?];
         let short = stage.detail.short.as_ref().map(|short| &short.class);

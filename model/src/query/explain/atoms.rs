@@ -1,9 +1,8 @@
-//! The atoms of a request: the conditions that it is made of, in the order in which trees are
-//! judged by them.
+//! The atoms of a request: its single conditions, in the order in which they are evaluated.
 //!
-//! Where a host is comes before what it is, and that before what it has left, so that the trees
-//! that come furthest are those that were meant. What one provider must meet comes before what
-//! several must meet together.
+//! Location comes first, then the properties of a provider, then its free amounts, so that the
+//! trees that get furthest are probably the hosts that the caller had in mind. Conditions on a
+//! single provider come before conditions on several providers.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -19,16 +18,16 @@ use crate::state::change::{ResourceClassId, TraitId};
 use crate::state::tree::{Node, TreeNumber};
 use crate::types::{AggregateUuid, Given, ProviderUuid, ResourceClassName};
 
-/// A set of atoms, or of parts: a bit for each.
+/// A set of atoms or of parts, one bit each.
 pub(super) type Bits = u128;
 
-/// The set of those of which this is true.
+/// The set of the positions at which the iterator yields true.
 pub(super) fn bits(all: impl Iterator<Item = bool>) -> Bits {
     let all = all.enumerate();
     all.fold(0, |bits, (index, is_in)| bits | Bits::from(is_in) << index)
 }
 
-/// The set of the first atoms, up to this one.
+/// The set of all atoms up to and including this one.
 pub(super) fn up_to(atom: usize) -> Bits {
     Bits::MAX >> (Bits::BITS as usize - 1 - atom)
 }
@@ -36,32 +35,32 @@ pub(super) fn up_to(atom: usize) -> Bits {
 /// One condition of a request, as answers show it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Atom {
-    /// What it is about.
+    /// The kind of condition.
     #[serde(rename = "atom")]
     pub kind: Kind,
-    /// The suffix of its group; empty for the unnumbered group and for what concerns the request as
-    /// a whole.
+    /// The suffix of the group; empty for the unnumbered group and for conditions on the whole
+    /// request.
     pub group: String,
-    /// The resource class, of `inventory`, `unit` and `room`.
+    /// The resource class, for `inventory`, `unit` and `room`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub class: Option<Given<ResourceClassName>>,
-    /// The amount, of `unit` and `room`.
+    /// The requested amount, for `unit` and `room`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asked: Option<u64>,
-    /// Traits of which one is required, or, with `!`, one that is forbidden.
+    /// Traits of which one is required, or a forbidden trait, prefixed by `!`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub traits: Vec<String>,
-    /// Aggregates, with `!` if a provider must not be a member of any.
+    /// Aggregates of which one is required, or forbidden aggregates, prefixed by `!`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub aggregates: Vec<String>,
-    /// The provider of `in_tree`.
+    /// The provider, for `in_tree`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<Given<ProviderUuid>>,
 }
 
-/// How an atom is tested.
+/// The test of an atom.
 pub(super) enum Test<'a> {
-    /// The root has a trait, or has it not.
+    /// The root must have a trait, or must not have it.
     Root(TraitId, bool),
     Inventory(ResourceClassId),
     MemberOf(&'a BTreeSet<AggregateUuid>),
@@ -71,30 +70,30 @@ pub(super) enum Test<'a> {
     Forbidden(TraitId),
     Unit(ResourceClassId, u64),
     Room(ResourceClassId, u64),
-    /// Cannot be met, as it names what does not exist or asks for nothing that a provider could
+    /// Cannot be met: the atom contains an unknown name, or requests nothing that a provider could
     /// have.
     Never,
-    /// Is not a matter of one provider.
+    /// Cannot be tested on a single provider.
     Together,
 }
 
-/// Has a request do without something.
+/// Drops a condition from a request.
 type Cut<'a> = Box<dyn Fn(&mut CandidateRequest) + 'a>;
 
-/// An atom and what belongs to it.
+/// An atom with its test.
 pub(super) struct Condition<'a> {
     pub(super) atom: Atom,
-    /// The index of its group.
+    /// Index of the group; `None` for conditions on the whole request.
     pub(super) group: Option<usize>,
     pub(super) test: Test<'a>,
-    /// How to do without it; of `room`, how much would do is to be found out.
+    /// Drops the condition. For `room` the amount is reduced instead, by search.
     pub(super) cut: Option<Cut<'a>>,
 }
 
-/// What one provider has to serve: a named group, or one class of the unnumbered group.
+/// A unit that one provider must serve: a named group, or one class of the unnumbered group.
 pub(super) struct Part {
     pub(super) group: usize,
-    /// The class, of the unnumbered group.
+    /// The class, for the unnumbered group.
     pub(super) class: Option<Given<ResourceClassName>>,
     pub(super) atoms: Vec<usize>,
 }
@@ -102,40 +101,38 @@ pub(super) struct Part {
 /// The atoms of a request over one state.
 pub(super) struct Atoms<'a> {
     pub(super) request: &'a CandidateRequest,
-    /// The last is [`Test::Together`].
+    /// The conditions in the order of evaluation. The last one is [`Test::Together`].
     pub(super) list: Vec<Condition<'a>>,
     pub(super) parts: Vec<Part>,
-    /// Those that some provider of several must meet: the required traits of the unnumbered group.
+    /// The required traits of the unnumbered group, each of which any of its providers may have.
     covering: Bits,
 }
 
-/// A provider that might serve a part.
+/// A provider evaluated for a part.
 #[derive(Clone)]
 pub(super) struct Look<'a> {
     pub(super) part: usize,
     pub(super) node: &'a Node,
-    /// The atoms that speak against it.
+    /// The atoms that the provider fails.
     pub(super) fails: Bits,
-    /// Those of [`Atoms::covering`] that it meets.
+    /// The atoms of [`Atoms::covering`] that the provider meets.
     covers: Bits,
 }
 
-/// All that might serve the parts of a request in one tree, its own providers and those that share
-/// with it.
+/// All providers evaluated for one tree, sharing providers included.
 pub(super) struct Looks<'a> {
     pub(super) list: Vec<Look<'a>>,
     /// The atoms that the tree as a whole fails.
     pub(super) fails: Bits,
 }
 
-/// What a tree lacks.
+/// The unmet conditions of a tree.
 pub(super) struct Lacks<'l, 'a> {
-    /// The atoms that speak against the best provider of each part, and those that the tree as a
-    /// whole fails.
+    /// The atoms that the tree as a whole or the best provider of a part fails.
     pub(super) atoms: Bits,
-    /// How much is missing of the amounts, in thousandths of each.
+    /// The missing share of each amount in thousandths, summed.
     pub(super) shortfall: u64,
-    /// The best provider of each part: it meets most of the first atoms.
+    /// The best provider of each part, which fails latest.
     pub(super) best: Vec<&'l Look<'a>>,
 }
 
@@ -146,16 +143,16 @@ pub(super) struct Lacks<'l, 'a> {
     Atoms::MAX
 )]
 pub struct TooManyAtoms {
-    /// How many it has.
+    /// Number of conditions in the request.
     pub found: usize,
 }
 
 impl<'a> Atoms<'a> {
-    /// Most atoms, the last of them included.
+    /// Limit of atoms, [`Test::Together`] included.
     pub(super) const MAX: usize = Bits::BITS as usize;
 
     /// # Errors
-    /// The request has too many.
+    /// The request has more than [`Self::MAX`] conditions.
     pub(super) fn of(
         state: &'a State,
         request: &'a CandidateRequest,
@@ -195,14 +192,14 @@ impl<'a> Atoms<'a> {
         Ok(atoms)
     }
 
-    /// The host that a group asks for.
+    /// Adds the `in_tree` condition of a group.
     fn add_named_host(&mut self, state: &State, at: usize) {
         let group = &self.request.groups[at];
         let Some(provider) = &group.in_tree else {
             return;
         };
         let place = state.place_given(provider);
-        // Upstream finds the providers of a resourceless group without it.
+        // Upstream ignores `in_tree` for a resourceless group.
         if !group.resources.is_empty() || place.is_none() {
             let mut atom = group_atom(Kind::InTree, group);
             atom.provider = Some(provider.clone());
@@ -211,7 +208,7 @@ impl<'a> Atoms<'a> {
         }
     }
 
-    /// The aggregates that a group asks for.
+    /// Adds the aggregate conditions of a group.
     fn add_aggregates(&mut self, at: usize) {
         let group = &self.request.groups[at];
         for any in &group.member_of {
@@ -230,7 +227,7 @@ impl<'a> Atoms<'a> {
         }
     }
 
-    /// What is asked of roots.
+    /// Adds the conditions on roots.
     fn add_roots(&mut self, state: &State) {
         let request = self.request;
         let required = request.root_required.iter().map(|name| (name, true));
@@ -250,7 +247,7 @@ impl<'a> Atoms<'a> {
         }
     }
 
-    /// What a provider must be, whatever it has left.
+    /// Adds the conditions on classes and traits, independent of free amounts.
     fn add_what_it_is(&mut self, state: &State, at: usize) {
         let group = &self.request.groups[at];
         let of = |kind| group_atom(kind, group);
@@ -270,8 +267,8 @@ impl<'a> Atoms<'a> {
             });
             self.push(Some(at), atom, test, Some(cut));
         }
-        // Upstream starts from what is asked for. From a group that asks for nothing it gets no
-        // provider.
+        // Upstream starts from the providers that meet a positive condition. A group without one
+        // gets no provider.
         let asks = !group.required.is_empty() || !group.member_of.is_empty();
         if resourceless && (group.suffix.is_empty() || !asks) {
             self.push(Some(at), of(Kind::Inventory), None, None);
@@ -293,7 +290,7 @@ impl<'a> Atoms<'a> {
         }
     }
 
-    /// What it must have left, of all groups.
+    /// Adds the conditions on amounts, for all groups.
     fn add_amounts(
         &mut self,
         state: &State,
@@ -316,7 +313,7 @@ impl<'a> Atoms<'a> {
         }
     }
 
-    /// One of a group, without which that can be asked.
+    /// Adds a condition of a group together with the cut that drops it.
     fn add(
         &mut self,
         at: usize,
@@ -343,7 +340,7 @@ impl<'a> Atoms<'a> {
         });
     }
 
-    /// The parts, each with the atoms that are about it.
+    /// Adds the parts, each with the atoms that concern it.
     fn add_parts(&mut self) {
         for (at, group) in self.request.groups.iter().enumerate() {
             let classes = match group.suffix.is_empty() {
@@ -368,12 +365,12 @@ impl<'a> Atoms<'a> {
             self.which(|one| matches!(one.test, Test::Required(_)) && one.atom.group.is_empty());
     }
 
-    /// The atoms that these are.
+    /// The set of the atoms that satisfy `is_one`.
     pub(super) fn which(&self, is_one: impl Fn(&Condition<'a>) -> bool) -> Bits {
         bits(self.list.iter().map(is_one))
     }
 
-    /// Whether a group asks for this tree by name.
+    /// Whether `in_tree` of some group selects this tree.
     pub(super) fn names(&self, number: TreeNumber) -> bool {
         let mut tests = self.list.iter().map(|one| &one.test);
         tests.any(|test| matches!(test, Test::InTree(named) if *named == number))
@@ -383,7 +380,7 @@ impl<'a> Atoms<'a> {
     pub(super) fn fails(&self, root: &Node) -> Bits {
         self.which(|one| match &one.test {
             Test::Root(id, wanted) => root.traits.contains(id) != *wanted,
-            // Also if a sharing provider would serve.
+            // This applies even if a sharing provider serves the group.
             Test::NotMemberOf(all) => {
                 one.atom.group.is_empty() && !all.is_disjoint(&root.aggregates)
             }
@@ -392,8 +389,8 @@ impl<'a> Atoms<'a> {
         })
     }
 
-    /// What speaks for and against one provider as the one that serves the parts, for its own tree
-    /// or, as one that shares, for others: the latter without `root`.
+    /// Evaluates a provider for every part. `root` is the root of its tree; without it the provider
+    /// is evaluated as a sharing provider for other trees.
     pub(super) fn look(
         &self,
         number: TreeNumber,
@@ -405,7 +402,7 @@ impl<'a> Atoms<'a> {
             let is_unnumbered = part.class.is_some();
             let look = |aggregates| self.look_at(index, number, root.is_some(), node, aggregates);
             let own = look(&node.aggregates);
-            // The unnumbered group's providers are members of what their root is a member of, too.
+            // Providers of the unnumbered group also inherit the aggregates of their root.
             if let Some(root) = root.filter(|root| is_unnumbered && root.id != node.id) {
                 let by_root = look(&root.aggregates);
                 if by_root.fails != own.fails {
@@ -458,7 +455,8 @@ impl<'a> Atoms<'a> {
         }
     }
 
-    /// Whether each of these parts has a provider that meets those of `kept` that are about it.
+    /// Whether each of these parts has a provider that meets all atoms of `kept` that concern the
+    /// part.
     pub(super) fn hold(&self, looks: &Looks<'a>, kept: Bits, parts: Bits) -> bool {
         if looks.fails & kept != 0 {
             return false;
@@ -473,8 +471,8 @@ impl<'a> Atoms<'a> {
         served == parts && self.covering & kept & !covered == 0
     }
 
-    /// The first atom with which those before cannot be met any more; that of all of them if each
-    /// is met.
+    /// The first atom that cannot be met together with those before it, or the last atom,
+    /// [`Test::Together`], if all others can.
     pub(super) fn first_unmet(&self, looks: &Looks<'a>) -> usize {
         let parts = bits(self.parts.iter().map(|_| true));
         let (mut met, mut unmet) = (0, self.list.len() - 1);
@@ -488,11 +486,11 @@ impl<'a> Atoms<'a> {
         met
     }
 
-    /// What a tree lacks whose first unmet atom is this.
+    /// Finds the unmet conditions of a tree, given its first unmet atom.
     pub(super) fn lacks<'l>(&self, looks: &'l Looks<'a>, first_unmet: usize) -> Lacks<'l, 'a> {
         let best = |part: usize| {
             let of_part = looks.list.iter().filter(|look| look.part == part);
-            // One without an inventory fails nothing that asks for an amount of it.
+            // A provider without an inventory fails no condition on an amount of that class.
             let nearness = |look: &&Look<'_>| {
                 let met_first = look.fails.trailing_zeros();
                 let shortfall = self.shortfall(look);
@@ -503,7 +501,8 @@ impl<'a> Atoms<'a> {
         let best: Vec<_> = (0..self.parts.len()).filter_map(best).collect();
         let fails = best.iter().map(|look| look.fails);
         let covered = looks.list.iter().fold(0, |bits, look| bits | look.covers);
-        // A trait may be there, but on no provider that serves: then it is the first that is unmet.
+        // A required trait may exist only on providers that serve no part; it is then the first
+        // unmet atom.
         let own = looks.fails | self.covering & !covered | 1 << first_unmet;
         Lacks {
             atoms: fails.fold(own, |bits, fails| bits | fails),
@@ -512,7 +511,8 @@ impl<'a> Atoms<'a> {
         }
     }
 
-    /// How much a provider lacks of what is asked, in thousandths, summed over the amounts.
+    /// The missing share of each requested amount in thousandths, summed over the amounts of the
+    /// part.
     fn shortfall(&self, look: &Look<'_>) -> u64 {
         let atoms = self.parts[look.part].atoms.iter();
         let short = atoms.filter(|atom| look.fails & 1 << **atom != 0);
@@ -527,7 +527,7 @@ impl<'a> Atoms<'a> {
     }
 }
 
-/// A condition of a group.
+/// An atom of a group without details.
 fn group_atom(kind: Kind, group: &RequestGroup) -> Atom {
     Atom {
         kind,

@@ -1,4 +1,4 @@
-//! What exactly trees fail at.
+//! Details of the conditions that trees fail.
 
 use std::collections::BTreeMap;
 
@@ -10,18 +10,18 @@ use crate::state::change::ResourceClassId;
 use crate::state::tree::{Node, Tree};
 use crate::types::{Given, ResourceClassName};
 
-/// A class that several groups ask for.
+/// A class that several groups request.
 pub(super) struct SharedClass {
     class: ResourceClassId,
     name: Given<ResourceClassName>,
-    /// The group and the units.
+    /// The suffix of each group and the units that it requests.
     amounts: Vec<(String, u64)>,
-    /// The parts that ask for it.
+    /// The parts that request the class.
     parts: Bits,
 }
 
 impl Atoms<'_> {
-    /// The classes that several groups ask for.
+    /// The classes that several groups request.
     pub(super) fn shared_classes(&self) -> Vec<SharedClass> {
         let mut shared = Vec::<SharedClass>::new();
         for (index, one) in self.list.iter().enumerate() {
@@ -48,8 +48,8 @@ impl Atoms<'_> {
         shared
     }
 
-    /// A class of which all groups together ask more than a tree has for them; what is not found so
-    /// may be impossible, too.
+    /// The shortage of a class if all groups together request more than the tree can give. A
+    /// request without a shortage may still be impossible.
     pub(super) fn short(&self, class: &SharedClass, looks: &Looks<'_>) -> Option<Short> {
         let asked = class.amounts.iter().map(|(_, asked)| *asked);
         let asked = asked.fold(0, u64::saturating_add);
@@ -63,7 +63,7 @@ impl Atoms<'_> {
         })
     }
 
-    /// A provider of a tree that has a trait which those that would serve lack.
+    /// A provider of the tree with the trait that the serving providers lack.
     pub(super) fn elsewhere(&self, tree: &Tree, atom: usize) -> Option<Elsewhere> {
         let has_it = |node: &&Node| match &self.list[atom].test {
             Test::Required(any) => any.iter().any(|id| node.traits.contains(id)),
@@ -77,14 +77,14 @@ impl Atoms<'_> {
         })
     }
 
-    /// The most units of a class that all groups together can take in a tree.
+    /// Upper bound of the units of a class that all groups together can take from a tree.
     fn most_together(&self, class: &SharedClass, looks: &Looks<'_>) -> u64 {
         let (one, others): (Vec<_>, Vec<_>) =
             (class.amounts.iter()).partition(|(group, _)| group.is_empty());
         let unnumbered: u64 = one.iter().map(|(_, asked)| asked).sum();
         let largest = others.iter().map(|(_, asked)| *asked).max();
         let isolated = self.request.group_policy == Some(GroupPolicy::Isolate);
-        // Of one provider, one numbered group alone takes then.
+        // With isolation, at most one named group uses a provider.
         let most = match isolated {
             true => unnumbered.saturating_add(largest.unwrap_or(0)),
             false => u64::MAX,

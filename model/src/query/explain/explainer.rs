@@ -1,4 +1,4 @@
-//! Looks at the trees of a state one by one, in a bounded number of steps.
+//! Evaluates the trees of a state one by one, in a bounded number of steps.
 
 use super::atoms::{Atoms, Look, Looks};
 use crate::mutant;
@@ -6,10 +6,10 @@ use crate::query::candidates::{CandidateRequest, Probe, SharingProviders, StepBu
 use crate::state::State;
 use crate::state::tree::{Tree, TreeNumber};
 
-/// The search for a candidate of one tree takes at most so many steps.
+/// Limit of steps to search one tree for a candidate.
 const STEPS_PER_TREE: u64 = 20_000;
 
-/// Looks at the trees of a state.
+/// Evaluates the trees of a state for one request.
 pub(super) struct Explainer<'a> {
     pub(super) state: &'a State,
     pub(super) atoms: &'a Atoms<'a>,
@@ -34,7 +34,8 @@ impl<'a> Explainer<'a> {
         }
     }
 
-    /// The search of a request; `None` if it names what does not exist, or if the time is up.
+    /// Prepares the search of a request; `None` if the request contains an unknown name or time has
+    /// run out.
     pub(super) fn prepare<'b>(&mut self, request: &'b CandidateRequest) -> Option<Probe<'b>>
     where
         'a: 'b,
@@ -44,7 +45,7 @@ impl<'a> Explainer<'a> {
         probe.filter(|_| !self.budget.stopped())
     }
 
-    /// Whether a tree has a candidate; `None`: that was not found out in time.
+    /// Whether a tree has a candidate; `None` if the search did not end in time.
     pub(super) fn probe<'b>(
         &mut self,
         probe: &mut Probe<'b>,
@@ -62,7 +63,7 @@ impl<'a> Explainer<'a> {
         found
     }
 
-    /// Lays out a tree and what others share with it; `None` if the time is up.
+    /// Evaluates the providers of a tree, sharing providers included; `None` if time has run out.
     pub(super) fn look_over(&mut self, number: TreeNumber) -> Option<Looks<'a>> {
         let (atoms, tree) = (self.atoms, self.state.tree(number)?);
         let steps = 1 + (tree.nodes.len() * atoms.parts.len()) as u64 / 8;
@@ -82,7 +83,7 @@ impl<'a> Explainer<'a> {
             let shared = shared.flat_map(|provider| &provider.serves);
             looks.list.extend(shared.cloned());
         }
-        // Each is compared with the atoms again and again.
+        // The caller tests every look against the atoms several times.
         let steps = (looks.list.len() * atoms.list.len()) as u64 / 128;
         self.budget.spend(steps).then_some(looks)
     }

@@ -1,47 +1,46 @@
-//! What conditions are about.
+//! The kinds of conditions.
 
 use serde::{Serialize, Serializer};
 
-/// What a condition is about, in the order in which trees are judged: where they are, what they
-/// are, what they have left.
+/// The kind of a condition, in the order of evaluation: location, properties, free amounts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Kind {
-    /// The provider whose tree is asked for.
+    /// The provider must belong to the tree of a given provider.
     InTree,
     /// Aggregates that a provider must, or must not, be a member of.
     MemberOf,
     /// A trait that the root must, or must not, have.
     RootRequired,
-    /// A resource class.
+    /// The provider must have an inventory of a resource class.
     Inventory,
-    /// Traits of which one is required.
+    /// The provider must have one of these traits.
     Required,
-    /// A trait that is forbidden.
+    /// The provider must not have a trait.
     Forbidden,
-    /// `min_unit`, `max_unit` and `step_size` permit the amount.
+    /// `min_unit`, `max_unit` and `step_size` must permit the amount.
     Unit,
-    /// The amount is free.
+    /// The amount must be free.
     Room,
-    /// All groups can be met at once.
+    /// All groups must be met at once.
     #[default]
     Together,
 }
 
-/// What conditions are about, coarsely. Those of one level weigh alike.
+/// The coarse kind of a condition. Conditions of one level have equal weight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Level {
-    /// A host that was asked for by its name.
+    /// A host selected by `in_tree`.
     Named,
-    /// A part of the cloud.
+    /// Part of the cloud, selected by aggregates.
     Where,
-    /// What a provider is.
+    /// Properties of a provider.
     What,
-    /// What it has left.
+    /// Free amounts of a provider.
     Amount,
 }
 
 impl Kind {
-    /// As answers, logs and metrics name it.
+    /// The name in answers, logs and metrics.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::InTree => "in_tree",

@@ -1,10 +1,10 @@
-//! Why a request for allocation candidates has no answer, or few.
+//! Explains why a request for allocation candidates has no answer, or few.
 //!
-//! A request is split into atoms (`atoms`). The funnel is the number of trees that can meet the
-//! first of them, the first two, and so on, so each tree is gone at exactly one atom or has a
-//! candidate: that one is its reason. What each provider meets by itself is found in one pass over
-//! the trees. What has to be met by several together is left to the search (`candidates`), one tree
-//! at a time. `relax` finds what could be asked instead.
+//! A request is split into atoms (`atoms`). The funnel counts the trees that can meet the first
+//! atom, the first two, and so on, so each tree has a candidate or is eliminated at exactly one
+//! atom, its reason. Conditions on a single provider are tested in one pass over the trees.
+//! Conditions on several providers are left to the search (`candidates`), one tree at a time.
+//! `relax` finds requests with fewer conditions that have candidates.
 
 mod answer;
 mod atoms;
@@ -37,18 +37,19 @@ use crate::state::State;
 use crate::state::indexes::offer;
 use crate::state::tree::{Tree, TreeNumber};
 
-/// Trees that are named of those that an atom takes away.
+/// Number of example trees per atom that eliminates trees.
 const EXAMPLES: usize = 3;
-/// Trees that are shown as nearly right.
+/// Number of trees shown in [`Explanation::nearest`].
 const NEAREST: usize = 5;
 
 impl State {
-    /// Why a request has the answer that it has. The limits of the request do not matter. The watch
-    /// is called now and then with the steps that were taken, and may end it: what was found by
-    /// then is returned. `spell` writes a request as a query, if there is one that asks for it.
+    /// Explains the answer to a request, regardless of its limits. The watch is called regularly
+    /// with the number of steps so far, and may end the explanation early; the findings so far are
+    /// then returned. `spell` writes a request as a query string, if the query language can express
+    /// it.
     ///
     /// # Errors
-    /// A request with too many conditions.
+    /// The request has too many conditions.
     pub fn explain<'a>(
         &'a self,
         request: &'a CandidateRequest,
@@ -87,25 +88,27 @@ impl State {
     }
 }
 
-/// How far a tree that has no candidate is from one. Those that are named are nearest, then those
-/// that come further, then those that lack fewer things, then those that lack less of an amount.
+/// The distance of a tree from a candidate. Trees selected by `in_tree` are nearest; then trees
+/// that fail later in the funnel, that fail fewer atoms, and that lack a smaller share of the
+/// amounts.
 type Distance = (Reverse<bool>, Reverse<Kind>, u32, u64);
 
-/// What a walk over all trees has found.
+/// The findings of a walk over all trees.
 struct Walk {
     found: Explanation,
     ways: Vec<Way>,
-    /// The classes that several groups ask for.
+    /// The classes that several groups request.
     shared: Vec<SharedClass>,
-    /// Of each of them the largest shortage of the trees that are gone at the last stage; `None`
-    /// once one has enough.
+    /// For each of these classes, the smallest shortage among the trees eliminated at the last
+    /// stage; `None` once a tree has enough.
     shorts: Vec<Option<Option<Short>>>,
-    /// The trees that lack least.
+    /// The trees with the smallest distance.
     nearest: Vec<(Distance, TreeNumber)>,
 }
 
 impl Explainer<'_> {
-    /// Finds the reason of each tree, and what might help those without candidates.
+    /// Finds the reason of each tree, and the relaxations that may help the trees without
+    /// candidates.
     fn walk(&mut self, walk: &mut Walk) {
         let (state, atoms) = (self.state, self.atoms);
         let together = atoms.list.len() - 1;
@@ -163,7 +166,7 @@ impl Walk {
         }
     }
 
-    /// Takes a tree in that has no candidate.
+    /// Records a tree without a candidate.
     fn note(
         &mut self,
         atoms: &Atoms<'_>,
@@ -176,7 +179,7 @@ impl Walk {
         if stage.examples.len() < EXAMPLES {
             stage.examples.push(NamedProvider::of(tree.root()));
         }
-        // Those that would serve but for this.
+        // The providers that fail only this atom, among the atoms so far.
         let able = looks.list.iter();
         let able = able.filter(|look| look.fails & up_to(reason) == 1 << reason);
         match atoms.list[reason].test {
@@ -212,7 +215,7 @@ impl Walk {
         self.nearest.truncate(NEAREST);
     }
 
-    /// Notes what a tree lacks for all groups together.
+    /// Records the shortage of a tree over all groups.
     fn note_short(&mut self, atoms: &Atoms<'_>, looks: &Looks<'_>) {
         for (class, largest) in self.shared.iter().zip(&mut self.shorts) {
             let Some(so_far) = largest else { continue };
@@ -224,7 +227,7 @@ impl Walk {
         }
     }
 
-    /// Notes what might help a tree.
+    /// Records the relaxations that may help a tree.
     fn note_ways(&mut self, atoms: &Atoms<'_>, number: TreeNumber, looks: &Looks<'_>) {
         for way in &mut self.ways {
             if way.may_help(atoms, looks) {

@@ -1,4 +1,4 @@
-//! Names that a request gives and no provider has.
+//! Names in a request that no provider has.
 
 use std::collections::BTreeSet;
 
@@ -10,18 +10,19 @@ use crate::state::State;
 use crate::state::names::NameTable;
 use crate::types::{AggregateUuid, Given};
 
-/// Names that are shown as nearly those that were given.
+/// Number of similar names shown per unknown name.
 const NEAREST: usize = 3;
-/// Of each kind, so many names get others that are spelled nearly so.
+/// Number of unknown names per type for which similar names are searched.
 const MISSPELLED_MAX: usize = 4;
-/// Longer names are compared with no other.
+/// No similar names are searched for names longer than this.
 const COMPARED_MAX_BYTES: usize = 64;
-/// One of so many letters may be wrong in a name; two that are exchanged are one mistake.
+/// One mistake is tolerated per this many letters. A transposition of two letters is one mistake.
 const LETTERS_PER_MISTAKE: usize = 4;
-/// A text of so many letters may be the beginning of the name that was meant.
+/// A text of at least this many letters also matches names that begin with it.
 const BEGINNING_MIN: usize = 3;
 
-/// The names that do not exist, and those that exist and no provider has, where no other would do.
+/// Returns the names that do not exist, and the names that exist but that no provider has. An
+/// alternative is reported only if no provider has any other name of its set.
 pub(super) fn absent(
     state: &State,
     request: &CandidateRequest,
@@ -65,7 +66,7 @@ pub(super) fn absent(
     (unknown, unused.collect())
 }
 
-/// The names that a table does not have.
+/// The names that the table does not contain, each with similar names.
 fn unknown<N: Clone + Ord + AsRef<str>>(
     table: &NameTable<N>,
     names: &BTreeSet<&Given<N>>,
@@ -88,7 +89,7 @@ fn is_unused<N: Clone + Ord>(table: &NameTable<N>, name: &Given<N>) -> bool {
     table.given(name).is_some_and(|id| table.uses(id) == 0)
 }
 
-/// The names that are spelled most like this one, then those that begin so.
+/// The names with the fewest spelling mistakes, then the names that begin with `text`.
 fn nearest<'a>(text: &str, all: impl Iterator<Item = &'a str>) -> Vec<String> {
     if text.len() > COMPARED_MAX_BYTES {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Trees that lack little, and who holds it.
+//! The trees closest to a candidate, and the consumers of their missing resources.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -13,13 +13,13 @@ use crate::state::change::ResourceClassId;
 use crate::state::tree::{Node, TreeNumber};
 use crate::types::ConsumerUuid;
 
-/// Consumers that are shown of each of them.
+/// Number of consumers shown per missing resource.
 const HOLDERS: usize = 3;
-/// Holders that are looked at for the largest of them.
+/// Number of consumers per provider among which the largest are selected.
 const HOLDERS_LOOKED_AT: usize = 1_000;
 
 impl Explainer<'_> {
-    /// What a tree lacks; `None` if the time is up.
+    /// Describes what a tree lacks; `None` if time has run out.
     pub(super) fn near(&mut self, number: TreeNumber, shared: &[SharedClass]) -> Option<Near> {
         let tree = self.state.tree(number)?;
         let looks = self.look_over(number)?;
@@ -76,7 +76,8 @@ impl Explainer<'_> {
         })
     }
 
-    /// The consumers with most of a class of a provider, and how many more there are.
+    /// The consumers with the largest allocations of a class on a provider, and the number of
+    /// further consumers.
     fn holders(&self, node: &Node, class: ResourceClassId) -> (Vec<Holder>, u64) {
         let consumers = &self.state.consumers;
         let holder = |consumer: &ConsumerUuid| {

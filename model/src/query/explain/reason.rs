@@ -1,4 +1,4 @@
-//! Which condition is the reason that there is no candidate.
+//! Selects the condition that is the reason for having no candidate.
 
 use super::answer::{Explanation, Reason, Stage, Verdict};
 use super::atoms::Atom;
@@ -6,7 +6,7 @@ use super::kind::Kind;
 use super::relax::Way;
 use crate::mutant;
 
-/// Why there is no candidate.
+/// The reason for having no candidate.
 pub(super) fn reason(found: &Explanation) -> Reason {
     if found.verdict == Verdict::Undecided {
         return Reason::Undecided;
@@ -21,9 +21,9 @@ pub(super) fn reason(found: &Explanation) -> Reason {
     stage.map_or(Reason::NoTrees, |stage| Reason::Condition(stage.atom.kind))
 }
 
-/// The stage that is the cause: one of those that take the last trees away, which are the hosts
-/// that were meant. If to do without one of them helps, it is that one, or else the one that most
-/// trees fail alone.
+/// The stage that is the cause. It is one of the stages, all of one level, that eliminate the last
+/// trees, since these are probably the hosts that the caller had in mind. Preferred is a stage
+/// whose relaxation has candidates, otherwise the stage that most trees fail alone.
 pub(super) fn cause(found: &Explanation, ways: &[Way]) -> Option<usize> {
     let stages = || found.funnel.iter().enumerate();
     let (_, last) = stages().rev().find(|(_, stage)| stage.gone > 0)?;
@@ -46,7 +46,7 @@ pub(super) fn cause(found: &Explanation, ways: &[Way]) -> Option<usize> {
         let trees = trees.map(|way| way.trees.iter().count() as u64).max();
         let trees = match stage.atom.kind {
             Kind::Together => stage.gone,
-            // A group that asks for nothing cannot do without it.
+            // A resourceless group has no relaxation for its missing resources.
             Kind::Inventory if stage.atom.class.is_none() => stage.gone,
             _ => trees.unwrap_or(0),
         };

@@ -1,4 +1,4 @@
-//! What could be asked instead: requests that ask for one thing less.
+//! Relaxations: requests with one condition dropped or reduced.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -17,30 +17,30 @@ use crate::state::tree::{Stock, TreeNumber};
 use crate::state::tree_set::TreeSet;
 use crate::types::{Given, ResourceClassName};
 
-/// So many amounts are tried until one fits.
+/// Limit of amounts to try per relaxation.
 const AMOUNTS_TRIED_MAX: usize = 64;
 
-/// So many sums of what other groups ask of the same class are taken into account.
+/// Limit of sums of other groups' amounts of the same class to consider.
 const SUMS_MAX: usize = 256;
 
-/// Writes a request as a query, if there is one that asks for it.
+/// Writes a request as a query string, if the query language can express it.
 type Spell<'s> = &'s dyn Fn(&CandidateRequest) -> Option<String>;
 
-/// A way to ask for less, and the trees that may have a candidate then.
+/// A relaxation, and the trees that may then have a candidate.
 pub(super) struct Way {
     less: Atom,
-    /// The index of this atom.
+    /// The index of `less` in [`Atoms::list`].
     pub(super) index: usize,
-    /// The atoms that it takes away.
+    /// The atoms that the relaxation removes.
     removes: Bits,
-    /// The parts that are left.
+    /// The parts that remain in the request.
     parts: Bits,
-    /// What is asked then; of `room`, the amount is to be found out.
+    /// The relaxed request; for `room` the amount is still to be searched.
     request: CandidateRequest,
     pub(super) trees: TreeSet,
 }
 
-/// The ways to ask for one thing less.
+/// The relaxations that drop or reduce one condition.
 pub(super) fn ways(atoms: &Atoms<'_>) -> Vec<Way> {
     let mut ways = Vec::new();
     let mut add = |index: usize, less: Atom, cut: &dyn Fn(&mut CandidateRequest)| {
@@ -52,7 +52,7 @@ pub(super) fn ways(atoms: &Atoms<'_>) -> Vec<Way> {
         }
     };
     for (index, one) in atoms.list.iter().enumerate() {
-        // Two sets of the same aggregates are one condition.
+        // Two equal sets of aggregates are one condition.
         let mut before = atoms.list[..index].iter();
         if let Some(cut) = &one.cut
             && before.all(|other| other.atom != one.atom)
@@ -60,7 +60,7 @@ pub(super) fn ways(atoms: &Atoms<'_>) -> Vec<Way> {
             add(index, one.atom.clone(), cut);
         }
     }
-    // What is asked of several groups at once.
+    // Conditions on several groups at once.
     let index = atoms.list.len() - 1;
     let several = |group| Atom {
         group,
@@ -76,7 +76,7 @@ pub(super) fn ways(atoms: &Atoms<'_>) -> Vec<Way> {
         let joined = Vec::from_iter(suffixes.iter().map(String::as_str)).join(",");
         add(index, several(format!("same_subtree={joined}")), &|less| {
             less.same_subtree.remove(at);
-            // Groups that were only there for a subtree are gone, too.
+            // Groups without resources that only served a subtree are removed, too.
             let left = &less.same_subtree;
             less.groups.retain(|group| {
                 let is_placed = |other: &BTreeSet<String>| other.contains(&group.suffix);
@@ -100,7 +100,7 @@ impl Way {
         let given_up = &atoms.list[index];
         let removes = atoms.which(|one| {
             let is_gone = |group| !is_left(group, one.atom.class.as_ref());
-            // No amount is asked in place of one that is too much.
+            // An amount that is given up is not replaced by another condition on the amount.
             let is_amount = less.asked.is_some() && of_class(one) == of_class(given_up);
             one.atom == less || is_amount || one.group.is_some_and(is_gone)
         });
@@ -116,24 +116,23 @@ impl Way {
         }
     }
 
-    /// Whether it does without this atom in particular. An amount that is given up has both units
-    /// and room.
+    /// Whether the relaxation gives up this atom. Giving up an amount gives up both `unit` and
+    /// `room`.
     pub(super) fn gives_up(&self, index: usize) -> bool {
         let is_amount = self.less.asked.is_some() && self.removes & 1 << index != 0;
         self.index == index || is_amount
     }
 
-    /// Whether a tree may have a candidate then.
+    /// Whether the tree may have a candidate with this relaxation.
     pub(super) fn may_help(&self, atoms: &Atoms<'_>, looks: &Looks<'_>) -> bool {
         atoms.hold(looks, !self.removes, self.parts)
     }
 }
 
 impl Explainer<'_> {
-    /// Runs each way through the search. Those come first that keep to the hosts that were meant:
-    /// what asks for less of them, then what asks for hosts of another kind, then for hosts
-    /// elsewhere; last what gives up a class. Of those that are alike, the one that more trees
-    /// meet.
+    /// Runs each relaxation through the search. The result is sorted by how closely it keeps to the
+    /// hosts that the caller had in mind: smaller amounts first, then other properties, then
+    /// another location, and last a dropped class. Ties are sorted by the number of trees.
     pub(super) fn relaxations(&mut self, ways: &[Way], spell: Spell<'_>) -> Vec<Relaxation> {
         let mut found = Vec::new();
         for way in ways.iter().filter(|way| !way.trees.is_empty()) {
@@ -154,7 +153,7 @@ impl Explainer<'_> {
         found
     }
 
-    /// Counts the trees with a candidate; `None` if no tree has one, or if the time is up.
+    /// Counts the trees with a candidate; `None` if no tree has one or time has run out.
     fn run(&mut self, way: &Way, enough: Option<u64>, spell: Spell<'_>) -> Option<Relaxation> {
         if self.budget.stopped() {
             return None;
@@ -201,8 +200,8 @@ impl Explainer<'_> {
         })
     }
 
-    /// Whether a tree is gone at the units of an amount, which no provider of it permits, or at the
-    /// room.
+    /// Whether a tree fails an amount by `unit`, because no provider permits the amount, or by
+    /// `room`.
     fn amount_kind(&mut self, way: &Way, number: TreeNumber) -> (Kind, Option<Bound>) {
         let Some(looks) = self.look_over(number) else {
             return (Kind::Room, None);
@@ -217,14 +216,14 @@ impl Explainer<'_> {
         (Kind::Unit, bounds.reduce(Bound::nearer))
     }
 
-    /// Whether a provider meets all that is asked of it but for the amount that a way takes away.
+    /// Whether a provider meets all its conditions except the amount that the relaxation gives up.
     fn is_able(&self, way: &Way, look: &Look<'_>) -> bool {
         let is_asked = self.atoms.parts[look.part].atoms.contains(&way.index);
         is_asked && look.fails & !way.removes == 0
     }
 
-    /// The amounts, less than what is asked, that could be the largest that fits: all that some
-    /// provider has left once other groups have taken theirs of it.
+    /// The amounts below `asked` that could be the largest one with a candidate: the free units of
+    /// each provider after other groups have taken their amounts.
     fn amounts(&mut self, way: &Way, class: ResourceClassId, asked: u64) -> BTreeSet<u64> {
         let atoms = self.atoms;
         let mut sums = BTreeSet::from([0_u64]);
@@ -252,7 +251,8 @@ impl Explainer<'_> {
     }
 }
 
-/// The largest amount below what is asked that this stock gives once others have taken so much.
+/// The largest amount below `asked` that this inventory permits after others have taken `taken`
+/// units.
 fn largest(stock: &Stock, taken: u64, asked: u64) -> Option<u64> {
     let most = offer(stock).checked_sub(taken)?.min(asked - 1);
     let step = u64::from(stock.inventory.step_size);

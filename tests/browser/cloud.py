@@ -1,4 +1,4 @@
-"""A cloud, written through the REST API of all nodes."""
+"""A sample cloud, loaded through the REST API of all nodes."""
 
 import concurrent.futures
 import http.client
@@ -14,8 +14,8 @@ CONSUMERS_OF_A_REQUEST = 50
 AGGREGATES = 10
 TRAITS = ['HW_CPU_X86_AVX', 'HW_CPU_X86_AVX2', 'HW_CPU_X86_VMX', 'STORAGE_DISK_SSD', 'COMPUTE_NODE']
 DEVICE = 'CUSTOM_PCI_10DE_1EB8'
-# Names that are dangerous, long, or written from right to left; not on the pages of which pictures
-# are taken.
+# Names that are dangerous, long, or written from right to left. Pages with screenshots do not show
+# them.
 NAMES = ['<script>alert(1)</script>', '"><img src=//evil.example/x onerror=alert(1)>', "cmp-'&amp;\"<b>", '計算' * 90,
          'x' * 200, 'cmp-\u202emoc.elpmaxe', '../../backup?a=b#c']
 NAMED = dict(enumerate(NAMES, 101))
@@ -30,7 +30,7 @@ class Cloud:
     def fill(self):
         self._ask('PUT', f'/resource_classes/{DEVICE}')
         with concurrent.futures.ThreadPoolExecutor(WRITERS) as writers:
-            # list(): an error of a writer is raised here.
+            # list() raises the errors of the writers here.
             list(writers.map(self._host, range(self._hosts)))
             first = range(0, self._hosts, CONSUMERS_OF_A_REQUEST)
             list(writers.map(self._consumers, first))
@@ -51,7 +51,7 @@ class Cloud:
         name = NAMED.get(nth, f'cmp-{nth:05}')
         own = {'VCPU': stock(32 + nth % 3 * 32, 4.0), 'MEMORY_MB': stock(262144, 1.0), 'DISK_GB': stock(4000, 1.0)}
         self._provider(root, None, name, own, TRAITS[:1 + nth % len(TRAITS)], [uuid('e', nth % AGGREGATES)])
-        # Each tenth host has a NUMA node with two devices.
+        # Every tenth host has a NUMA node with two devices.
         if nth % 10 == 0:
             node = uuid('b', nth)
             self._provider(node, root, f'numa-{nth}', {'PCPU': stock(16, 1.0)}, ['HW_NUMA_ROOT'], [])
@@ -68,7 +68,7 @@ class Cloud:
                 self._ask('PUT', f'/resource_providers/{provider}/{what}', body)
 
     def _consumers(self, first):
-        """Two on each second host, of different sizes."""
+        """Claims two consumers of different sizes on every second host."""
         hosts = range(first, min(first + CONSUMERS_OF_A_REQUEST, self._hosts), 2)
         claims = {uuid('c', 2 * nth + at): self._claim(nth, at) for nth in hosts for at in range(2)}
         self._ask('POST', '/allocations', claims)

@@ -1,4 +1,4 @@
-"""A cluster of three nodes, whose leaders are killed and come back, and `placementctl web` in front of it."""
+"""A cluster of three nodes behind `placementctl web`, whose leaders are killed and restarted."""
 
 import json
 import os
@@ -19,7 +19,7 @@ READY_S = 60
 
 
 class Cluster:
-    """A context manager."""
+    """Stops the cluster when the context ends."""
 
     def __enter__(self):
         self._directory = tempfile.mkdtemp(prefix='placement-browser-')
@@ -50,15 +50,15 @@ class Cluster:
         shutil.rmtree(self._directory, ignore_errors=True)
 
     def leader(self):
-        """The node that leads, or None."""
-        # 2: one node does not answer.
+        """Returns the leader, or None."""
+        # Exit status 2: a node does not answer.
         status = subprocess.run([PLACEMENTCTL, '--endpoint', self.endpoints, 'status', '-o', 'json'],
                                 check=False, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
         leader = json.loads(status or '{}').get('leader')
         return next((node for node in self.nodes if node['id'] == leader), None)
 
     def kill(self, node):
-        """Kills a node; gives what starts it again."""
+        """Kills a node; returns a function that restarts it."""
         of = f'/proc/{node["pid"]}'
         with open(f'{of}/cmdline', 'rb') as arguments, open(f'{of}/environ', 'rb') as environment:
             command = arguments.read().split(b'\0')[:-1]
@@ -80,7 +80,7 @@ class Cluster:
 
 
 class Killer(threading.Thread):
-    """Kills leaders, and starts them again, until it is ended."""
+    """Kills and restarts leaders until it is stopped."""
 
     def __init__(self, cluster):
         super().__init__(daemon=True)

@@ -1,4 +1,5 @@
-"""Drives Chromium over the pages of a cluster, whose leaders are killed and come back in the meantime."""
+"""Drives Chromium over the pages of a cluster whose leaders are killed and restarted in the
+meantime."""
 
 import argparse
 import collections
@@ -20,7 +21,7 @@ PAGE_BYTES_MAX = 150_000
 PHONE = {'width': 375, 'height': 800}
 DESKTOP = {'width': 1100, 'height': 700}
 OF = '/web/placement/default'
-# What no link leads to.
+# Pages that no link leads to.
 ASKED = [
     f'{OF}/capacity?by=trait', f'{OF}/capacity?resources=VCPU:4,MEMORY_MB:4096', f'{OF}/capacity?local=true',
     f'{OF}/candidates?resources=VCPU:4', f'{OF}/candidates?resources=VCPU:100000',
@@ -30,7 +31,7 @@ ASKED = [
 EXPLANATION = f'{OF}/candidates?resources=VCPU:100000&required=HW_CPU_X86_AVX2'
 SCREENSHOTS = {'overview': '/web/', 'capacity': f'{OF}/capacity?resources=VCPU:4,MEMORY_MB:4096',
                'tree': f'{OF}/providers/{uuid("a", 10)}', 'explanation': EXPLANATION}
-# By what is on them, a page of each kind is looked at closely; further ones of a kind are alike.
+# One page of each kind is checked closely; a kind is a page with the same address apart from UUIDs.
 UUID = re.compile(r'[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}')
 TABS_MAX = 60
 OUTAGE_S_MAX = 30
@@ -61,7 +62,7 @@ def main():
         begun = time.monotonic()
         Cloud([node['api'] for node in cluster.nodes], extent['hosts']).fill()
         print(f'{extent["hosts"]} hosts in {time.monotonic() - begun:.0f} s', flush=True)
-        # Root, as in a container, has no sandbox to be in.
+        # Chromium has no sandbox when it runs as root, as in a container.
         sandbox = os.getuid() != 0
         program = shutil.which('chromium')
         with playwright.chromium.launch(executable_path=program, chromium_sandbox=sandbox) as chromium:
@@ -85,7 +86,7 @@ def look(browser, cluster, extent, screenshots):
 
 
 class Browser:
-    """Chromium with the cookie of `placementctl web`, and what it has found."""
+    """Chromium with the cookie of `placementctl web`, and the problems it has found."""
 
     def __init__(self, chromium, address):
         self.origin = address.partition('/?')[0]
@@ -104,7 +105,7 @@ class Browser:
     def _watched(self, has_script):
         context = self._chromium.new_context(storage_state=self._state, java_script_enabled=has_script,
                                              viewport=DESKTOP)
-        # Chromium writes what the policy of a page forbids to the console, too.
+        # Chromium also writes violations of a page's content security policy to the console.
         context.on('console', lambda message: message.type == 'error' and self._errors.append(message.text))
         context.on('weberror', lambda error: self._errors.append(str(error.error)))
         context.on('request', lambda request: request.url.startswith(f'{self.origin}/')
@@ -120,12 +121,12 @@ class Browser:
             print(f'found: {finding}', flush=True)
 
     def visit(self, path, page=None):
-        """Shows a page; gives its status and what it weighs."""
+        """Loads a page; returns its status and size."""
         page = page or self.page
         self._errors.clear()
         response = page.goto(self.origin + path)
         body = response.body()
-        # The caller looks at the status.
+        # The caller checks the status.
         errors = [one for one in self._errors if not one.startswith('Failed to load resource')]
         for error in errors:
             self.found(path, error)
@@ -135,7 +136,8 @@ class Browser:
         return response.status
 
     def check_that_findings_are_found(self):
-        """A browser that sees nothing would find nothing."""
+        """Breaks the policy of a page and checks that this is reported: a blind browser would find
+        nothing."""
         self.visit('/web/')
         self._errors.clear()
         self.page.evaluate('document.body.setAttribute("style", "color: red")')
@@ -147,14 +149,14 @@ class Browser:
 
 
 def kind_of(path):
-    """Pages of one kind have the same parts of an address."""
+    """Returns the kind of a page: its path without UUIDs, and the names of its parameters."""
     target = urllib.parse.urlsplit(path)
     parameters = urllib.parse.parse_qsl(target.query, keep_blank_values=True)
     return UUID.sub('{}', target.path) + ''.join(sorted(f' {name}' for name, _ in parameters))
 
 
 def crawl(browser, of_a_kind):
-    """Follows links; the pages, so many of each kind."""
+    """Follows links; returns the visited pages, at most `of_a_kind` of each kind."""
     left = collections.deque(['/web/', *ASKED, EXPLANATION])
     asked = set(left)
     kinds = collections.Counter()
@@ -178,7 +180,7 @@ def crawl(browser, of_a_kind):
     return paths
 
 
-# What turns the direction of writing, and would turn the names that follow.
+# Characters that change the direction of writing and would reverse the names that follow.
 TURNS = re.compile('[\u202a-\u202e\u2066-\u2069]')
 
 
@@ -203,7 +205,7 @@ def look_closely(browser, paths):
         browser.page.emulate_media(color_scheme='light')
         if TURNS.search(browser.page.content()):
             browser.found(path, 'a name turns the direction of writing')
-        # Numbers go on.
+        # Numbers on the page may change between two visits.
         for _ in range(3):
             browser.visit(path)
             browser.visit(path, browser.silent)
@@ -215,7 +217,7 @@ def look_closely(browser, paths):
 
 
 def by_keyboard(browser):
-    """From the first page to an explanation, by keys alone."""
+    """Goes from the first page to an explanation with the keyboard only."""
     page = browser.page
     browser.visit('/web/')
     focused = 'document.activeElement.textContent + "|" + (document.activeElement.name || "")'
@@ -252,7 +254,7 @@ def take_pictures(browser, directory):
 
 
 def first_bytes(browser, paths, samples):
-    """Prints how long a client waits for the first byte of each kind of page."""
+    """Prints the time to the first byte of each kind of page."""
     address = urllib.parse.urlsplit(browser.origin).netloc
     connection = http.client.HTTPConnection(address, timeout=60)
     print('| page | kB | first byte, median | p95 |\n|---|---:|---:|---:|')
@@ -271,12 +273,12 @@ def first_bytes(browser, paths, samples):
 
 
 def while_leaders_are_killed(browser, cluster, paths, seconds):
-    """Each page may be missing as long as there is no leader, and says so."""
+    """Checks that a page fails only while there is no leader, and says so."""
     killer = Killer(cluster)
     killer.start()
     begun = time.monotonic()
     missing = visits = 0
-    # Each page once at least.
+    # Visits each page at least once.
     while visits < len(paths) or killer.killed < 2 or time.monotonic() - begun < seconds:
         path = paths[visits % len(paths)]
         visits += 1

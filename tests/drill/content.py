@@ -1,4 +1,4 @@
-"""A cloud, written straight into the database of openstack-placement: through its API it would take an hour."""
+"""Writes a cloud straight into the database of openstack-placement: its API would take an hour."""
 
 import datetime
 import itertools
@@ -11,12 +11,13 @@ TRAITS_OF_A_HOST = 30
 
 
 def host(nth):
-    """The UUID of a host; the first is 0."""
+    """Returns the UUID of a host; the first host is 0."""
     return f'a0000000-0000-4000-8000-{nth:012}'
 
 
 def fill(url, hosts, consumers):
-    """Hosts with inventories, traits and an aggregate, and instances on them; the schema is there already."""
+    """Adds hosts with inventories, traits and an aggregate, and instances on them; the schema
+    exists."""
     engine = sqlalchemy.create_engine(url)
     tables = sqlalchemy.MetaData()
     tables.reflect(engine)
@@ -28,7 +29,7 @@ def fill(url, hosts, consumers):
 
 
 class Rows:
-    """The rows of an open transaction."""
+    """Inserts and reads rows within an open transaction."""
 
     def __init__(self, connection, tables):
         self._connection = connection
@@ -40,7 +41,8 @@ class Rows:
             self._connection.execute(self._tables[table].insert(), piece)
 
     def ids(self, table, column):
-        """The id of each row by what identifies it elsewhere, in the order of the ids."""
+        """Maps a column that identifies each row elsewhere to the row's id, in the order of the
+        ids."""
         table = self._tables[table]
         found = sqlalchemy.select(table.c[column], table.c.id).order_by(table.c.id)
         return dict(self._connection.execute(found).all())

@@ -1,4 +1,5 @@
-"""The databases that openstack-placement runs on, started by hand and reached by a socket."""
+"""The databases under openstack-placement, started by the drill and reached through a Unix socket.
+"""
 
 import glob
 import os
@@ -10,7 +11,7 @@ from processes import Process
 
 
 class MariaDb:
-    """With its defaults."""
+    """MariaDB with its default settings."""
 
     dump, load, dialect = 'mysqldump', 'mysql', 'mysql'
 
@@ -20,7 +21,7 @@ class MariaDb:
         processes.run('mariadb-install-db', '--no-defaults', '--auth-root-authentication-method=normal',
                       '--skip-test-db', f'--datadir={self._home}/data', **options)
         self._socket = f'{self._home}/socket'
-        # Where the runbook's commands find it.
+        # The runbook's commands look for it in $HOME.
         with open(os.path.join(directory, '.my.cnf'), 'w') as file:
             file.write(f'[client]\nsocket={self._socket}\nuser=root\n')
         self.environment = {'HOME': directory}
@@ -40,14 +41,14 @@ class MariaDb:
 
 
 class PostgreSql:
-    """With its defaults."""
+    """PostgreSQL with its default settings."""
 
     dump, load, dialect = 'pg_dump', 'psql', 'postgresql'
 
     def __init__(self, directory):
         self._home = os.path.join(directory, 'postgresql')
         options = processes.unprivileged(self._home)
-        # Debian keeps the server's programs off the PATH; the newest version comes last.
+        # Debian keeps the server's programs off the PATH; the newest version sorts last.
         programs = sorted(glob.glob('/usr/lib/postgresql/*/bin'), key=lambda path: int(path.split('/')[-2]))[-1]
         processes.run(f'{programs}/initdb', '--username=placement', '--auth=trust', '--encoding=UTF8',
                       '--locale=C.UTF-8', f'--pgdata={self._home}/data', **options)
@@ -65,5 +66,5 @@ class PostgreSql:
         return f'postgresql+psycopg2://placement@/{name}?host={self._home}'
 
     def stop(self):
-        # A fast shutdown: it does not wait for its clients.
+        # SIGINT is a fast shutdown: the server does not wait for its clients.
         self.process.stop(signal.SIGINT)

@@ -1,4 +1,5 @@
-"""Moves a cloud from openstack-placement to three nodes and back, under load, as docs/deploy/moving.md says."""
+"""Moves a cloud from openstack-placement to three nodes and back, under load, as
+docs/deploy/moving.md describes."""
 
 import argparse
 import concurrent.futures
@@ -20,19 +21,19 @@ from processes import Failed, Process
 from services import Haproxy, Upstream, three_nodes
 
 DATABASES = {'mariadb': MariaDb, 'postgresql': PostgreSql}
-# Without an answer to any client, for 5,000 hosts with 100,000 consumers on two cores.
+# Longest time without an answer to any client, for 5,000 hosts with 100,000 consumers on two cores.
 LONGEST_GAP_S = 15
 LOAD_S = 3
-# Of consumers; openstack-placement answers some 150 requests a second.
+# Limit on the consumers compared: openstack-placement answers some 150 requests per second.
 COMPARED_MAX = 10_000
-# How openstack-placement 16.0.0 answers each GET /usages of microversion 1.38 and later there: with
-# 500.
+# On PostgreSQL, openstack-placement 16.0.0 answers each GET /usages of microversion 1.38 and later
+# with 500 and logs this.
 NOT_ON_POSTGRESQL = 'psycopg2.errors.GroupingError'
 
 
 def main():
     options = parse()
-    # What is on the stack is closed then, too.
+    # sys.exit also closes everything on the stack.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with contextlib.ExitStack() as stack:
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix='placement-drill-'))
@@ -61,7 +62,7 @@ def show_logs(directory):
 
 
 class Drill:
-    """The move in, and the move out; what is started is on the stack."""
+    """The move in and the move out; everything that they start is on the stack."""
 
     def __init__(self, options, directory, stack):
         self._options = options
@@ -108,7 +109,7 @@ class Drill:
         self._compare_with_replay(self._old.url, 'placement.backup')
 
     def _import(self, database='placement'):
-        """Of the dump of a database; gives the digest of the content."""
+        """Checks the dump of a database; returns the digest of its content."""
         for file in ('placement.sql', 'placement.backup'):
             with contextlib.suppress(FileNotFoundError):
                 os.remove(os.path.join(self._directory, file))
@@ -118,7 +119,7 @@ class Drill:
             return self._sh(runbook.command('Rehearse', 'placementd import')).split()[-1]
 
     def _compare_with_replay(self, url, backup):
-        """Compares a service with what `replay` makes of a backup."""
+        """Compares a service with a `replay` of a backup."""
         port, = processes.free_ports(1)
         address = f'127.0.0.1:{port}'
         replay = Process(f'{self._directory}/replay.log', 'placementd', 'replay', f'{self._directory}/{backup}',
@@ -132,7 +133,7 @@ class Drill:
     def _compare(self, url, other):
         if self._options.consumers > COMPARED_MAX:
             return print('(not compared by requests, which would take too long)')
-        # It shows on standard error how far it is.
+        # Progress is shown on standard error.
         comparison = subprocess.run(['placementctl', 'compare', url, other], check=False, text=True,
                                     stdout=subprocess.PIPE)
         *differences, count = comparison.stdout.splitlines() or ['placementctl compare failed']
@@ -159,7 +160,8 @@ class Drill:
             self._sh(runbook.command('Cut over', 'node-1 state ready'))
 
     def _restore(self):
-        """On the first node, then on the others at once with the id that it printed."""
+        """Restores on the first node, then on the others at once with the cluster id that it
+        printed."""
         first, *others = self._nodes
         printed = self._on(first, runbook.command('Cut over', 'placementd restore', without='CLUSTER_ID'))
         cluster = re.search('^new_cluster_id: (.*)$', printed, re.M)[1]
@@ -182,7 +184,7 @@ class Drill:
         rehearsed.stop()
 
     def _exported(self, into):
-        """Exports what the cluster has into another program, and gives what that prints."""
+        """Pipes an export of the cluster into another program and returns the output of that."""
         command = runbook.command('Move out', 'placementd export', f'| {self._database.load} ')
         command = command.replace('/var/lib/placementd', f'{self._nodes[0].directory}/data')
         return self._sh(f'{command.split("|")[0]}| {into}')
@@ -201,13 +203,13 @@ class Drill:
             self._sh(runbook.command('Cut over', 'placement/old state ready'))
 
     def _until_idle(self, *servers):
-        """Waits until no request is under way at these servers of the balancer."""
+        """Waits until these servers of the balancer have no request under way."""
         show = runbook.command('Cut over', 'show stat')
         while any(self._sh(show.replace('old', server)) != f'{server},0\n' for server in servers):
             time.sleep(0.05)
 
     def _under_load(self, what, move):
-        """Moves while clients claim and read, and looks for all that was acknowledged afterwards."""
+        """Moves while clients claim and read, then looks for everything that was acknowledged."""
         load = self._load
         load.start()
         time.sleep(LOAD_S)
@@ -227,7 +229,7 @@ class Drill:
 
 @contextlib.contextmanager
 def step(what):
-    """Says what is done, and how long it took."""
+    """Prints what is done and how long it took."""
     print(f'{what}: ', end='', flush=True)
     started = time.monotonic()
     yield

@@ -1,4 +1,5 @@
-"""What services do with Placement all the time, through the balancer and with Nova's retries."""
+"""Requests that services send to Placement all the time, through the balancer and with Nova's
+retries."""
 
 import logging
 import os
@@ -14,19 +15,19 @@ import content
 
 HEADERS = {'OpenStack-API-Version': 'placement 1.39'}
 CLIENTS = 4
-# It writes down each request that it repeats.
+# keystoneauth logs each request that it retries.
 logging.getLogger('keystoneauth').addHandler(logging.NullHandler())
-# So that the load leaves room for what is measured.
+# Pause between requests, so that the load leaves room for the measured work.
 PAUSE_S = 0.1
-# Of the claims.
+# Share of the claims that is released.
 RELEASED = 0.25
 
 
 class Load:
     """Clients that claim, read their claims and release some, until they are stopped.
 
-    `section` is the `[placement]` section of their configuration. `acknowledged` has the hosts of each consumer, of
-    which there is one, or none after a release; a consumer whose last write failed is not there.
+    `section` is the `[placement]` section of their configuration. `acknowledged` maps each consumer to its hosts: one host, or
+    none after a release. A consumer whose last write failed is not in it.
     """
 
     def __init__(self, section, directory, hosts):
@@ -56,7 +57,7 @@ class Load:
         self.longest_gap_s = max(self.longest_gap_s, time.monotonic() - self._last)
 
     def look(self):
-        """Reads all that was acknowledged; what is otherwise now becomes a failure."""
+        """Reads everything that was acknowledged; records each difference as a failure."""
         placement = adapter(self._file)
         for consumer in list(self.acknowledged):
             self._look_at(placement, consumer)
@@ -89,13 +90,14 @@ class Load:
             self.failures.append(f'{consumer} is on {hosts}, and the answer is {answer.text}')
 
     def _ask(self, placement, method, consumer, expected, body=None):
-        """The answer, or None if it is another than the expected one; like Nova, up to three times on a conflict."""
+        """Returns the answer, or None if its status is unexpected; like Nova, retries a conflict up
+        to three times."""
         path = f'/allocations/{consumer}'
         for _ in range(3):
             started = time.monotonic()
             try:
                 answer = placement.request(path, method, json=body, headers=HEADERS, raise_exc=False)
-            except Exception as error:  # A service would give up.
+            except Exception as error:  # A service gives up then.
                 self.failures.append(f'{method} {path}: {error}')
                 return None
             if answer.status_code == expected:
@@ -116,7 +118,7 @@ class Load:
 
 
 def adapter(file):
-    """The client that Nova makes of its section."""
+    """Returns the client that Nova creates from this section."""
     conf = cfg.ConfigOpts()
     loading.register_session_conf_options(conf, 'placement')
     loading.register_auth_conf_options(conf, 'placement')

@@ -1,4 +1,4 @@
-"""What the drill runs: programs with a log each, of which none outlives it."""
+"""The programs of the drill. Each has its own log, and none outlives the drill."""
 
 import ctypes
 import os
@@ -13,7 +13,7 @@ LIBC = ctypes.CDLL(None)
 
 
 class Failed(Exception):
-    """The drill cannot go on, or has shown what may not be; the message says what."""
+    """The drill cannot go on, or has found a violation; the message describes it."""
 
 
 class Process:
@@ -27,11 +27,11 @@ class Process:
                 **options)
 
     def send(self, sent):
-        """Sends a signal, if it still runs."""
+        """Sends a signal."""
         self._process.send_signal(sent)
 
     def stop(self, sent=signal.SIGTERM, seconds=30):
-        """Ends it in good order, and by force if that takes too long."""
+        """Stops it cleanly; kills it if that takes too long."""
         self.send(sent)
         try:
             self._process.wait(seconds)
@@ -63,7 +63,7 @@ def run(*command, **options):
 
 
 def shell(command, **options):
-    """Runs a line of the runbook and gives what it prints."""
+    """Runs a line of the runbook; returns its output."""
     statuses = """trap 'echo "statuses: ${PIPESTATUS[*]}" >&2' ERR"""
     done = subprocess.run(['bash', '-euo', 'pipefail', '-c', f'{statuses}\n{command}'], text=True,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
@@ -73,7 +73,7 @@ def shell(command, **options):
 
 
 def unprivileged(directory):
-    """Makes a directory, and the options with which a program runs as its owner, who is not root."""
+    """Creates a directory; returns the options that run a program as its owner, who is not root."""
     os.mkdir(directory)
     if os.geteuid() != 0:
         return {'cwd': directory}
@@ -82,7 +82,7 @@ def unprivileged(directory):
 
 
 def free_ports(count):
-    """Ports of loopback that no program listens on."""
+    """Returns free ports of loopback."""
     probes = [socket.socket() for _ in range(count)]
     for probe in probes:
         probe.bind(('127.0.0.1', 0))
@@ -93,7 +93,7 @@ def free_ports(count):
 
 
 def accepts(address):
-    """Whether something listens there: a port of loopback, or the path of a socket."""
+    """Whether something listens on a port of loopback or on a Unix socket."""
     family = socket.AF_INET if isinstance(address, int) else socket.AF_UNIX
     with socket.socket(family) as probe:
         place = ('127.0.0.1', address) if isinstance(address, int) else address
@@ -101,7 +101,7 @@ def accepts(address):
 
 
 def answers(url):
-    """Whether it is answered 200."""
+    """Whether a GET of the URL is answered with 200."""
     try:
         return urllib.request.urlopen(url, timeout=30).status == 200
     except OSError:

@@ -1,4 +1,4 @@
-"""The commands and configurations of docs/deploy, read out of the pages."""
+"""Reads commands and configurations out of the pages of docs/deploy."""
 
 import os
 
@@ -13,12 +13,12 @@ def page(name):
 
 
 def block(name, language):
-    """The first block of a page in this language."""
+    """Returns the first block of a page in this language."""
     return page(name).split(f'```{language}\n', 1)[1].split('```', 1)[0]
 
 
 def command(chapter, *parts, without=None):
-    """The command of a chapter of moving.md that has all these parts, and not the one that it must be without."""
+    """Returns the command of a chapter of moving.md that has all these parts and not `without`."""
     text = page('moving.md').split(f'\n## {chapter}\n', 1)[1].split('\n## ', 1)[0]
     lines = [line.strip() for line in text.splitlines() if line.startswith('    ')]
     found = [line for line in lines if all(part in line for part in parts) and not (without and without in line)]
@@ -28,7 +28,8 @@ def command(chapter, *parts, without=None):
 
 
 def balancer(directory, port, port_of_old, nodes):
-    """The configuration before a move in: that of haproxy.md, without TLS, with the lines of moving.md."""
+    """Returns the configuration before a move in: that of haproxy.md without TLS, with the lines of
+    moving.md."""
     lines = block('haproxy.md', 'haproxy').splitlines()
     own = [line for line in lines if not line.strip().startswith(('retries', 'server ', 'bind'))]
     text = '\n'.join(own).replace('    mode http', f'    mode http\n    bind 127.0.0.1:{port}', 1)
@@ -39,6 +40,7 @@ def balancer(directory, port, port_of_old, nodes):
 
 
 def nova(url):
-    """The `[placement]` section of README.md, but for Keystone, which no one asks here."""
+    """Returns the `[placement]` section of README.md without Keystone, which the drill does not
+    run."""
     section = block('README.md', 'ini')
     return section.replace('auth_type = password', f'auth_type = admin_token\nendpoint = {url}\ntoken = admin')

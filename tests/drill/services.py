@@ -1,4 +1,4 @@
-"""The services of the drill: the old one, the nodes, and the balancer before both."""
+"""The services of the drill: openstack-placement, the nodes, and the balancer in front of both."""
 
 import os
 import signal
@@ -9,7 +9,7 @@ from processes import Process
 
 
 class Upstream:
-    """openstack-placement under uwsgi, below /placement as the nodes are."""
+    """openstack-placement under uwsgi, below /placement like the nodes."""
 
     _process = None
 
@@ -39,7 +39,7 @@ class Upstream:
 
 
 class Node:
-    """A node of placementd, with the settings of docs/deploy/haproxy.md."""
+    """A node of placementd with the settings of docs/deploy/haproxy.md."""
 
     def __init__(self, directory, settings, id, ports, members):
         self.id = id
@@ -59,7 +59,7 @@ class Node:
         self._process.until(lambda: processes.answers(f'http://{self.api}/readyz'))
 
     def leave(self):
-        """Has it stop once it has answered what balancers still send it."""
+        """Stops it with SIGTERM, so that it still answers requests that balancers send."""
         self._process.send(signal.SIGTERM)
 
     def stop(self):
@@ -73,7 +73,7 @@ def three_nodes(directory, settings):
 
 
 class Haproxy:
-    """The balancer, with the configuration of the runbook."""
+    """HAProxy with the configuration of the runbook."""
 
     def __init__(self, directory, text, port):
         file = f'{directory}/haproxy.cfg'

@@ -1,4 +1,4 @@
-//! Backups, and clusters that begin with them, in tests.
+//! Takes backups in tests, and restores clusters from them.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -13,10 +13,10 @@ use crate::binaries;
 use crate::cluster::Cluster;
 use crate::program::Program;
 
-/// What a command printed, line by line.
+/// Parses the `key: value` lines that a command printed.
 ///
 /// # Panics
-/// If it failed.
+/// If the command failed.
 pub fn printed(output: &Output) -> BTreeMap<String, String> {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{stderr}");
@@ -27,17 +27,17 @@ pub fn printed(output: &Output) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// The error of a command that ended with this code.
+/// Standard error of a command that ended with this code.
 ///
 /// # Panics
-/// If it ended with another one.
+/// If it ended with another code.
 pub fn refusal(output: &Output, code: i32) -> String {
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(code), "{stderr}");
     stderr
 }
 
-/// Takes a backup.
+/// Takes a backup into a file with `placementctl backup`.
 ///
 /// # Panics
 /// If the tool cannot be started.
@@ -47,7 +47,7 @@ pub fn back_up(cluster: &Cluster, file: &Path) -> Output {
         .unwrap()
 }
 
-/// Has a backup checked.
+/// Runs `placementd check-backup` on a file.
 ///
 /// # Panics
 /// If the program cannot be started.
@@ -56,7 +56,7 @@ pub fn check(file: &Path) -> Output {
     command.arg("check-backup").arg(file).output().unwrap()
 }
 
-/// Makes the data directory of a node of a new cluster.
+/// Restores the data directory of a node of a new cluster from a backup.
 ///
 /// # Panics
 /// If the program cannot be started.
@@ -74,17 +74,17 @@ pub fn restore(cluster: &Cluster, id: u64, from: &Path, further: &[&str]) -> Out
         .unwrap()
 }
 
-/// `placementd replay` over a backup; gone when it is dropped.
+/// `placementd replay` of a backup; killed when dropped.
 pub struct Replay {
     process: Program,
-    /// What it printed, line by line.
+    /// The `key: value` lines that it printed.
     pub printed: BTreeMap<String, String>,
     /// The address that it listens on.
     pub address: String,
 }
 
 impl Replay {
-    /// Starts one, and waits until it has printed the line of the partition that was made last.
+    /// Starts a replay and waits until it has printed the line of `last`, the newest partition.
     ///
     /// # Panics
     /// If it ends before.
@@ -108,7 +108,7 @@ impl Replay {
         }
     }
 
-    /// Ends it as Ctrl-C does.
+    /// Sends SIGINT, as Ctrl-C does, and waits for the end.
     ///
     /// # Panics
     /// If it cannot be waited for.
@@ -118,7 +118,7 @@ impl Replay {
     }
 }
 
-/// A new cluster of three that begins with a backup, and what the restore of its first node
+/// Starts a new cluster of three from a backup. Also returns what the restore of its first node
 /// printed.
 ///
 /// # Panics

@@ -1,4 +1,4 @@
-//! A cluster of real processes for one test; gone when the test is.
+//! A cluster of real processes for one test; stopped and removed when dropped.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -23,55 +23,55 @@ use crate::ports::Ports;
 use crate::private;
 use crate::wait::{PATIENCE, until_ok, within};
 
-/// How long a cluster may take to become healthy.
+/// Longest time for a cluster to become healthy.
 pub const HEALTHY_LIMIT: Duration = PATIENCE;
-/// How long a node may take to stop.
+/// Longest time for a node to stop.
 pub const STOP_LIMIT: Duration = PATIENCE;
 
-/// A cluster. Node ids begin at 1.
+/// A cluster of `placementd` processes. Node ids begin at 1.
 pub struct Cluster {
     directory: TempDir,
     ports: Ports,
     options: StartOptions,
     places: Vec<NodePlace>,
-    /// What clients trust, if they have to come by TLS.
+    /// Trust settings of clients, if the cluster requires TLS.
     secured: Option<Trust>,
     running: Vec<Option<NodeProcess>>,
     links: Vec<Link>,
-    /// What each of them carries; `None`: as much as this machine can.
+    /// Bandwidth of each link, in bits per second; `None` does not limit it.
     bits_per_s: Option<u32>,
     ways: Ways,
-    /// The processes that were started, for telling whose a connection is.
+    /// Node id of each process that was started, to find the owner of a connection.
     pids: Arc<Mutex<BTreeMap<u32, u64>>>,
 }
 
-/// How long a node has a request wait for a leader where a test does not configure it. An election
-/// on a loaded machine may take longer than the default, and a request must not fail for that. Less
-/// than a client waits for an answer.
+/// How long a request waits for a leader where a test does not configure it. An election on a
+/// loaded machine may take longer than the default, and a request must not fail for that. Shorter
+/// than the timeout of a client.
 const WAIT_MS: u32 = 20_000;
 
-/// Times of elections so long that no node of a loaded machine misses the heartbeats for that time:
-/// one leader, until a test moves it.
+/// Raft settings with election timeouts so long that no node of a loaded machine misses heartbeats:
+/// the leader stays until a test moves it.
 pub const STEADY_LEADER: &str = "[raft]\nround_trip_ms = 400\n";
 
-/// For measurements, which may be one caller that asks as fast as it can: it is counted and never
-/// refused.
+/// Caller limits for measurements, where one caller may send as fast as it can: requests are
+/// counted and never refused.
 pub const COUNTED_ONLY: &str = "[callers]\nuser_per_s = 1000000000\naddress_per_s = 1000000000\n";
 
 impl Cluster {
-    /// A healthy cluster of this many nodes with the default configuration.
+    /// Starts a healthy cluster of this many nodes with the default configuration.
     pub async fn start(nodes: u64) -> anyhow::Result<Self> {
         Self::start_with(nodes, "").await
     }
 
-    /// A healthy cluster whose nodes are all given this configuration file.
+    /// Starts a healthy cluster whose nodes share this configuration file.
     pub async fn start_with(nodes: u64, config: &str) -> anyhow::Result<Self> {
         let mut cluster = Self::prepare(nodes, config)?;
         cluster.start_all().await?;
         Ok(cluster)
     }
 
-    /// A healthy cluster of which nothing is spoken to without TLS; `config` is the rest of its
+    /// Starts a healthy cluster that requires TLS on all listeners; `config` is the rest of its
     /// configuration.
     pub async fn start_secured(nodes: u64, config: &str) -> anyhow::Result<Self> {
         let required =
@@ -85,7 +85,7 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// An authority that vouches for its nodes.
+    /// Creates a certificate authority and a certificate for each node.
     pub fn authority(&self) -> anyhow::Result<Authority> {
         let authority = Authority::new(&self.directory().join("tls"))?;
         for id in self.ids() {
@@ -94,20 +94,20 @@ impl Cluster {
         Ok(authority)
     }
 
-    /// A healthy cluster whose nodes reach each other over links of so many bits a second.
+    /// Starts a healthy cluster whose nodes reach each other over links of this bandwidth.
     pub async fn start_linked(nodes: u64, config: &str, bits_per_s: u32) -> anyhow::Result<Self> {
         let mut cluster = Self::prepare_linked(nodes, config, bits_per_s)?;
         cluster.start_all().await?;
         Ok(cluster)
     }
 
-    /// The same, of which no node runs yet.
+    /// Prepares a cluster over links of this bandwidth without starting a node.
     pub fn prepare_linked(nodes: u64, config: &str, bits_per_s: u32) -> anyhow::Result<Self> {
         Self::prepare_links(nodes, config, Some(bits_per_s))
     }
 
-    /// The same over links that carry as much as this machine can, and that [`Cluster::stretch`]
-    /// makes long.
+    /// Prepares a cluster over links of unlimited bandwidth, whose length [`Cluster::stretch`]
+    /// sets. Starts no node.
     pub fn prepare_far(nodes: u64, config: &str) -> anyhow::Result<Self> {
         Self::prepare_links(nodes, config, None)
     }
@@ -123,7 +123,7 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Lays the link to a node of a linked cluster.
+    /// Starts the link in front of a node of a linked cluster.
     fn link(&mut self, place: &NodePlace) -> anyhow::Result<()> {
         if self.options.linked {
             let (from, to) = (place.link().parse()?, place.peer().parse()?);
@@ -142,12 +142,12 @@ impl Cluster {
         self.wait_healthy().await
     }
 
-    /// A cluster of which no node runs yet.
+    /// Prepares a cluster without starting a node.
     pub fn prepare(nodes: u64, config: &str) -> anyhow::Result<Self> {
         Self::prepare_with_room(nodes, 3, config)
     }
 
-    /// The same, with room for so many nodes that are added later.
+    /// Prepares a cluster with ports for `more` nodes that are added later.
     pub fn prepare_with_room(nodes: u64, more: u16, config: &str) -> anyhow::Result<Self> {
         let directory = tempfile::Builder::new()
             .prefix("placement-test-")
@@ -177,18 +177,18 @@ impl Cluster {
         })
     }
 
-    /// Where everything is.
+    /// Directory of all files of the cluster.
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }
 
-    /// Leaves everything where it is when the cluster is gone.
+    /// Keeps the directory after the cluster is dropped; returns its path.
     pub fn keep(&mut self) -> PathBuf {
         self.directory.disable_cleanup(true);
         self.directory().to_owned()
     }
 
-    /// Where the other nodes reach one.
+    /// Address at which the other nodes reach this one.
     pub fn peer_of(&self, id: u64) -> String {
         let place = self.place(id);
         match self.options.linked {
@@ -197,30 +197,30 @@ impl Cluster {
         }
     }
 
-    /// The ids of all nodes, running or not.
+    /// Ids of all nodes, running or not.
     pub fn ids(&self) -> Vec<u64> {
         self.places.iter().map(|place| place.id).collect()
     }
 
-    /// Where a node is.
+    /// Ports and directories of a node.
     pub fn place(&self, id: u64) -> &NodePlace {
         &self.places[index(id)]
     }
 
-    /// How its nodes are started.
+    /// Start options of the nodes.
     pub fn options(&self) -> &StartOptions {
         &self.options
     }
 
-    /// How nodes are started from now on.
+    /// Start options of the nodes that are started from now on.
     pub fn options_mut(&mut self) -> &mut StartOptions {
         &mut self.options
     }
 
-    /// A place for one more node, which is not started, and which no member knows.
+    /// Adds a place for one more node. The node is not started and is no member.
     ///
     /// # Panics
-    /// If the link to it cannot be laid.
+    /// If the link to it cannot be started.
     pub fn add_place(&mut self) -> NodePlace {
         let place = self.spare_place();
         self.link(&place).expect("its ports are claimed");
@@ -229,20 +229,20 @@ impl Cluster {
         place
     }
 
-    /// Gives a node that does not run other ports: those of the spare place.
+    /// Moves a node that does not run to the ports of the spare place.
     pub fn move_node(&mut self, id: u64) {
         let spare = self.spare_place();
         self.places[index(id)].base_port = spare.base_port;
     }
 
-    /// Where the next node would be.
+    /// Place of the next node that would be added.
     pub fn spare_place(&self) -> NodePlace {
         let id = self.places.len() as u64 + 1;
         NodePlace::new(self.directory.path(), self.ports.first(), id)
     }
 
-    /// Starts a node that does not run. One that was added by [`Cluster::add_place`] joins if it
-    /// has a token.
+    /// Starts a node that does not run. A node added by [`Cluster::add_place`] joins if it has a
+    /// token.
     pub fn start_node(&mut self, id: u64) -> anyhow::Result<()> {
         let place = self.place(id).clone();
         let mut options = self.options.clone();
@@ -270,7 +270,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Starts a node that stands at a `REGION` or `REGION/ZONE`, until it is started again.
+    /// Starts a node at a site, `REGION` or `REGION/ZONE`. The site holds until the next start.
     pub fn start_node_at(&mut self, id: u64, site: &str) -> anyhow::Result<()> {
         let (region, zone) = site.split_once('/').unwrap_or((site, ""));
         let more = [
@@ -284,8 +284,8 @@ impl Cluster {
         started
     }
 
-    /// Makes a token for a node that was added by [`Cluster::add_place`]: it joins when it is
-    /// started.
+    /// Creates a join token for a node added by [`Cluster::add_place`], which then joins at its
+    /// start.
     pub async fn admit(&self, id: u64) -> anyhow::Result<()> {
         let runs = |id: &u64| self.running[index(*id)].is_some();
         let by = self.ids().into_iter().find(runs).context("no node runs")?;
@@ -298,19 +298,19 @@ impl Cluster {
         self.give_token(id, &made.token.context("it is shown once")?)
     }
 
-    /// Has a node that has no data join with this token when it is started.
+    /// Has a node without data join with this token when it is started.
     pub fn give_token(&self, id: u64, token: &str) -> anyhow::Result<()> {
         Ok(private::write(&self.token_file(id), token)?)
     }
 
-    /// Where the token of a node is.
+    /// File of the join token of a node.
     pub fn token_file(&self, id: u64) -> PathBuf {
         self.directory.path().join(format!("join-token-{id}"))
     }
 
-    /// Makes a partition, whose requests are those for these hosts and below these paths, and waits
-    /// until all nodes have it. The nodes of a fresh cluster may not have found yet that all of
-    /// them know what that is.
+    /// Creates a partition for requests to these hosts and below these paths, and waits until all
+    /// nodes have it. Retries, as the nodes of a new cluster may not know yet that all of them
+    /// support partitions.
     pub async fn create_partition(
         &self,
         name: &str,
@@ -321,7 +321,7 @@ impl Cluster {
         let (hosts, prefixes) = (owned(hosts), owned(prefixes));
         let admin = self.admin_of(1);
         if !hosts.is_empty() {
-            // How these tests ask a node for the default partition.
+            // Tests address the default partition of a node by this host.
             let own = ["127.0.0.1".to_owned()];
             let routed = async || admin.route_partition("default", &own, &[]).await;
             within(HEALTHY_LIMIT, routed).await?;
@@ -332,14 +332,13 @@ impl Cluster {
         Ok(())
     }
 
-    /// Cuts ways between the nodes of a cluster that was started with links.
+    /// Cuts links between nodes of a linked cluster, each in one direction.
     pub fn cut(&self, ways: impl IntoIterator<Item = Way>) {
         assert!(!self.links.is_empty(), "the nodes have no links");
         self.ways.cut(ways);
     }
 
-    /// Makes the round trips between nodes of a cluster that was started with links so long, from
-    /// now on.
+    /// Sets the round-trip times between nodes of a linked cluster, from now on.
     pub fn stretch(&self, round_trip: impl Fn(u64, u64) -> Duration) {
         assert!(!self.links.is_empty(), "the nodes have no links");
         let ids = 1..=self.links.len() as u64;
@@ -349,23 +348,23 @@ impl Cluster {
         self.ways.stretch(halves);
     }
 
-    /// Opens all ways again.
+    /// Restores all links that were cut.
     pub fn mend(&self) {
         self.ways.mend();
     }
 
-    /// Whether a node runs.
+    /// Whether the process of a node runs.
     pub fn runs(&mut self, id: u64) -> bool {
         let process = self.running[index(id)].as_mut();
         process.is_some_and(|process| process.ended().is_none())
     }
 
-    /// How a node ended by itself.
+    /// Exit status of a node that ended by itself.
     pub fn gave_up(&mut self, id: u64) -> Option<ExitStatus> {
         self.running[index(id)].as_mut()?.ended()
     }
 
-    /// What nodes logged of panics.
+    /// Lines about panics in the logs of all nodes.
     pub fn panics(&self) -> Vec<String> {
         let mut panics = Vec::new();
         for place in &self.places {
@@ -376,26 +375,27 @@ impl Cluster {
         panics
     }
 
-    /// The process of a running node.
+    /// Process of a running node.
     pub fn process(&mut self, id: u64) -> &mut NodeProcess {
         let process = self.running[index(id)].as_mut();
         process.expect("the test started this node")
     }
 
-    /// `kill -9` of a node.
+    /// Kills a node with SIGKILL.
     pub fn kill_9(&mut self, id: u64) {
         if let Some(process) = self.running[index(id)].take() {
             process.kill_9();
         }
     }
 
-    /// Stops a node properly.
+    /// Shuts a node down cleanly.
     pub async fn stop_node(&mut self, id: u64) -> anyhow::Result<()> {
         let Some(mut process) = self.running[index(id)].take() else {
             return Ok(());
         };
         process.signal(Signal::TERM);
-        // Not a blocking wait: this thread's clients must see their connections close.
+        // A blocking wait would keep this thread's clients from noticing that their connections
+        // close.
         match within(STOP_LIMIT, async || process.ended().ok_or(())).await {
             Ok(status) if status.success() => Ok(()),
             Ok(status) => bail!("node {id} stopped with {status}:\n{}", self.log(id, 20)),
@@ -408,17 +408,17 @@ impl Cluster {
         log_tail(&self.place(id).log, lines)
     }
 
-    /// A client of all nodes.
+    /// A client of all nodes, in the order of their ids.
     pub fn client(&self) -> Client {
         self.client_in_order(self.ids())
     }
 
-    /// A client of these nodes.
+    /// A client of these nodes, in this order.
     pub fn client_in_order(&self, ids: impl IntoIterator<Item = u64>) -> Client {
         self.connect(ids.into_iter().map(|id| self.place(id).api()))
     }
 
-    /// A client of listeners of nodes.
+    /// A client of these addresses.
     fn connect(&self, listeners: impl IntoIterator<Item = String>) -> Client {
         let made = match &self.secured {
             None => Client::new(listeners),
@@ -436,12 +436,12 @@ impl Cluster {
         self.client_in_order([id])
     }
 
-    /// A client of each node, in the order of their ids.
+    /// One client per node, in the order of their ids.
     pub fn clients(&self) -> Vec<Client> {
         self.ids().iter().map(|&id| self.client_of(id)).collect()
     }
 
-    /// The admin listener of one node, which may still be starting.
+    /// A client of one node's admin listener. The node may still be starting.
     pub fn admin_of(&self, id: u64) -> Admin {
         let client = self.connect([self.place(id).admin()]);
         Admin::new(client.with_patience(HEALTHY_LIMIT))
@@ -457,7 +457,7 @@ impl Cluster {
             .context("cannot start placementctl")
     }
 
-    /// Runs `placementctl`, which must succeed, and gives what it printed.
+    /// Runs `placementctl` and returns its output.
     ///
     /// # Panics
     /// If it fails.
@@ -466,7 +466,7 @@ impl Cluster {
         printed.unwrap_or_else(|error| panic!("{arguments:?}: {error}"))
     }
 
-    /// What `placementctl` prints, or why it fails.
+    /// Output of `placementctl`, or its standard error if it fails.
     fn printed(&self, arguments: &[&str]) -> Result<String, String> {
         let output = self.placementctl(arguments).expect("placementctl starts");
         let text = |bytes| String::from_utf8(bytes).expect("it prints text");
@@ -476,8 +476,8 @@ impl Cluster {
         }
     }
 
-    /// Runs `placementctl` until it succeeds, and gives what it printed. A cluster that has just
-    /// been formed knows no join tokens for a moment, and one between two leaders changes nothing.
+    /// Runs `placementctl` until it succeeds and returns its output. For a moment a new cluster
+    /// knows no join tokens, and a cluster between two leaders changes nothing.
     ///
     /// # Panics
     /// If it does not succeed in time.
@@ -486,8 +486,8 @@ impl Cluster {
         until_ok(&format!("{arguments:?}"), printed).await
     }
 
-    /// Runs `placementctl`, which changes nothing, until it ends with this code and all of these
-    /// words are in its output, which it gives.
+    /// Runs a read-only `placementctl` command until it exits with this code and its output has all
+    /// of these words; returns the output.
     ///
     /// # Panics
     /// If that does not happen in time.
@@ -505,7 +505,7 @@ impl Cluster {
         .await
     }
 
-    /// The metrics of a node.
+    /// Metrics of a node in Prometheus' text format.
     ///
     /// # Panics
     /// If it does not answer.
@@ -552,7 +552,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Waits until one node says that it is ready.
+    /// Waits until one node reports that it is ready.
     pub async fn wait_ready(&mut self, id: u64) -> anyhow::Result<()> {
         let ended = within(HEALTHY_LIMIT, async || {
             match says_ready(self.client_of(id)).await {
@@ -582,7 +582,7 @@ impl Cluster {
         .await;
     }
 
-    /// The status of every node that answers.
+    /// Status of every node that answers.
     pub async fn statuses(&self) -> Vec<NodeStatus> {
         let mut statuses = Vec::new();
         for id in self.ids() {
@@ -597,8 +597,8 @@ impl Cluster {
         statuses
     }
 
-    /// Waits until all nodes answer and have applied the same entries, and asserts that the same
-    /// came of them.
+    /// Waits until all nodes answer and have applied the same entries, and asserts that their
+    /// states are equal.
     ///
     /// # Panics
     /// If the digests differ, or a node lags for too long.
@@ -619,11 +619,11 @@ impl Cluster {
         .await;
     }
 
-    /// Whether a provider of this name exists, asked of one node after the other. A write whose
-    /// outcome is not known may be committed in the meantime; then all are asked again.
+    /// Whether a provider of this name exists, according to all nodes, asked in turn. A write with
+    /// an unknown outcome may be committed in the meantime; then all nodes are asked again.
     ///
     /// # Panics
-    /// If it is there and then it is not, or a node cannot be asked.
+    /// If a node has the provider and a later one does not, or a node cannot be asked.
     pub async fn has_provider(&self, name: &str) -> bool {
         let mut there = false;
         loop {
@@ -643,12 +643,12 @@ impl Cluster {
         }
     }
 
-    /// The node that says of itself that it leads, and that a majority follows; waits for it.
+    /// Waits for a node that reports itself as the leader with a majority behind it.
     pub async fn leader(&self) -> anyhow::Result<u64> {
         self.leader_other_than(None).await
     }
 
-    /// Waits for a leader that is not this one.
+    /// Waits for a leader other than this one.
     pub async fn leader_other_than(&self, old: Option<u64>) -> anyhow::Result<u64> {
         within(HEALTHY_LIMIT, async || {
             let statuses = self.statuses().await;
@@ -665,13 +665,13 @@ impl Cluster {
         .await
     }
 
-    /// The nodes that do not lead.
+    /// Nodes that do not lead.
     pub async fn followers(&self) -> anyhow::Result<Vec<u64>> {
         let leader = self.leader().await?;
         Ok(self.ids().into_iter().filter(|&id| id != leader).collect())
     }
 
-    /// Where a node keeps its data.
+    /// Data directory of a node.
     pub fn data_dir(&self, id: u64) -> PathBuf {
         self.place(id).data_dir.clone()
     }
@@ -688,8 +688,8 @@ impl Drop for Cluster {
     }
 }
 
-/// Which of these processes has the first end of a connection, as the system's tables tell. A port
-/// alone does not tell: it may be that of connections to others, too, and of ones that are over.
+/// Which of these processes has the first end of a connection, according to /proc/net/tcp. A port
+/// alone does not identify it: other connections, open or closed, may use the same one.
 fn process_of(pids: &BTreeMap<u32, u64>, ends: [SocketAddr; 2]) -> Option<u64> {
     let table = std::fs::read_to_string("/proc/net/tcp").ok()?;
     let [near, far] = ends.map(|end| format!(":{:04X}", end.port()));

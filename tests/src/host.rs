@@ -9,7 +9,7 @@ use crate::wait::PATIENCE;
 /// Creates a provider of this name; waits for a leader.
 ///
 /// # Panics
-/// If it is not created.
+/// If the provider is not created.
 pub async fn create(client: &Client, name: &str) -> Uuid {
     let uuid = Uuid::new_v4();
     let client = client.clone().with_patience(PATIENCE);
@@ -22,7 +22,7 @@ pub async fn create(client: &Client, name: &str) -> Uuid {
 /// Creates a provider with more processors than a test claims.
 ///
 /// # Panics
-/// If it is not created.
+/// If the provider is not created.
 pub async fn with_processors(client: &Client) -> Uuid {
     let host = create(client, "host").await;
     let offer = [("VCPU", Inventory::of(1_000_000_000))];
@@ -31,10 +31,10 @@ pub async fn with_processors(client: &Client) -> Uuid {
     host
 }
 
-/// A new consumer of one processor.
+/// Claims one processor for a new consumer.
 ///
 /// # Errors
-/// What the client says.
+/// If the claim fails.
 pub async fn claim(client: &Client, host: Uuid) -> Result<Uuid, Error> {
     let consumer = Uuid::new_v4();
     let claim = Claim::by("project", "user").and(host, &[("VCPU", 1)]);
@@ -42,10 +42,10 @@ pub async fn claim(client: &Client, host: Uuid) -> Result<Uuid, Error> {
     Ok(consumer)
 }
 
-/// A new consumer of one processor, as Nova asks for it: with the id of its own request.
+/// Claims one processor for a new consumer as Nova does, with Nova's own request id.
 ///
 /// # Panics
-/// If it is not claimed.
+/// If the claim fails.
 pub async fn claim_for_request(client: &Client, host: Uuid, request_id: &str) -> Uuid {
     let consumer = Uuid::new_v4();
     let claim = Claim::by("project", "user").and(host, &[("VCPU", 1)]);
@@ -55,11 +55,10 @@ pub async fn claim_for_request(client: &Client, host: Uuid, request_id: &str) ->
     consumer
 }
 
-/// The id of the last request that has changed what a consumer holds, as the node of this client
-/// has it.
+/// Id of the last request that changed a consumer's allocations, according to this client's node.
 ///
 /// # Panics
-/// If the node does not show what was changed.
+/// If the node does not show the change.
 pub async fn request_of(client: &Client, consumer: Uuid) -> Value {
     let path = format!("/placementd/v1/history?consumer={consumer}");
     let history: Result<Value, _> = client.fetch(ApiRequest::get(&path)).await;

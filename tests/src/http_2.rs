@@ -1,4 +1,4 @@
-//! Clients that speak HTTP/2, as they can be: with windows of any size.
+//! HTTP/2 clients with windows of any size.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use crate::cluster::Cluster;
 
-/// A connection to the first node that speaks HTTP/2 over TLS; so many bytes of an answer are sent
+/// Connects to the first node with HTTP/2 over TLS. The node may send `window` bytes of an answer
 /// before they are read.
 pub async fn connected(cluster: &Cluster, window: u32) -> anyhow::Result<SendRequest<String>> {
     let authority = cluster.options().authority.clone();

@@ -1,4 +1,4 @@
-//! A real Keystone: from PyPI, under uwsgi, on SQLite, with fernet keys.
+//! A real Keystone from PyPI, under uwsgi, on SQLite, with Fernet keys.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -17,12 +17,12 @@ use crate::wait::{PATIENCE, within};
 
 const PACKAGES: [&str; 2] = ["keystone==30.0.0", "pyuwsgi==2.0.30.post1"];
 const ADMIN_PASSWORD: &str = "the-first-admin";
-/// How long the first answer may take before it is asked again: it loads for seconds of processor
+/// Timeout of the first request before it is repeated: Keystone loads for seconds of processor
 /// time, twice.
 const ANSWER: Duration = Duration::from_secs(60);
 const REGION: &str = "RegionOne";
 
-/// A Keystone with its data; gone when dropped.
+/// A Keystone with its data; removed when dropped.
 pub struct Keystone {
     programs: PathBuf,
     directory: TempDir,
@@ -31,14 +31,14 @@ pub struct Keystone {
     running: Option<Child>,
 }
 
-/// Who has a token.
+/// User and scope of a token.
 #[derive(Debug, Clone, Copy)]
 pub struct Who<'a> {
-    /// Its name.
+    /// Name of the user.
     pub user: &'a str,
-    /// Its password.
+    /// Password of the user.
     pub password: &'a str,
-    /// `None`: a token without scope.
+    /// `None` requests an unscoped token.
     pub project: Option<&'a str>,
 }
 
@@ -58,7 +58,7 @@ impl Drop for Keystone {
 }
 
 impl Keystone {
-    /// Makes a new one and starts it. Its packages are installed once, below `installed_in`.
+    /// Creates a Keystone and starts it. Its packages are installed once, below `installed_in`.
     pub async fn start(installed_in: &Path) -> anyhow::Result<Self> {
         let programs = python::environment(installed_in, "keystone-venv-30.0.0", &PACKAGES)?;
         let ports = Ports::claim(1);
@@ -86,7 +86,7 @@ impl Keystone {
         Ok(keystone)
     }
 
-    /// Tokens that it makes from its next start on last for so long.
+    /// Sets the lifetime of tokens issued after the next start.
     pub fn configure(&self, token_seconds: u64) -> anyhow::Result<()> {
         let at = self.directory.path().display();
         let text = format!(
@@ -108,19 +108,19 @@ impl Keystone {
         python::run(command.args(line.split_whitespace())).map(drop)
     }
 
-    /// Starts it, on its data.
+    /// Starts it on its existing data.
     pub async fn go_on(&mut self) -> anyhow::Result<()> {
         let log = File::create(self.directory.path().join("uwsgi.log"))?;
         let child = Command::new(self.programs.join("uwsgi"))
             .env("OS_KEYSTONE_CONFIG_DIR", self.directory.path())
             .args(["--http-socket", &self.address()])
             .args(["--module", "keystone.wsgi.api:application"])
-            // By default it drops a client that takes four seconds to send its request.
+            // The default timeout drops a client that takes four seconds to send its request.
             .args(
                 "--master --processes 2 --die-on-term --no-orphans --socket-timeout 60".split(' '),
             )
-            // It closes them without a word otherwise, and a client that would use one again finds
-            // it reset.
+            // Otherwise uwsgi closes connections without notice, and a client that reuses one gets
+            // a reset.
             .args(["--add-header", "Connection: close"])
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
@@ -140,11 +140,11 @@ impl Keystone {
         Ok(())
     }
 
-    /// Stops it; its data stay.
+    /// Stops it and keeps its data.
     pub fn stop(&mut self) {
         if let Some(mut child) = self.running.take() {
             let pid = rustix::process::Pid::from_child(&child);
-            // It may have ended by itself.
+            // The process may have ended by itself.
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
             let _ = child.wait();
         }
@@ -154,18 +154,18 @@ impl Keystone {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// Its URL.
+    /// URL of the identity API, version 3.
     pub fn url(&self) -> String {
         format!("http://{}/v3", self.address())
     }
 
     fn client(&self) -> Client {
         let client = Client::new([self.address()]).expect("an address of ours is one");
-        // It hashes a password for each token, on a machine that may be busy.
+        // Each token request hashes a password, on a machine that may be busy.
         client.with_attempt_timeout(PATIENCE)
     }
 
-    /// A token.
+    /// Issues a token for this user and scope.
     pub async fn token(&self, who: Who<'_>) -> anyhow::Result<String> {
         let scope = match who.project {
             Some(name) => json!({"project": {"name": name, "domain": {"id": "default"}}}),
@@ -174,12 +174,12 @@ impl Keystone {
         self.token_for(who, scope).await
     }
 
-    /// A token for the whole cloud, of somebody with a role there.
+    /// Issues a system-scoped token; the user needs a role on the system.
     pub async fn system_token(&self, who: Who<'_>) -> anyhow::Result<String> {
         self.token_for(who, json!({"system": {"all": true}})).await
     }
 
-    /// A token of a new application credential of somebody, which has these access rules.
+    /// Creates an application credential with these access rules and issues a token for it.
     pub async fn restricted_token(&self, who: Who<'_>, rules: &Value) -> anyhow::Result<String> {
         let own = self.token(who).await?;
         let client = self.client().with_token(&own);
@@ -217,13 +217,13 @@ impl Keystone {
         Ok(token.to_str()?.to_owned())
     }
 
-    /// Ends a token.
+    /// Revokes a token before it expires.
     pub async fn revoke(&self, token: &str) -> anyhow::Result<()> {
         let request = ApiRequest::delete("/v3/auth/tokens").header("x-subject-token", token);
         self.ask(request).await.map(drop)
     }
 
-    /// Makes a project and users in it, each with one role. Its answer is the id of the project.
+    /// Creates a project and users in it, each with one role. Returns the id of the project.
     pub async fn people(
         &self,
         project: &str,
@@ -243,7 +243,7 @@ impl Keystone {
         Ok(project)
     }
 
-    /// Puts the places of placement into the catalog, in each region another one.
+    /// Registers placement endpoints in the catalog, one per region.
     pub async fn placement(&self, places: &[(&str, &str)]) -> anyhow::Result<()> {
         let body = json!({"service": {"type": "placement", "name": "placement"}});
         let service = self.make("service", &body).await?;
@@ -259,7 +259,7 @@ impl Keystone {
         Ok(())
     }
 
-    /// Makes one of these, and gives its id.
+    /// Creates a resource of this type and returns its id.
     async fn make(&self, what: &str, body: &Value) -> anyhow::Result<String> {
         let request = ApiRequest::post(&format!("/v3/{what}s")).json(body);
         let made = self.ask(request).await?;

@@ -1,5 +1,5 @@
-//! What black-box tests and the tools for people are made of: real processes of `placementd`,
-//! clusters of them, and a sample cloud.
+//! Building blocks of black-box tests and tools: real processes of `placementd`, clusters of them,
+//! and a sample cloud.
 
 pub mod backups;
 pub mod cluster;

@@ -1,4 +1,4 @@
-//! Links between nodes: so long, of so many bits a second, and open or cut.
+//! Links between nodes, with configurable delay and bandwidth, that can be cut in each direction.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -13,26 +13,27 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::{Mutex, Semaphore, mpsc, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 
-/// Bytes that go over it at once.
+/// Packet size of a link with limited bandwidth.
 const PACKET_BYTES: usize = 4096;
-/// Bytes that go at once over a link that bears any number of bits.
+/// Packet size of a link with unlimited bandwidth.
 const BROAD_PACKET_BYTES: usize = 64 * 1024;
-/// Bytes that may be under way in one direction of a connection: a long link holds much.
+/// Bytes that may be in flight in one direction of a connection: a long link holds much.
 const UNDER_WAY_BYTES: usize = 64 * 1024 * 1024;
-/// How much of a second the system may hold at each end: a link has no room for a whole message.
+/// Socket buffers hold this fraction of a second's bandwidth: a link has no room for a whole
+/// message.
 const BUFFERED: u32 = 20;
-/// What the system needs at least to work at all.
+/// The smallest buffer with which sockets work at all.
 const BUFFER_BYTES_MIN: u32 = 4 * 1024;
 
 fn buffer_bytes(bits_per_s: u32) -> u32 {
     (bits_per_s / 8 / BUFFERED).max(BUFFER_BYTES_MIN)
 }
 
-/// A way from one node to another.
+/// Direction from one node to another.
 pub type Way = (u64, u64);
 
-/// Which ways are cut, and how long they are. What is sent over one that is cut stays where it is
-/// until the way is open again, as TCP sends again what is lost.
+/// Which directions are cut, and the delay of each. Data sent in a direction that is cut waits
+/// until it is restored, as TCP retransmits lost data.
 #[derive(Debug, Clone)]
 pub struct Ways {
     cut: Arc<watch::Sender<BTreeSet<Way>>>,
@@ -49,17 +50,17 @@ impl Default for Ways {
 }
 
 impl Ways {
-    /// Cuts some.
+    /// Cuts these directions, until [`Ways::mend`].
     pub fn cut(&self, ways: impl IntoIterator<Item = Way>) {
         self.cut.send_modify(|cut| cut.extend(ways));
     }
 
-    /// Opens all.
+    /// Restores all directions.
     pub fn mend(&self) {
         self.cut.send_modify(BTreeSet::clear);
     }
 
-    /// Makes ways so long, from now on: what is sent over one arrives so much later, in its order.
+    /// Sets delays, from now on: data arrive later by the delay, in order.
     pub fn stretch(&self, delays: impl IntoIterator<Item = (Way, Duration)>) {
         self.delays.write().extend(delays);
     }
@@ -70,15 +71,15 @@ impl Ways {
 
     async fn open(&self, way: Way) {
         let is_open = |cut: &BTreeSet<Way>| !cut.contains(&way);
-        // The sender lives as long as this does.
+        // The sender lives as long as `self`.
         let _ = self.cut.subscribe().wait_for(is_open).await;
     }
 }
 
-/// Tells which node has the first end of a connection of this machine.
+/// Finds the node that has the first end of a connection of this machine.
 pub type WhoHas = Arc<dyn Fn([SocketAddr; 2]) -> Option<u64> + Send + Sync>;
 
-/// Carries connections from one address to another until it is dropped.
+/// Relays connections from one address to another until dropped.
 pub struct Link {
     serving: tokio::task::JoinHandle<()>,
 }
@@ -90,8 +91,8 @@ impl Drop for Link {
 }
 
 impl Link {
-    /// Takes connections at one address and carries them to the node at the other, so many bits a
-    /// second each way, all of them together; `None`: as many as this machine can.
+    /// Accepts connections at one address and relays them to the node at the other. All of them
+    /// share a bandwidth of `bits_per_s` in each direction; `None` does not limit it.
     pub fn start(
         from: SocketAddr,
         to: (u64, SocketAddr),
@@ -110,13 +111,13 @@ impl Link {
         let ways = ways.clone();
         let serving = tokio::spawn(async move {
             while let Ok((near, caller)) = listener.accept().await {
-                // A caller that is gone has nothing to say.
+                // The caller has closed the connection already.
                 let Some(caller) = who_has([caller, from]) else {
                     continue;
                 };
                 let (wires, ways) = (wires.clone(), ways.clone());
                 tokio::spawn(async move {
-                    // A connection that breaks is its ends' business.
+                    // The ends of a connection handle its failure.
                     let _ = carry((caller, near), to, wires, &ways, bits_per_s).await;
                 });
             }
@@ -137,14 +138,14 @@ async fn carry(
         socket.set_recv_buffer_size(buffer_bytes(bits_per_s))?;
         socket.set_send_buffer_size(buffer_bytes(bits_per_s))?;
     }
-    // TCP's own greeting goes there and back before anything else does.
+    // The TCP handshake takes one round trip before any data.
     sleep(ways.delay((caller, called)) + ways.delay((called, caller))).await;
     let far = socket.connect(to).await?;
     near.set_nodelay(true)?;
     far.set_nodelay(true)?;
     let (near_read, near_write) = near.into_split();
     let (far_read, far_write) = far.into_split();
-    // Either end's close closes both.
+    // A close at either end closes both connections.
     tokio::select! {
         ended = there.carry(near_read, far_write, ways, (caller, called)) => ended,
         ended = back.carry(far_read, near_write, ways, (called, caller)) => ended,
@@ -153,7 +154,7 @@ async fn carry(
 
 /// One direction, shared by all connections.
 struct Wire {
-    /// `None`: any number of bytes go at once.
+    /// `None` does not limit the bandwidth.
     s_per_byte: Option<f64>,
     free_from: Mutex<Instant>,
 }
@@ -182,7 +183,7 @@ impl Wire {
         taken.and(brought)
     }
 
-    /// Takes what is sent, with when it arrives.
+    /// Reads data and queues them with the time of their arrival.
     async fn take(
         &self,
         mut from: impl AsyncRead + Unpin,
@@ -207,14 +208,14 @@ impl Wire {
                     *free_from = (*free_from).max(Instant::now()) + takes;
                     *free_from
                 };
-                // Short waits are gathered: timers count milliseconds.
+                // Timers count milliseconds, so short waits are accumulated.
                 if through > Instant::now() + Duration::from_millis(2) {
                     sleep_until(through).await;
                 }
             }
             ways.open(way).await;
             let bytes = u32::try_from(packet.len()).map_err(io::Error::other)?;
-            // It is given back when the packet arrives.
+            // The room is released when the packet arrives.
             (room.acquire_many(bytes).await)
                 .map_err(io::Error::other)?
                 .forget();
@@ -226,7 +227,7 @@ impl Wire {
     }
 }
 
-/// Brings what was taken when its time has come.
+/// Delivers queued data when they arrive.
 async fn bring(
     mut to: impl AsyncWrite + Unpin,
     ways: &Ways,

@@ -1,4 +1,4 @@
-//! OpenStack's own command-line client, from PyPI.
+//! OpenStack's command-line client, from PyPI.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use crate::python;
 
 const PACKAGES: [&str; 2] = ["osc-placement==4.9.1", "python-openstackclient==10.5.0"];
 
-/// The folder of its programs; installed once below `installed_in`.
+/// Folder of the client's programs; installed once below `installed_in`.
 pub fn programs(installed_in: &Path) -> anyhow::Result<PathBuf> {
     python::environment(installed_in, "osc-venv-4.9.1-10.5.0", &PACKAGES)
 }

@@ -1,6 +1,6 @@
-//! A loss of power for real processes. A library stands between a node and its disk and writes down
-//! what is synced (`power.c`); when the process has been killed, everything else is taken away
-//! again: bytes, new names, renames and removals.
+//! Simulates a power loss of real processes. A preloaded library (`power.c`) between a node and its
+//! disk records what is synced. After the process is killed, everything else is undone: bytes, new
+//! names, renames and removals.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,33 +12,33 @@ use anyhow::{Context, bail};
 
 use crate::shim;
 
-/// The library.
+/// The compiled library for `LD_PRELOAD`, and the directory of its records.
 #[derive(Debug, Clone)]
 pub struct Power {
     library: PathBuf,
     directory: PathBuf,
 }
 
-/// What a loss of power took.
+/// What a power loss took.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Lost {
     /// Bytes at the ends of files.
     pub bytes: u64,
-    /// Names of files that were made or renamed.
+    /// Names of files that were created or renamed.
     pub names: usize,
-    /// Names of files that were removed or renamed away, and are back.
+    /// Names of removed or renamed files that were restored.
     pub back: usize,
-    /// Bytes of write-ahead files that were written over since the cut before; those that were not
-    /// synced are back.
+    /// Bytes of write-ahead files that were overwritten since the previous power loss; those not
+    /// synced were restored.
     pub written_over: u64,
 }
 
-/// What was synced.
+/// Files and directory entries that were synced.
 #[derive(Debug, Default)]
 struct Synced {
-    /// The length of each file, and how many bytes of what is kept of it are void.
+    /// For each file, its length, and how many bytes of its saved copy are void.
     files: BTreeMap<String, (u64, u64)>,
-    /// The entries of each directory: name and file.
+    /// Entries of each directory: name and file.
     directories: BTreeMap<String, BTreeMap<String, String>>,
 }
 
@@ -61,11 +61,11 @@ impl Power {
         self.directory.join(format!("synced-{node}.kept"))
     }
 
-    /// The environment of a node's process. What has `unsynced` in its path is never synced, though
-    /// the calls report success.
+    /// Environment of a node's process. Paths that contain `unsynced` are never synced, though the
+    /// calls report success.
     ///
     /// # Errors
-    /// No directory can be made.
+    /// If a directory cannot be created.
     pub fn environment(
         &self,
         node: u64,
@@ -85,10 +85,10 @@ impl Power {
         Ok(environment)
     }
 
-    /// Takes away what a node that was killed had not synced.
+    /// Undoes everything that a killed node had not synced.
     ///
     /// # Errors
-    /// Its files cannot be read or changed.
+    /// If its files cannot be read or changed.
     pub fn cut(&self, node: u64, data_dir: &Path) -> anyhow::Result<Lost> {
         let notes = self.notes(node);
         let synced = match fs::read_to_string(&notes) {
@@ -105,7 +105,7 @@ impl Power {
 impl Synced {
     fn read(text: &str) -> anyhow::Result<Self> {
         let mut synced = Self::default();
-        // A process that is killed may leave half a line.
+        // A killed process may leave half a line.
         let whole = text
             .split_inclusive('\n')
             .filter(|line| line.ends_with('\n'));
@@ -158,8 +158,7 @@ impl Synced {
         }
         for (name, file) in entries.iter().filter(|(name, _)| !there.contains(*name)) {
             let copy = kept.join(file);
-            // A directory that was removed is not brought back: no one removes one to put another
-            // in its place.
+            // A removed directory is not restored: no code replaces a directory by another one.
             if copy.exists() {
                 lost.back += 1;
                 fs::hard_link(&copy, directory.join(name))?;
@@ -169,7 +168,7 @@ impl Synced {
         Ok(())
     }
 
-    /// Takes back what was written to a file since its last sync.
+    /// Undoes the writes to a file since its last sync.
     fn take_back(
         &self,
         path: &Path,
@@ -187,7 +186,7 @@ impl Synced {
             for (at, bytes) in records.into_iter().rev() {
                 open()?.write_all_at(bytes, at)?;
             }
-            // A cut is final.
+            // A power loss is final: its records are not used again.
             fs::remove_file(over)?;
         }
         let length = fs::metadata(path)?.len();
@@ -199,8 +198,8 @@ impl Synced {
     }
 }
 
-/// The records of bytes that were written over: where they were, and what. The last one may be a
-/// part, of a write that never began.
+/// Records of overwritten bytes: offset and old content. The last record may be cut short; its
+/// write never began.
 fn overwritten(mut records: &[u8]) -> anyhow::Result<Vec<(u64, &[u8])>> {
     let mut all = Vec::new();
     while let Some((head, rest)) = records.split_first_chunk::<16>() {
@@ -216,8 +215,8 @@ fn overwritten(mut records: &[u8]) -> anyhow::Result<Vec<(u64, &[u8])>> {
     Ok(all)
 }
 
-/// What tells a file from every other; also from one that gets its number when it is gone, where
-/// the file system says when a file was made.
+/// Identity of a file. It differs from a later file that reuses the inode number, if the file
+/// system records creation times.
 fn key(metadata: &fs::Metadata) -> anyhow::Result<String> {
     let born = metadata.created().unwrap_or(UNIX_EPOCH);
     let born = born.duration_since(UNIX_EPOCH)?;
@@ -234,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_written_over_is_back_unless_it_was_synced() {
+    fn unsynced_overwrites_are_undone() {
         let dir = tempfile::tempdir().unwrap();
         let record = |at: u64, bytes: &[u8]| {
             [

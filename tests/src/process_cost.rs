@@ -1,17 +1,17 @@
-//! The memory of a process, as Linux counts it: proc(5).
+//! Memory of processes, as Linux counts it: proc(5).
 
 use anyhow::Context;
 
-/// Memory in bytes.
+/// Resident memory of a process, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Memory {
-    /// In memory now.
+    /// Resident memory at present.
     pub resident: u64,
-    /// The most since the start, or since [`forget_peak`].
+    /// Peak since the start, or since [`forget_peak`].
     pub peak: u64,
 }
 
-/// The memory of a process.
+/// Reads the memory of a process.
 pub fn memory(pid: u32) -> anyhow::Result<Memory> {
     let path = format!("/proc/{pid}/status");
     let status = std::fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
@@ -28,17 +28,17 @@ fn kibibytes(status: &str, name: &str) -> Option<u64> {
     Some(number * 1024)
 }
 
-/// Makes what is resident now the new peak.
+/// Resets the peak to the current resident memory.
 pub fn forget_peak(pid: u32) -> anyhow::Result<()> {
     let path = format!("/proc/{pid}/clear_refs");
     std::fs::write(&path, "5").with_context(|| format!("cannot write {path}"))
 }
 
-/// Processes, and what each has in memory from where its growth is counted, in bytes.
+/// Memory growth of processes; has the resident memory of each at the start, in bytes.
 pub struct Growth(Vec<(u32, u64)>);
 
 impl Growth {
-    /// From now on.
+    /// Starts to count the growth of these processes.
     pub fn of(pids: impl IntoIterator<Item = u32>) -> anyhow::Result<Self> {
         let begun = pids.into_iter().map(|pid| {
             forget_peak(pid)?;
@@ -47,7 +47,7 @@ impl Growth {
         Ok(Self(begun.collect::<anyhow::Result<_>>()?))
     }
 
-    /// The most that one of them has grown.
+    /// The largest growth of one process, in bytes.
     pub fn most(&self) -> anyhow::Result<u64> {
         let mut most = 0;
         for (pid, before) in &self.0 {
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_process_has_memory() {
+    fn memory_of_this_process_is_read() {
         let pid = std::process::id();
         let memory = memory(pid).expect("this process runs");
         assert!(memory.resident > 0 && memory.peak >= memory.resident);

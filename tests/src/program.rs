@@ -1,9 +1,9 @@
-//! A program that a test runs next to nodes.
+//! Programs that a test runs next to nodes.
 
 use std::ops::{Deref, DerefMut};
 use std::process::Child;
 
-/// A program; it may have ended, and is killed when dropped.
+/// A program that is killed when dropped, if it still runs.
 pub struct Program(pub Child);
 
 impl Deref for Program {

@@ -1,4 +1,4 @@
-//! A real Prometheus that watches real clusters, with rules in a hurry.
+//! A real Prometheus that scrapes real clusters, with rules of shortened durations.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -16,21 +16,21 @@ use crate::ports::Ports;
 use crate::program::Program;
 use crate::wait::until_ok;
 
-/// How often it scrapes. A node without a leader takes a second to say that it is not ready.
+/// Scrape interval. A node without a leader needs a second to report that it is not ready.
 const SCRAPE: &str = "2s";
-/// How often it evaluates rules.
+/// Evaluation interval of the rules.
 const EVERY: &str = "1s";
 
-/// The nodes of a cluster.
+/// Scrape job for the nodes of a cluster.
 pub struct Job {
     name: String,
     targets: Vec<String>,
-    /// Where the certificates are, if they have to be shown.
+    /// Directory of the certificates, if the targets require TLS.
     tls: Option<PathBuf>,
 }
 
 impl Job {
-    /// All nodes of a cluster, running or not.
+    /// Scrapes all nodes of a cluster, running or not.
     pub fn of(name: &str, cluster: &Cluster) -> Self {
         let targets = cluster
             .ids()
@@ -43,7 +43,7 @@ impl Job {
         }
     }
 
-    /// What is at these addresses, without TLS.
+    /// Scrapes these addresses without TLS.
     pub fn at(name: &str, targets: Vec<String>) -> Self {
         Self {
             name: name.to_owned(),
@@ -69,8 +69,8 @@ impl Job {
     }
 }
 
-/// Rules or expressions whose durations are shorter: `seconds` for a number of minutes. Steps of
-/// subqueries become a second.
+/// Shortens the durations in rules or expressions: `seconds` maps minutes to seconds. Steps of
+/// subqueries become one second.
 pub fn hastened(text: &str, seconds: impl Fn(f64) -> f64) -> String {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut hastened = String::new();
@@ -98,7 +98,7 @@ pub fn hastened(text: &str, seconds: impl Fn(f64) -> f64) -> String {
     hastened
 }
 
-/// Gone when dropped.
+/// A Prometheus process; killed when dropped.
 pub struct Prometheus {
     _process: Program,
     client: Client,
@@ -107,7 +107,7 @@ pub struct Prometheus {
 }
 
 impl Prometheus {
-    /// One that watches these by these rules; `None` if this machine has none.
+    /// Starts a Prometheus with these jobs and rules; `None` if it is not installed.
     ///
     /// # Panics
     /// If its files cannot be written.
@@ -120,7 +120,7 @@ impl Prometheus {
             "scrape_configs": jobs,
         });
         fs::write(directory.path().join("alerts.yaml"), rules).unwrap();
-        // JSON is YAML.
+        // JSON is valid YAML.
         fs::write(directory.path().join("config.yaml"), config.to_string()).unwrap();
         let port = Ports::claim(1);
         let address = format!("127.0.0.1:{}", port.first());
@@ -141,10 +141,10 @@ impl Prometheus {
         })
     }
 
-    /// What it answers.
+    /// Sends a request and returns the data of the answer.
     ///
     /// # Errors
-    /// Why it does not.
+    /// If Prometheus does not answer or reports an error.
     pub async fn get(&self, request: ApiRequest) -> Result<Value, String> {
         let log = || fs::read_to_string(self.directory.path().join("log"));
         let answer = self.client.request_once(request).await;
@@ -157,20 +157,20 @@ impl Prometheus {
         }
     }
 
-    /// How many series an expression gives.
+    /// Number of series that an expression returns.
     ///
     /// # Errors
-    /// Why there is no answer.
+    /// If Prometheus does not answer or reports an error.
     pub async fn series(&self, expression: &str) -> Result<usize, String> {
         let request = ApiRequest::get("/api/v1/query").query("query", expression);
         let found = self.get(request).await?;
         Ok(found["result"].as_array().map_or(1, Vec::len))
     }
 
-    /// The alerts of a job that fire, with what is in their labels.
+    /// Firing alerts of a job, each with its distinguishing labels.
     ///
     /// # Errors
-    /// Why there is no answer.
+    /// If Prometheus does not answer or reports an error.
     pub async fn firing(&self, job: &str) -> Result<BTreeSet<String>, String> {
         let found = self.get(ApiRequest::get("/api/v1/alerts")).await?;
         let alerts = found["alerts"].as_array().cloned().unwrap_or_default();
@@ -193,7 +193,7 @@ impl Prometheus {
         .await;
     }
 
-    /// Waits until these no longer fire for a job.
+    /// Waits until none of these fires for a job.
     ///
     /// # Panics
     /// If one goes on for too long.
@@ -212,7 +212,7 @@ mod tests {
     use super::hastened;
 
     #[test]
-    fn durations_are_shorter_and_nothing_else_changes() {
+    fn only_durations_are_changed() {
         let rules = "for: 30s\nexpr: a{b=\"10m\"}[5m] offset 2d + (c)[7d:1h] > 14 * 86400 or d2 < 1e9 # 100 ms\n";
         assert_eq!(
             hastened(rules, |minutes| minutes.clamp(4.0, 25.0)),

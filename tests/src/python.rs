@@ -1,4 +1,4 @@
-//! Python programs that tests run with the product, in virtual environments of their own.
+//! Python programs that tests run with the product, each in its own virtual environment.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -7,10 +7,11 @@ use std::process::Command;
 use anyhow::{Context, ensure};
 use parking_lot::Mutex;
 
-/// Tests of one program run at the same time, and so may two programs.
+/// Serializes installations: tests that run concurrently may need the same environment.
 static INSTALLING: Mutex<()> = Mutex::new(());
 
-/// The folder of the programs of an environment with these packages; made once in `directory`.
+/// Folder of the programs of a virtual environment with these packages; created once in
+/// `directory`.
 pub fn environment(directory: &Path, name: &str, packages: &[&str]) -> anyhow::Result<PathBuf> {
     let _installing = INSTALLING.lock();
     let lock = File::create(directory.join("installing"))?;
@@ -28,13 +29,14 @@ pub fn environment(directory: &Path, name: &str, packages: &[&str]) -> anyhow::R
     Ok(venv.join("bin"))
 }
 
-/// Python. `scripts/test` names one that makes virtual environments; the one on the `PATH` may not.
+/// Command of Python: `PYTHON` as set by `scripts/test`, which can create virtual environments; the
+/// default `python3` may not.
 pub fn interpreter() -> Command {
     let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".to_owned());
     Command::new(python)
 }
 
-/// Runs a program to its end, and gives what it printed.
+/// Runs a program to its end and returns its output.
 pub fn run(command: &mut Command) -> anyhow::Result<String> {
     let output = command.output().with_context(|| {
         format!("{command:?} does not start; it needs python3 and python3-venv")

@@ -1,4 +1,4 @@
-//! The reference itself: openstack-placement, on a database in a file.
+//! The reference: openstack-placement on an SQLite database.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -22,18 +22,18 @@ if 'CREATE TABLE resource_providers' in sql:
 database.executescript(sql)
 ";
 
-/// Its database, in a file that goes with this.
+/// An SQLite file with openstack-placement's schema; removed when dropped.
 pub struct Database {
     programs: PathBuf,
     directory: TempDir,
 }
 
 impl Database {
-    /// A new database with its schema, which is filled by this SQL. The packages are installed once
+    /// Creates a database with its schema and runs this SQL on it. The packages are installed once
     /// below `installed_in`.
     ///
     /// # Panics
-    /// If it cannot be made.
+    /// If that fails.
     pub fn new(installed_in: &Path, sql: &str) -> Self {
         let programs = environment(
             installed_in,
@@ -58,7 +58,7 @@ impl Database {
         database
     }
 
-    /// Carries out SQL; if that makes tables, in place of all that there are.
+    /// Runs SQL. If it creates tables, it replaces the whole database.
     fn fill(&self, sql: &str) {
         let filled = self.directory.path().join("filled.sql");
         std::fs::write(&filled, sql).unwrap();
@@ -67,12 +67,12 @@ impl Database {
         run(fill.stdin(std::fs::File::open(filled).unwrap())).unwrap();
     }
 
-    /// Where it is.
+    /// Path of the database file.
     pub fn file(&self) -> PathBuf {
         self.directory.path().join("placement.db")
     }
 
-    /// What `sqlite3 .dump` gives.
+    /// Dump of the database, as by `sqlite3 .dump`.
     ///
     /// # Panics
     /// If it cannot be read.
@@ -84,12 +84,12 @@ impl Database {
         run(dump.arg(self.file())).unwrap()
     }
 
-    /// Starts the service on it.
+    /// Starts openstack-placement on the database.
     ///
     /// # Panics
     /// If it does not start.
     pub async fn serve(self) -> Reference {
-        // It listens on three ports, as a cluster does.
+        // The service listens on three ports, like a cluster.
         let ports = Ports::claim(3);
         let serve = concat!(env!("CARGO_MANIFEST_DIR"), "/../conformance/reference.py");
         let path = self.directory.path();
@@ -112,7 +112,7 @@ impl Database {
     }
 }
 
-/// The service, which ends with this.
+/// A running openstack-placement; stopped when dropped.
 pub struct Reference {
     _process: Program,
     ports: Ports,
@@ -120,7 +120,7 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// Starts it on a [`Database::new`].
+    /// Starts openstack-placement on a [`Database::new`].
     ///
     /// # Panics
     /// If it does not start.
@@ -128,28 +128,28 @@ impl Reference {
         Database::new(installed_in, sql).serve().await
     }
 
-    /// A client of it.
+    /// A client of the service.
     ///
     /// # Panics
-    /// Never: this is an endpoint.
+    /// Never: the address is a valid endpoint.
     pub fn client(&self) -> Client {
         Client::new([format!("http://{}", self.address())]).unwrap()
     }
 
-    /// Where it listens.
+    /// Address of the first of its listeners.
     pub fn address(&self) -> String {
         format!("127.0.0.1:{}", self.ports.first())
     }
 
-    /// What its database has.
+    /// Dump of its database.
     pub fn dump(&self) -> String {
         self.database.dump()
     }
 
-    /// Replaces its database by what a dump has. It keeps nothing of a database between requests.
+    /// Replaces its database by the content of a dump. The service caches nothing between requests.
     ///
     /// # Panics
-    /// If that is not possible.
+    /// If that fails.
     pub fn refill(&self, dump: &str) {
         self.database.fill(dump);
     }

@@ -1,4 +1,4 @@
-//! A store that speaks S3 and checks signatures, on this machine, and can be made to fail.
+//! An S3 store in the test's process that checks signatures and can be made to fail.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -32,37 +32,37 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::private;
 
-/// The bucket that it has.
+/// The only bucket.
 pub const BUCKET: &str = "drill";
-/// The secret that it knows: to be found in no log and no output.
+/// Secret key of its credentials; must not appear in any log or output.
 pub const SECRET: &str = "fJw8+nothing/shows=this";
 const KEY_ID: &str = "KEYOFTHEDRILL";
-/// Who vouches for it, what it shows, and what proves that it is its own. Of no use but here.
+/// Certificate authority, certificate and private key of the store. They are used in tests only.
 const AUTHORITY: &str = include_str!("s3/ca.pem");
 const CERTIFICATE: &str = include_str!("s3/store.pem");
 const KEY: &str = include_str!("s3/store.key");
-/// How much it takes before it breaks off.
+/// Bytes of a request body after which [`Mood::BreaksOff`] closes the connection.
 const BROKEN_AFTER_BYTES: usize = 3_000;
 
-/// How it is.
+/// Behaviour of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mood {
-    /// It does what it is asked.
+    /// Serves requests.
     Well,
-    /// It answers 403.
+    /// Answers every request with 403.
     Forbids,
-    /// It takes connections and answers nothing.
+    /// Accepts connections and answers nothing.
     Hangs,
-    /// It takes no connections.
+    /// Accepts no connections.
     IsDown,
-    /// It closes connections in the middle of what it is sent.
+    /// Closes connections in the middle of a request body.
     BreaksOff,
-    /// It keeps something else than it was sent.
+    /// Stores other bytes than it received.
     Lies,
 }
 
-/// A store, until it is dropped. It answers on the runtime of the test, which needs a second thread
-/// where it waits for a program that asks the store.
+/// A running store; stopped when dropped. It answers on the runtime of the test. A test that blocks
+/// on a client program needs a second thread.
 pub struct Store {
     root: TempDir,
     address: SocketAddr,
@@ -78,7 +78,7 @@ impl Drop for Store {
 }
 
 impl Store {
-    /// Starts one with an empty bucket.
+    /// Starts a store with an empty bucket.
     ///
     /// # Panics
     /// If that fails.
@@ -86,7 +86,7 @@ impl Store {
         Self::start_as(None).await
     }
 
-    /// The same behind TLS.
+    /// Starts a store behind TLS, with an empty bucket.
     ///
     /// # Panics
     /// If that fails.
@@ -130,17 +130,17 @@ impl Store {
         }
     }
 
-    /// From the next connection on it is like this.
+    /// Changes the behaviour, from the next connection on.
     pub fn is_now(&self, mood: Mood) {
         *self.mood.lock().unwrap() = mood;
     }
 
-    /// The part of a configuration that leads to it, with credentials in a file.
+    /// Settings that point to this store, with the credentials in a file.
     pub fn settings(&self) -> String {
         self.settings_with(SECRET)
     }
 
-    /// The same with a secret.
+    /// Settings that point to this store, with this secret key.
     pub fn settings_with(&self, secret: &str) -> String {
         let credentials = self.root.path().join("credentials");
         let text =
@@ -160,13 +160,13 @@ impl Store {
         )
     }
 
-    /// Where it keeps what is in a place of the bucket.
+    /// Directory of the objects below a prefix.
     pub fn directory(&self, place: &str) -> PathBuf {
         let objects = self.root.path().join("objects").join(BUCKET);
         objects.join("clouds/one").join(place)
     }
 
-    /// What is in a place of the bucket, with lengths.
+    /// Names and lengths of the objects below a prefix.
     pub fn files(&self, place: &str) -> BTreeMap<String, u64> {
         let found = fs::read_dir(self.directory(place)).into_iter().flatten();
         let found = found.filter_map(|entry| {
@@ -187,7 +187,7 @@ async fn serve(
     match (mood, tls) {
         (Mood::Well | Mood::Forbids | Mood::Lies, None) => answer(connection, known, mood).await,
         (Mood::Well | Mood::Forbids | Mood::Lies, Some(tls)) => {
-            // A client that does not trust it goes away.
+            // A client that does not trust the certificate closes the connection.
             if let Ok(connection) = tls.accept(connection).await {
                 answer(connection, known, mood).await;
             }
@@ -197,7 +197,7 @@ async fn serve(
             drop(connection);
         }
         (Mood::IsDown, _) => {
-            // With nothing read, the connection is reset.
+            // Unread data make the close a reset.
             connection.set_zero_linger().unwrap();
         }
         (Mood::BreaksOff, _) => {
@@ -234,16 +234,16 @@ async fn answer(
             answer
         }
     });
-    // A client that goes away is its own business.
+    // A client may close the connection early.
     let _ = http1::Builder::new()
         .serve_connection(TokioIo::new(connection), answer)
         .await;
 }
 
-/// Changes a bit in the middle of a file.
+/// Flips a bit in the middle of a file.
 ///
 /// # Panics
-/// If that cannot be done.
+/// If that fails.
 pub fn spoil(file: &Path) {
     let mut bytes = fs::read(file).unwrap();
     let middle = bytes.len() / 2;

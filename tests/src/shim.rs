@@ -1,4 +1,4 @@
-//! Libraries that are loaded into a node before the C library, and change what its calls do.
+//! Preloaded libraries that change the system calls of a node.
 
 #![allow(clippy::unwrap_used)] // A test may fail.
 
@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Compiles the C source of such a library, for `LD_PRELOAD`. `None` without a C compiler.
+/// Compiles C source to a library for `LD_PRELOAD`. `None` without a C compiler.
 ///
 /// # Panics
 /// If the source cannot be written into the directory.

@@ -1,4 +1,4 @@
-//! Small disks, for nodes whose disks are to be full.
+//! Small file systems, for tests of full disks.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -7,38 +7,38 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A file system in memory; unmounted when dropped.
+/// A tmpfs; unmounted when dropped.
 pub struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    /// `None` without the right to mount.
+    /// Mounts a tmpfs of this size. `None` without the privilege to mount.
     ///
     /// # Panics
-    /// If there can be no such directory.
+    /// If the directory cannot be created.
     pub fn mount(at: &Path, megabytes: u32) -> Option<Self> {
         fs::create_dir_all(at).unwrap();
         let options = format!("size={megabytes}m,mode=0700");
         mount(&["-t", "tmpfs", "-o", &options, "tmpfs"], at).then(|| Self(at.to_owned()))
     }
 
-    /// Makes it larger or smaller.
+    /// Changes the size of the file system.
     ///
     /// # Panics
-    /// If that cannot be done.
+    /// If that fails.
     pub fn resize(&self, megabytes: u32) {
         let options = format!("remount,size={megabytes}m");
         assert!(mount(&["-o", &options], &self.0), "{options}");
     }
 
-    /// The file that takes room.
+    /// File that [`SmallDisk::fill`] writes.
     pub fn ballast(&self) -> PathBuf {
         self.0.join("ballast")
     }
 
-    /// Leaves no room.
+    /// Fills the file system to the last byte.
     ///
     /// # Panics
-    /// If the file cannot be made.
+    /// If the file cannot be created.
     pub fn fill(&self) {
         let mut file = fs::File::create(self.ballast()).unwrap();
         for size in [1 << 20, 4096, 1] {

@@ -1,18 +1,18 @@
-//! Waiting for what a test expects.
+//! Waits until an expectation of a test holds.
 
 use std::fmt::Debug;
 use std::time::{Duration, Instant};
 
-/// The longest wait for what is expected. A machine that runs much else is many times slower, and a
-/// wait that succeeds takes no longer for a generous bound.
+/// The longest wait of a test. A busy machine is many times slower, and a generous bound does not
+/// prolong a successful wait.
 pub const PATIENCE: Duration = Duration::from_secs(240);
-/// How often it is looked.
+/// Polling interval.
 const EVERY: Duration = Duration::from_millis(50);
 
-/// Tries until this succeeds, for so long.
+/// Retries until the attempt succeeds or the time is over.
 ///
 /// # Errors
-/// The last one.
+/// The last error.
 pub async fn within<T, E>(
     limit: Duration,
     mut attempt: impl AsyncFnMut() -> Result<T, E>,
@@ -37,7 +37,7 @@ pub async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
 /// Waits until this succeeds.
 ///
 /// # Panics
-/// If it does not in time; with the last error.
+/// If it does not in time; shows the last error.
 pub async fn until_ok<T, E: Debug>(what: &str, attempt: impl AsyncFnMut() -> Result<T, E>) -> T {
     let ended = within(PATIENCE, attempt).await;
     ended.unwrap_or_else(|error| panic!("waiting for {what}: {error:#?}"))

@@ -19,7 +19,7 @@ SEARCH = "/allocation_candidates?resources=VCPU:1&limit=20"
 
 
 class Cloud:
-    """What all clients have done."""
+    """Requests of all clients, and their failures."""
 
     def __init__(self, config: str) -> None:
         self._config = config
@@ -42,7 +42,7 @@ class Cloud:
                 self._delete(placement, own.pop(random.randrange(len(own))))
 
     def check(self) -> None:
-        """Each server that is not deleted has its allocation, on its host alone."""
+        """Checks that each remaining server has its allocation, on its own host only."""
         placement = adapter(self._config)
         for server in self.servers:
             self._show(placement, server)
@@ -89,11 +89,12 @@ class Cloud:
                 self.servers[server] = None
 
     def _ask(self, placement, method: str, path: str, expected: tuple[int, ...], body=None):
-        """The answer, if it has one of these statuses. (One of 4xx counts as false in Python.)"""
+        """Returns the answer if it has one of these statuses. (An answer of 4xx is false in
+        Python.)"""
         began = time.monotonic()
         try:
             answer = placement.request(path, method, json=body, headers=HEADERS, raise_exc=False)
-        except Exception as error:  # A service would give up.
+        except Exception as error:  # A service gives up then.
             self._fail(f"{method} {path}: {error}")
             return None
         with self._lock:

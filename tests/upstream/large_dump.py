@@ -12,7 +12,8 @@ ROWS_IN_STATEMENT = 5000
 
 
 def tables(providers: int, consumers: int) -> dict:
-    """The rows of each table, without their times. Each fourth provider is below the one before it."""
+    """Yields the rows of each table, without their times. Every fourth provider is a child of the
+    one before it."""
     hosts, claims = range(1, providers + 1), range(1, consumers + 1)
 
     def place(i: int) -> str:
@@ -41,7 +42,7 @@ def main(dump: str, providers: str, consumers: str) -> None:
     with open(dump, encoding="utf-8", newline="") as file:
         text = file.read()
     rows = tables(int(providers), int(consumers))
-    # A table's name, as that dump quotes it, and its rows.
+    # Name of a table, as that dump quotes it, and its rows.
     inserts = re.compile(rf'INSERT INTO (["`]({"|".join(rows)})["`]) VALUES.*?\);\n', re.DOTALL)
     written = 0
     for insert in inserts.finditer(text):

@@ -14,7 +14,7 @@ GROUP = "placement"
 
 
 def adapter(file: str):
-    """The client that Nova makes of its section."""
+    """Returns the client that Nova creates from this section."""
     conf = cfg.ConfigOpts()
     loading.register_session_conf_options(conf, GROUP)
     loading.register_auth_conf_options(conf, GROUP)

@@ -1,5 +1,4 @@
-//! A server that does nothing: axum with one fixed answer. What a request costs before a service
-//! has done anything.
+//! An axum server with one fixed answer: the cost of a request before a service has done any work.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -14,7 +13,7 @@ use tempfile::NamedTempFile;
 
 use crate::process_group::{Group, guarded};
 
-/// Answers every request with the bytes of a file. `compare` starts it.
+/// Answers every request with the content of a file. `compare` starts it.
 #[derive(Args)]
 pub(crate) struct Options {
     #[arg(long)]
@@ -30,14 +29,14 @@ pub(crate) async fn serve(options: &Options) -> anyhow::Result<()> {
     let answer = move || async move { ([("content-type", "application/json")], body) };
     let listener = tokio::net::TcpListener::bind(options.listen).await?;
     let listener = listener.tap_io(|stream| {
-        // Without it the answer is as right, only later.
+        // Without TCP_NODELAY the answer is as correct, only later.
         let _ = stream.set_nodelay(true);
     });
     axum::serve(listener, Router::new().fallback(answer)).await?;
     Ok(())
 }
 
-/// Such a server as a process of its own.
+/// The server of [`serve`] as a separate process.
 pub(crate) struct Axum {
     group: Group,
     ports: Ports,

@@ -1,11 +1,11 @@
-//! Bars, and whether they are met: in every round, in none, or that is undecided.
+//! Bars. A bar is met if all rounds meet it, missed if none does, and undecided otherwise.
 
 use anyhow::ensure;
 
-/// How often each service is asked, in turn with the others it is compared with.
+/// Number of rounds. In each round, a service and the services it is compared with take turns.
 pub(crate) const ROUNDS: usize = 5;
 
-/// What a figure may be.
+/// Limit of a figure.
 #[derive(Clone, Copy)]
 pub(crate) enum Bound {
     AtLeast(f64),
@@ -21,15 +21,15 @@ impl Bound {
     }
 }
 
-/// Whether a rate may be another one than it was measured to be, as the load was busy: higher if
-/// ours was limited, lower, as a ratio, if the peer's was.
+/// Whether a busy load may have distorted a rate. The true rate is higher if the load limited our
+/// service; the true ratio is lower if the load limited the peer.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Doubt {
     pub(crate) is_higher: bool,
     pub(crate) is_lower: bool,
 }
 
-/// A table of bars.
+/// Table of bars.
 #[derive(Default)]
 pub(crate) struct Bars {
     lines: Vec<String>,
@@ -38,7 +38,7 @@ pub(crate) struct Bars {
 }
 
 impl Bars {
-    /// A figure of each round, held against a bar if there is one.
+    /// Compares the figures of all rounds with the bar, if there is one.
     pub(crate) fn hold(
         &mut self,
         what: &str,
@@ -77,13 +77,13 @@ impl Bars {
         self.lines.push(line);
     }
 
-    /// What was not measured. If it has a bar, that is missed.
+    /// Adds a row for a figure that could not be measured; its bar counts as missed.
     pub(crate) fn miss(&mut self, what: &str, has_bar: bool) {
         self.missed += usize::from(has_bar);
         self.lines.push(format!("| {what} | | | | not measured |"));
     }
 
-    /// Prints the table. Fails if a bar is missed.
+    /// Prints the table. Fails if a bar was missed.
     pub(crate) fn report(&self) -> anyhow::Result<()> {
         println!("\n| bar | median | rounds | demanded | |\n|---|---:|---:|---:|---|");
         println!("{}", self.lines.join("\n"));
@@ -96,7 +96,7 @@ impl Bars {
     }
 }
 
-/// The median of the rounds.
+/// Median of the figures of all rounds.
 pub(crate) fn median(rounds: &[f64]) -> f64 {
     let mut rounds = rounds.to_vec();
     rounds.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! Clouds to search candidates in: what is in them, and how it gets into a service.
+//! Clouds for candidate searches: their content, and how to load it into a service.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,33 +14,34 @@ use uuid::Uuid;
 use crate::load::IN_TURN;
 use crate::progress;
 
-/// The class of a PCI device.
+/// Resource class of a PCI device.
 const DEVICE: &str = "CUSTOM_PCI_DEVICE";
 const DEVICES_PER_HOST: u64 = 8;
-/// Traits of a used host, and how many there are to choose from.
+/// Traits of a used host, and the number of traits they are drawn from.
 const TRAITS_PER_HOST: usize = 30;
 const TRAITS: usize = 60;
-/// The number of the first consumer among those of a tree, and of the first of those that are added
-/// later; providers have those below.
+/// Numbers of the first consumer of a tree, and of the first consumer added later; providers have
+/// the numbers below.
 const FIRST_CONSUMER: u64 = 0x8000;
 const FIRST_ADDED: u64 = 0x9000;
-/// How many trees are made at once.
+/// Number of trees that are created concurrently.
 const CLIENTS: usize = 48;
 
 #[derive(Clone, Copy)]
 pub(crate) enum Shape {
-    /// Hosts of one provider each, half of whose processors are in use.
+    /// Hosts of one provider each; half of their processors are in use.
     Flat,
-    /// Hosts with processors and eight devices below, each a provider with one unit.
+    /// Hosts with processors and eight child providers, each of one PCI device.
     Pci,
 }
 
-/// So many trees of a shape.
+/// A number of trees of the same shape.
 #[derive(Clone, Copy)]
 pub(crate) struct Cloud {
     pub(crate) shape: Shape,
     pub(crate) size: u64,
-    /// Whether each root has 30 of 60 traits, and what a day of claims of different sizes has left.
+    /// Whether each root has 30 of 60 traits, and claims of different sizes as a day of use leaves
+    /// them.
     pub(crate) is_used: bool,
 }
 
@@ -62,10 +63,10 @@ struct Provider {
     traits: Vec<String>,
 }
 
-/// What a consumer holds of a root.
+/// Consumer, and its allocations from one root.
 type Holding = (Uuid, Vec<(&'static str, u64)>);
 
-/// Providers, parents first, and the holdings of the first.
+/// Providers, parents first, and the allocations from the root.
 struct Tree {
     providers: Vec<Provider>,
     holdings: Vec<Holding>,
@@ -87,13 +88,13 @@ impl Cloud {
         }
     }
 
-    /// The first roots.
+    /// UUIDs of the roots that are queried in turn.
     pub(crate) fn roots(self) -> Vec<Uuid> {
         let trees = self.size.min(IN_TURN as u64);
         (0..trees).map(|tree| uuid(tree, 0)).collect()
     }
 
-    /// Puts it into a service, through the REST API.
+    /// Loads the cloud into a service through the REST API.
     pub(crate) async fn seed(self, clients: &[Client]) -> anyhow::Result<()> {
         progress(&format!("seeding {self}"));
         clients[0].ensure_resource_class(DEVICE).await?;
@@ -104,7 +105,7 @@ impl Cloud {
         self.each(clients, make).await
     }
 
-    /// Adds so many consumers to each flat host.
+    /// Adds `count` consumers to each flat host.
     pub(crate) async fn add_consumers(self, clients: &[Client], count: u64) -> anyhow::Result<()> {
         progress(&format!("adding {count} consumers to each host"));
         let add = async |client: &Client, nth| {
@@ -116,7 +117,7 @@ impl Cloud {
         self.each(clients, add).await
     }
 
-    /// Does something for each tree.
+    /// Runs an action for each tree.
     async fn each(
         self,
         clients: &[Client],
@@ -181,12 +182,12 @@ fn uuid(tree: u64, node: u64) -> Uuid {
     Uuid::from_u128(number + u128::from(node))
 }
 
-/// What is asked of a flat cloud.
+/// Candidate query for a flat cloud.
 pub(crate) fn flat_query() -> CandidateQuery {
     CandidateQuery::resources(&[("VCPU", 2), ("MEMORY_MB", 2048), ("DISK_GB", 20)])
 }
 
-/// So many devices of one host, each in a group of its own.
+/// Candidate query for `groups` devices of one host, each in a request group of its own.
 pub(crate) fn devices_query(groups: u32) -> CandidateQuery {
     let mut query = CandidateQuery::resources(&[("VCPU", 1)]);
     for group in 0..groups {
@@ -195,7 +196,7 @@ pub(crate) fn devices_query(groups: u32) -> CandidateQuery {
     query.with("group_policy", "none").limit(1000)
 }
 
-/// Makes providers with room for everything that will be written, unless they are there.
+/// Creates providers with enough inventory for all writes, unless they exist.
 pub(crate) async fn boundless(client: &Client) -> anyhow::Result<Vec<Uuid>> {
     let stock = [("VCPU", 1_000_000_000), ("MEMORY_MB", 2_000_000_000)];
     let make = |number| Provider {

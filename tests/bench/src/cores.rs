@@ -1,14 +1,14 @@
-//! The processors: the last is the load's, the others are the services'. Where there is one alone,
-//! all share it.
+//! Processors: the last one runs the load, the others the services. On a machine with a single
+//! processor, both share it.
 
 use anyhow::Context;
 
 use crate::process_group::run;
 
-/// The first, for a service that is to have one.
+/// The first processor, for a service that is limited to one.
 pub(crate) const FIRST: &str = "0";
 
-/// A list for taskset.
+/// Processors of the services, as a list for taskset.
 pub(crate) fn of_services() -> anyhow::Result<String> {
     Ok(format!("0-{}", Ticks::now()?.0.len().max(2) - 2))
 }
@@ -21,13 +21,13 @@ pub(crate) fn all() -> anyhow::Result<String> {
     Ok(format!("0-{}", of_the_load()?))
 }
 
-/// Moves the main thread there, and with it the processes that it starts from now on.
+/// Moves the main thread to these processors, and with it all processes that it starts later.
 pub(crate) fn move_to(list: &str) -> anyhow::Result<()> {
     let this = std::process::id().to_string();
     run(std::process::Command::new("taskset").args(["--cpu-list", "--pid", list, &this]))
 }
 
-/// What each processor has done, as proc(5) counts it: user, nice, system, idle, iowait, irq,
+/// Ticks of each processor, in the order of proc(5): user, nice, system, idle, iowait, irq,
 /// softirq, steal.
 pub(crate) struct Ticks(Vec<[f64; 8]>);
 
@@ -39,7 +39,7 @@ const STOLEN: [usize; 1] = [7];
 pub(crate) struct Shares {
     pub(crate) services_idle: f64,
     pub(crate) load_idle: f64,
-    /// Of all processors, by other machines of the host.
+    /// Time of all processors that the hypervisor gave to other guests.
     pub(crate) stolen: f64,
 }
 
@@ -58,7 +58,7 @@ impl Ticks {
         Ok(Self(ticks.collect::<anyhow::Result<_>>()?))
     }
 
-    /// What was done since.
+    /// Shares of the time since this reading.
     pub(crate) fn until_now(self) -> anyhow::Result<Shares> {
         let mut since = Self::now()?.0;
         for (now, before) in since.iter_mut().zip(&self.0) {

@@ -1,5 +1,5 @@
-//! Three nodes of etcd with its default configuration, and puts by h2load: unary calls of gRPC are
-//! POSTs over HTTP/2. `etcdctl check perf` limits its own rate, and etcd's JSON gateway costs more
+//! Three nodes of etcd with its default configuration, and puts by h2load: a unary gRPC call is a
+//! POST over HTTP/2. `etcdctl check perf` limits its own rate, and etcd's JSON gateway costs more
 //! than gRPC.
 
 use std::time::Duration;
@@ -58,7 +58,7 @@ impl Etcd {
         };
         for (node, port) in etcd.nodes.iter().zip(etcd.clients()) {
             node.wait_for_port(port).await?;
-            // It is healthy once there is a leader.
+            // etcd reports itself healthy once it has a leader.
             let client = Client::new([format!("http://127.0.0.1:{port}")])?;
             while client
                 .request_once(ApiRequest::get("/health"))
@@ -72,7 +72,7 @@ impl Etcd {
         Ok(etcd)
     }
 
-    /// The ports for clients.
+    /// Client ports of the nodes.
     fn clients(&self) -> impl Iterator<Item = u16> {
         let first = self.ports.first();
         (0..NODES).map(move |nth| first + nth * BLOCK)
@@ -82,8 +82,8 @@ impl Etcd {
         self.nodes.iter().map(Group::pid).collect()
     }
 
-    /// Puts of 1 KiB under one key, as etcd's own benchmark does by default, by so many connections
-    /// over these nodes, for so many seconds.
+    /// Runs puts of 1 KiB under one key, the default of etcd's own benchmark, over `connections`
+    /// connections to these nodes.
     pub(crate) async fn puts(
         &self,
         asking: Asking,
@@ -117,7 +117,7 @@ impl Etcd {
         })
     }
 
-    /// Latencies in microseconds.
+    /// Runs h2load and returns the latencies in microseconds.
     async fn h2load(&self, port: u16, share: usize, seconds: u64) -> anyhow::Result<Vec<u64>> {
         let log = self.directory.path().join(format!("h2load-{port}"));
         let output = on_its_core("h2load")?
@@ -134,7 +134,7 @@ impl Etcd {
         let printed = String::from_utf8_lossy(&output.stdout);
         let lines = std::fs::read_to_string(&log)?;
         std::fs::remove_file(&log)?;
-        // Start, HTTP status, and microseconds of each request.
+        // Start, HTTP status and duration in microseconds of each request.
         let took = lines.lines().map(|line| {
             let fields: Vec<&str> = line.split('\t').collect();
             ensure!(
@@ -151,7 +151,7 @@ impl Etcd {
         Ok(took)
     }
 
-    /// A put that failed is answered 200, too: what the furthest node has carried out counts.
+    /// Puts so far, taken from the node that has applied most: a failed put is answered 200 too.
     async fn puts_so_far(&self) -> anyhow::Result<f64> {
         let counts = self
             .clients()
@@ -172,8 +172,8 @@ async fn metric(port: u16, name: &str) -> anyhow::Result<f64> {
     value_of(&text, name)?.with_context(|| format!("etcd has no {name}"))
 }
 
-/// A `PutRequest` of `etcdserverpb` as protocol buffers, after gRPC's five bytes: not compressed,
-/// and the length.
+/// A `PutRequest` of `etcdserverpb` in protocol buffers, after gRPC's five-byte prefix (not
+/// compressed; length).
 fn put() -> Vec<u8> {
     let mut message = vec![0x0a, 16];
     message.extend([b'k'; 16]);

@@ -1,5 +1,4 @@
-//! What streams of events cost writes, and one read of everything next to reads provider by
-//! provider.
+//! Cost of event streams to writes, and one bulk read compared with reads provider by provider.
 
 use std::time::{Duration, Instant};
 
@@ -15,16 +14,16 @@ use crate::load::{Load, Request, writes};
 use crate::{cores, progress, urls};
 
 const EVENTS: &str = "/placementd/v1/events";
-/// The most that a node has.
+/// The most streams that a node accepts.
 const STREAMS: usize = 256;
-/// Those that follow everything.
+/// Number of streams that follow everything.
 const MIRRORS: usize = 4;
-/// Of each flat host.
+/// Consumers of each flat host.
 const CONSUMERS: u64 = 10;
-/// Between the begin of the streams and that of the writes.
+/// Time between the start of the streams and the start of the writes.
 const AHEAD: Duration = Duration::from_secs(1);
 
-/// Writes alone, and next to streams at the node that is asked.
+/// Measures writes alone, and next to streams at the same node.
 pub(crate) async fn measure_streams(seconds: u64, bars: &mut Bars) -> anyhow::Result<()> {
     cores::move_to(&cores::of_services()?)?;
     let cluster = Cluster::start_with(1, COUNTED_ONLY).await?;
@@ -74,7 +73,7 @@ pub(crate) async fn measure_streams(seconds: u64, bars: &mut Bars) -> anyhow::Re
     Ok(())
 }
 
-/// A stream with each of these filters.
+/// Starts one stream per filter.
 async fn streams(cluster: &Cluster, filters: &[String]) -> anyhow::Result<Load> {
     let answer = cluster.client().call(ApiRequest::get("/traits")).await?;
     let token = answer.header("placement-index").context("no token")?;
@@ -89,7 +88,7 @@ async fn streams(cluster: &Cluster, filters: &[String]) -> anyhow::Result<Load> 
     Ok(Load::on(&urls(cluster, [1]), requests, filters.len()))
 }
 
-/// Everything that a flat cloud has, read by one client in one request, and with five for each
+/// Measures reading a whole flat cloud with one client: in one request, and with five requests per
 /// provider.
 pub(crate) async fn measure_bulk(hosts: u64, bars: &mut Bars) -> anyhow::Result<()> {
     cores::move_to(&cores::of_services()?)?;

@@ -1,5 +1,5 @@
-//! What explanations and other questions about the content cost, and what searches and writes lose
-//! by endless ones.
+//! Cost of explanations and other queries, and their effect on searches and writes when they run
+//! without end.
 
 use std::time::Duration;
 
@@ -15,12 +15,12 @@ use crate::{cores, ms, pids, progress, urls};
 
 /// Trees of nine providers.
 const TREES: u64 = 5_000;
-/// How many ask for what is hard to explain, without end.
+/// Number of clients that send queries that are expensive to explain, without end.
 const HOSTILE: usize = 4;
-/// Groups, and traits that each of them asks for: nearly the most conditions that are explained.
+/// Request groups, and required traits of each: close to the most conditions that are explained.
 const GROUPS: usize = 8;
 const TRAITS: usize = 12;
-/// Between the beginning of the hostile load and that of the other.
+/// Time between the start of the hostile load and the start of the measured load.
 const AHEAD: Duration = Duration::from_secs(1);
 
 pub(crate) async fn measure(hosts: u64, seconds: u64, bars: &mut Bars) -> anyhow::Result<()> {
@@ -64,7 +64,7 @@ pub(crate) async fn measure(hosts: u64, seconds: u64, bars: &mut Bars) -> anyhow
     .await
 }
 
-/// Why a search has the answer that it has.
+/// Turns a search into the query that explains its result.
 fn explain(search: &str) -> String {
     search.replace("/allocation_candidates", "/placementd/v1/explain")
 }
@@ -73,7 +73,7 @@ fn get(path: String) -> Vec<Request> {
     vec![("GET", path, String::new())]
 }
 
-/// One after the other.
+/// Measures a query with one client.
 async fn question(
     cluster: &Cluster,
     seconds: u64,
@@ -99,7 +99,7 @@ async fn question(
     Ok(())
 }
 
-/// Searches and writes alone, and with endless explanations at the same time.
+/// Measures searches and writes alone, and next to endless explanations.
 async fn with_endless(cluster: &mut Cluster, seconds: u64, bars: &mut Bars) -> anyhow::Result<()> {
     let servers = urls(cluster, [1]);
     let pid = pids(cluster, [1])[0];
@@ -158,8 +158,8 @@ async fn with_endless(cluster: &mut Cluster, seconds: u64, bars: &mut Bars) -> a
     Ok(())
 }
 
-/// The same load while another process, an empty loop, gets what processor time the service leaves:
-/// what the kernel takes for that, whatever runs.
+/// Runs the load next to an idle-priority process in an empty loop: the cost of the kernel's
+/// scheduling, whatever runs at idle priority.
 async fn with_loop(load: &Load) -> anyhow::Result<Sample> {
     let mut command = Command::new("chrt");
     command.args(["--idle", "0", "sh", "-c", "while :; do :; done"]);

@@ -1,4 +1,4 @@
-//! The region of the leader is lost, with all its nodes at once, while clients elsewhere write.
+//! Failover: all nodes of the leader's region are lost at once while clients elsewhere write.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,16 +12,16 @@ use uuid::Uuid;
 use crate::sites::{LEADERS_SITE, LEARNER, Sites, site_of};
 
 const WRITERS: usize = 8;
-/// How long there are writes before the loss, and after it.
+/// Duration of the writes before and after the loss.
 const BEFORE: Duration = Duration::from_secs(2);
 const AFTER: Duration = Duration::from_secs(15);
 
 pub(crate) struct Failover {
-    /// From the loss until a write that began after it was acknowledged.
+    /// Time from the loss to the first acknowledgement of a write that began after it.
     pub(crate) took: Duration,
-    /// Writes that were acknowledged, before and after.
+    /// Acknowledged writes, before and after the loss.
     pub(crate) acknowledged: usize,
-    /// How often one of them was missing at a survivor or at the learner.
+    /// Acknowledged writes that a survivor or the learner does not have, counted per node.
     pub(crate) lost: usize,
 }
 
@@ -85,7 +85,7 @@ async fn write(client: Client, provider: Uuid, over: Arc<AtomicBool>) -> Vec<Ack
     while !over.load(Ordering::Relaxed) {
         let claim = Claim::by("project", "user").and(provider, &[("VCPU", 1)]);
         let (consumer, begun) = (Uuid::new_v4(), Instant::now());
-        // What fails was not acknowledged, and proves nothing.
+        // A write that fails was not acknowledged and proves nothing.
         if client.put_allocations(consumer, &claim).await.is_ok() {
             let at = Instant::now();
             acknowledged.push(Acknowledged {

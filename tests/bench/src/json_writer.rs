@@ -1,4 +1,4 @@
-//! serde_json, which writes an answer that is ready as structs: what the JSON costs alone.
+//! serde_json writing an answer from ready structs: the cost of the JSON alone.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::load::Sample;
 use crate::process_group::cpu_time;
 
-/// `GET /allocation_candidates`.
+/// Body of `GET /allocation_candidates`.
 #[derive(Serialize, Deserialize)]
 struct Answer {
     allocation_requests: Vec<Candidate>,
@@ -41,7 +41,7 @@ struct Resource {
     used: u64,
 }
 
-/// Writes it again and again, into the same memory.
+/// Serializes the answer repeatedly into the same buffer.
 pub(crate) fn write(answer: &[u8], seconds: u64) -> anyhow::Result<Sample> {
     let ready: Answer = serde_json::from_slice(answer)?;
     let mut written = Vec::with_capacity(answer.len() * 2);

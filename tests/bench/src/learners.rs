@@ -1,5 +1,5 @@
-//! What learners cost the leader: its processor time and what it sends, compared with the same
-//! without them.
+//! Cost of learners to the leader: processor time and bytes sent, compared with the same load
+//! without learners.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -15,19 +15,19 @@ use crate::{pids, progress, sum_of_peers, urls, write_into};
 const VOTERS: u64 = 3;
 const WRITERS: usize = 16;
 
-/// What learners cost the leader: three voters, and more and more learners, all on this machine,
-/// under the same modest load.
+/// Measures what learners cost the leader: three voters and a growing number of learners, all on
+/// this machine, under the same modest load.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Numbers of learners, rising, separated by commas; 0 is always the first.
+    /// Numbers of learners, rising, separated by commas; 0 is always measured first.
     #[arg(long, value_delimiter = ',', default_value = "5,10,20,40")]
     learners: Vec<u64>,
 
-    /// How long each of 16 writers waits after each answer, in milliseconds.
+    /// Pause of each of 16 writers after each answer, in milliseconds.
     #[arg(long, default_value_t = 75)]
     pause_ms: u32,
 
-    /// Seconds per figure.
+    /// Seconds of measurement per figure.
     #[arg(long, default_value_t = 10)]
     seconds: u64,
 
@@ -46,7 +46,7 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
     }
     cluster.wait_healthy().await?;
     boundless(&cluster.client_of(1)).await?;
-    // Through the voters alone, as clients of a region come in.
+    // Through the voters only, as clients of a region do.
     let mut load =
         Load::on(&urls(&cluster, 1..=VOTERS), writes(), WRITERS).seconds(options.seconds);
     load.pause_ms = options.pause_ms;
@@ -78,7 +78,7 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
         );
         let cpu_us = sample.cpu_ms * 1e3;
         let beyond_us = cpu_us - *without.get_or_insert(cpu_us);
-        // With the second of warming up.
+        // The writes include the second of warming up.
         let writes = sample.requests * (options.seconds + 1) as f64 / options.seconds as f64;
         let (cpu, bytes) = match learners {
             0 => ("-".to_owned(), "-".to_owned()),

@@ -1,5 +1,4 @@
-//! Load over HTTP by wrk, which costs less than a client in Rust, so that the figures are the
-//! service's.
+//! HTTP load by wrk. It costs less than a client in Rust, so that the service limits the figures.
 
 use std::process::Stdio;
 
@@ -14,16 +13,16 @@ use crate::cores::{self, Shares, Ticks};
 use crate::process_group::{cpu_time_of, cpu_time_of_ended_children};
 
 const SCRIPT: &str = include_str!("load.lua");
-/// An answer that takes longer is an error.
+/// A request that takes longer counts as an error.
 const TIMEOUT: &str = "60s";
 pub(crate) const WARM_UP_S: u64 = 1;
-/// How many providers or consumers are asked for in turn.
+/// Number of providers or consumers that are requested in turn.
 pub(crate) const IN_TURN: u128 = 1000;
 
-/// A request: method, path and body. An `@` in the path stands for a UUID that is new each time.
+/// Method, path and body of a request. An `@` in the path is replaced by a new UUID each time.
 pub(crate) type Request = (&'static str, String, String);
 
-/// Which of the nodes is asked.
+/// Which nodes get the load.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Asking {
     All,
@@ -31,25 +30,25 @@ pub(crate) enum Asking {
     Follower,
 }
 
-/// Who is asked what, by how many.
+/// Load on some servers: the requests and the number of connections.
 #[derive(Clone)]
 pub(crate) struct Load {
-    /// Such as `http://127.0.0.1:8778`. Each gets its share of the connections.
+    /// URLs such as `http://127.0.0.1:8778`. Connections are spread evenly over them.
     pub(crate) servers: Vec<String>,
-    /// Sent in turn.
+    /// Requests that each connection sends in turn.
     pub(crate) requests: Vec<Request>,
     pub(crate) connections: usize,
     pub(crate) seconds: u64,
     pub(crate) token: String,
-    /// Further headers.
+    /// Headers added to each request.
     pub(crate) headers: Vec<String>,
-    /// How long a connection waits after each answer.
+    /// Pause of a connection after each answer, in milliseconds.
     pub(crate) pause_ms: u32,
-    /// Whether requests may fail, which then do not count.
+    /// Whether failed requests are tolerated; they are not counted.
     pub(crate) may_fail: bool,
 }
 
-/// What a load measured.
+/// Result of a load.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Sample {
     pub(crate) requests: f64,
@@ -57,16 +56,16 @@ pub(crate) struct Sample {
     pub(crate) per_second: f64,
     pub(crate) p50_ms: f64,
     pub(crate) p99_ms: f64,
-    /// Processor time per request: of the whole service, of the process that is asked, and of the
-    /// load.
+    /// Processor time per request: of the whole service, of the node that gets the requests, and of
+    /// the load.
     pub(crate) cpu_ms: f64,
     pub(crate) cpu_of_asked_ms: f64,
     pub(crate) cpu_of_load_ms: f64,
     pub(crate) shares: Shares,
 }
 
-/// What a load measures, with the processor time of the processes that are asked, of the others of
-/// the service, and of the load.
+/// Runs a load and adds the processor time of the asked processes, of the service's other
+/// processes, and of the load.
 pub(crate) async fn measured(
     [asked, others]: [&[u32]; 2],
     run: impl Future<Output = anyhow::Result<Sample>>,
@@ -110,7 +109,7 @@ impl Load {
         self
     }
 
-    /// Runs the load once for warming up and once measured.
+    /// Runs the load once to warm up and once measured.
     pub(crate) async fn measure(&self, asked: &[u32], others: &[u32]) -> anyhow::Result<Sample> {
         self.clone().seconds(WARM_UP_S).run().await?;
         measured([asked, others], self.run()).await
@@ -135,7 +134,7 @@ impl Load {
         Ok(sample)
     }
 
-    /// Asks for answers that do not end, and takes them.
+    /// Opens endless responses and reads them.
     pub(crate) async fn stream(&self) -> anyhow::Result<()> {
         let printed = self.printed().await?;
         let counted = printed.lines().find(|line| line.starts_with("measured "));
@@ -145,7 +144,7 @@ impl Load {
         Ok(())
     }
 
-    /// What a wrk for each server prints.
+    /// Output of one wrk per server.
     async fn printed(&self) -> anyhow::Result<String> {
         let directory = tempfile::tempdir()?;
         std::fs::write(directory.path().join("load.lua"), SCRIPT)?;
@@ -183,7 +182,7 @@ impl Load {
     }
 }
 
-/// Servers that get connections, each with how many.
+/// Spreads the connections over the servers: pairs of a server and its number of connections.
 pub(crate) fn shared<T>(servers: &[T], connections: usize) -> impl Iterator<Item = (&T, usize)> {
     let count = servers.len();
     let share = move |nth| connections / count + usize::from(nth < connections % count);
@@ -191,7 +190,7 @@ pub(crate) fn shared<T>(servers: &[T], connections: usize) -> impl Iterator<Item
     shares.filter(|(_, share)| *share > 0)
 }
 
-/// A program that makes load, on the load's processor.
+/// A command that runs on the load's processor.
 pub(crate) fn on_its_core(program: &str) -> anyhow::Result<Command> {
     let mut command = Command::new("taskset");
     command.args(["--cpu-list", &cores::of_the_load()?, program]);
@@ -199,7 +198,7 @@ pub(crate) fn on_its_core(program: &str) -> anyhow::Result<Command> {
     Ok(command)
 }
 
-/// The figures of wrks that ran at once, from all that they printed.
+/// Figures of several concurrent wrks, from their combined output.
 fn figures(printed: &str) -> anyhow::Result<Sample> {
     let mut sample = Sample::default();
     let mut latencies = Vec::new();
@@ -234,14 +233,14 @@ fn figures(printed: &str) -> anyhow::Result<Sample> {
     Ok(sample)
 }
 
-/// Inventories of these providers.
+/// Reads of the inventories of these providers.
 pub(crate) fn reads(providers: &[Uuid]) -> Vec<Request> {
     gets(providers, |uuid| {
         format!("/resource_providers/{uuid}/inventories")
     })
 }
 
-/// One read of each.
+/// One GET per UUID.
 pub(crate) fn gets(uuids: &[Uuid], path: impl Fn(&Uuid) -> String) -> Vec<Request> {
     uuids
         .iter()
@@ -249,7 +248,7 @@ pub(crate) fn gets(uuids: &[Uuid], path: impl Fn(&Uuid) -> String) -> Vec<Reques
         .collect()
 }
 
-/// Allocations of new consumers from the providers that [`super::clouds::boundless`] makes.
+/// Writes of allocations for new consumers, from the providers of [`super::clouds::boundless`].
 pub(crate) fn writes() -> Vec<Request> {
     let write = |provider| {
         let provider = Uuid::from_u128(provider).to_string();
@@ -258,8 +257,8 @@ pub(crate) fn writes() -> Vec<Request> {
     (1..=IN_TURN).map(write).collect()
 }
 
-/// Claims as a scheduler makes them: a search, and then one of its candidates, small, so that a
-/// cloud is not full soon.
+/// Claims as a scheduler makes them: a search, then an allocation from one of its candidates. They
+/// are small, so that a cloud does not fill up soon.
 pub(crate) fn claims(limit: u64) -> Vec<Request> {
     let small = [("VCPU", 1), ("MEMORY_MB", 64), ("DISK_GB", 1)];
     let search = CandidateQuery::resources(&small).limit(limit);

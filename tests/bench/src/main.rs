@@ -1,5 +1,5 @@
-//! Measures placementd on this machine; `scripts/bench` installs and builds what it needs and then
-//! calls this.
+//! Measures placementd on this machine. `scripts/bench` installs and builds the requirements and
+//! then calls this.
 
 mod axum_server;
 mod bars;
@@ -30,7 +30,7 @@ use clap::{Parser, Subcommand};
 use placement_tests::cluster::Cluster;
 use placement_tests::exit_code;
 
-/// Starts placementd on this machine and measures it. Nothing else should run in the meantime.
+/// Starts placementd on this machine and measures it. Keep the machine otherwise idle.
 #[derive(Parser)]
 #[command(name = "scripts/bench")]
 struct Command {
@@ -70,7 +70,7 @@ async fn run(command: Command) -> anyhow::Result<()> {
     }
 }
 
-/// Where these nodes answer clients.
+/// API URLs of these nodes.
 fn urls(cluster: &Cluster, ids: impl IntoIterator<Item = u64>) -> Vec<String> {
     let clients = ids.into_iter().map(|id| cluster.client_of(id));
     clients
@@ -78,14 +78,14 @@ fn urls(cluster: &Cluster, ids: impl IntoIterator<Item = u64>) -> Vec<String> {
         .collect()
 }
 
-/// The processes of these nodes.
+/// Process ids of these nodes.
 fn pids(cluster: &mut Cluster, ids: impl IntoIterator<Item = u64>) -> Vec<u32> {
     ids.into_iter()
         .map(|id| cluster.process(id).pid())
         .collect()
 }
 
-/// The samples of a metric of a node, summed over these peers.
+/// Sums a metric of a node over these peers.
 async fn sum_of_peers(
     cluster: &Cluster,
     node: u64,
@@ -100,14 +100,14 @@ async fn sum_of_peers(
     samples.sum()
 }
 
-/// The value of one of these metrics, named with its labels.
+/// Value of a metric; `name` includes the labels.
 fn value_of(metrics: &str, name: &str) -> anyhow::Result<Option<f64>> {
     let mut lines = metrics.lines();
     let value = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     Ok(value.map(str::parse).transpose()?)
 }
 
-/// Puts a text between the two lines of a document that name this command.
+/// Replaces the text between the two marker lines of a document that name this command.
 fn write_into(file: &Path, command: &str, text: &str) -> anyhow::Result<()> {
     let begin = format!("<!-- written by {command} -->");
     let end = format!("<!-- end of {command} -->");
@@ -123,7 +123,7 @@ fn write_into(file: &Path, command: &str, text: &str) -> anyhow::Result<()> {
     )?)
 }
 
-/// Lines over logarithmic axes, drawn by gnuplot: points with the name of their line.
+/// Draws lines over logarithmic axes with gnuplot, from named series of points.
 fn plot(
     file: &Path,
     title: &str,

@@ -1,4 +1,4 @@
-//! Processes of others that end with this one, and what processes cost.
+//! Third-party processes that end with this one, and the processor time of processes.
 
 use std::fs::File;
 use std::os::unix::process::CommandExt;
@@ -11,7 +11,7 @@ use placement_tests::node_process::log_tail;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 const LISTENING_LIMIT: Duration = Duration::from_secs(120);
-/// proc(5): Linux shows 100 on every architecture.
+/// USER_HZ, which is 100 on every architecture of Linux (proc(5)).
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// A process with all its children; killed when dropped.
@@ -20,14 +20,14 @@ pub(crate) struct Group {
     log: PathBuf,
 }
 
-/// A command whose process ends with this one.
+/// A command whose process is killed when this process dies.
 pub(crate) fn guarded(program: &str) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL", "--", program]);
     command
 }
 
-/// Runs a command to its end, which must be a good one.
+/// Runs a command to its end. Fails if its exit status is not 0.
 pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     let output = (command.output()).with_context(|| format!("cannot run {command:?}"))?;
     let text = [output.stdout, output.stderr].concat();
@@ -74,17 +74,17 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // It may have ended; its pid stays its own until it is waited for.
+        // The process may have ended; its pid stays reserved until it is waited for.
         let _ = kill_process_group(Pid::from_child(&self.leader), Signal::KILL);
         let _ = self.leader.wait();
     }
 }
 
-/// Processor time so far of a process and of those in the process group that it leads.
+/// Processor time so far of a process and of the process group that it leads.
 pub(crate) fn cpu_time(pid: u32) -> anyhow::Result<Duration> {
     let mut ticks = 0;
     for entry in std::fs::read_dir("/proc").context("cannot read /proc")? {
-        // What is not a process, or has just ended, has no such file.
+        // An entry that is no process, or whose process has just ended, has no such file.
         let Ok(stat) = std::fs::read_to_string(entry?.path().join("stat")) else {
             continue;
         };
@@ -98,19 +98,19 @@ pub(crate) fn cpu_time(pid: u32) -> anyhow::Result<Duration> {
     Ok(of_ticks(ticks))
 }
 
-/// The same of all of these.
+/// Processor time so far of several process groups.
 pub(crate) fn cpu_time_of(pids: &[u32]) -> anyhow::Result<Duration> {
     pids.iter().map(|pid| cpu_time(*pid)).sum()
 }
 
-/// The same of all children of this process that have ended and were waited for.
+/// Processor time of all children of this process that have ended and were waited for.
 pub(crate) fn cpu_time_of_ended_children() -> anyhow::Result<Duration> {
     let stat = std::fs::read_to_string("/proc/self/stat").context("cannot read /proc")?;
     Ok(of_ticks(sum(&fields(&stat)[13..15])?))
 }
 
-/// What stands behind the name in parentheses: state, ppid, pgrp…, from the 12th on utime, stime,
-/// cutime and cstime.
+/// Fields after the name in parentheses: state, ppid, pgrp…; utime, stime, cutime and cstime begin
+/// at the 12th.
 fn fields(stat: &str) -> Vec<&str> {
     let (_, after) = stat.rsplit_once(')').unwrap_or_default();
     after.split_whitespace().collect()

@@ -1,5 +1,5 @@
-//! What distance costs: five voters in three regions and a learner at a site of its own, whose
-//! links are as long as is asked for.
+//! Cost of distance: five voters in three regions and a learner at its own site, over links of
+//! configurable length.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -15,40 +15,40 @@ use crate::load::{Load, reads, writes};
 use crate::sites::{LEADERS_SITE, LEARNER, Sites, site_of};
 use crate::{failover, plot, progress, sum_of_peers, urls, write_into};
 
-/// How much more than its round trips and twice what it takes on a LAN a request may take: the
-/// lateness of the delay lines.
+/// Allowance for the lateness of the delay lines: how much longer a request may take than its round
+/// trips plus twice its time on a LAN.
 const LATE_MS: f64 = 5.0;
-/// Throughput at this many clients is held against that of a LAN.
+/// Throughput at this many clients is compared with the throughput on a LAN.
 const BAR_CLIENTS: usize = 256;
 const BAR_THROUGHPUT: f64 = 0.8;
-/// Elections until there are writes again.
+/// Limit of a failover, in election timeouts until writes succeed again.
 const BAR_FAILOVER: f64 = 3.0;
 
-/// What distance costs: two voters in the north, where the leader is, two in the middle, one in the
-/// south, and a learner at the edge. All sites are equally far from each other; within a site there
-/// is no distance. Everything is on this machine, and what goes between sites goes through delay
+/// Measures what distance costs: two voters in the north, where the leader is, two in the middle,
+/// one in the south, and a learner at the edge. All sites are equally far from each other; nodes of
+/// a site have no distance. Everything runs on this machine; traffic between sites passes delay
 /// lines of this process.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Seconds per figure.
+    /// Seconds of measurement per figure.
     #[arg(long, default_value_t = 2)]
     seconds: u64,
 
-    /// Round trips between sites, in milliseconds, separated by commas; 0, a LAN, is always among
-    /// them.
+    /// Round trips between sites, in milliseconds, separated by commas; 0, a LAN, is always
+    /// included.
     #[arg(long, value_delimiter = ',', default_value = "30,100,150")]
     round_trips: Vec<u64>,
 
-    /// How many clients write at once; several separated by commas.
+    /// Numbers of concurrent writers, separated by commas.
     #[arg(long, value_delimiter = ',', default_value = "1,16,64,256,1024")]
     clients: Vec<usize>,
 
-    /// Bits a second of the link to each node, to see what compression is worth; throughput is
-    /// measured there, and nothing else is.
+    /// Bandwidth of the link to each node, in bits per second, to measure the gain of compression;
+    /// only throughput is measured then.
     #[arg(long)]
     bits_per_s: Option<u32>,
 
-    /// Writes tables and plot into regions.md and next to it in this folder.
+    /// Writes tables and the plot into regions.md and next to it in this folder.
     #[arg(long)]
     docs: Option<PathBuf>,
 }
@@ -123,7 +123,7 @@ async fn medians(
     ])
 }
 
-/// What each kind of request costs one client at each site.
+/// Measures each kind of request with one client at each site.
 async fn costs(
     sites: &mut Sites,
     options: &Options,
@@ -148,8 +148,8 @@ async fn costs(
                 .iter()
                 .find(|(at, _)| *at == site)
                 .map_or(costs, |(_, costs)| *costs);
-            // A write goes to the nearest other region, and from another region to the leader
-            // first.
+            // A write travels from the leader to the nearest other region; from another region it
+            // first travels to the leader.
             let trips = [0, 0, 1, if site == LEADERS_SITE { 1 } else { 2 }];
             let cells = (0..4).map(|nth| {
                 let bar = (trips[nth] * ms) as f64 + 2.0 * near[nth] + LATE_MS;
@@ -165,7 +165,7 @@ async fn costs(
     Ok(text)
 }
 
-/// Writes a second by clients in the leader's region.
+/// Writes per second by clients in the leader's region.
 async fn throughput(
     sites: &mut Sites,
     options: &Options,
@@ -204,7 +204,7 @@ async fn throughput(
     Ok((text, points))
 }
 
-/// The losses of the leader's region.
+/// Measures the loss of the leader's region.
 async fn losses(
     sites: &mut Sites,
     round_trips: &[u64],
@@ -237,7 +237,7 @@ async fn losses(
     Ok(text)
 }
 
-/// What compression is worth where links are thin.
+/// Measures the gain of compression on thin links.
 async fn thin(options: &Options, bits_per_s: u32) -> anyhow::Result<()> {
     println!("| clients | writes/s | bytes per write to other regions | before compression |");
     println!("|---:|---:|---:|---:|");
@@ -245,7 +245,7 @@ async fn thin(options: &Options, bits_per_s: u32) -> anyhow::Result<()> {
     boundless(&sites.cluster.client()).await?;
     sites.stretch(options.longest());
     let leader = sites.settle().await?;
-    // The link to the other node of its site is as thin, and what goes there is not compressed.
+    // The link to the other node of the leader's site is as thin; traffic on it is not compressed.
     let servers = urls(&sites.cluster, [leader]);
     let sent = async |metric| {
         let far = (1..=LEARNER).filter(|id| site_of(*id) != LEADERS_SITE);

@@ -1,4 +1,4 @@
-//! Rows: what placementd is asked, next to others that are asked the same in turn, and the bars.
+//! Rows: requests that placementd and other services get in turn, and the bars.
 
 use std::path::PathBuf;
 
@@ -15,34 +15,34 @@ use crate::load::{Asking, Load, Request, Sample, WARM_UP_S, claims, measured, re
 use crate::upstream::Upstream;
 use crate::{cores, events, explain, json_writer, ms, pids, progress, start, urls};
 
-/// Upstream answers few requests in a second.
+/// Upstream answers few requests per second.
 const UPSTREAM_SECONDS_MIN: u64 = 5;
 const UPSTREAM_SEARCH_SECONDS_MIN: u64 = 60;
-/// A node brings its rows to the disk twice at least within so many writes.
+/// A node flushes its rows to disk at least twice within this many writes.
 const WRITES_WITH_SNAPSHOTS: f64 = 40_000.0;
-/// A load whose processor is less idle than this, in percent, may be what limits a rate.
+/// Idle time of the load's processor, in percent, below which the load may have limited a rate.
 const LOAD_IDLE_MIN: f64 = 5.0;
 
-/// Asks placementd, and bare axum, serde_json, etcd (three nodes) and openstack-placement 16.0.0
-/// (uwsgi, 5 processes of 25 threads, on MariaDB) where a row compares it with them, in turn, five
+/// Measures placementd, and where a row has a peer, also bare axum, serde_json, etcd (three nodes)
+/// or openstack-placement 16.0.0 (uwsgi, 5 processes of 25 threads, on MariaDB), in turn, five
 /// times. Fails if a bar is missed.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Seconds per figure.
+    /// Seconds of measurement per figure.
     #[arg(long, default_value_t = 3)]
     seconds: u64,
 
-    /// Only these rows; several separated by commas.
+    /// Runs only these rows, separated by commas.
     #[arg(long, value_delimiter = ',')]
     only: Vec<Row>,
 
-    /// Sizes of the flat clouds in hosts, separated by commas. Ten candidates are asked of each;
-    /// explanations, the read of everything and the start have the last, and everything else has
-    /// the first; the PCI cloud has half as many hosts.
+    /// Sizes of the flat clouds in hosts, separated by commas. Ten candidates are requested from
+    /// each; explanations, the bulk read and the start use the last, everything else the first; the
+    /// PCI cloud has half as many hosts as the first.
     #[arg(long, value_delimiter = ',', default_value = "1000,10000,100000")]
     hosts: Vec<u64>,
 
-    /// A Python venv with openstack-placement, PyMySQL and pyuwsgi; scripts/bench makes one.
+    /// A Python venv with openstack-placement, PyMySQL and pyuwsgi; scripts/bench creates one.
     #[arg(long, env = "PLACEMENT_UPSTREAM_VENV", hide = true)]
     venv: Option<PathBuf>,
 }
@@ -51,7 +51,7 @@ pub(crate) struct Options {
 enum Row {
     /// Inventories of one provider, next to bare axum.
     Reads,
-    /// Ten candidates.
+    /// Ten candidates in clouds of each size.
     Candidates,
     /// All candidates, next to serde_json.
     AllCandidates,
@@ -63,33 +63,33 @@ enum Row {
     OneWriter,
     /// Claims, next to upstream.
     Claims,
-    /// Reads, ten candidates and writes next to upstream.
+    /// Reads, ten candidates and writes, next to upstream.
     Upstream,
     /// Writes with snapshots, and without.
     Snapshots,
-    /// Explanations, capacity and a tree, and what endless explanations cost others.
+    /// Explanations, capacity and a tree, and the effect of endless explanations on other requests.
     Explain,
     /// Writes next to streams of events.
     Events,
     /// Everything in one read, next to reads provider by provider.
     Bulk,
-    /// The start of a node, and the memory of consumers.
+    /// Start of a node, and memory per consumer.
     Start,
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Service {
     Ours,
-    /// Ours, which brings no rows to the disk.
+    /// placementd without flushes of its rows to disk.
     Unflushed,
     Axum,
-    /// Not a service, but what writes an answer alone.
+    /// Not a service: only the serialization of an answer.
     SerdeJson,
     Etcd,
     Upstream,
 }
 
-/// A rate is to be high, everything else low.
+/// For a rate more is better; for all other figures less is.
 #[derive(Clone, Copy, PartialEq)]
 enum Figure {
     PerSecond,
@@ -99,26 +99,26 @@ enum Figure {
     CpuOfAsked,
 }
 
-/// A figure, as a ratio if there is a peer, and what it may be.
+/// A figure, as a ratio if it has a peer, and its limit.
 struct Bar {
     figure: Figure,
     peer: Option<Service>,
     bound: Option<f64>,
 }
 
-/// What is asked of a service.
+/// Requests to a service, and their bars.
 struct Asked {
     row: Row,
     what: String,
     requests: Vec<Request>,
     connections: usize,
     nodes: Asking,
-    /// The promise that a read asks for.
+    /// Consistency level of a read.
     promise: &'static str,
     bars: Vec<Bar>,
 }
 
-/// Of how many nodes, configured how, and in which cloud it is asked.
+/// Number of nodes, configuration and cloud that a group of rows shares.
 struct Scene {
     nodes: u64,
     config: &'static str,
@@ -126,10 +126,10 @@ struct Scene {
     asked: Vec<Asked>,
 }
 
-/// What a service has shown, once a round.
+/// A service, and its samples: one per round.
 type Line = (Service, anyhow::Result<Vec<Sample>>);
 
-/// `scripts/bench compare`.
+/// Runs `scripts/bench compare`.
 pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
     ensure!(options.seconds > 0, "--seconds is 1 or more");
     println!(
@@ -203,7 +203,7 @@ impl Options {
             let what = format!("claims, limit={limit}");
             Asked::of(Row::Claims, &what, claims(limit), 64).at(Asking::All)
         };
-        // What a device costs, p50 in milliseconds.
+        // Number of devices, and the limit of the p50 in milliseconds.
         let devices = [(1, 0.5), (2, 0.5), (4, 0.6), (8, 1.0)].map(|(count, most)| {
             move || {
                 let requests = vec![("GET", devices_query(count).path(), String::new())];
@@ -300,8 +300,7 @@ impl Scene {
             .any(|asked| asked.peers().contains(&service))
     }
 
-    /// Starts each service once, asks all of them in turn all that they are to be asked, and prints
-    /// it.
+    /// Starts each service once, runs all rows on all of them in turn, and prints the results.
     async fn measure(&self, options: &Options, bars: &mut Bars) -> anyhow::Result<()> {
         cores::move_to(&match self.nodes {
             1 => cores::FIRST.to_owned(),
@@ -335,7 +334,7 @@ impl Scene {
     }
 }
 
-/// What runs while a scene is measured.
+/// Services that run while a scene is measured.
 struct Services {
     ours: Ours,
     unflushed: Option<Ours>,
@@ -372,10 +371,11 @@ impl Services {
             if scene.writes() {
                 boundless(&upstream.client()).await?;
             }
-            // Its threads make their connections to the database, and compile what they ask it.
+            // Warms up: upstream's threads open their database connections and compile their
+            // queries.
             for asked in &scene.asked {
                 let load = asked.load(&upstream.servers(), UPSTREAM_SECONDS_MIN);
-                // Whether it answers in this time does not matter.
+                // Whether upstream answers within this time does not matter.
                 let _ = load.run().await;
             }
             upstream.until_idle().await?;
@@ -424,7 +424,7 @@ impl Services {
                     false => UPSTREAM_SECONDS_MIN,
                 };
                 let mut load = asked.load(&upstream.servers(), seconds.max(least));
-                // It gives up on conflicts between its own threads.
+                // Upstream gives up on conflicts between its own threads.
                 load.may_fail = asked.nodes == Asking::All;
                 let sample = measured([&upstream.pids(), &[]], load.run()).await;
                 upstream.until_idle().await?;
@@ -434,7 +434,7 @@ impl Services {
     }
 }
 
-/// The follower that is asked; a single node itself.
+/// The follower that gets the requests; of a single node, the node itself.
 async fn followed(cluster: &Cluster, leader: u64) -> anyhow::Result<u64> {
     Ok(*cluster.followers().await?.first().unwrap_or(&leader))
 }
@@ -508,7 +508,7 @@ impl Asked {
         self
     }
 
-    /// How many times the peer's it may be.
+    /// Adds a bar on the ratio to a peer's figure.
     fn bar(self, figure: Figure, peer: Service, bound: f64) -> Self {
         self.with(figure, Some(peer), Some(bound))
     }
@@ -539,7 +539,7 @@ impl Asked {
             .header(&format!("Placement-Consistency: {}", self.promise))
     }
 
-    /// Prints what a service has shown: medians.
+    /// Prints the medians of a service.
     fn print(&self, scene: &Scene, (service, rounds): &Line) {
         let Self { row, what, .. } = self;
         let (who, cloud) = (scene.name(*service), scene.cloud);

@@ -1,4 +1,4 @@
-//! What TLS and Keystone cost, each compared with the same without it, in one run.
+//! Cost of TLS and of Keystone, each compared with the same load without it, in one run.
 
 use anyhow::{Context, ensure};
 use clap::Args;
@@ -17,25 +17,25 @@ const PLACEMENT: Who<'_> = Who {
     project: Some("service"),
 };
 
-/// What TLS and Keystone cost, compared with the same without: reads on one node over TLS and with
-/// tokens that a real Keystone has vouched for before, and writes on three nodes that know each
-/// other by certificates. Connections are kept open.
+/// Measures what TLS and Keystone cost, compared with the same load without: reads on one node over
+/// TLS and with tokens that a real Keystone has validated before, and writes on three nodes that
+/// authenticate each other by certificates. Connections are kept open.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Seconds per figure and round.
+    /// Seconds of measurement per figure and round.
     #[arg(long, default_value_t = 3)]
     seconds: u64,
 
-    /// How often each is measured, in turn; the median counts.
+    /// Number of rounds, in turn; the median is printed.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
 
-    /// How many clients ask at once.
+    /// Number of concurrent clients.
     #[arg(long, default_value_t = 16)]
     clients: usize,
 }
 
-/// A cluster that is measured.
+/// A cluster under measurement.
 struct Subject {
     name: &'static str,
     load: Load,

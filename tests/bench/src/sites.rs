@@ -1,4 +1,4 @@
-//! A cluster over sites that are as far from each other as is asked for.
+//! A cluster over sites at a configurable distance from each other.
 
 use std::time::{Duration, Instant};
 
@@ -7,18 +7,18 @@ use placement_tests::cluster::{COUNTED_ONLY, Cluster};
 
 use crate::progress;
 
-/// Where each node stands. The last is a learner.
+/// Site of each node. The last node is a learner.
 const SITES: [&str; 6] = ["north", "north", "middle", "middle", "south", "edge"];
 const VOTERS: u64 = 5;
 pub(crate) const LEARNER: u64 = 6;
-/// Where the leader is to be.
+/// The preferred site of the leader.
 pub(crate) const LEADERS_SITE: &str = "north";
-/// How long leadership may take to get there.
+/// Time allowed for the leadership to get there.
 const SETTLED: Duration = Duration::from_secs(120);
-/// A cluster over sites.
+/// A cluster over several sites.
 pub(crate) struct Sites {
     pub(crate) cluster: Cluster,
-    /// The longest silence before an election.
+    /// The longest election timeout.
     pub(crate) election_ms: u64,
 }
 
@@ -66,7 +66,7 @@ impl Sites {
             });
     }
 
-    /// Waits until the leader is where it is to be; which node it is.
+    /// Waits until the leader is at its preferred site; returns its id.
     pub(crate) async fn settle(&self) -> anyhow::Result<u64> {
         let begun = Instant::now();
         loop {
@@ -79,7 +79,7 @@ impl Sites {
         }
     }
 
-    /// A node of each site that does not lead.
+    /// For each site, a node that does not lead.
     pub(crate) async fn asked(&self) -> anyhow::Result<Vec<u64>> {
         let leader = self.settle().await?;
         let mut asked: Vec<u64> = (1..=LEARNER).filter(|id| *id != leader).collect();

@@ -1,4 +1,4 @@
-//! What a node costs at rest: its start, and the memory of its consumers.
+//! Cost of a node at rest: its start, and the memory of its consumers.
 
 use std::time::{Duration, Instant};
 
@@ -11,11 +11,11 @@ use crate::cores;
 use crate::pids;
 use crate::process_group::cpu_time;
 
-/// Of each host; a plain one has the first.
+/// Consumers of each host; in a plain cloud a host has only the first.
 const CONSUMERS: u64 = 10;
 
-/// How long a node takes from the start of its process until it is ready, on all processors, and
-/// what is resident then. It is stopped properly before.
+/// Time from the start of a node's process until it is ready, processor time on all processors, and
+/// resident memory then. The node was shut down cleanly before.
 struct Start {
     took: Duration,
     cpu: Duration,
@@ -54,7 +54,7 @@ pub(crate) async fn measure(hosts: u64, bars: &mut Bars) -> anyhow::Result<()> {
 }
 
 async fn starts(cluster: &mut Cluster) -> anyhow::Result<Vec<Start>> {
-    // Most of the log would be read again otherwise.
+    // Otherwise the start would replay most of the log.
     cluster.admin_of(1).compact().await?;
     let mut starts = Vec::new();
     for _ in 0..ROUNDS {

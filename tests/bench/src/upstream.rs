@@ -1,8 +1,8 @@
-//! The reference itself: openstack-placement under uwsgi, on a MariaDB of its own.
+//! The reference: openstack-placement under uwsgi, on its own MariaDB.
 //!
-//! Five processes of 25 threads, as upstream's own performance job runs it; the database with its
-//! defaults, but for as many connections as these threads use. All of it is in a temporary
-//! directory and gone when this is dropped.
+//! Five processes of 25 threads, as in upstream's performance job. The database has its defaults,
+//! except for enough connections for these threads. All files are in a temporary directory that is
+//! removed on drop.
 
 use std::path::Path;
 use std::process::Command;
@@ -17,9 +17,9 @@ use crate::progress;
 
 const PROCESSES: &str = "5";
 const THREADS: &str = "25";
-/// Of each process; that is all that the largest clouds take, and an end for questions without one.
+/// Memory limit per process: enough for the largest clouds, and an end for queries without one.
 const MEMORY_MAX_MIB: &str = "8192";
-/// What both take of a second when nothing is asked.
+/// Processor time of both per second while idle.
 const IDLE: Duration = Duration::from_millis(50);
 
 pub(crate) struct Upstream {
@@ -32,7 +32,7 @@ pub(crate) struct Upstream {
 }
 
 impl Upstream {
-    /// Starts both from a Python venv that has openstack-placement, PyMySQL and pyuwsgi.
+    /// Starts both from a Python venv with openstack-placement, PyMySQL and pyuwsgi.
     pub(crate) async fn start(venv: &Path) -> anyhow::Result<Self> {
         progress("starting openstack-placement under uwsgi on MariaDB");
         let directory = tempfile::Builder::new()
@@ -50,27 +50,27 @@ impl Upstream {
             port,
             _ports: ports,
         };
-        // Requests wait there until it can answer them.
+        // Requests wait in the socket until the service can answer them.
         upstream.service.wait_for_port(port).await?;
         Ok(upstream)
     }
 
-    /// A client of it.
+    /// A client of this service.
     pub(crate) fn client(&self) -> Client {
         Client::new(self.servers()).expect("this is an endpoint")
     }
 
-    /// What it is asked at.
+    /// URLs of the service.
     pub(crate) fn servers(&self) -> Vec<String> {
         vec![format!("http://127.0.0.1:{}", self.port)]
     }
 
-    /// The processes of the service and of its database.
+    /// Process ids of the service and of its database.
     pub(crate) fn pids(&self) -> [u32; 2] {
         [self.service.pid(), self.database.pid()]
     }
 
-    /// Waits until it has carried out what a load broke off at its end.
+    /// Waits until it has finished the requests that a load abandoned at its end.
     pub(crate) async fn until_idle(&self) -> anyhow::Result<()> {
         let spent = || cpu_time_of(&self.pids());
         loop {
@@ -137,10 +137,10 @@ fn start_service(
         .args(["--module", "placement.wsgi.api:application"])
         .args(["--processes", PROCESSES, "--threads", THREADS])
         .args(["--buffer-size", "65535"])
-        // A question whose answer does not fit gets no answer, and takes no other process with it.
+        // A query whose result does not fit fails without affecting other processes.
         .args(["--limit-as", MEMORY_MAX_MIB])
-        // As devstack has it. uwsgi closes the connection after each answer; unless it says so, a
-        // client that keeps its connections runs into the closed one.
+        // As in devstack. uwsgi closes the connection after each answer; without this header, a
+        // client that keeps connections open would use the closed one.
         .args(["--add-header", "Connection: close"])
         .arg("--virtualenv")
         .arg(venv)
@@ -148,7 +148,7 @@ fn start_service(
     Group::start(command, directory.join("uwsgi.log"))
 }
 
-/// MariaDB runs as root only if it is asked to.
+/// MariaDB refuses to run as root without this flag.
 fn as_root() -> &'static [&'static str] {
     if rustix::process::geteuid().is_root() {
         &["--user=root"]

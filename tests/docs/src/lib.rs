@@ -1,17 +1,17 @@
-//! Pages of `docs/` that are made from code, and the tests that find them out of date.
+//! Compares pages of `docs/` that are generated from code with the committed files.
 
 use std::path::Path;
 
-/// Whether tests write the pages instead of comparing them: `PLACEMENT_WRITE_DOCS` is set.
+/// Whether tests write the pages instead of comparing them, that is, `PLACEMENT_WRITE_DOCS` is set.
 pub fn are_written() -> bool {
     std::env::var_os("PLACEMENT_WRITE_DOCS").is_some()
 }
 
-/// Compares the page of this name with what the code says now. `tests` are the arguments of `cargo
-/// test --workspace` that run the caller.
+/// Compares the committed page with the generated one. `tests` are the arguments of `cargo test
+/// --workspace` that run the calling test; the failure message names them.
 ///
 /// # Panics
-/// If they differ.
+/// If the pages differ.
 pub fn assert_kept(name: &str, page: &str, tests: &str) {
     let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs")).join(name);
     if are_written() {

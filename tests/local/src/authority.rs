@@ -1,4 +1,4 @@
-//! The authority of a cluster and its certificates, made by `placementctl tls`.
+//! A cluster's certificate authority and its certificates, created by `placementctl tls`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,14 +8,14 @@ use placement_client::Trust;
 
 use crate::binaries;
 
-/// A directory with an authority and what it vouches for.
+/// A directory with a certificate authority and the certificates it has issued.
 #[derive(Debug, Clone)]
 pub struct Authority {
     directory: PathBuf,
 }
 
 impl Authority {
-    /// A new one.
+    /// Creates an authority in this directory.
     pub fn new(directory: &Path) -> anyhow::Result<Self> {
         let authority = Self {
             directory: directory.to_owned(),
@@ -24,30 +24,30 @@ impl Authority {
         Ok(authority)
     }
 
-    /// Where its files are.
+    /// Directory of the certificates and keys.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Has it vouch for a node for so many days.
+    /// Issues a certificate for a node, valid for `days` days.
     pub fn node(&self, id: u64, days: u32) -> anyhow::Result<()> {
         let (id, days) = (id.to_string(), days.to_string());
         let hosts = ["--host", "127.0.0.1", "--host", "localhost"];
         self.tls(&[&["issue", "node", &id, "--days", &days], &hosts[..]].concat())
     }
 
-    /// Renews what it has issued for a node.
+    /// Renews the certificate of a node.
     pub fn renew_node(&self, id: u64, days: u32) -> anyhow::Result<()> {
         let (id, days) = (id.to_string(), days.to_string());
         self.tls(&["renew", "node", &id, "--days", &days])
     }
 
-    /// Has it vouch for an operator.
+    /// Issues an operator's certificate.
     pub fn operator(&self, name: &str) -> anyhow::Result<()> {
         self.tls(&["issue", "admin", name])
     }
 
-    /// What a client trusts that has the certificate of this name, or none.
+    /// Trust settings of a client with the certificate of this name, or with no certificate.
     pub fn trust(&self, name: Option<&str>) -> Trust {
         let file = |name: String| self.directory.join(name);
         Trust {
@@ -57,7 +57,7 @@ impl Authority {
         }
     }
 
-    /// The flags with which a node uses the certificate that was made for `id`.
+    /// Flags that have a node use the certificate issued for `id`.
     pub fn flags(&self, id: u64) -> Vec<String> {
         let file = |name: String| self.directory.join(name).display().to_string();
         vec![

@@ -1,4 +1,4 @@
-//! Where the product's binaries are.
+//! Paths of the product's binaries.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -6,24 +6,24 @@ use std::sync::OnceLock;
 
 use anyhow::{Context, bail, ensure};
 
-/// The path of `placementd`; `PLACEMENTD` in the environment replaces it.
+/// Path of `placementd`; the environment variable `PLACEMENTD` overrides it.
 pub fn placementd() -> anyhow::Result<PathBuf> {
     find("placementd", "PLACEMENTD")
 }
 
-/// The path of `placementctl`; `PLACEMENTCTL` in the environment replaces it.
+/// Path of `placementctl`; the environment variable `PLACEMENTCTL` overrides it.
 pub fn placementctl() -> anyhow::Result<PathBuf> {
     find("placementctl", "PLACEMENTCTL")
 }
 
-/// The path of a tool, such as `run-cluster`.
+/// Path of a tool, such as `run-cluster`.
 pub fn tool(name: &str) -> anyhow::Result<PathBuf> {
     bring_up_to_date()?;
     existing(name)
 }
 
-/// The path of `placementd` as its next version could be, one feature level ahead; built when it is
-/// asked for.
+/// Path of a `placementd` that stands for the next version, one feature level ahead. Built on
+/// demand.
 pub fn rehearsal() -> anyhow::Result<PathBuf> {
     if let Some(cargo) = std::env::var_os("CARGO") {
         build(&cargo, &["rehearsal"])?;
@@ -48,7 +48,8 @@ fn existing(name: &str) -> anyhow::Result<PathBuf> {
     Ok(path)
 }
 
-/// The directory of this build's binaries: a test runs from `deps` below it, a tool from itself.
+/// Directory of this build's binaries: a test runs from `deps` below it, a tool from the directory
+/// itself.
 fn directory() -> anyhow::Result<PathBuf> {
     let mut directory = std::env::current_exe().context("where am I")?;
     directory.pop();
@@ -58,15 +59,15 @@ fn directory() -> anyhow::Result<PathBuf> {
     Ok(directory)
 }
 
-/// Under `cargo test` the binaries of other packages may be older than their sources: builds them,
-/// once per process. Nothing to do for a tool, which its script has built with the rest.
+/// Builds the binaries, once per process: under `cargo test` those of other packages may be older
+/// than their sources. A tool skips this, as its script has built everything.
 fn bring_up_to_date() -> anyhow::Result<()> {
     static DONE: OnceLock<Result<(), String>> = OnceLock::new();
     let Some(cargo) = std::env::var_os("CARGO") else {
         return Ok(());
     };
-    // The same selection as everywhere: another one means other features of what is shared, and
-    // with that another compilation of it.
+    // The same package selection as in all other builds: another one would change features of
+    // shared dependencies and compile them again.
     DONE.get_or_init(|| {
         build(&cargo, &["build", "--workspace", "--bins"]).map_err(|error| format!("{error:#}"))
     })
@@ -80,9 +81,9 @@ fn build(cargo: &std::ffi::OsStr, what: &[&str]) -> anyhow::Result<()> {
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .args(what)
         .arg("--quiet");
-    // What cargo tells a test of its package would have build scripts that look at it run again,
-    // here and in the next build from outside, and all that stands on them compiled again: TLS, and
-    // with it the server.
+    // Build scripts that look at the variables cargo sets for a test would run again, here and in
+    // the next build from outside, and with them all that depends on them would be compiled again:
+    // TLS, and so the server.
     for (name, _) in std::env::vars_os() {
         let of_the_test = ["CARGO_PKG_", "CARGO_MANIFEST_"];
         if (name.to_str())

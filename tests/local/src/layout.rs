@@ -1,25 +1,25 @@
-//! Where each node of a cluster on this machine listens and keeps its data.
+//! Addresses and data directories of the nodes of a cluster on this machine.
 
 use std::path::{Path, PathBuf};
 
-/// How many ports one node takes of the cluster's range.
+/// Number of ports of a node in the cluster's range.
 pub const PORTS_PER_NODE: u16 = crate::ports::BLOCK;
 
-/// One node's place.
+/// Ports, data directory and log of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodePlace {
-    /// Its id, from 1.
+    /// Node id, from 1.
     pub id: u64,
-    /// The first of its ports.
+    /// The first of the node's ports.
     pub base_port: u16,
-    /// Its data directory.
+    /// Data directory of the node.
     pub data_dir: PathBuf,
-    /// What it logs.
+    /// File of the node's log messages.
     pub log: PathBuf,
 }
 
 impl NodePlace {
-    /// The place of node `id` of a cluster in `directory` whose ports begin at `base_port`.
+    /// Place of node `id` of a cluster in `directory` whose ports begin at `base_port`.
     pub fn new(directory: &Path, base_port: u16, id: u64) -> Self {
         let nth = u16::try_from(id - 1).expect("a cluster on one machine has few nodes");
         Self {
@@ -30,14 +30,14 @@ impl NodePlace {
         }
     }
 
-    /// The places of a whole cluster.
+    /// Places of all nodes of a cluster.
     pub fn all(directory: &Path, base_port: u16, nodes: u64) -> Vec<Self> {
         (1..=nodes)
             .map(|id| Self::new(directory, base_port, id))
             .collect()
     }
 
-    /// Its three ports and what each is for.
+    /// The node's three ports and the purpose of each.
     pub fn ports(&self) -> [(u16, &'static str); 3] {
         [
             (self.base_port, "the REST API"),
@@ -51,12 +51,12 @@ impl NodePlace {
         format!("127.0.0.1:{}", self.base_port)
     }
 
-    /// `host:port` for the other nodes.
+    /// `host:port` of the listener for other nodes.
     pub fn peer(&self) -> String {
         format!("127.0.0.1:{}", self.base_port + 1)
     }
 
-    /// `host:port` at which the other nodes reach it where a link lies between.
+    /// `host:port` at which a link in front of the node accepts the other nodes.
     pub fn link(&self) -> String {
         format!("127.0.0.1:{}", self.base_port + 3)
     }
@@ -72,12 +72,12 @@ impl NodePlace {
     }
 }
 
-/// The `initial_members` that form a cluster of these nodes.
+/// The `initial_members` setting that forms a cluster of these nodes.
 pub fn initial_members(places: &[NodePlace]) -> String {
     members(places, NodePlace::peer)
 }
 
-/// The same where the nodes reach each other over links.
+/// The `initial_members` setting of nodes that reach each other over links.
 pub fn linked_members(places: &[NodePlace]) -> String {
     members(places, NodePlace::link)
 }

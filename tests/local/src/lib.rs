@@ -1,6 +1,6 @@
-//! Nodes of `placementd` as processes of this machine, and the sample cloud: what `run-cluster` and
-//! the black-box tests have in common. A crate of its own, so that the first cluster does not wait
-//! for what only tests need.
+//! Runs nodes of `placementd` as processes of this machine and loads the sample cloud, for
+//! `run-cluster` and for the black-box tests. A separate crate, so that a first `run-cluster` does
+//! not build what only tests need.
 
 pub mod authority;
 pub mod binaries;
@@ -18,8 +18,8 @@ use placement_client::{ApiRequest, Client};
 
 use crate::layout::NodePlace;
 
-/// What a tool's `main` returns: an error is printed with its causes, and without the backtrace
-/// that `RUST_BACKTRACE` adds to an error that `main` itself returns.
+/// What a tool's `main` returns. An error is printed with its causes, but without the backtrace
+/// that `RUST_BACKTRACE` would add.
 pub fn exit_code(result: anyhow::Result<ExitCode>) -> ExitCode {
     result.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");
@@ -27,16 +27,16 @@ pub fn exit_code(result: anyhow::Result<ExitCode>) -> ExitCode {
     })
 }
 
-/// Whether a node says that it is ready.
+/// Whether a node reports that it is ready.
 pub async fn is_ready(place: &NodePlace) -> bool {
     says_ready(Client::new([place.api_url()]).expect("places are endpoints")).await
 }
 
-/// How long the answer may take: on a busy machine longer than the seconds in which a node looks
-/// for its leader.
+/// Limit of a readiness check: on a busy machine the answer takes longer than the seconds in which
+/// a node looks for its leader.
 const READY_LIMIT: Duration = Duration::from_secs(10);
 
-/// Whether the node that a client asks says that it is ready.
+/// Whether the node behind this client reports that it is ready.
 pub async fn says_ready(client: Client) -> bool {
     client
         .with_attempt_timeout(READY_LIMIT)

@@ -1,4 +1,4 @@
-//! One `placementd` process.
+//! Starts, signals and stops `placementd` processes.
 
 use std::fs::OpenOptions;
 use std::os::unix::process::CommandExt;
@@ -16,27 +16,27 @@ use crate::layout::NodePlace;
 /// How to start a node.
 #[derive(Debug, Clone)]
 pub struct StartOptions {
-    /// The cluster to form, as `ID=HOST:PORT,…`; empty for a node that will be added.
+    /// The cluster to form, as `ID=HOST:PORT,…`; empty for a node that joins later.
     pub initial_members: String,
-    /// A configuration file; flags come after it.
+    /// A configuration file; flags override it.
     pub config: Option<PathBuf>,
-    /// The binary; `None`: `placementd`.
+    /// The binary; `None` is the `placementd` of this build.
     pub binary: Option<PathBuf>,
-    /// Variables of its environment.
+    /// Additional environment variables.
     pub environment: Vec<(String, String)>,
-    /// Who vouches for the node.
+    /// Issuer of the node's certificate; `None` runs it without TLS.
     pub authority: Option<Authority>,
-    /// Whether operators come by its socket alone.
+    /// Whether operators connect through the Unix socket only.
     pub socket_only: bool,
-    /// Whether its number is configured.
+    /// Whether the configuration has the node's id.
     pub numbered: bool,
-    /// How long it has a request wait for a leader; `None`: the default.
+    /// How long a request waits for a leader; `None` is the default.
     pub wait_ms: Option<u32>,
-    /// Further flags.
+    /// Additional command-line flags.
     pub flags: Vec<String>,
-    /// Whether the other nodes reach it over a link that the test lays.
+    /// Whether other nodes reach it over a link that the test provides.
     pub linked: bool,
-    /// The signal it gets when its starter dies; `None`: it lives on.
+    /// Signal that the node gets when its starter dies; `None` lets it live on.
     pub dies_with_parent: Option<&'static str>,
 }
 
@@ -67,7 +67,7 @@ pub struct NodeProcess {
 }
 
 impl NodeProcess {
-    /// Starts a node at its place. Returns at once; whether it is healthy shows later.
+    /// Starts a node and returns at once, before the node is healthy.
     pub fn start(place: &NodePlace, options: &StartOptions) -> anyhow::Result<Self> {
         let log = OpenOptions::new()
             .create(true)
@@ -79,7 +79,7 @@ impl NodeProcess {
         Self::spawn(place, command)
     }
 
-    /// The same with standard error in a pipe; returns its other end, to be read or not.
+    /// Starts a node with standard error in a pipe; returns the reading end.
     pub fn start_piped(
         place: &NodePlace,
         options: &StartOptions,
@@ -94,7 +94,7 @@ impl NodeProcess {
     fn spawn(place: &NodePlace, mut command: Command) -> anyhow::Result<Self> {
         command
             .stdin(Stdio::null())
-            // Ctrl-C at a terminal is for the starter, which then stops its nodes properly.
+            // Ctrl-C at a terminal is for the starter, which then shuts its nodes down cleanly.
             .process_group(0);
         let child = command.spawn().context("cannot start placementd")?;
         Ok(Self {
@@ -104,34 +104,34 @@ impl NodeProcess {
         })
     }
 
-    /// Where it is.
+    /// Ports and directories of the node.
     pub fn place(&self) -> &NodePlace {
         &self.place
     }
 
-    /// Its process id.
+    /// Process id of the node.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Its end, if it has ended.
+    /// Exit status, if the process has ended.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
     }
 
-    /// Sends a signal.
+    /// Sends a signal to the process.
     pub fn signal(&self, signal: Signal) {
-        // It may have ended a moment ago; its pid stays its own until it is waited for.
+        // The process may have ended a moment ago; its pid stays reserved until it is waited for.
         let _ = kill_process(Pid::from_child(&self.child), signal);
     }
 
-    /// `kill -9`, and waits for the end.
+    /// Sends SIGKILL and waits for the end.
     pub fn kill_9(mut self) {
         self.signal(Signal::KILL);
         let _ = self.child.wait();
     }
 
-    /// Waits for its end.
+    /// Waits until the process ends. Fails after `limit`.
     pub fn wait(&mut self, limit: Duration) -> anyhow::Result<ExitStatus> {
         let started = Instant::now();
         while started.elapsed() < limit {
@@ -143,7 +143,7 @@ impl NodeProcess {
         bail!("node {} did not end within {limit:?}", self.place.id)
     }
 
-    /// Lets it run on when this value is dropped.
+    /// Consumes this value without killing the process.
     pub fn release(mut self) {
         self.released = true;
     }
@@ -179,7 +179,7 @@ fn command(place: &NodePlace, options: &StartOptions) -> anyhow::Result<Command>
         command.arg("--config").arg(config);
     }
     if !notifies_balancers {
-        // There is no balancer to be given time.
+        // No balancer needs time to notice the shutdown.
         command.env("PLACEMENTD_API_DRAIN_NOTICE_MS", "0");
     }
     if options.numbered {

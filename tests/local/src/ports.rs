@@ -1,29 +1,29 @@
-//! Ports of loopback that no one uses.
+//! Free ports of loopback.
 
 use std::net::TcpListener;
 
 use rand::Rng;
 
-/// Below the ports that the system gives to outgoing connections (from 32768).
+/// Below the range of outgoing connections (from 32768).
 const RANGE: std::ops::Range<u16> = 10_000..32_000;
 /// Ports are claimed in blocks that begin at multiples of this.
 pub const BLOCK: u16 = 10;
 
-/// Consecutive ports that are this process's until it is dropped, whether it listens on them or
-/// not. Anyone else who claims ports this way, in whatever process, gets others.
+/// Consecutive ports that belong to this process until dropped, whether it listens on them or not.
+/// Other claims of this kind, in whatever process, get other ports.
 #[derive(Debug)]
 pub struct Ports {
     first: u16,
-    /// Listeners on the last port of each block: the system lets no one else have it, and forgets
-    /// it if this process dies.
+    /// Listeners on the last port of each block. The kernel lets no other process listen there, and
+    /// releases the port if this process dies.
     _claims: Vec<TcpListener>,
 }
 
 impl Ports {
-    /// Claims blocks in a row, of which each but the last port is free to be used.
+    /// Claims consecutive blocks. All ports of a block but its last are free to use.
     ///
     /// # Panics
-    /// If none is found.
+    /// If no free blocks are found.
     pub fn claim(blocks: u16) -> Self {
         let places = (RANGE.end - RANGE.start) / BLOCK - blocks;
         (0..1000)
@@ -44,13 +44,13 @@ impl Ports {
             })
     }
 
-    /// The first port.
+    /// The first claimed port.
     pub fn first(&self) -> u16 {
         self.first
     }
 }
 
-/// Whether a listener could be bound to this port of loopback right now.
+/// Whether this port of loopback is free right now.
 pub fn is_free(port: u16) -> bool {
     listen(port).is_some()
 }
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_claimed_is_claimed_once() {
+    fn claimed_ports_are_not_claimed_again() {
         let mine = Ports::claim(2);
         let place = (mine.first() - RANGE.start) / BLOCK;
         for overlap in [place, place + 1] {

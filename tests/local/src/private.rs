@@ -1,22 +1,22 @@
-//! Files and directories for one user alone, as a node that uses them requires.
+//! Files and directories with access for their owner only, as a node requires.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 
-/// Writes a file that no one else reads.
+/// Writes a file of mode 0600.
 pub fn write(path: &Path, text: &str) -> io::Result<()> {
     fs::write(path, text)?;
     fs::set_permissions(path, Permissions::from_mode(0o600))
 }
 
-/// Makes a directory, and those above it that are missing.
+/// Creates a directory of mode 0700 and its missing parents.
 pub fn make_dir(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Copies a directory with all that is in it.
+/// Copies a directory with its content.
 pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
     make_dir(to)?;
     for entry in fs::read_dir(from)? {

@@ -1,15 +1,14 @@
-//! A small sample cloud to try the service on, loaded through the public REST API: compute nodes
-//! with NUMA nodes below them, storage that they share by an aggregate, and a host with PCI
-//! devices.
+//! A small sample cloud, loaded through the public REST API: compute nodes with NUMA nodes below
+//! them, storage that they share by an aggregate, and a host with PCI devices.
 
 use placement_client::{
     AllocationCandidates, CandidateQuery, Claim, Client, Error, Inventory, NewProvider,
 };
 use uuid::Uuid;
 
-/// The aggregate through which the storage is shared.
+/// Aggregate through which the storage is shared.
 pub const AGGREGATE: Uuid = Uuid::from_u128(0xa6600000_0000_4000_8000_000000000001);
-/// The consumer of the sample's claim.
+/// Consumer of the sample's claim.
 pub const CONSUMER: Uuid = Uuid::from_u128(0xc0000000_0000_4000_8000_000000000001);
 
 const STORAGE: Uuid = Uuid::from_u128(0x50000000_0000_4000_8000_000000000001);
@@ -20,14 +19,13 @@ const NUMA_NODES: u128 = 2;
 const PCI_DEVICES: u128 = 4;
 const PCI_CLASS: &str = "CUSTOM_PCI_10DE_1EB8";
 
-/// Whether the sample cloud, the storage being its last part, is there.
+/// Whether the sample cloud is loaded. The storage is its last part.
 pub async fn is_loaded(client: &Client) -> Result<bool, Error> {
     let found = client.providers(&[("uuid", &STORAGE.to_string())]).await?;
     Ok(!found.is_empty())
 }
 
-/// Loads the sample cloud; what is there from an interrupted attempt is fine. `progress` hears of
-/// each provider.
+/// Loads the sample cloud, or completes an interrupted attempt. Calls `progress` for each provider.
 pub async fn load(client: &Client, mut progress: impl FnMut(&str)) -> Result<(), Error> {
     client.ensure_resource_class(PCI_CLASS).await?;
     for nth in 1..=COMPUTE_NODES {
@@ -40,14 +38,14 @@ pub async fn load(client: &Client, mut progress: impl FnMut(&str)) -> Result<(),
     shared_storage(client).await
 }
 
-/// What a new instance of 4 CPUs on one kind of host with shared storage asks for.
+/// Candidate query for a new instance of 4 CPUs on a host with NUMA and shared storage.
 pub fn query() -> CandidateQuery {
     CandidateQuery::resources(&[("VCPU", 4), ("MEMORY_MB", 8192), ("DISK_GB", 40)])
         .with("required", "HW_NUMA_ROOT")
         .limit(2)
 }
 
-/// Claims the first candidate for the sample's consumer, in place of what it held before.
+/// Claims the first candidate for the sample's consumer and replaces its earlier claim.
 pub async fn claim(client: &Client, candidates: &AllocationCandidates) -> anyhow::Result<Claim> {
     let first = candidates
         .allocation_requests

@@ -1,4 +1,4 @@
-//! Attacks, overload and faults for a cluster on this machine; `scripts/torture` builds everything
+//! Attacks, overload and faults for a cluster on this machine. `scripts/torture` builds everything
 //! and then calls this.
 
 use std::process::ExitCode;
@@ -11,10 +11,12 @@ use placement_tests::histories::{Round, Summary};
 use placement_tests::torture::{LATENCY_MAX, Load, MEMORY_MAX, OVERLOADED_LINK, hostile, overload};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-/// Starts a cluster of three on this machine and attacks it, while other clients work on. Prints
-/// what these saw, and whether the bars are met. The attackers run on the same processors.
+/// Starts a cluster of three on this machine and attacks it while other clients work on. Prints the
+/// latencies and failures of these clients, and whether the bars are met. The attackers run on the
+/// same processors.
 ///
-/// With --minutes processes are killed, stopped and cut off, lose their power and are replaced,
+/// With --minutes, processes are killed, stopped and cut off, lose power and are replaced while
+/// clients use the whole API. Each answer must be consistent with the log that the nodes kept.
 /// while clients use the whole API; each answer must follow from the log that the nodes kept.
 #[derive(Parser)]
 #[command(name = "scripts/torture")]
@@ -23,27 +25,27 @@ struct Command {
     #[arg(long)]
     hostile: bool,
 
-    /// Ten times the clients with which the most is written, then over thin links ten times the
-    /// writes per second; clients give up after two seconds.
+    /// Ten times the number of clients that gives the highest write rate, then ten times that rate
+    /// over thin links; clients give up after two seconds.
     #[arg(long)]
     overload: bool,
 
-    /// Seconds for each attack, and for each load.
+    /// Duration of each attack and each load, in seconds.
     #[arg(long, default_value_t = 20.0)]
     seconds: f64,
 
-    /// Random faults, for so many minutes: clusters of three and of five in turn, for a minute each
-    /// or so. Exits with 1 at the first answer that is wrong, and says where everything is kept.
+    /// Injects random faults for this many minutes, into clusters of three and of five in turn, for
+    /// about a minute each. Exits with 1 at the first wrong answer and prints where everything is
+    /// kept.
     #[arg(long, conflicts_with_all = ["hostile", "overload", "seconds"])]
     minutes: Option<f64>,
 
-    /// The first seed: what clients ask and which faults come follows from it, the results do not.
-    /// One that no one had unless it is given.
+    /// The first seed; random by default. It determines requests and faults, but not the results.
     #[arg(long, requires = "minutes")]
     seed: Option<u64>,
 }
 
-/// How long faults go on in one cluster.
+/// Duration of the faults in one cluster.
 const FAULT_PHASE: Duration = Duration::from_secs(45);
 
 #[tokio::main]
@@ -60,11 +62,11 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
     let each = Duration::try_from_secs_f64(command.seconds)?;
     let all = !command.hostile && !command.overload;
     let mut met = true;
-    // Attackers need as many descriptors as there are.
+    // The attackers need as many descriptors as the limit allows.
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     setrlimit(Resource::Nofile, limit)?;
-    // What is looked at is how a node bears it, not whom it turns away first.
+    // The test is about tolerating requests, so caller limits only count and do not refuse.
     let config = format!("[log]\nlevel = \"warn,placement::access=off\"\n{COUNTED_ONLY}");
     let config = config.as_str();
     if command.hostile || all {
@@ -100,7 +102,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// One cluster after the other, for so long.
+/// Runs one cluster after the other until the time is over.
 async fn rounds_of_faults(long: Duration, first: u64) -> anyhow::Result<ExitCode> {
     let begun = Instant::now();
     let mut summary = Summary::default();

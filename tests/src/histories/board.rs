@@ -1,5 +1,5 @@
-//! What the clients of one round share: what is there to contend for, who can be asked, and the
-//! history that they write together.
+//! State that the clients of one round share: contended names, nodes to ask, and the history of
+//! their requests.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -12,18 +12,18 @@ use placement_witness::operation::{Operation, Token};
 use placement_witness::workload::{Choices, Names};
 use tokio::net::TcpStream;
 
-/// Where a round is.
+/// Phase of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Phase {
-    /// Faults.
+    /// Faults are injected.
     Faults,
-    /// All is mended: every client must get writes through.
+    /// All faults are repaired: every client must get writes through.
     Recovery,
-    /// No client asks anything more.
+    /// Clients send no more requests.
     Over,
 }
 
-/// How long a client waits for an answer: longer than a node waits for a leader.
+/// Timeout of a client's request: longer than a node waits for a leader.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 pub(super) struct Board {
@@ -31,9 +31,9 @@ pub(super) struct Board {
     pub(super) names: Names,
     pub(super) history: RefCell<History>,
     pub(super) phase: Cell<Phase>,
-    /// Where each node is asked.
+    /// API address of each node.
     pub(super) nodes: RefCell<BTreeMap<u64, String>>,
-    /// Clients that have done their part in the recovery phase.
+    /// Clients that have finished the recovery phase.
     pub(super) content: Cell<usize>,
     begun: Instant,
 }
@@ -51,12 +51,12 @@ impl Board {
         }
     }
 
-    /// Since the round began.
+    /// Time since the round began.
     pub(super) fn elapsed(&self) -> Duration {
         self.begun.elapsed()
     }
 
-    /// The leader that was named last.
+    /// The leader named by the most recent answer.
     pub(super) fn leader(&self) -> Option<u64> {
         let history = self.history.borrow();
         let answers = (history.events.iter().rev()).filter_map(|event| event.answer());
@@ -80,7 +80,7 @@ impl Venue for Board {
 
     async fn perform(&self, client: usize, node: u64, operation: Operation) -> Option<Answer> {
         let request = operation.request();
-        // One that was taken out in the meantime listens no more.
+        // A node that was removed in the meantime no longer listens.
         let address = self.nodes.borrow().get(&node).cloned()?;
         let sent = self.elapsed();
         let event = (self.history.borrow_mut()).begin(client, node, operation, sent);

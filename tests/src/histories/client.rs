@@ -1,4 +1,4 @@
-//! The clients of one round: what they ask is in [`placement_witness::client`].
+//! The clients of one round. [`placement_witness::client`] chooses their requests.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ const WRITES_PERCENT: u32 = 60;
 /// Units of each provider at the beginning.
 const TOTAL: u32 = 8;
 
-/// A client with its own choices.
+/// A client with its own random choices.
 pub(super) struct Client {
     board: Rc<Board>,
     client: client::Client<Rc<Board>>,
@@ -25,7 +25,7 @@ impl Client {
         Self { board, client }
     }
 
-    /// Makes the first providers.
+    /// Creates the first providers.
     pub(super) async fn set_up(&mut self) {
         self.client.set_up(TOTAL).await;
     }

@@ -1,4 +1,4 @@
-//! What happens to the processes of a round, and to the ways between them.
+//! Faults of the processes of a round, and of the links between them.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -19,47 +19,47 @@ use crate::link::Way;
 use crate::power::Power;
 use crate::wait::within;
 
-/// Something that happens to a cluster.
+/// A fault that is injected into a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
-    /// `kill -9` of the leader.
+    /// The leader is killed with SIGKILL.
     KillLeader,
-    /// `kill -9` of any node.
+    /// Any node is killed with SIGKILL.
     KillOne,
-    /// The same, for so long that it needs a snapshot when it comes back.
+    /// Any node is killed, for so long that it needs a snapshot when it returns.
     MissMuch,
-    /// `kill -9` of a majority.
+    /// A majority is killed with SIGKILL.
     KillMajority,
-    /// `kill -9` of all nodes.
+    /// All nodes are killed with SIGKILL.
     KillAll,
-    /// One machine loses its power, and what it had not synced.
+    /// One machine loses power and everything that it had not synced.
     LosePower,
-    /// All of them at once.
+    /// All machines lose power at once.
     LoseAllPower,
-    /// The leader's process is stopped, longer than its lease, and goes on.
+    /// The leader's process is stopped for longer than its lease, and continues.
     PauseLeader,
-    /// Any process is stopped, and goes on.
+    /// Any process is stopped and continues.
     PauseOne,
-    /// The processes of a majority are stopped, and go on.
+    /// The processes of a majority are stopped and continue.
     PauseMajority,
-    /// The leader receives nothing from the other nodes, nor they from it.
+    /// The leader is partitioned from all other nodes.
     CutOffLeader,
     /// One direction between two nodes is cut.
     CutOneWay,
-    /// Two halves are cut off from each other.
+    /// The cluster is partitioned into two halves.
     CutInHalves,
-    /// All nodes are connected to one, and to no others.
+    /// All nodes are connected to one node only.
     Bridge,
-    /// A node is asked to stop, and starts again.
+    /// A node is shut down cleanly and restarted.
     Restart,
     /// An operator hands leadership over.
     Transfer,
-    /// A node and its disk are lost forever; another one takes its place.
+    /// A node loses its disk for good and is replaced by a new node.
     Replace,
 }
 
 impl Fault {
-    /// All, how often each is chosen, and its name in the counts.
+    /// All faults, with weight and name in the counts.
     const ALL: [(Fault, u32, &'static str); 17] = [
         (Fault::KillLeader, 8, "leader killed"),
         (Fault::KillOne, 6, "node killed"),
@@ -85,7 +85,7 @@ impl Fault {
         chosen.expect("the weights are fixed").0
     }
 
-    /// What only cuts ways, and so may go on beneath another fault.
+    /// Whether the fault only cuts links, and so may continue while another fault is injected.
     fn is_cut(self) -> bool {
         matches!(
             self,
@@ -101,9 +101,9 @@ impl Fault {
     }
 }
 
-/// How long a change of the members may take while nothing else fails.
+/// Longest duration of a membership change while nothing else fails.
 const CHANGE_LIMIT: Duration = Duration::from_secs(60);
-/// New nodes in one round at most: there are ports for no more.
+/// Limit of new nodes per round, as there are no ports for more.
 pub(super) const INVITED_MAX: u64 = 3;
 
 /// Injects faults into a cluster.
@@ -115,7 +115,7 @@ pub(super) struct Injector<'a> {
     members: Vec<u64>,
     invited: u64,
     met: BTreeMap<&'static str, usize>,
-    /// What happened when.
+    /// Fault events with their times.
     story: Vec<String>,
 }
 
@@ -138,17 +138,17 @@ impl<'a> Injector<'a> {
         }
     }
 
-    /// The nodes that belong to the cluster.
+    /// Ids of the members of the cluster.
     pub(super) fn members(&self) -> &[u64] {
         &self.members
     }
 
-    /// How often each kind came.
+    /// Number of faults of each kind.
     pub(super) fn met(&self) -> &BTreeMap<&'static str, usize> {
         &self.met
     }
 
-    /// What happened when, one line each.
+    /// Fault events with their times, one line each.
     pub(super) fn story(&self) -> &[String] {
         &self.story
     }
@@ -160,14 +160,14 @@ impl<'a> Injector<'a> {
         self.cluster.start_node(node)
     }
 
-    /// Random faults for so long.
+    /// Injects random faults for this time.
     pub(super) async fn run_for(&mut self, long: Duration) -> anyhow::Result<()> {
         let begun = Instant::now();
         while begun.elapsed() < long {
             let fault = Fault::draw(&mut self.random);
             let lasts = Duration::from_millis(self.random.random_range(300..4_000));
             let beneath = Fault::draw(&mut self.random);
-            // A change of members has a bound, which holds while nothing else fails.
+            // The time limit of a membership change holds only while nothing else fails.
             let together = beneath.is_cut() && !fault.is_cut() && fault != Fault::Replace;
             if together && self.random.random_bool(0.6) {
                 self.cut(beneath);
@@ -179,7 +179,7 @@ impl<'a> Injector<'a> {
         Ok(())
     }
 
-    /// One fault, from its beginning to its end.
+    /// Injects one fault, from its beginning to its end.
     pub(super) async fn strike(&mut self, fault: Fault, lasts: Duration) -> anyhow::Result<()> {
         let leader = self.leader();
         let any = self.any();
@@ -205,10 +205,10 @@ impl<'a> Injector<'a> {
             }
             Fault::Transfer => {
                 self.note(fault, &[any]);
-                // It changes nothing that must last, and may be refused.
+                // The outcome does not matter, and the request may be refused.
                 let _ = self.admin().transfer_leader(Some(any)).await;
             }
-            // One of them may not be let in.
+            // One of the new nodes may fail to join.
             Fault::Replace if self.invited + 1 < INVITED_MAX => self.replace(any).await?,
             Fault::Replace => {}
         }
@@ -288,7 +288,7 @@ impl<'a> Injector<'a> {
         self.cluster.cut(ways);
     }
 
-    /// One node is gone forever; a new one comes in under a number that no one had.
+    /// Removes a node for good and adds a new one with a new id.
     async fn replace(&mut self, old: u64) -> anyhow::Result<()> {
         self.cluster.kill_9(old);
         std::fs::remove_dir_all(self.cluster.data_dir(old))?;
@@ -305,7 +305,7 @@ impl<'a> Injector<'a> {
         .await?;
         let new = self.invite(&admin).await?;
         if self.random.random_bool(0.4) {
-            // Perhaps while a snapshot comes in.
+            // This may interrupt a snapshot transfer.
             sleep(Duration::from_millis(self.random.random_range(0..300))).await;
             self.note(Fault::KillOne, &[new]);
             self.cluster.kill_9(new);
@@ -329,8 +329,8 @@ impl<'a> Injector<'a> {
         Ok(())
     }
 
-    /// Has a new node come with a token. One that has received a membership that was never
-    /// committed waits for good; then comes the next.
+    /// Has a new node join with a token. A node that received a membership that was never committed
+    /// waits forever; then the next one is tried.
     async fn invite(&mut self, admin: &Admin) -> anyhow::Result<u64> {
         loop {
             self.invited += 1;
@@ -341,7 +341,7 @@ impl<'a> Injector<'a> {
                 admin.create_join_token(3600, None, false).await
             });
             let made = made.await?;
-            // The tokens between were made, and their answers lost.
+            // The tokens in between were created, but their answers were lost.
             while (self.cluster.ids().len() as u64) < made.id {
                 self.cluster.add_place();
             }
@@ -367,7 +367,7 @@ impl<'a> Injector<'a> {
             .push(format!("{at:>8.3} s {}: {about:?}", fault.name()));
     }
 
-    /// The supposed leader, or any node.
+    /// The supposed leader, or a random node.
     fn leader(&mut self) -> u64 {
         let leader = self.board.leader();
         let is_there = leader.filter(|leader| self.members.contains(leader));
@@ -384,7 +384,7 @@ impl<'a> Injector<'a> {
         some.copied().collect()
     }
 
-    /// The admin listeners of all members.
+    /// A client of the admin listeners of all members.
     fn admin(&self) -> Admin {
         let members = self.members.iter();
         let listeners = members.map(|id| self.cluster.place(*id).admin());
@@ -393,9 +393,9 @@ impl<'a> Injector<'a> {
     }
 }
 
-/// So long that the others write more than they keep in their logs.
+/// Long enough for the others to write more than they keep in their logs.
 const MISS_MUCH: Duration = Duration::from_secs(10);
-/// Longer than a leader may go on believing that it leads.
+/// Longer than a deposed leader may still believe that it leads.
 const PAUSE_MIN: Duration = Duration::from_secs(2);
 
 async fn until_done<T>(

@@ -1,5 +1,4 @@
-//! The log as the nodes kept it with their backups, all of them together, read by `placementd
-//! inspect`.
+//! The log that all nodes together kept next to their backups, read by `placementd inspect`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -14,7 +13,7 @@ use serde_json::Value;
 
 use crate::binaries;
 
-/// An entry as one node kept it.
+/// An entry of the log that one node kept.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Entry {
     index: u64,
@@ -25,19 +24,19 @@ pub struct Entry {
     content: Value,
 }
 
-/// What all nodes kept together.
+/// The merged log of all nodes.
 #[derive(Debug, Clone, Default)]
 pub struct KeptLog {
-    /// The commands.
+    /// Commands of the log by their index.
     pub commands: BTreeMap<u64, Stamped>,
-    /// What is wrong, as text.
+    /// Violations, as text.
     pub wrong: Vec<String>,
-    /// How often a node went on behind entries that it never had: a snapshot had them.
+    /// How often a snapshot gave a node entries that its own log does not have.
     pub snapshots: usize,
     entries: BTreeMap<u64, Entry>,
 }
 
-/// A line of the output.
+/// A line of the output of `placementd inspect`.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Line {
@@ -48,11 +47,11 @@ enum Line {
     },
 }
 
-/// The promise in whose name this complains.
+/// The Raft property that a conflict of two entries violates.
 const LOG_MATCHING: &str = "log matching";
 
 impl KeptLog {
-    /// Reads what is below a directory for backups.
+    /// Reads the logs below a directory of backups.
     pub fn read(backups: &Path) -> anyhow::Result<Self> {
         let mut all = Self::default();
         for cluster in below(backups)? {
@@ -86,7 +85,7 @@ impl KeptLog {
         for (nth, line) in text.lines().enumerate() {
             let line: Line = serde_json::from_str(line)
                 .with_context(|| format!("an entry cannot be read: {line}"))?;
-            // What one node lacks, another one has.
+            // Another node has the entries that this one lacks.
             let Line::Entry(entry) = line else {
                 self.snapshots += 1;
                 continue;
@@ -106,7 +105,7 @@ impl KeptLog {
         Ok(())
     }
 
-    /// Up to which entry there is every one, counted from the first.
+    /// Index up to which the log is complete, counted from the first entry.
     pub fn reaches(&self) -> u64 {
         let (mut next, mut entries) = match self.entries.keys().next() {
             // Entry 0 is the first membership.
@@ -119,12 +118,12 @@ impl KeptLog {
         next.saturating_sub(1)
     }
 
-    /// How many entries there are.
+    /// Number of entries of the log.
     pub fn entries(&self) -> usize {
         self.entries.len()
     }
 
-    /// How many leaders have committed something.
+    /// Number of leaders that have committed an entry.
     pub fn leaders(&self) -> usize {
         let leaders: BTreeSet<_> = (self.entries.values())
             .map(|entry| (entry.term, entry.node))
@@ -132,7 +131,7 @@ impl KeptLog {
         leaders.len()
     }
 
-    /// One entry in a line.
+    /// The log as text, one line per entry.
     pub fn text(&self) -> String {
         let lines = self.entries.values().map(|entry| format!("{entry:?}\n"));
         lines.collect()

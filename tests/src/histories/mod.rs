@@ -1,9 +1,9 @@
-//! Real processes under real faults, with clients that use the whole API, judged by the witness of
-//! the simulations: each answer follows from the log that the nodes kept.
+//! Real processes under real faults, with clients that use the whole API. The witness of the
+//! simulations checks that each answer follows from the log that the nodes kept.
 //!
 //! * [`Round`]: one cluster, its clients, its faults, a recovery phase, and the verdict.
-//! * [`Course`]: what came of it. [`KeptLog`]: the log that the nodes kept, all of them together.
-//!   [`Summary`]: what many came to.
+//! [`Course`]: the result of a round. [`KeptLog`]: the merged log of all nodes. [`Summary`]: the
+//! results of many rounds.
 
 mod board;
 mod client;

@@ -25,65 +25,65 @@ use crate::cluster::{Cluster, HEALTHY_LIMIT};
 use crate::power::Power;
 use crate::wait::within;
 
-/// Snapshots and purges come soon. What is kept in the log is more than these clients write in two
-/// seconds: within one, the nodes have it in the log next to their backups.
+/// Snapshots and purges happen early. The log keeps more than these clients write in two seconds;
+/// within one second the nodes copy it next to their backups.
 const CONFIG: &str = "[cluster]\nwait_ms = 1500\n\
     [raft]\nsnapshot_after = 100\n\
     [backup]\nevery_s = 86400\nkeep = 1000\n\
     [log]\nlevel = \"warn,placement::access=off\"\n";
-/// More than the nodes ever say.
+/// More than the nodes ever send.
 const BITS_PER_S: u32 = 200_000_000;
 const CLIENTS: usize = 6;
-/// How long a node may go on with a request whose client has given up.
+/// How long a node may continue a request whose client has given up.
 const LATE: Duration = Duration::from_secs(2);
-/// How often a round says how far it is.
+/// Interval of progress reports.
 const SAY_EVERY: Duration = Duration::from_secs(5);
 
-/// What one round is made of.
+/// Parameters of one round.
 #[derive(Debug, Clone)]
 pub struct Round {
-    /// Chooses what clients ask and which faults come. The processes go their own way: the same
-    /// seed does not give the same history.
+    /// Determines the requests and the faults. Scheduling is not controlled: the same seed does not
+    /// give the same history.
     pub seed: u64,
-    /// Nodes of the cluster.
+    /// Number of nodes.
     pub nodes: u64,
-    /// Whether they speak with each other over TLS alone.
+    /// Whether the nodes require TLS between each other.
     pub encrypted: bool,
-    /// Faults that come one after the other, and how long each lasts.
+    /// Faults that are injected in turn, and how long each lasts.
     pub script: Vec<(Fault, Duration)>,
-    /// How long random faults go on after them.
+    /// Duration of the random faults after the script.
     pub fault_phase: Duration,
 }
 
-/// What came of a round.
+/// Result of a round.
 #[derive(Debug, Default)]
 pub struct Course {
-    /// What the clients saw.
+    /// Requests and answers of the clients.
     pub history: History,
-    /// What the nodes kept.
+    /// Log that the nodes kept.
     pub log: KeptLog,
-    /// How often each fault came.
+    /// Number of faults of each kind.
     pub faults: BTreeMap<&'static str, usize>,
-    /// What was judged.
+    /// Result of the check of the history.
     pub verdict: Verdict,
-    /// Where everything was kept, if something is wrong.
+    /// Directory with all files of the round, if something is wrong.
     pub kept: Option<PathBuf>,
 }
 
-/// What the witness says.
+/// Result of the check of a history.
 #[derive(Debug, Default)]
 pub struct Verdict {
-    /// What is wrong, as text.
+    /// Violations, as text.
     pub violations: Vec<String>,
-    /// Answers that were compared with what they must be.
+    /// Answers that were compared with the expected ones.
     pub compared: usize,
     /// Writes without an answer that were found in the log.
     pub resolved: usize,
-    /// Consumers for whose histories an order was searched without the log.
+    /// Consumers whose histories were checked for linearizability without the log.
     pub searched: usize,
 }
 
-/// Holds what clients saw against the log.
+/// Checks a history against the log.
 pub fn judge(history: &History, log: &KeptLog) -> Verdict {
     let finding = witness::check(history, &log.commands);
     let opinion = wgl::check(history, &finding);
@@ -116,10 +116,10 @@ impl Round {
         Ok(cluster)
     }
 
-    /// Runs it. `say` is called from time to time with its progress.
+    /// Runs the round. `say` is called from time to time with its progress.
     ///
     /// # Errors
-    /// The cluster cannot be prepared. All else is a violation.
+    /// If the cluster cannot be prepared. Every other failure is a violation.
     pub async fn run(&self, say: impl Fn(&str) + 'static) -> anyhow::Result<Course> {
         let mut cluster = self.prepare()?;
         let backups = cluster.directory().join("backups");
@@ -182,7 +182,7 @@ impl Round {
         let mut first = Client::new(0, board.clone());
         let set_up = timeout(HEALTHY_LIMIT, first.set_up()).await;
         set_up.context("the first providers cannot be made")?;
-        // What is kept begins with the first entry: the oldest backup comes first.
+        // The oldest backup comes first, so that the kept log begins with the first entry.
         backed_up(injector).await?;
         for number in 1..CLIENTS {
             spawn_local(Client::new(number, board.clone()).work());
@@ -223,7 +223,7 @@ impl Round {
     }
 }
 
-/// Waits until each node has made its first backup.
+/// Waits until each node has taken its first backup.
 async fn backed_up(injector: &Injector<'_>) -> anyhow::Result<()> {
     for id in injector.members() {
         let admin = injector.cluster.admin_of(*id);
@@ -236,8 +236,8 @@ async fn backed_up(injector: &Injector<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Waits until all nodes have applied the same, with the same state, and the log up to there is
-/// kept.
+/// Waits until all nodes have applied the same entries, with equal states, and the kept log reaches
+/// them.
 async fn all_is_kept(injector: &Injector<'_>, backups: &Path) -> anyhow::Result<KeptLog> {
     let begun = Instant::now();
     let (mut states, mut reaches) = (BTreeSet::new(), 0);
@@ -263,7 +263,7 @@ async fn all_is_kept(injector: &Injector<'_>, backups: &Path) -> anyhow::Result<
     bail!("the nodes are at {states:?}, the log that they kept reaches {reaches}")
 }
 
-/// Every node is asked everything.
+/// Sends every query to every node.
 async fn scan(injector: &Injector<'_>, board: &Rc<Board>, log: &KeptLog) -> anyhow::Result<()> {
     let questions = witness::every_question(&log.commands, PartitionId::DEFAULT, &board.names);
     let members = (CLIENTS..).zip(injector.members());
@@ -287,7 +287,8 @@ async fn speak(round: Round, board: Rc<Board>, say: impl Fn(&str)) {
 }
 
 impl Course {
-    /// Writes down what is needed to understand what went wrong, next to the data directories.
+    /// Writes history, log and fault events next to the data directories, for the analysis of a
+    /// failure.
     fn write(&self, directory: &Path, story: &str) -> anyhow::Result<()> {
         std::fs::write(directory.join("history.txt"), self.history.text())?;
         std::fs::write(directory.join("log.txt"), self.log.text())?;

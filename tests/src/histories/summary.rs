@@ -1,4 +1,4 @@
-//! What many rounds came to.
+//! Results of many rounds.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,12 +8,12 @@ use placement_witness::history::End;
 
 use super::round::Course;
 
-/// What many rounds came to.
+/// Sums over many rounds.
 #[derive(Debug, Default)]
 pub struct Summary {
-    /// How many.
+    /// Number of rounds added.
     pub rounds: usize,
-    /// How long the clients were at it.
+    /// Total duration of the clients' work.
     pub passed: Duration,
     requests: BTreeMap<&'static str, usize>,
     ends: BTreeMap<&'static str, usize>,
@@ -27,7 +27,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Adds a round.
+    /// Adds the results of a round.
     pub fn add(&mut self, course: &Course) {
         self.rounds += 1;
         let last = course.history.events.iter().filter_map(|event| event.ended);

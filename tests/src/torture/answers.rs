@@ -1,15 +1,15 @@
-//! The answers to clients.
+//! Counts the answers to clients.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use tokio::task::JoinSet;
 
-/// How often there was which answer.
+/// Number of answers of each kind.
 #[derive(Debug, Clone, Default)]
 pub struct Answers(pub(super) BTreeMap<String, u64>);
 
-/// A request that was not answered, and whose connection was not closed.
+/// Counts requests without an answer whose connection was not closed.
 pub(super) const NOT_ANSWERED: &str = "not answered";
 
 impl Answers {
@@ -17,7 +17,7 @@ impl Answers {
         *self.0.entry(answer.into()).or_default() += 1;
     }
 
-    /// The answers to all of these, once each has ended.
+    /// Sums the answers of all tasks, once all have ended.
     pub(super) async fn of_all(tasks: JoinSet<Self>) -> Self {
         let mut all = Self::default();
         for (answer, times) in tasks.join_all().await.into_iter().flat_map(|one| one.0) {
@@ -26,7 +26,7 @@ impl Answers {
         all
     }
 
-    /// Whether each request was answered, or its connection closed.
+    /// Whether each request was answered or its connection closed.
     pub fn all_answered(&self) -> bool {
         !self.0.contains_key(NOT_ANSWERED)
     }

@@ -1,4 +1,4 @@
-//! What hostile clients do, each for a while.
+//! Attacks by hostile clients. Each runs for a limited time.
 
 use std::fmt::Write as _;
 use std::pin::Pin;
@@ -15,34 +15,35 @@ use uuid::Uuid;
 use super::answers::{Answers, NOT_ANSWERED};
 use crate::layout::NodePlace;
 
-/// How long an attacker waits for an answer.
+/// Timeout of an attacker's request.
 const PATIENCE: Duration = Duration::from_secs(90);
-/// Silent connections, as many as one machine can have of a node and more.
+/// Number of silent connections: more than a node accepts from one address.
 const SILENT: usize = 1_500;
 
-/// Long answers that are taken slowly, all of them by one user from one address; and so many bytes
-/// of each in a second. They are more than a node has memory for.
+/// Number of long answers that one user reads slowly from one address, and the bytes that it reads
+/// of each per second. Together they exceed the memory that a node has for answers.
 const SLOW_READERS: usize = 400;
 const SLOW_BYTES: usize = 1_400;
-/// That takes a while to be answered.
+/// Duration of a slow request.
 const SLOW: Duration = Duration::from_secs(12);
-/// The least that a system keeps for a connection.
+/// The smallest receive buffer of a connection.
 const BUFFER_BYTES: u32 = 4096;
 
-/// The attacks of those who are another user, or none, at an address of their own.
+/// Attacks whose clients are another user, or unauthenticated, at another address than the
+/// uninvolved clients.
 pub(super) const ELSEWHERE: [&str; 3] = [
     "bodies without a token that stop",
     "bodies with a token that stop",
     "long answers that are taken slowly",
 ];
-/// Where they come from.
+/// Source address of these attacks.
 const ADDRESS: &str = "127.0.0.2:0";
-/// Who such an attacker is, if it has a token.
+/// Headers of such an attacker that has a token.
 const MALLORY: &str = "X-Auth-Token: mallory:project\r\nX-Roles: admin\r\n";
-/// Longest body that a node reads.
+/// The largest body that a node reads.
 const BODY_BYTES: usize = 16 << 20;
 
-/// What is attacked.
+/// The cluster under attack.
 #[derive(Clone)]
 pub(super) struct Target {
     pub(super) places: Vec<NodePlace>,
@@ -60,13 +61,13 @@ impl Target {
 
 type Running = Pin<Box<dyn Future<Output = Answers> + Send>>;
 
-/// What the children of a provider have.
+/// Trait of the child providers of the first provider.
 pub(super) const TRAIT: &str = "CUSTOM_TORTURE";
 
-/// An attack, by its name.
+/// Name of an attack, and the function that runs it until a point in time.
 pub(super) type Attack = (&'static str, fn(Target, Instant) -> Running);
 
-/// All of them.
+/// All attacks, in the order in which they run.
 pub(super) const ATTACKS: &[Attack] = &[
     ("the largest inventories", |target, until| {
         let path = format!("/resource_providers/{}/inventories", target.provider);
@@ -80,7 +81,7 @@ pub(super) const ATTACKS: &[Attack] = &[
     }),
     ("many aggregates", |target, until| {
         let path = format!("/resource_providers/{}/aggregates", target.provider);
-        // Each time others; at this version no generation is asked for, so each is carried out.
+        // Each request has other aggregates; this version needs no generation, so each is applied.
         again(target, until, 4, move || {
             let all = listed(1_000, |_| format!("\"{}\"", Uuid::new_v4()));
             put(&path, format!("[{all}]")).microversion("1.1")
@@ -202,7 +203,8 @@ fn with_body(request: ApiRequest, body: String) -> ApiRequest {
         .body(body)
 }
 
-/// So many clients send it to the nodes in turn, one after the other, until the time is up.
+/// Sends a request from several clients until the time is up. Each client uses one node and waits
+/// for each answer.
 fn again(
     target: Target,
     until: Instant,
@@ -237,7 +239,7 @@ fn again(
     })
 }
 
-/// Many connections to the leader that send this and then a byte a second.
+/// Many connections to the leader that send this head and then one byte per second.
 fn silent(
     target: Target,
     until: Instant,
@@ -251,7 +253,7 @@ fn silent(
         for nth in 0..SILENT {
             let (address, head) = (address.clone(), head.clone());
             attackers.spawn(async move {
-                // Not all in one moment: the system's queue of connections is short.
+                // Connections start one after the other, as the listener's backlog is short.
                 sleep(Duration::from_millis(nth as u64 / 2)).await;
                 let mut answers = Answers::default();
                 match linger(&address, &head, until).await {
@@ -267,7 +269,7 @@ fn silent(
 
 async fn linger(address: &str, head: &[u8], until: Instant) -> std::io::Result<()> {
     let mut stream = TcpStream::connect(address).await?;
-    // What is not read must not be sent.
+    // The loop writes single bytes, so the node's answers must be read.
     stream.write_all(head).await?;
     let mut byte = [0];
     while Instant::now() < until {
@@ -285,7 +287,7 @@ async fn linger(address: &str, head: &[u8], until: Instant) -> std::io::Result<(
     Ok(())
 }
 
-/// A connection from the attackers' address that keeps little of what comes.
+/// Connects from the attackers' address with a small receive buffer.
 async fn connected(address: &str) -> std::io::Result<TcpStream> {
     let invalid = |_| std::io::ErrorKind::InvalidInput;
     let socket = TcpSocket::new_v4()?;
@@ -294,8 +296,8 @@ async fn connected(address: &str) -> std::io::Result<TcpStream> {
     socket.connect(address.parse().map_err(invalid)?).await
 }
 
-/// So many bodies to the leader of nearly all that one may have, which then do not go on; each is
-/// sent again once it is answered.
+/// Sends bodies to the leader that stop just below the size limit; repeats each once it is
+/// answered.
 fn stopping(target: Target, until: Instant, clients: usize, head: String) -> Running {
     let address = target.leader().api();
     Box::pin(async move {
@@ -321,14 +323,14 @@ fn stopping(target: Target, until: Instant, clients: usize, head: String) -> Run
     })
 }
 
-/// The status with which a body is answered that stops.
+/// Returns the status of the answer to a body that stops.
 async fn stop(address: &str, head: &str) -> std::io::Result<String> {
     let mut stream = connected(address).await?;
     let head = format!("{head}Content-Length: {BODY_BYTES}\r\n\r\n");
     stream.write_all(head.as_bytes()).await?;
     let (mut answer, mut sender) = stream.split();
     let body = async {
-        // It may be answered before.
+        // The node may answer before the body is sent.
         let _ = sender.write_all(&vec![b' '; BODY_BYTES - 64]).await;
         std::future::pending().await
     };
@@ -340,7 +342,7 @@ async fn stop(address: &str, head: &str) -> std::io::Result<String> {
     Ok(String::from_utf8_lossy(&status["HTTP/1.1 ".len()..]).into_owned())
 }
 
-/// Many requests to the leader whose answers are taken slowly.
+/// Sends many requests to the leader and reads the answers slowly.
 fn slow(target: Target, until: Instant, head: String) -> Running {
     let address = target.leader().api();
     Box::pin(async move {

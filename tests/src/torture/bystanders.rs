@@ -1,5 +1,5 @@
-//! The others: on each node one who writes and one who reads, ten times a second each. Among the
-//! reads are long lists and searches for candidates, as those of a cloud are.
+//! Uninvolved clients: on each node one writes and one reads, ten times per second each. Their
+//! reads include long lists and candidate searches, like those of a cloud.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,28 +13,28 @@ use uuid::Uuid;
 use crate::cluster::Cluster;
 
 const EVERY: Duration = Duration::from_millis(100);
-/// Longer than a node waits for the cluster.
+/// Timeout of their requests: longer than a node waits for a leader.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// What they saw.
+/// Latencies and failures of the uninvolved clients.
 #[derive(Debug, Clone, Default)]
 pub struct Seen {
-    /// What each answered request took.
+    /// Latency of each answered write.
     pub writes: Vec<Duration>,
-    /// The same of reads.
+    /// Latency of each answered read.
     pub reads: Vec<Duration>,
-    /// What was not answered as in peace.
+    /// Failed requests, as text.
     pub failed: Vec<String>,
 }
 
 impl Seen {
-    /// What the slowest request took.
+    /// The highest latency.
     pub fn worst(&self) -> Duration {
         let all = self.writes.iter().chain(&self.reads);
         all.max().copied().unwrap_or_default()
     }
 
-    /// Whether a write and a read were answered.
+    /// Whether at least one write and one read were answered.
     pub fn are_served(&self) -> bool {
         !self.writes.is_empty() && !self.reads.is_empty()
     }
@@ -59,14 +59,14 @@ impl fmt::Display for Seen {
     }
 }
 
-/// Those who are at work.
+/// The running clients.
 pub(super) struct Bystanders {
     stop: Arc<AtomicBool>,
     tasks: Vec<JoinHandle<Seen>>,
 }
 
 impl Bystanders {
-    /// They claim from and read these, and what is in the tree of one.
+    /// Starts clients that claim from and read these providers, and that list the tree of `tree`.
     pub(super) fn start(cluster: &Cluster, providers: &[Uuid], tree: Uuid) -> Self {
         let stop = Arc::<AtomicBool>::default();
         let mut tasks = Vec::new();

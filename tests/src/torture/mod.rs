@@ -1,5 +1,5 @@
-//! Attacks on a cluster of real processes: hostile clients, and far too many of them. Uninvolved
-//! clients work on at the same time, and what these see counts.
+//! Attacks on a cluster of real processes by hostile clients and by overload. Uninvolved clients
+//! work on at the same time; their latencies and failures decide the outcome.
 
 mod answers;
 mod attacks;
@@ -21,44 +21,44 @@ pub use self::overload::{Load, Overload, overload};
 use crate::cluster::Cluster;
 use crate::process_cost::Growth;
 
-/// How long the uninvolved clients' requests may take at most while a cluster is attacked.
+/// Latency limit of the uninvolved clients during an attack.
 pub const LATENCY_MAX: Duration = Duration::from_secs(1);
-/// What the links carry between nodes that are asked for ten times the rate, in bits per second:
-/// little enough for the clients on the same machine to send so much.
+/// Bandwidth of the links between nodes under ten times the write rate, in bits per second: low
+/// enough for clients on the same machine to send that much.
 pub const OVERLOADED_LINK: u32 = 1_000_000;
-/// How much memory a node may take above what it had before, in bytes.
+/// Limit of the memory growth of a node, in bytes.
 pub const MEMORY_MAX: u64 = 512 * 1024 * 1024;
-/// Children of the root of one tree, and other providers, for long lists: that of the tree is
-/// longer than what two bodies that are nearly whole leave of the memory for them.
+/// Providers for long lists: children in one tree, and others. The list of the tree is longer than
+/// the memory for answers that two bodies of nearly the largest size leave.
 const IN_TREE: usize = 400;
 const OTHERS: usize = 1_000;
-/// Short breaks between attacks, in which what one left behind goes.
+/// Pause between attacks, in which the effects of the previous one fade.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// How often an attack is carried out in which the uninvolved clients were not served once: a
-/// cluster that does not serve them fails each time, a busy machine does now and then.
+/// Attempts of an attack during which no uninvolved client was served: a cluster that does not
+/// serve them fails each time, a busy machine only occasionally.
 const ATTEMPTS: usize = 3;
 
 /// The outcome of one attack.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Which.
+    /// Name of the attack.
     pub attack: &'static str,
-    /// The answers to the attackers.
+    /// Answers to the attackers.
     pub answers: Answers,
-    /// What the uninvolved clients saw.
+    /// Latencies and failures of the uninvolved clients.
     pub seen: Seen,
-    /// The most memory that a node had above what it had before, in bytes.
+    /// The largest memory growth of a node, in bytes.
     pub memory: u64,
-    /// Whether the term has changed.
+    /// Whether there was an election during the attack.
     pub election: bool,
-    /// Whether the attackers were the same user at the same address as the uninvolved clients.
+    /// Whether attackers and uninvolved clients were the same user at the same address.
     same_caller: bool,
 }
 
 impl Outcome {
-    /// What the uninvolved clients were refused, except for what attackers take of their own share,
-    /// where both are one caller.
+    /// Failures of the uninvolved clients. If attackers and clients are one caller, refusals by the
+    /// caller limit do not count.
     pub fn harm(&self) -> impl Iterator<Item = &String> {
         let is_own = |failed: &String| self.same_caller && failed.contains("for this user now");
         self.seen
@@ -83,8 +83,8 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Carries out each attack for so long, one after the other, against a cluster of three. `report`
-/// is given each outcome as it comes.
+/// Runs each attack in turn, for the same time, against a cluster of three. Calls `report` with
+/// each outcome.
 pub async fn hostile(
     cluster: &mut Cluster,
     each: Duration,
@@ -93,7 +93,8 @@ pub async fn hostile(
     let providers = providers(cluster).await?;
     let tree = long_lists(cluster).await?;
     let mut outcomes = Vec::new();
-    // Once in peace: what the connections and the caches of the others take is no attacker's doing.
+    // One run without an attack: the memory for connections and caches of the uninvolved clients
+    // does not count as growth.
     let peace = Bystanders::start(cluster, &providers, tree);
     tokio::time::sleep(Duration::from_secs(1).min(each)).await;
     peace.stop().await?;
@@ -114,7 +115,7 @@ pub async fn hostile(
     Ok(outcomes)
 }
 
-/// Carries out one attack, while uninvolved clients work on.
+/// Runs one attack while uninvolved clients work on.
 async fn carry_out(
     cluster: &mut Cluster,
     (attack, run): &Attack,
@@ -153,7 +154,7 @@ async fn term(cluster: &Cluster) -> anyhow::Result<u64> {
     term.context("no node says in which term it is")
 }
 
-/// Providers that the others claim from.
+/// Creates the providers that clients claim from.
 async fn providers(cluster: &Cluster) -> anyhow::Result<Vec<Uuid>> {
     let client = cluster.client();
     let mut providers = Vec::new();
@@ -165,7 +166,7 @@ async fn providers(cluster: &Cluster) -> anyhow::Result<Vec<Uuid>> {
         client.replace_inventories(uuid, 0, offer).await?;
         providers.push(uuid);
     }
-    // What twice as many ways lead through with each group of a request.
+    // Two children with the trait: each group of a request doubles the number of combinations.
     client.ensure_trait(TRAIT).await?;
     for nth in 1..=2 {
         let uuid = Uuid::new_v4();
@@ -176,8 +177,8 @@ async fn providers(cluster: &Cluster) -> anyhow::Result<Vec<Uuid>> {
     Ok(providers)
 }
 
-/// Providers for lists that are long enough to take of the memory for answers: those of one tree,
-/// whose root this returns, and of all of them.
+/// Creates enough providers for lists that take a large part of the memory for answers: many in one
+/// tree, whose root is returned, and more outside it.
 async fn long_lists(cluster: &Cluster) -> anyhow::Result<Uuid> {
     let client = cluster.client();
     let root = Uuid::new_v4();

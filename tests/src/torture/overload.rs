@@ -1,4 +1,5 @@
-//! Far more than a cluster can do, asked by clients who give up after two seconds.
+//! Overload: far more requests than a cluster can serve, from clients that give up after two
+//! seconds.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -13,42 +14,42 @@ use super::{providers, term};
 use crate::cluster::Cluster;
 use crate::process_cost::Growth;
 
-/// When clients give up.
+/// Timeout of a client.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long those wait who are turned away, before they come again.
+/// Pause of a client after an overload answer.
 const PAUSE: Duration = Duration::from_millis(100);
-/// How often those come who do not wait for one another.
+/// Tick of the open-loop load.
 const TICK: Duration = Duration::from_millis(5);
-/// Numbers of clients among which the peak is looked for.
+/// Numbers of clients that are tried to find the peak.
 const PEAK_AMONG: [usize; 3] = [32, 64, 128];
 
-/// Ten times of what.
+/// Kind of load that is raised to ten times its peak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Load {
-    /// The clients that give the peak, each of which waits for its answer before it comes again.
+    /// Clients that wait for each answer before the next request (closed loop).
     Clients,
-    /// The writes per second of the peak, which come whatever became of those before.
+    /// Writes per second, sent whatever the outcome of earlier ones (open loop).
     Rate,
 }
 
-/// What came of it.
+/// Outcome of an overload.
 #[derive(Debug)]
 pub struct Overload {
-    /// What it was.
+    /// Kind of the load.
     pub load: Load,
-    /// Clients at the peak.
+    /// Number of clients at the peak.
     pub clients: usize,
-    /// Writes per second that were answered at the peak, before and after.
+    /// Answered writes per second at the peak, before and after.
     pub peak: f64,
     /// Writes per second that were answered in time under ten times the load.
     pub goodput: f64,
-    /// Requests per second that were sent then.
+    /// Writes per second that were sent under ten times the load.
     pub offered: f64,
-    /// The answers to the writes that were not carried out.
+    /// Answers to the writes that were not applied.
     pub answers: Answers,
-    /// The most memory that a node had above what it had at the peak, in bytes.
+    /// The largest memory growth of a node above its peak-load memory, in bytes.
     pub memory: u64,
-    /// Whether the term has changed.
+    /// Whether there was an election.
     pub election: bool,
 }
 
@@ -74,7 +75,7 @@ impl fmt::Display for Overload {
     }
 }
 
-/// Finds the peak, then gives ten times the load, each for so long.
+/// Finds the peak, then applies ten times the load; each load lasts `each`.
 pub async fn overload(
     cluster: &mut Cluster,
     load: Load,
@@ -118,16 +119,16 @@ pub async fn overload(
     })
 }
 
-/// What came of one load.
+/// Result of one load.
 struct Score {
-    /// Per second.
+    /// Answered writes per second.
     answered: f64,
-    /// Per second.
+    /// Sent writes per second.
     offered: f64,
     answers: Answers,
 }
 
-/// How a write is counted that was carried out.
+/// Counts writes that were applied.
 const CARRIED_OUT: &str = "carried out";
 
 impl Score {
@@ -142,7 +143,7 @@ impl Score {
     }
 }
 
-/// One who writes to one node.
+/// A client that writes to one node.
 #[derive(Clone)]
 struct Writer {
     client: Client,
@@ -158,7 +159,7 @@ impl Writer {
         }
     }
 
-    /// Writes once; says how that ended.
+    /// Writes once; returns the kind of outcome.
     async fn write(&self) -> &'static str {
         let claim = Claim::by("project", "user").and(self.provider, &[("VCPU", 1)]);
         match self.client.put_allocations(Uuid::new_v4(), &claim).await {
@@ -170,7 +171,7 @@ impl Writer {
     }
 }
 
-/// Each writes again once it has its answer.
+/// Closed loop: each client writes again once it has its answer.
 async fn in_turn(writers: Vec<Writer>, each: Duration) -> Score {
     let begun = Instant::now();
     let mut tasks = JoinSet::new();
@@ -191,7 +192,7 @@ async fn in_turn(writers: Vec<Writer>, each: Duration) -> Score {
     Score::new(answers, begun.elapsed())
 }
 
-/// So many writes per second, by the next client.
+/// Open loop: the clients take turns to send `per_second` writes per second.
 async fn at_a_rate(writers: &[Writer], per_second: f64, each: Duration) -> Score {
     let begun = Instant::now();
     let mut tasks = JoinSet::new();

@@ -1,5 +1,5 @@
-//! `docs/tutorial.md` as a script: the commands of its `console` blocks run in one shell, and what
-//! they print is compared with what stands below them.
+//! Runs `docs/tutorial.md` as a script: the commands of its `console` blocks run in one shell, and
+//! their output is compared with the page.
 
 mod page;
 mod recording;
@@ -19,15 +19,15 @@ use self::shell::Shell;
 use crate::ports::Ports;
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/tutorial.md");
-/// Where the ports of node N begin on the page, and in which block they are claimed.
+/// First ports of the nodes on the page, and the claimed block that replaces them.
 const PORTS: [(&str, u16); 2] = [("127.0.0.1:878", 0), ("127.0.0.1:879", 1)];
 
-/// Runs the page in a shell with a directory of its own. Gives the time until the first candidate.
+/// Runs the page in a shell with its own directory. Returns the time until the first candidate.
 ///
-/// With `PLACEMENT_WRITE_DOCS` the page has the new output then, and the recording is made again.
+/// With `PLACEMENT_WRITE_DOCS` set, writes the new output into the page and renews the recording.
 ///
 /// # Errors
-/// A command prints something else than on the page, or does not end.
+/// If the output of a command differs from the page, or the command does not end.
 pub fn run(shell: Command) -> anyhow::Result<Duration> {
     let ports = Ports::claim(2);
     let text = fs::read_to_string(PAGE)?;
@@ -68,10 +68,10 @@ pub fn run(shell: Command) -> anyhow::Result<Duration> {
     first.context("the tutorial asks for no candidates")
 }
 
-/// The commands in the recording, and those that the page has for it.
+/// Commands of the recording, and the commands that the page marks as recorded.
 ///
 /// # Errors
-/// A file cannot be read.
+/// If a file cannot be read.
 pub fn recorded() -> anyhow::Result<(Vec<String>, Vec<String>)> {
     let cast = fs::read_to_string(Path::new(PAGE).with_file_name("first-minute.cast"))?;
     let mut page = Page::read(&fs::read_to_string(PAGE)?);

@@ -1,15 +1,15 @@
-//! The page in pieces: text, and commands with what they print.
+//! Splits the page into text and commands with their output.
 
 const FENCE: &str = "```";
 const CONSOLE: &str = "```console";
 
 /// A command with its output.
 pub(super) struct Step {
-    /// Without prompts; lines after the first stand behind `> ` on the page.
+    /// The command without prompts; on the page, lines after the first follow `> `.
     pub(super) command: String,
     /// Empty, or ends with a line break.
     pub(super) output: String,
-    /// Whether it is in the recording.
+    /// Whether the command is in the recording.
     pub(super) is_recorded: bool,
 }
 
@@ -56,7 +56,7 @@ impl Page {
         })
     }
 
-    /// The page as it was read, with the outputs that the steps have now.
+    /// The page with the current outputs of its steps.
     pub(super) fn text(&self) -> String {
         let pieces = self.0.iter().map(|piece| match piece {
             Piece::Line(line) => format!("{line}\n"),

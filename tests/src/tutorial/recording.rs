@@ -1,5 +1,5 @@
-//! The recorded commands as a cast of asciinema (version 2 of its format), and as an SVG that plays
-//! it.
+//! Writes the recorded commands as an asciinema cast (version 2 of the format) and as an SVG that
+//! plays it.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -12,12 +12,12 @@ use serde_json::{Value, json};
 const COLUMNS: usize = 110;
 const ROWS: usize = 28;
 const PROMPT: &str = "$ ";
-/// Between a prompt and its command, in seconds.
+/// Time between a prompt and its command, in seconds.
 const TYPING: f64 = 0.8;
-/// In which the last screen stays, in seconds.
+/// Time for which the last screen stays, in seconds.
 const END: f64 = 5.0;
 
-/// What a terminal shows, and when, in seconds.
+/// Output of a terminal, and its times in seconds.
 #[derive(Default)]
 pub(super) struct Recording {
     now: f64,
@@ -31,11 +31,11 @@ impl Recording {
             &format!("{}\n", command.replace('\n', "\n> ")),
             took.as_secs_f64(),
         );
-        // Time to read it.
+        // Time to read the output.
         self.show(output, 1.0 + 0.3 * output.lines().count() as f64);
     }
 
-    /// Shows a text, and lets time pass.
+    /// Shows a text and lets time pass.
     fn show(&mut self, text: &str, seconds: f64) {
         if !text.is_empty() {
             self.shown.push((self.now, text.to_owned()));
@@ -43,7 +43,7 @@ impl Recording {
         self.now += seconds;
     }
 
-    /// Writes both files, which have this path and their own extensions.
+    /// Writes both files to this path with their own extensions.
     pub(super) fn write(&self, path: &Path) -> anyhow::Result<()> {
         fs::write(path.with_extension("cast"), self.cast())?;
         fs::write(path.with_extension("svg"), self.svg()?)?;
@@ -59,7 +59,7 @@ impl Recording {
         cast
     }
 
-    /// Rows of the screen, each with the time from which on it is there.
+    /// Rows of the screen, each with the time at which it appears.
     fn rows(&self) -> Vec<(f64, String)> {
         let mut rows: Vec<(f64, String)> = Vec::new();
         let mut prompt = "";
@@ -104,7 +104,7 @@ impl Recording {
             .skip(ROWS)
             .map(|(nth, row)| (row.0, nth + 1 - ROWS))
         {
-            // Of what comes at once only the last place counts.
+            // Of several moves at the same time only the last one counts.
             if moves.last() == Some(&part(at)) {
                 places.pop();
                 moves.pop();
@@ -148,7 +148,7 @@ impl Recording {
     }
 }
 
-/// The commands of a cast.
+/// Commands of a cast.
 pub(super) fn commands(cast: &str) -> anyhow::Result<Vec<String>> {
     let events = cast.lines().skip(1).map(serde_json::from_str);
     let events: Vec<Value> = events.collect::<Result<_, _>>()?;

@@ -1,22 +1,22 @@
-//! What two runs of a command have in common.
+//! Removes the parts of a command's output that differ from run to run.
 
 use regex_lite::Regex;
 
-/// What differs from run to run, and what stands for it. Names and amounts stay.
+/// Patterns of volatile parts and their replacements. Names and amounts stay.
 const VOLATILE: [(&str, &str); 8] = [
     (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "UUID"),
     (r"\d{4}-\d\d-\d\d[T ][0-9:.]+Z?", "TIME"),
     (r"state \d+\.\d+", "TOKEN"),
     (r"http://127.0.0.1:\d+/\?key=\w+", "ADDRESS"),
-    // Who leads, and which rows say so.
+    // The leader differs, and so do the rows that show it.
     (r"leader node \d", "leader node N"),
     (r"term \d+|feature level \d", "N"),
     (r"\b(leader|follower)\b", "ROLE"),
-    // Columns are as wide as what stands in them.
+    // Column widths depend on the content.
     (r" +", " "),
 ];
 
-/// A text without what is volatile in it.
+/// Replaces the volatile parts of a text.
 pub(super) fn of(text: &str) -> String {
     VOLATILE
         .iter()

@@ -1,4 +1,4 @@
-//! The shell in which the commands run.
+//! Runs the commands of the tutorial in one bash.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use crate::program::Program;
 use crate::wait::PATIENCE;
 
-/// How long a command may take.
+/// Longest duration of a command.
 const LIMIT: Duration = PATIENCE;
 const END: &str = "THE-COMMAND-HAS-ENDED";
 
@@ -22,14 +22,14 @@ pub(super) struct Shell {
     lines: Receiver<String>,
 }
 
-/// What a command has printed.
+/// Output and duration of a command.
 pub(super) struct Ran {
     pub(super) output: String,
     pub(super) took: Duration,
 }
 
 impl Shell {
-    /// Starts bash: `command` is all but its arguments.
+    /// Starts bash; `command` lacks only its arguments.
     pub(super) fn start(mut command: Command) -> anyhow::Result<Self> {
         let command = command.args(["--norc", "-s"]).process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -55,7 +55,7 @@ impl Shell {
 
     pub(super) fn run(&mut self, command: &str) -> anyhow::Result<Ran> {
         let started = Instant::now();
-        // A line of its own, also after output that does not end with a line break.
+        // On a line of its own, also after output without a final line break.
         write!(
             self.input,
             "{{ {command}\n}} </dev/null\necho; echo {END}\n"
@@ -65,7 +65,7 @@ impl Shell {
             let left = LIMIT.saturating_sub(started.elapsed());
             match self.lines.recv_timeout(left) {
                 Ok(line) if line == END => break,
-                // What bash says of a node that was killed.
+                // Bash's report of a killed node.
                 Ok(line) if line.contains(": line ") && line.contains(" Killed ") => {}
                 Ok(line) => lines.push(line),
                 Err(_) => bail!(
@@ -84,7 +84,7 @@ impl Shell {
 
 impl Drop for Shell {
     fn drop(&mut self) {
-        // The nodes are of its group.
+        // The nodes belong to the shell's process group.
         let _ = kill_process_group(Pid::from_child(&self.process), Signal::KILL);
     }
 }

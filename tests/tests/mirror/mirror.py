@@ -1,4 +1,5 @@
-"""Keeps a mirror of a cluster from its events, and compares it with the API once standard input has a token."""
+"""Keeps a mirror of a cluster from its events; compares it with the API once standard input has a
+token."""
 import collections, http.client, itertools, json, os, sys, threading, time, urllib.request
 nodes, token, goal, mirror, seen = itertools.cycle(sys.argv[1:]), None, [], {}, collections.Counter()
 
@@ -8,12 +9,12 @@ def ask(path, **more):
 
 def take(line):
     global token, mirror
-    if "snapshot" in line:  # One that breaks off begins again.
+    if "snapshot" in line:  # A new snapshot replaces an interrupted one.
         token = mirror.clear()
     rows = [line | {"after": line["value"]}] if "value" in line else line.get("changes", [])
     for row in rows:
         key, before, after = json.dumps([row["kind"], row["key"]], sort_keys=True), row.get("before"), row["after"]
-        if row["kind"] == "class" and before and after:  # All that has the class has its new name, without events.
+        if row["kind"] == "class" and before and after:  # Rows with the class get its new name without events.
             old, new = (f'"{value["name"]}"' for value in (before, after))
             renamed = lambda at, value: (at.replace(f'_class": {old}', f'_class": {new}'), value.replace(f"{old}:", f"{new}:"))
             mirror = dict(renamed(*item) for item in mirror.items())

@@ -1,4 +1,4 @@
-//! Runs a cluster on this machine; `scripts/run-cluster` builds the programs and then calls this.
+//! Runs a cluster on this machine. `scripts/run-cluster` builds the programs and then calls this.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -24,30 +24,29 @@ const STOP_LIMIT: Duration = Duration::from_secs(20);
 const RECORD: &str = "cluster.json";
 
 /// Builds placementd and runs a cluster of it on loopback, each node with its own data directory,
-/// with a sample cloud to try it on. Ctrl-C stops everything; started again it comes back with
-/// its data.
+/// with a sample cloud to try it on. Ctrl-C stops everything; the next start restores the data.
 #[derive(Parser)]
 #[command(name = "scripts/run-cluster")]
 struct Command {
-    /// How many nodes [default: 3, or as many as the directory holds].
+    /// Number of nodes [default: 3, or as many as the directory holds].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=50))]
     nodes: Option<u64>,
 
-    /// Where data and logs are kept [default: .cluster next to scripts/].
+    /// Directory of data and logs [default: .cluster next to scripts/].
     #[arg(long)]
     dir: Option<PathBuf>,
 
-    /// The first node's REST API; the port after it is for traffic between nodes, the next for the
-    /// admin listener. Each further node begins 10 higher [default: 8778, or as the directory was
-    /// formed with].
+    /// Port of the first node's REST API; the next two ports are for traffic between nodes and for
+    /// the admin listener. The ports of each further node are 10 higher [default: 8778, or the one
+    /// with which the directory was formed].
     #[arg(long, value_name = "PORT")]
     base_port: Option<u16>,
 
-    /// A placementd.toml that every node is given.
+    /// A placementd.toml for all nodes.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
-    /// Deletes what the directory holds before.
+    /// First deletes what the directory holds.
     #[arg(long)]
     clean: bool,
 
@@ -60,7 +59,7 @@ struct Command {
     #[arg(long, conflicts_with = "stop")]
     detach: bool,
 
-    /// Ends the cluster that was left running in the directory.
+    /// Stops the cluster that runs detached in this directory.
     #[arg(long)]
     stop: bool,
 
@@ -68,7 +67,7 @@ struct Command {
     state_dir_default: Option<PathBuf>,
 }
 
-/// What a directory holds, for later runs.
+/// Settings of a directory, recorded for later runs.
 #[derive(Serialize, Deserialize)]
 struct Record {
     base_port: u16,
@@ -148,7 +147,7 @@ fn directory(command: &Command) -> anyhow::Result<PathBuf> {
     std::path::absolute(chosen).with_context(|| format!("{} is no path", chosen.display()))
 }
 
-/// Deletes what this tool made, and nothing else.
+/// Deletes only what this tool has created.
 fn clean(directory: &Path) -> anyhow::Result<()> {
     let Ok(entries) = fs::read_dir(directory) else {
         return Ok(());
@@ -166,7 +165,7 @@ fn clean(directory: &Path) -> anyhow::Result<()> {
     fs::remove_dir_all(directory).with_context(|| format!("cannot delete {}", directory.display()))
 }
 
-/// The nodes' places: as recorded, or as chosen for a new cluster. Addresses are part of the
+/// Places of the nodes: as recorded, or as chosen for a new cluster. Addresses are part of the
 /// membership, so a directory keeps those it was formed with.
 fn places(
     command: &Command,
@@ -238,7 +237,7 @@ fn start(command: &Command, places: &[NodePlace]) -> anyhow::Result<Vec<NodeProc
         .collect()
 }
 
-/// Waits for health, loads the sample and tries it. Returns what to tell.
+/// Waits until the cluster is healthy, loads the sample and tries it. Returns the report to print.
 async fn prepare(command: &Command, nodes: &mut [NodeProcess]) -> anyhow::Result<String> {
     wait_healthy(nodes).await?;
     let endpoints: Vec<_> = nodes.iter().map(|node| node.place().api_url()).collect();
@@ -272,7 +271,7 @@ async fn prepare(command: &Command, nodes: &mut [NodeProcess]) -> anyhow::Result
     Ok(report)
 }
 
-/// Where the binaries are, who leads, and how to see that the cluster outlives its leader.
+/// Prints where the binaries are, who leads, and how to see that the cluster survives its leader.
 async fn tell_operator(
     nodes: &[NodeProcess],
     sample: bool,
@@ -294,7 +293,7 @@ async fn tell_operator(
     let leader = Admin::new(Client::new(admins)?).status().await?.leader;
     let leads = |node: &&NodeProcess| Some(node.place().id) == leader;
     let survivor = nodes.iter().find(|node| !leads(node));
-    // Of two nodes, none can be missed.
+    // A cluster of two nodes cannot lose one.
     let survivor = survivor.filter(|_| nodes.len() > 2);
     let (Some(leader), Some(survivor)) = (nodes.iter().find(leads), survivor) else {
         return Ok(());
@@ -316,7 +315,7 @@ async fn tell_operator(
     Ok(())
 }
 
-/// A word as the shell reads it.
+/// Quotes a word for the shell.
 fn shell_word(word: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+,:@%=".contains(letter);
     if !word.is_empty() && word.chars().all(plain) {
@@ -392,7 +391,7 @@ async fn try_sample(client: &Client, endpoint: &str, report: &mut String) -> any
     Ok(())
 }
 
-/// Until a signal. A node that ends by itself is reported; the others go on, as a cluster does.
+/// Runs until a signal. Reports a node that ends by itself; the others go on, as a cluster does.
 async fn watch(nodes: &mut Vec<NodeProcess>, interrupt: &mut Interrupt) {
     loop {
         tokio::select! {
@@ -494,7 +493,7 @@ impl RecordedNode {
         }
     }
 
-    /// Whether the recorded process runs and is still this node: pids are given again.
+    /// Whether the recorded process runs and is still this node: the kernel reuses pids.
     fn is_alive(&self) -> bool {
         if (self.process()).is_none_or(|pid| test_kill_process(pid).is_err()) {
             return false;
@@ -506,7 +505,7 @@ impl RecordedNode {
 
     fn signal(&self, signal: Signal) {
         if let Some(pid) = self.process() {
-            // It may have ended a moment ago.
+            // The process may have ended a moment ago.
             let _ = kill_process(pid, signal);
         }
     }
@@ -516,7 +515,7 @@ impl RecordedNode {
     }
 }
 
-/// The signals that end this tool.
+/// The signals that stop this tool.
 struct Interrupt([unix::Signal; 3]);
 
 impl Interrupt {

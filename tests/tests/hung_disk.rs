@@ -160,7 +160,7 @@ async fn hang(variable: &str) {
         }
         step += 1;
     }
-    let slow = "a call to the disk does not come back";
+    let slow = "a disk operation does not return";
     cluster.until_logged(&[leader], slow).await;
 
     let ended = cluster.process(leader).wait(PATIENCE).unwrap();

@@ -85,7 +85,7 @@ async fn token_admits_one_node_once_and_the_node_keeps_its_number() {
             let outcomes: BTreeSet<_> = records
                 .map(|line| {
                     (
-                        line.contains("let in as learner"),
+                        line.contains("admitted as learner"),
                         line.contains("\"outcome\":\"committed\""),
                     )
                 })
@@ -155,7 +155,7 @@ async fn node_with_new_addresses_is_the_same_member() {
     cluster.start_node(mistaken).unwrap();
     cluster.wait_ready(mistaken).await.unwrap();
     cluster
-        .until_logged(&[mistaken], "the cluster has this node's own description")
+        .until_logged(&[mistaken], "the cluster has this node's current description")
         .await;
     let places: Vec<_> = cluster
         .ids()

@@ -73,7 +73,7 @@ async fn leadership_is_handed_only_to_a_reachable_node_and_the_answer_names_the_
         let leader = cluster.leader().await.unwrap();
         let (code, _, reason) = ctl(&cluster, &["transfer-leader", "--to", &dead.to_string()]);
         let silent = format!("node {dead} has not answered lately");
-        let goes_on = format!("node {leader} goes on leading");
+        let goes_on = format!("node {leader} remains the leader");
         let is_refused = code == 1 && reason.contains(&silent) && reason.contains(&goes_on);
         is_refused.then_some(leader).ok_or((leader, code, reason))
     })

@@ -1,7 +1,6 @@
-//! The writes that a node has taken from its clients and not answered, and those that a leader has
-//! taken from all nodes. When there are more than it can answer soon, further ones are turned away
-//! at once: a request that waits in a queue for longer than it has time is served for nothing, and
-//! holds up those who come after.
+//! Limits the unanswered writes: on each node those of its clients, on the leader those of all
+//! nodes. When more wait than can be answered soon, further writes are rejected at once: a request
+//! that outlives its deadline in the queue is served for nothing and delays those behind it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,17 +10,18 @@ use tokio::time::Instant;
 
 use crate::cluster::settings::Settings;
 
-/// More writes than this are a crowd; so many may wait however slow it is, as they go in one batch.
+/// More waiting writes than this are a crowd. This many may always wait, however slow the node is,
+/// because they go in one batch.
 const CROWD: usize = 64;
-/// So many may wait where it is not known how many are carried out: a crowd that came at once.
+/// Writes that may wait while the rate is unknown: a crowd that arrived at once.
 const BURST: usize = 1024;
-/// For how many seconds it is remembered how many writes were carried out. An outage must not make
-/// a node turn away those who wait for its end.
+/// How long a measured rate is remembered, in seconds. An outage must not make a node reject the
+/// clients that wait for its end.
 const REMEMBERED_S: u64 = 10;
-/// What is seen of a second that was not crowded for so long says little.
+/// A rate measured over a shorter crowded time says too little.
 const MEANINGFUL: Duration = Duration::from_millis(250);
 
-/// Writes that wait for their outcome.
+/// Admission control for writes that wait for their outcome.
 #[derive(Clone)]
 pub(crate) struct Backlog {
     whose: &'static str,
@@ -35,16 +35,16 @@ pub(crate) struct Backlog {
 struct Taken {
     waiting: usize,
     bytes: usize,
-    /// The second that is being counted.
+    /// The second that is being counted, since `begun`.
     second: u64,
-    /// Since when in this second there is a crowd, and how many were carried out since.
+    /// Start of the crowd within this second, and the writes completed since.
     crowded: Option<(Duration, usize)>,
-    /// How many are carried out a second while there is a crowd: the most in one second, and which.
+    /// Writes completed per second under load: the highest rate, and the second of its measurement.
     per_second: Option<(usize, u64)>,
 }
 
 impl Taken {
-    /// Takes note of the time, and of a crowd.
+    /// Advances the current second, and marks the start of a crowd.
     fn look(&mut self, now: Duration) {
         const SECOND: Duration = Duration::from_secs(1);
         let second = now.as_secs();
@@ -70,14 +70,14 @@ impl Taken {
     }
 }
 
-/// A write's permit, until it is dropped.
+/// One admitted write; dropping it frees its place.
 pub(crate) struct Permit {
     backlog: Backlog,
     bytes: usize,
 }
 
 impl Backlog {
-    /// Those of `[cluster]`. `whose` says who has them, for a person.
+    /// A backlog with the limits of `[cluster]`. `whose` names its owner in messages.
     pub(crate) fn new(whose: &'static str, config: &Settings) -> Self {
         Self {
             whose,
@@ -88,8 +88,8 @@ impl Backlog {
         }
     }
 
-    /// A permit for a write with a record of so many bytes; if there is none, why not. One write
-    /// always gets one.
+    /// A permit for a write with a record of `bytes` bytes, or the reason for the rejection. An
+    /// empty backlog admits any write.
     pub(crate) fn permit(&self, bytes: usize) -> Result<Permit, String> {
         let mut taken = self.lock();
         let most = match taken.per_second {
@@ -99,7 +99,7 @@ impl Backlog {
         if !self.wait_max.is_zero() && taken.waiting >= most {
             let rate = taken.per_second.map(|(rate, _)| rate).unwrap_or_default();
             return Err(format!(
-                "{} has {} writes before this one, and carries out {rate} a second",
+                "{} has {} writes before this one and completes {rate} per second",
                 self.whose, taken.waiting
             ));
         }
@@ -125,7 +125,7 @@ impl Backlog {
 }
 
 impl Permit {
-    /// The write is carried out.
+    /// Counts the write as completed, and frees its place.
     pub(crate) fn answered(self) {
         let mut taken = self.backlog.lock();
         if let Some((_, carried_out)) = &mut taken.crowded {
@@ -160,9 +160,9 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_queue_is_bounded_by_the_best_recent_rate() {
+    async fn queue_is_bounded_by_best_recent_rate() {
         let backlog = backlog(SECOND / 2);
-        // Nothing is known yet: a burst is let in.
+        // The rate is unknown yet: a burst is admitted.
         let mut crowd = fill(&backlog);
         assert_eq!(crowd.len(), BURST);
         tokio::time::advance(SECOND / 2).await;
@@ -171,13 +171,13 @@ mod tests {
         }
         tokio::time::advance(SECOND).await;
         let why = backlog.permit(1).err().unwrap();
-        assert!(why.contains("400 a second"), "{why}");
+        assert!(why.contains("400 per second"), "{why}");
         drop(crowd);
         let crowd = fill(&backlog);
         assert_eq!(crowd.len(), 200);
 
-        // Who waits for the end of a short outage is not turned away for it, and a long one is
-        // forgotten.
+        // A short outage does not make the backlog reject writes that wait for its end; a long one
+        // is forgotten.
         tokio::time::advance(5 * SECOND).await;
         assert_eq!(fill(&backlog).len(), 0);
         drop(crowd);
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_rate_without_a_crowd_is_not_a_bound() {
+    async fn rate_without_crowd_is_not_a_bound() {
         let backlog = backlog(SECOND);
         for _ in 0..5 {
             backlog.permit(1).ok().unwrap().answered();

@@ -1,4 +1,4 @@
-//! What goes wrong as text for operators: a node does not start, or a change is refused.
+//! Errors for operators: why a node does not start, or why a change was refused.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,75 +7,75 @@ use crate::tls::NotSecured;
 use placement_api::backend::Unavailable;
 use placement_api::settings::Invalid;
 
-/// Why a node does not start.
+/// A reason for which a node does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The configuration cannot be used.
+    /// The configuration is invalid.
     #[error("configuration: {0}")]
     Config(#[from] Invalid),
-    /// Others can read a file with secrets.
+    /// Other users can read a file with secrets.
     #[error("secrets: {0}")]
     Exposed(#[from] Exposed),
     /// The certificates cannot be used.
     #[error(transparent)]
     Tls(#[from] NotSecured),
-    /// The policy files cannot be used.
+    /// The policy files have errors.
     #[error("[policy]: {0}")]
     Policy(String),
-    /// The data directory cannot be used.
+    /// The data directory cannot be opened.
     #[error(transparent)]
     Store(#[from] placement_raft_store::OpenError),
-    /// The others know more of this node than its own data.
+    /// The cluster remembers a later start of this node than its data directory does.
     #[error(
         "{}: {reason}. Put the data directory back as it was when the node last ran; if that is \
          impossible, {}",
         dir.display(), placement_raft_store::JOIN_AGAIN
     )]
     OlderCopy {
-        /// Its data directory.
+        /// The node's data directory.
         dir: std::path::PathBuf,
-        /// What the others know.
+        /// The starts that the node and the cluster remember.
         reason: String,
     },
-    /// An address cannot be listened on.
+    /// A listener could not be bound.
     #[error("cannot listen on {address} for {purpose}: {error}")]
     Listen {
-        /// What for.
+        /// The listener's purpose.
         purpose: &'static str,
-        /// Where.
+        /// The configured address.
         address: String,
-        /// The system's error.
+        /// The operating system's error.
         error: std::io::Error,
     },
-    /// Raft could not be started on what the disk holds.
+    /// Raft could not be started on the data directory.
     #[error("cannot start replication: {0}")]
     Raft(String),
-    /// The node was invited to a cluster, and is a member of another one.
-    #[error("node {node} belongs to cluster {cluster} already")]
+    /// The node was invited to a cluster but is a member of another one.
+    #[error("node {node} already belongs to cluster {cluster}")]
     Joined {
-        /// This node.
+        /// The invited node.
         node: u64,
-        /// Its cluster.
+        /// The cluster of its data directory.
         cluster: uuid::Uuid,
     },
 }
 
-/// Why a change of the cluster was not carried out, as its leader or an operator learns it.
+/// A reason for which a cluster change was not carried out; also sent between nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum Refused {
-    /// There is no such node.
+    /// The node or token does not exist.
     #[error("{0}")]
     NotFound(String),
-    /// The cluster is not in a state in which this can be done.
+    /// The state of the cluster does not allow the change.
     #[error("{0}")]
     Conflict(String),
-    /// This node does not lead: ask another.
+    /// This node does not lead: ask another one.
     #[error("this node does not lead")]
     NotLeader,
-    /// No leader could be asked, or the leader changed in the meantime.
+    /// No leader was reachable, or leadership changed while the request ran.
     #[error("{0}")]
     Unavailable(String),
-    /// Nothing was committed, so it is safe to ask again.
+    /// Nothing was committed, so a retry is safe.
     #[error("{0}; nothing was committed")]
     NothingCommitted(String),
 }

@@ -1,4 +1,4 @@
-//! For tests: a member that is a cluster of its own, and listens nowhere.
+//! For tests: a member that is a cluster of its own and listens on no port.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::tls::Link;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The member, and what it stands on.
+/// The member, and the objects that it needs.
 pub(super) struct Alone {
     pub(super) bootstrap: Arc<Bootstrap>,
     pub(super) running: Arc<Running>,
@@ -34,7 +34,7 @@ impl ActionLog for NotKept {
 }
 
 impl Alone {
-    /// Node 1, which leads.
+    /// Starts node 1 and waits until it leads.
     pub(super) async fn start() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let mut config = Settings {
@@ -77,11 +77,11 @@ impl Alone {
         alone
     }
 
-    /// Waits until it is so.
+    /// Waits until `is_so` holds.
     pub(super) async fn becomes(&self, what: &str, is_so: impl Fn(&Replica) -> bool) {
         let begun = Instant::now();
         while !is_so(&self.running.replica) {
-            assert!(begun.elapsed() < PATIENCE, "it does not become {what}");
+            assert!(begun.elapsed() < PATIENCE, "timed out waiting to become {what}");
             sleep(Duration::from_millis(5)).await;
         }
     }

@@ -1,4 +1,4 @@
-//! How old this node's state may be at most, measured on this node's clock alone.
+//! The upper bound of the age of this node's state, measured on this node's clock alone.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,8 +9,8 @@ use tokio::time::Instant;
 
 use placement_api::world::Clock;
 
-/// A moment from which age is counted. A machine that is suspended grows older, though its timers
-/// stand still.
+/// A moment from which age is counted. The age includes the time that the machine was suspended,
+/// when its timers stood still.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Moment {
     pub(crate) at: Instant,
@@ -22,7 +22,7 @@ pub(crate) struct Moment {
 pub(crate) struct Freshness {
     clock: Arc<dyn Clock>,
     complete_at: Mutex<Option<Moment>>,
-    /// Whether the last question to the leader was in vain.
+    /// Whether the last attempt to reach the leader failed.
     is_cut_off: AtomicBool,
 }
 
@@ -35,7 +35,7 @@ impl Freshness {
         }
     }
 
-    /// This moment.
+    /// The current moment.
     pub(crate) fn now(&self) -> Moment {
         Moment {
             at: Instant::now(),
@@ -43,30 +43,31 @@ impl Freshness {
         }
     }
 
-    /// The leader has answered a question of the moment `asked` with its commit index; and this
-    /// node has applied as far since.
+    /// Notes that the leader answered a question asked at `asked` with its commit index, and that
+    /// this node has applied up to it since.
     pub(crate) fn confirm(&self, asked: Moment) {
         let mut complete_at = self.complete_at.lock();
         *complete_at = (*complete_at).max(Some(asked));
         self.is_cut_off.store(false, Ordering::Relaxed);
     }
 
-    /// No one could answer how far this node should be.
+    /// Notes that no leader could be reached.
     pub(crate) fn cut_off(&self) {
         self.is_cut_off.store(true, Ordering::Relaxed);
     }
 
-    /// Whether to ask would be in vain, by the last time that it was tried.
+    /// Whether the last attempt to reach the leader failed, so that a new one would likely fail
+    /// too.
     pub(crate) fn is_cut_off(&self) -> bool {
         self.is_cut_off.load(Ordering::Relaxed)
     }
 
-    /// Whether the state may be older than that.
+    /// Whether the state may be older than `bound`.
     pub(crate) fn is_older_than(&self, bound: Duration) -> bool {
         self.staleness().is_none_or(|age| age > bound)
     }
 
-    /// How old the state may be at most; `None`: it is not known.
+    /// The maximum age of the state; `None`: unknown.
     pub(crate) fn staleness(&self) -> Option<Duration> {
         let complete_at = self.complete_at.lock();
         complete_at.map(|Moment { at, suspended }| {
@@ -81,7 +82,7 @@ mod tests {
 
     use super::*;
 
-    /// Says how long the machine was suspended.
+    /// A clock that reports how long the machine was suspended.
     #[derive(Default)]
     struct Sleeper(Mutex<Duration>);
 
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn age_counts_from_when_the_question_was_asked_and_an_old_answer_changes_nothing() {
+    fn age_counts_from_the_question_and_old_answers_are_ignored() {
         let freshness = Freshness::new(Arc::new(Sleeper::default()));
         assert_eq!(freshness.staleness(), None);
         let late = freshness.now();

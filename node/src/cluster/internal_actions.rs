@@ -1,18 +1,19 @@
-//! What the cluster does by itself, or for a node that joins: recorded like what operators do.
+//! Actions that the cluster takes by itself or for a joining node, recorded like operators'
+//! actions.
 
-/// Something that was done, or was refused.
+/// One action, carried out or refused.
 #[derive(Debug, Clone)]
 pub(crate) struct InternalAction {
-    /// Which node does it, or for which node it is done.
+    /// The node that acts, or for which the leader acts.
     pub(crate) actor: String,
-    /// What is changed, as a path of the operators' listener.
+    /// The changed resource, as a path of the admin API.
     pub(crate) path: String,
-    /// The action and its result, for a person.
+    /// The action and its result, as text.
     pub(crate) detail: String,
     pub(crate) done: bool,
 }
 
-/// Keeps records of it.
+/// Records internal actions.
 pub(crate) trait ActionLog: Send + Sync {
     fn record(&self, action: InternalAction);
 }

@@ -1,4 +1,4 @@
-//! What is known of the backups that this node makes by itself.
+//! State of the backups that this node makes by itself.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -8,64 +8,65 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// After so many times the interval without a good backup, one is overdue: one may fail, or take
+/// A backup is overdue after this many intervals without a good one: one attempt may fail or take
 /// long.
 const OVERDUE_AFTER: u32 = 2;
 
-/// A part of what is kept for the loss of the cluster.
+/// A part of the backups of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Part {
-    /// Backups.
+    /// Full backups.
     Backups,
-    /// The log since the oldest of them.
+    /// The log since the oldest backup.
     Log,
-    /// Their copies in a store.
+    /// Copies of both in a bucket.
     Copies,
 }
 
-/// The backups of a node, and how its tasks for backups talk to each other.
+/// The backups of a node; its backup tasks coordinate through it.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
     due: Notify,
     standing: Mutex<Standing>,
 }
 
-/// The numbers for status and metrics; those that count do so since the start.
+/// Numbers for status and metrics. Counters start at zero with the process.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Numbers {
-    /// When the last good backup was made, in seconds since 1970.
+    /// Time of the last good backup, in seconds since 1970.
     pub(crate) last: Option<u64>,
-    /// The last entry of the log that is kept.
+    /// Index of the last entry in the archived log.
     pub(crate) logged: u64,
-    /// Backups that were not made, and entries that could not be kept.
+    /// Failed backups, and failures to archive entries.
     pub(crate) failures: u64,
-    /// Gaps in the log that is kept.
+    /// Gaps in the archived log.
     pub(crate) gaps: u64,
-    /// When the store had a copy of everything, in seconds since 1970.
+    /// When the bucket last had a copy of everything, in seconds since 1970.
     pub(crate) copied: Option<u64>,
-    /// Attempts to bring the store up to that which have failed.
+    /// Failed attempts to copy to the bucket.
     pub(crate) copy_failures: u64,
 }
 
 #[derive(Debug, Default)]
 struct Standing {
     numbers: Numbers,
-    /// `None` where none are made.
+    /// `None` if this node makes no backups.
     schedule: Option<Schedule>,
-    /// Why a part is not done just now.
+    /// Why a part fails at the moment.
     problems: BTreeMap<Part, String>,
-    /// When the store had a copy of everything, or that was begun. `None` where none are made.
+    /// When the bucket last had a copy of everything, at first when copying began. `None` if this
+    /// node makes no copies.
     copied: Option<Instant>,
-    /// The first and the last entry that are not in the log that is kept, nor in a backup.
+    /// The first and the last entry that are neither in the archived log nor in a backup.
     gap: Option<(u64, u64)>,
 }
 
-/// When a backup should be there.
+/// When the next backup is expected.
 #[derive(Debug)]
 struct Schedule {
     every: Duration,
-    /// How old the last good one was at that moment; of a node that has none, how long it waits for
-    /// one.
+    /// A moment, and the age of the last good backup then; without a backup, the time already
+    /// waited for one.
     seen: (Instant, Duration),
     has_one: bool,
 }
@@ -85,13 +86,13 @@ impl Kept {
         self.standing.lock().numbers
     }
 
-    /// Whether the last good backup is older than it should be, or is missing.
+    /// Whether the last good backup is missing or older than it should be.
     pub(crate) fn is_overdue(&self) -> bool {
         let standing = self.standing.lock();
         standing.schedule.as_ref().is_some_and(Schedule::is_overdue)
     }
 
-    /// What is wrong with backups on this node, as text.
+    /// The problems of backups on this node, as text.
     pub(crate) fn problem(&self) -> Option<String> {
         let standing = self.standing.lock();
         let mut words = Vec::new();
@@ -99,27 +100,27 @@ impl Kept {
             let (age, every) = (schedule.age().as_secs(), schedule.every.as_secs());
             words.push(match schedule.has_one {
                 true => {
-                    format!("the last good backup is {age} s old, and one is due every {every} s")
+                    format!("the last good backup is {age} s old; backups are due every {every} s")
                 }
-                false => format!("no backup was made for {age} s, and one is due every {every} s"),
+                false => format!("no backup was made for {age} s; backups are due every {every} s"),
             });
         }
         words.extend(standing.problems.values().cloned());
         if let Some(age) = standing.copies_overdue() {
             let age = age.as_secs();
             words.push(format!(
-                "the store has not had copies of everything for {age} s"
+                "the bucket has lacked copies for {age} s"
             ));
         }
         if let Some((from, to)) = standing.gap {
             words.push(format!(
-                "the log that is kept lacks entries {from} to {to}, and no backup was made since"
+                "the archived log lacks entries {from} to {to}, and no backup was made since"
             ));
         }
         (!words.is_empty()).then(|| words.join("; "))
     }
 
-    /// From now on one is to be made every so often.
+    /// From now on a backup is due every `every`.
     pub(super) fn begin(&self, every: Duration) {
         self.standing.lock().schedule = Some(Schedule {
             every,
@@ -141,12 +142,12 @@ impl Kept {
         self.standing.lock().problems.remove(&part);
     }
 
-    /// From now on the store is to have copies.
+    /// From now on the bucket should have copies.
     pub(super) fn begin_copies(&self) {
         self.standing.lock().copied = Some(Instant::now());
     }
 
-    /// Notes that the store has a copy of everything.
+    /// Notes that the bucket has a copy of everything.
     pub(super) fn all_copied(&self, at: SystemTime) {
         let mut standing = self.standing.lock();
         standing.numbers.copied = Some(seconds(at));
@@ -157,7 +158,7 @@ impl Kept {
         self.standing.lock().numbers.logged = index;
     }
 
-    /// Notes a gap in the log that is kept: the next backup does not wait for its time.
+    /// Notes a gap in the archived log: the next backup is made at once.
     pub(super) fn misses(&self, from: u64, to: u64) {
         let mut standing = self.standing.lock();
         standing.numbers.failures += 1;
@@ -166,12 +167,12 @@ impl Kept {
         self.due.notify_one();
     }
 
-    /// Waits until the next backup is not to wait for its time.
+    /// Waits until a backup should be made at once.
     pub(super) async fn is_due(&self) {
         self.due.notified().await;
     }
 
-    /// Notes a good backup of an earlier start.
+    /// Notes a good backup of an earlier run, `age` old.
     pub(super) fn found(&self, at: SystemTime, age: Duration) {
         let mut standing = self.standing.lock();
         standing.numbers.last = Some(seconds(at));
@@ -181,7 +182,7 @@ impl Kept {
         }
     }
 
-    /// Notes a good backup of now, of the state after an entry.
+    /// Notes a good backup made now, of the state after entry `index`.
     pub(super) fn made(&self, at: SystemTime, index: u64) {
         self.found(at, Duration::ZERO);
         self.is_well(Part::Backups);
@@ -191,7 +192,7 @@ impl Kept {
 }
 
 impl Standing {
-    /// How long the store has lacked something, if that is too long.
+    /// How long the bucket has lacked something, if that is too long.
     fn copies_overdue(&self) -> Option<Duration> {
         let allowed = self.schedule.as_ref()?.every * OVERDUE_AFTER;
         let age = self.copied?.elapsed();
@@ -211,7 +212,7 @@ mod tests {
     async fn a_late_backup_is_reported_until_one_is_made() {
         let kept = Kept::default();
         tokio::time::advance(Duration::from_secs(1_000)).await;
-        assert!(!kept.is_overdue(), "none are made");
+        assert!(!kept.is_overdue(), "this node makes no backups");
 
         kept.begin(Duration::from_secs(60));
         tokio::time::advance(Duration::from_secs(120)).await;

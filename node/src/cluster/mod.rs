@@ -1,49 +1,75 @@
-//! This node as a member of its cluster, from the ground up: what it knows (`replica`), the ways of
-//! writes and reads (`write`, `read`), a running member (`running`, found in its `slot`), who leads
-//! (`leadership`), who belongs to it (`members`), what keeps it fit (`upkeep`), how it starts
-//! (`start`), and what the REST API and the other nodes reach of it (`backend`, `peer_service`).
+//! This node as a member of its cluster, from the ground up: its state (`replica`), the paths of
+//! writes and reads (`write`, `read`), a running member (`running`, held in its `slot`), leadership
+//! (`leadership`), membership (`members`), maintenance (`upkeep`), startup (`start`), and the
+//! interfaces to the REST API and to other nodes (`backend`, `peer_service`).
 //!
 //! # Background tasks
 //!
-//! All are started by [`Node::start`](crate::Node::start) or, once the node is a member, by
-//! `start/member.rs`, and end with the node. If a *vital* one ends, the node says so in `/readyz`
-//! and leaves the cluster until it is restarted; what another one does is then left undone until a
-//! restart. All run on the runtime of Raft, but those for HTTP. A panic ends the process.
+//! [`Node::start`](crate::Node::start) starts them, or `start/member.rs` once the node is a member;
+//! they end with the node. If a *vital* task ends, the node reports it in `/readyz` and leaves the
+//! cluster until it is restarted; the work of any other task that ends stays undone until a
+//! restart. All run on Raft's runtime, except those marked HTTP. A panic ends the process.
 //!
-//! | file | task | runs | does | vital |
-//! |---|---|---|---|---|
-//! | `rpc/server.rs` | `serve` | always | answers other nodes | yes |
-//! | `serve.rs` | `HttpServer::serve` of each listener (HTTP's runtime) | always | answers clients, operators and monitors | yes |
-//! | `tls/certificates.rs` | `watch` | every 5 s | reads certificates again that have changed | |
-//! | `node.rs` | `look_at_policy` of each policy | every second | reads policy files again that have changed | |
-//! | `node.rs` | `probe` | every second | asks the leader how far this node should be, if no read did | |
-//! | `start/bootstrap.rs` | `form` | every 200 ms until formed | forms the cluster of the initial members | |
-//! | `start/joining.rs` | `join` | every 1 to 10 s until joined | asks to be let in with a token | |
-//! | `start/self_description.rs` | `report` | every 1 to 64 s | has the cluster know this node's name, site and addresses | |
-//! | `upkeep/snapshot_intake.rs` | `clean` | every minute | drops snapshots that came in part | |
-//! | `leadership/preference.rs` | `follow`, with `[cluster] leader_preference` | every second | as the leader, hands over to a better site | |
-//! | `write/proposals.rs` | `Proposer::run` | on each batch of writes | as the leader, stamps and proposes | yes |
-//! | `read/index.rs` | `confirm_reads` | on each round of reads | asks the leader how far a read must be | yes |
-//! | `write/own_past.rs` | `watch` | every second until known | finds out whether the data are an older copy | |
-//! | `leadership/watch.rs` | `watch` | when the leader changes | logs and counts it | yes |
-//! | `leadership/watch.rs` | `follow_members` | when the membership changes | has connections follow addresses | yes |
-//! | `leadership/watch.rs` | `send_to_those_found` | when a node is found again | has Raft send entries to it at once | |
-//! | `leadership/watch.rs` | `leave_without` | when a vital task has ended | quarantines this node | |
-//! | `leadership/watch.rs` | `leave_on_failure` | when the store has failed | stops Raft | |
-//! | `leadership/round_trips.rs` | `measure` | every 2 s | pings the voters: round trips and clocks | |
-//! | `members/replacement.rs` | `run` | every second | as the leader, carries a replacement through | |
-//! | `members/autopilot.rs` | `watch`, with `[cluster] autopilot_after_s` | every second | as the leader, begins a replacement for a lost voter | |
-//! | `members/removal.rs` | `watch` | every 2 s | without a leader, asks the others whether this node was removed | |
-//! | `upkeep/upgrade.rs` | `write_standards` | until they are there | has the standard names of this binary written | |
-//! | `upkeep/upgrade.rs` | `raise_level` | every second until the newest | as the leader, raises the feature level | |
-//! | `upkeep/divergence.rs` | `watch` | every 5 s | compares digests with the other voters | |
-//! | `upkeep/room.rs` | `watch` | every 5 s | as the leader, asks which disks are nearly full | yes |
-//! | `upkeep/disk_watch.rs` | `watch` and a thread, with `[disk] hung_after_ms` | every 250 ms | hands over, and ends the process, when the disk hangs | yes |
-//! | `upkeep/snapshots.rs` | `watch` | at this node's turns | makes rows durable, cuts the log | |
-//! | `upkeep/snapshots.rs` | `end_streams_of_those_behind` | every second | as the leader, has members that lag too far be sent a snapshot | |
-//! | `upkeep/backups.rs` | `make`, with `[backup] directory` | every `[backup] every_s` | makes a backup | |
-//! | `upkeep/backups.rs` | `keep_log`, with `[backup] directory` | every second | keeps the log since the last backup | |
-//! | `upkeep/mirror.rs` | `run`, with `[backup_s3]` (HTTP's runtime) | every 10 s | copies backups and log to the bucket | |
+//! Always running:
+//!
+//! - `serve` in `rpc/server.rs`, vital: answers other nodes.
+//! - `HttpServer::serve` in `serve.rs`, one per listener, HTTP, vital: answers clients, operators
+//!   and monitoring.
+//!
+//! At an interval:
+//!
+//! - `watch` in `tls/certificates.rs`, every 5 s: reloads changed certificates.
+//! - `look_at_policy` in `node.rs`, one per policy, every second: reloads changed policy files.
+//! - `probe` in `node.rs`, every second: asks the leader for its commit index, if no read did.
+//! - `form` in `start/bootstrap.rs`, every 200 ms until formed: forms the cluster of the initial
+//!   members.
+//! - `join` in `start/joining.rs`, every 1 to 10 s until joined: asks for admission with a token.
+//! - `report` in `start/self_description.rs`, every 1 to 64 s: reports this node's name, site and
+//!   addresses to the cluster.
+//! - `clean` in `upkeep/snapshot_intake.rs`, every minute: drops incomplete incoming snapshots.
+//! - `follow` in `leadership/preference.rs`, with `[cluster] leader_preference`, every second: as
+//!   the leader, hands over to a preferred site.
+//! - `watch` in `write/own_past.rs`, every second until known: determines whether the data are an
+//!   older copy.
+//! - `measure` in `leadership/round_trips.rs`, every 2 s: pings the voters to measure round trips
+//!   and clocks.
+//! - `run` in `members/replacement.rs`, every second: as the leader, carries a replacement through.
+//! - `watch` in `members/autopilot.rs`, with `[cluster] autopilot_after_s`, every second: as the
+//!   leader, begins to replace a lost voter.
+//! - `watch` in `members/removal.rs`, every 2 s: without a leader, asks the others whether this
+//!   node was removed.
+//! - `write_standards` in `upkeep/upgrade.rs`, until done: writes the standard names of this
+//!   binary.
+//! - `raise_level` in `upkeep/upgrade.rs`, every second until the newest: as the leader, raises the
+//!   feature level.
+//! - `watch` in `upkeep/divergence.rs`, every 5 s: compares digests with the other voters.
+//! - `watch` in `upkeep/room.rs`, every 5 s, vital: as the leader, asks which disks are nearly
+//!   full.
+//! - `watch` in `upkeep/disk_watch.rs` and a thread, with `[disk] hung_after_ms`, every 250 ms,
+//!   vital: when the disk hangs, hands leadership over and ends the process.
+//! - `end_streams_of_those_behind` in `upkeep/snapshots.rs`, every second: as the leader, makes
+//!   members that lag too far receive a snapshot.
+//! - `make` in `upkeep/backups.rs`, with `[backup] directory`, every `[backup] every_s`: makes a
+//!   backup.
+//! - `keep_log` in `upkeep/backups.rs`, with `[backup] directory`, every second: archives the log
+//!   since the last backup.
+//! - `run` in `upkeep/mirror.rs`, with `[backup_s3]`, HTTP, every 10 s: copies backups and log to
+//!   the bucket.
+//!
+//! On events:
+//!
+//! - `Proposer::run` in `write/proposals.rs`, on each batch of writes, vital: as the leader, stamps
+//!   and proposes.
+//! - `confirm_reads` in `read/index.rs`, on each round of reads, vital: obtains the read index from
+//!   the leader.
+//! - `watch` in `leadership/watch.rs`, when the leader changes, vital: logs and counts the change.
+//! - `follow_members` in `leadership/watch.rs`, when the membership changes, vital: updates the
+//!   addresses of connections.
+//! - `send_to_those_found` in `leadership/watch.rs`, when a node is reachable again: makes Raft
+//!   send entries to it at once.
+//! - `leave_without` in `leadership/watch.rs`, when a vital task has ended: quarantines this node.
+//! - `leave_on_failure` in `leadership/watch.rs`, when the store has failed: stops Raft.
+//! - `watch` in `upkeep/snapshots.rs`, at this node's turns: makes rows durable and cuts the log.
 
 pub(crate) mod backend;
 pub(crate) mod backlog;

@@ -1,4 +1,4 @@
-//! What this node does when another node calls.
+//! Handles the calls of other nodes.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -37,12 +37,12 @@ use crate::rpc::message::{
 use crate::rpc::server::{Caller, Forwarder, Handler, Reply, StreamedAppend};
 use placement_api::world::micros;
 
-/// How long no other node is admitted after one came with an unknown token.
+/// Delay after an unknown token, during which no other unknown token is checked.
 const GUESS: Duration = Duration::from_secs(1);
 
-/// The operators' API of this node, for requests that another node received.
+/// The admin API of this node, for requests that another node forwards.
 pub(crate) trait Operated: Send + Sync {
-    /// Does what is asked, as another node has passed it on.
+    /// Carries out an order that node `from` has forwarded.
     fn carry_out(&self, from: u64, order: Order) -> BoxFuture<'_, OrderReply>;
 }
 
@@ -51,10 +51,10 @@ pub(crate) struct PeerService {
     bootstrap: Arc<Bootstrap>,
     operated: Arc<dyn Operated>,
     intake: Intake,
-    /// Held while a node with a known token is let in: one at a time.
+    /// Held while a node with a known token is admitted: one at a time.
     joining: tokio::sync::Mutex<()>,
-    /// Held while a token that is not known is looked at: guessing is slow, and keeps no known
-    /// token waiting.
+    /// Held while an unknown token is checked: this makes guessing slow without delaying known
+    /// tokens.
     guessing: tokio::sync::Mutex<()>,
 }
 
@@ -69,7 +69,7 @@ impl PeerService {
         }
     }
 
-    /// Looks after what other nodes began and did not end.
+    /// Removes what other nodes began and did not complete.
     pub(crate) fn clean(&self) -> impl Future<Output = ()> + use<> {
         self.intake.clone().clean()
     }
@@ -78,7 +78,7 @@ impl PeerService {
         self.bootstrap.slot.get().ok_or(Denied::NoCluster)
     }
 
-    /// Lets a node in that has a token, or passes its call on to who can.
+    /// Admits a node with a token, or forwards its call to the leader.
     async fn join(&self, from: u64, call: JoinCall) -> Result<Result<(), Refused>, Denied> {
         let running = self.running()?;
         let replica = &running.replica;
@@ -94,7 +94,7 @@ impl PeerService {
             false => &self.guessing,
         };
         let Ok(_turn) = turns.try_lock() else {
-            let reason = "another node is being let in: ask again";
+            let reason = "another node is being admitted: retry";
             return Ok(Err(Refused::Unavailable(reason.to_owned())));
         };
         if !replica.leads() {
@@ -113,13 +113,13 @@ impl PeerService {
             actor: format!("node {id}"),
             path: format!("/v1/join-tokens/{id}/redeem"),
             detail: match &done {
-                Ok(()) => format!("let in as learner, {member}"),
-                Err(refused) => format!("not let in, {member}: {refused}"),
+                Ok(()) => format!("admitted as learner, {member}"),
+                Err(refused) => format!("not admitted, {member}: {refused}"),
             },
             done: done.is_ok(),
         });
         if let Err(refused) = &done {
-            tracing::warn!(node = id, %refused, "a node is not let in");
+            tracing::warn!(node = id, %refused, "a node was not admitted");
             if matches!(refused, Refused::NotFound(_)) {
                 sleep(GUESS).await;
             }
@@ -170,14 +170,14 @@ fn reply<T: Serialize>(records: RecordVersion, answer: T) -> Result<Vec<u8>, Den
 }
 
 impl PeerService {
-    /// A number that was taken out of the cluster is never given again.
+    /// Rejects a removed node, whose number is never reused.
     fn must_not_be_removed(&self, node: u64) -> Result<(), Denied> {
         let removal = (self.bootstrap.slot.get()).and_then(|here| here.replica.removal_of(node));
         removal.map_or(Ok(()), |index| Err(Denied::Removed { node, index }))
     }
 
-    /// A caller is refused that belongs to another cluster or to none, or was removed, or whose
-    /// version is older than what the cluster has agreed on.
+    /// Rejects a caller that belongs to another cluster or to none, that was removed, or whose
+    /// version is older than the cluster's feature level.
     fn greet_member(&self, hello: &Hello) -> Result<(), Denied> {
         let (slot, peers) = (&self.bootstrap.slot, &self.bootstrap.peers);
         let (me, from) = (self.bootstrap.config.node_id, hello.from);
@@ -233,7 +233,7 @@ impl Handler for PeerService {
         let here = self.bootstrap.slot.get();
         let failure = here.as_ref().and_then(|here| here.replica.failure());
         if let Some(failure) = failure.filter(|_| is_raft) {
-            // openraft would log an error for each.
+            // openraft would log an error for each call.
             return Err(Denied::Stopped(failure.to_string().into()));
         }
         match here {
@@ -259,7 +259,7 @@ impl Handler for PeerService {
             let body: &[u8] = &body;
             let records = caller.records;
             match method {
-                Method::Append => Err(Denied::Misused("appends come as a stream")),
+                Method::Append => Err(Denied::Misused("appends arrive as a stream")),
                 Method::Vote | Method::PreVote => {
                     reply(records, self.vote(method, read(body)?).await?)
                 }
@@ -335,7 +335,7 @@ impl Handler for PeerService {
         mut appends: mpsc::UnboundedReceiver<StreamedAppend>,
     ) -> BoxFuture<'_, ()> {
         let Ok(running) = self.running() else {
-            // Unanswered appends answer themselves when they are dropped.
+            // Appends that are dropped answer themselves.
             return Box::pin(std::future::ready(()));
         };
         Box::pin(async move {
@@ -383,14 +383,14 @@ impl Handler for PeerService {
     }
 }
 
-/// Answers a heartbeat, without waiting for the disk.
+/// Answers a heartbeat without waiting for the disk.
 ///
-/// openraft answers it only when the newest log write that it has accepted is on disk, so that a
-/// sync of two seconds would cost the leader its lease and every read its round. The leader takes
-/// nothing from the answer but that this node still followed it after the heartbeat was sent: what
-/// it has on disk it learns from the stream of appends. So it is enough that openraft's own task
-/// says, after the heartbeat has come in, that its vote is the leader's: a later leader needs a
-/// vote that this node gives after that. Whether the vote is durable matters only to the vote
+/// openraft answers a heartbeat only when the newest accepted log write is on disk, so a sync of
+/// two seconds would cost the leader its lease and every read its round. The answer tells the
+/// leader only that this node still followed it after the heartbeat was sent; the durable log
+/// position reaches it through the stream of appends. So it is enough that openraft's own task
+/// reports, after the heartbeat has arrived, that its vote is the leader's: a later leader needs a
+/// vote that this node gives afterwards. The durability of the vote matters only to the vote
 /// itself, whose answer does wait.
 async fn heartbeat(raft: &Raft, request: AppendEntriesRequest<TypeConfig>, reply: Reply) {
     let (vote, matching) = (request.vote, request.prev_log_id);
@@ -407,7 +407,7 @@ async fn heartbeat(raft: &Raft, request: AppendEntriesRequest<TypeConfig>, reply
     let result = match early {
         Ok(true) => {
             answer_append(reply, Ok(Ok(matching)));
-            // The heartbeat itself still has to reach openraft; its answer is no one's any more.
+            // openraft still has to process the heartbeat; its answer is discarded.
             let _ = result.await;
             return;
         }
@@ -492,7 +492,8 @@ mod tests {
             service.greet(&hello(&alone, node), 1).unwrap();
             service.admits(node, Method::Admin).unwrap();
         }
-        // This node may lag behind: what is unknown to it may be a new member, and even lead.
+        // This node may lag behind: a node that it does not know may be a new member, and may even
+        // lead.
         for method in [
             Method::Append,
             Method::Vote,
@@ -535,7 +536,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn node_speaks_for_itself_only() {
+    async fn node_may_describe_only_itself() {
         let (alone, service) = service().await;
         let describe = |id| MembershipChange::Describe {
             id,
@@ -550,7 +551,7 @@ mod tests {
             let body = wire::encode(RecordVersion::NEWEST, &change);
             service.call(caller, Method::Admin, body.into()).await
         };
-        // A member that describes another one could move that node's address to its own.
+        // A member that describes another one could redirect that node's address to itself.
         for (from, of) in [(2, 1), (1, 2)] {
             let refused = admin(from, describe(of)).await.unwrap_err();
             assert!(matches!(refused, Denied::Misused(_)), "{refused}");
@@ -592,7 +593,7 @@ mod tests {
             joined.unwrap_err().to_string()
         };
         let begun = Instant::now();
-        // It has no form of a token, and need not be looked up.
+        // A text without the form of a token is rejected without a lookup.
         assert!(come("no token").await.contains("no node is awaited"));
         assert!(begun.elapsed() < GUESS / 2);
         let guesses = futures::future::join_all((0..20).map(|_| come("guess")));

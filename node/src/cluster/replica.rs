@@ -1,5 +1,5 @@
-//! What this node knows as a member of its cluster: the leader, the members, how far it is. It only
-//! answers questions; what acts has owners of its own.
+//! The state of this node as a member: leader, members, log positions. It only answers queries;
+//! tasks that act on it live elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,21 +22,21 @@ use super::settings::Settings;
 use placement_api::backend::{PlacementIndex, Position, Unavailable, View};
 use placement_api::world::Clock;
 
-/// What a removed node reports.
-pub(crate) const REMOVED: &str = "this node was removed from its cluster. Stop it; to bring the \
-                                  machine back, empty its data directory and have it added under \
+/// Reported by a removed node.
+pub(crate) const REMOVED: &str = "this node was removed from its cluster. Stop it; to reuse the \
+                                  machine, empty its data directory and add it under \
                                   a number that was never used";
 
-/// What a node reports whose data are older than what the cluster knows of it.
+/// Reported by a node whose data are older than the cluster's knowledge of it.
 pub(super) fn older_copy(start: u64, last: u64) -> String {
     format!(
-        "this is start {start} of this node by its own count, and the cluster knows of its start \
-         {last} already: its data directory is an older copy, which has forgotten what the node has \
+        "this is start {start} of this node by its own count, but the cluster knows its start \
+         {last}: its data directory is an older copy, which lacks what the node has \
          acknowledged and promised since"
     )
 }
 
-/// This node's copy of the replicated state, and what Raft knows besides.
+/// This node's copy of the replicated state, and the state of Raft.
 pub(crate) struct Replica {
     pub(crate) me: u64,
     pub(crate) identity: Identity,
@@ -48,14 +48,13 @@ pub(crate) struct Replica {
     metrics: WatchReceiverOf<TypeConfig, RaftMetrics<TypeConfig>>,
     pub(super) health: Health,
     pub(super) config: Arc<Settings>,
-    /// How often another node, or none, came to lead since this node started.
+    /// Changes of the leader, or to none, since this node started.
     pub(crate) leader_changes: AtomicU64,
-    /// How many members this node has put into the place of others, as the leader.
+    /// Replacements that this node completed as the leader.
     pub(crate) replacements: AtomicU64,
-    /// How often this node, as the leader, stopped sending entries to a member that lacked too
-    /// many.
+    /// How often this node, as the leader, stopped sending entries to a member that lagged too far.
     pub(crate) given_up_streams: AtomicU64,
-    /// The others have reported that this node was removed.
+    /// Whether the others have reported that this node was removed.
     removed: AtomicBool,
     /// As the leader: whether the disks of a majority have room.
     room: AtomicBool,
@@ -68,7 +67,7 @@ pub(crate) struct Leader {
     pub(crate) address: String,
 }
 
-/// Changes of leadership and membership.
+/// Subscription to changes of leadership and membership.
 pub(crate) struct LeadershipChanges {
     receiver: WatchReceiverOf<TypeConfig, RaftServerMetrics<TypeConfig>>,
 }
@@ -82,12 +81,12 @@ impl LeadershipChanges {
     }
 }
 
-/// That of an entry, if there is one.
+/// Index of a log id.
 pub(crate) fn index(id: Option<LogId>) -> Option<u64> {
     id.map(|id| id.index())
 }
 
-/// The index of the entry that has set a membership.
+/// Index of the entry that set a membership.
 fn membership_index(stored: &StoredMembership) -> u64 {
     index(*stored.log_id()).unwrap_or(0)
 }
@@ -128,25 +127,24 @@ impl Replica {
         of(&self.metrics.borrow_watched())
     }
 
-    /// What operators and monitors see of Raft.
+    /// Raft's metrics, for operators and monitoring.
     pub(crate) fn raft_status(&self) -> RaftMetrics<TypeConfig> {
         self.raft_metrics(Clone::clone)
     }
 
-    /// The vote that this node has made durable, and whether it believes that it leads.
+    /// The durable vote of this node, and whether it believes that it leads.
     pub(crate) fn vote(&self) -> (Vote, bool) {
         self.server_metrics(|metrics| (metrics.vote, metrics.state == ServerState::Leader))
     }
 
-    /// Changes of leadership and membership from now on.
+    /// Subscribes to changes from now on.
     pub(crate) fn leadership_changes(&self) -> LeadershipChanges {
         let mut receiver = self.raft.server_metrics();
         let _ = receiver.borrow_and_update();
         LeadershipChanges { receiver }
     }
 
-    /// Why this node is quarantined, if it is: its disk has failed, or Raft has
-    /// stopped on it.
+    /// Why this node is quarantined, if it is: its disk failed, or Raft stopped.
     pub(crate) fn failure(&self) -> Option<Arc<str>> {
         self.health.failure().or_else(|| {
             self.raft_metrics(|metrics| {
@@ -156,16 +154,16 @@ impl Replica {
         })
     }
 
-    /// Ends this node's part, for good: after the entry at `index` its state is another one than
-    /// that of a majority.
+    /// Quarantines this node for good: after the entry at `index` its state differs from that of a
+    /// majority.
     pub(super) fn leave_as_diverged(&self, index: u64) {
         self.leave(&format!(
-            "after entry {index} its state differs from that of a majority, and what it answers \
+            "after entry {index} its state differs from that of a majority, so its answers \
              may be wrong"
         ));
     }
 
-    /// Ends this node's part, for good: its data are an older copy of what it had.
+    /// Quarantines this node for good: its data are an older copy.
     pub(super) fn leave_as_older_copy(&self, start: u64, last: u64) {
         self.leave(&older_copy(start, last));
     }
@@ -177,21 +175,21 @@ impl Replica {
         self.health.report(words);
     }
 
-    /// Whether a node has taken part: it has a log, so that it must not be initialised again.
+    /// Whether this node has a log, so that it must not be initialised again.
     pub(crate) fn is_formed(&self) -> bool {
         self.raft_metrics(|metrics| {
             metrics.last_log_index.is_some() || metrics.last_applied.is_some()
         })
     }
 
-    /// Whether this node is a member by what it has applied. What is not committed does not count:
-    /// another leader may take it back.
+    /// Whether this node is a member according to the applied log. Uncommitted changes do not
+    /// count: another leader may discard them.
     pub(crate) fn is_settled(&self) -> bool {
         let applied = self.views.current();
         applied.membership.membership().get_node(&self.me).is_some()
     }
 
-    /// The leader, as far as this node knows; none once this node is quarantined.
+    /// The leader, as far as this node knows; `None` once this node is quarantined.
     pub(crate) fn leader(&self) -> Option<Leader> {
         self.led_by(|id, address| Leader {
             id,
@@ -199,7 +197,7 @@ impl Replica {
         })
     }
 
-    /// Its number.
+    /// The leader's number; `None` once this node is quarantined.
     pub(crate) fn leader_id(&self) -> Option<u64> {
         self.led_by(|id, _| id)
     }
@@ -211,7 +209,7 @@ impl Replica {
         self.server_metrics(|metrics| {
             let id = metrics.current_leader?;
             let member = metrics.membership_config.membership().get_node(&id);
-            // A leader that was removed leads on for a moment, nameless.
+            // A removed leader leads for another moment, without an entry among the members.
             match member {
                 Some(member) => Some(of(id, &member.peer)),
                 None if id == self.me => Some(of(id, "")),
@@ -225,27 +223,28 @@ impl Replica {
         self.views.current().cluster.level()
     }
 
-    /// Whether a node with this highest feature level can take part; if not, why.
+    /// Checks that a node with this highest feature level can take part.
     pub(super) fn must_agree(&self, id: u64, highest: Level) -> Result<(), String> {
         let level = self.level();
         if level <= highest {
             return Ok(());
         }
         Err(format!(
-            "node {id} agrees to feature levels up to {highest}, and the cluster is at {level}: start it with the \
-             version that the others run"
+            "node {id} supports feature levels up to {highest}, but the cluster is at {level}: \
+            start it with the \
+             version of the other nodes"
         ))
     }
 
-    /// Whether a command may be proposed, which is so from its feature level on; if not, why.
+    /// Checks that the feature level allows this command.
     pub(super) fn permits(&self, command: &Command) -> Result<(), String> {
         let (level, needed) = (self.level(), command.level());
         if needed <= level {
             return Ok(());
         }
         Err(format!(
-            "this needs feature level {needed}, and the cluster is at {level}: it rises once all \
-             nodes run a version that knows it"
+            "this needs feature level {needed}, but the cluster is at {level}: it rises once all \
+             nodes run a version that supports it"
         ))
     }
 
@@ -254,7 +253,7 @@ impl Replica {
         self.server_metrics(|metrics| metrics.state == ServerState::Leader)
     }
 
-    /// Waits for a leader other than `than` (or any, for `None`), until the deadline at most.
+    /// Waits for a leader other than `than` (`None`: for any leader), until the deadline.
     pub(crate) async fn other_leader(&self, than: Option<u64>, deadline: Instant) {
         let mut changes = self.leadership_changes();
         let wait = async {
@@ -265,29 +264,29 @@ impl Replica {
                 }
             }
         };
-        // A timeout is as good as a change: the caller looks again.
+        // After a timeout the caller checks again, as after a change.
         let _ = timeout_at(deadline, wait).await;
     }
 
-    /// The members, effective if not yet committed.
+    /// The members, by the effective membership.
     pub(crate) fn members(&self) -> BTreeMap<u64, Member> {
         let stored = self.membership();
         let members = stored.membership().nodes();
         members.map(|(id, member)| (*id, member.clone())).collect()
     }
 
-    /// One of them.
+    /// One member, by the effective membership.
     pub(crate) fn member(&self, id: u64) -> Option<Member> {
         self.membership().membership().get_node(&id).cloned()
     }
 
-    /// The voters, effective if not yet committed.
+    /// The voters, by the effective membership.
     pub(crate) fn voters(&self) -> BTreeSet<u64> {
         self.membership().membership().voter_ids().collect()
     }
 
-    /// The other members that this node tries to reach all the time: the voters, and as the leader
-    /// all.
+    /// The other members that this node keeps trying to reach: the voters; as the leader, all
+    /// members.
     pub(crate) fn tried(&self) -> BTreeSet<u64> {
         let mut tried: BTreeSet<_> = match self.leader_id() {
             Some(leader) if leader == self.me => self.members().into_keys().collect(),
@@ -297,7 +296,7 @@ impl Replica {
         tried
     }
 
-    /// Whether a node is a member, a learner included.
+    /// Whether a node is a voter or a learner.
     pub(crate) fn is_member(&self, id: u64) -> bool {
         self.membership().membership().get_node(&id).is_some()
     }
@@ -312,19 +311,19 @@ impl Replica {
         self.removed.load(Ordering::Relaxed)
     }
 
-    /// The membership, by its index, that shows a node as removed, as far as this node has applied
-    /// the log. What is not committed does not count: another leader may take it back.
+    /// Index of the applied membership that lacks this former member. Uncommitted changes do not
+    /// count: another leader may discard them.
     pub(crate) fn removal_of(&self, id: u64) -> Option<u64> {
         let applied = self.views.current();
         let is_member = applied.membership.membership().get_node(&id).is_some();
-        // Only members write, and a removed one's number is closed: a node that is neither may be
-        // new.
+        // Only members write, and the number of a removed node is closed: an unknown node without a
+        // session may be new.
         let was_member = applied.cluster.session(id).is_some();
         (was_member && !is_member).then(|| membership_index(&applied.membership))
     }
 
-    /// The membership, by its index, that this node knows and another one is not in. `None` while
-    /// it knows no members at all.
+    /// Index of the effective membership, if this node is not in it. `None` while this node knows
+    /// no members at all.
     pub(crate) fn membership_without(&self, id: u64) -> Option<u64> {
         let stored = self.membership();
         let membership = stored.membership();
@@ -333,34 +332,34 @@ impl Replica {
         is_without.then(|| membership_index(&stored))
     }
 
-    /// The last start of a node in which it has written, as far as this node has applied it; none
-    /// of one that was removed.
+    /// The last start in which a node has written, as far as applied here; `None` for a removed
+    /// node.
     pub(super) fn last_start(&self, node: u64) -> Option<u64> {
         let applied = self.views.current();
         let session = applied.cluster.session(node)?;
         (!applied.cluster.is_retired(node)).then_some(session.boot)
     }
 
-    /// Notes what another member reports.
+    /// Notes another member's report whether this node was removed.
     pub(super) fn note_removed(&self, removed: bool) {
         if self.removed.swap(removed, Ordering::Relaxed) != removed && removed {
             tracing::error!(node = self.me, "{REMOVED}");
         }
     }
 
-    /// As the leader: whether the disks have room for a command; if not, why it is not taken.
+    /// As the leader: checks that the disks have room for a command.
     pub(super) fn has_room_for(&self, command: &Command) -> Result<(), String> {
         if self.room.load(Ordering::Relaxed) || !command.grows() {
             return Ok(());
         }
         Err(format!(
             "the disks of a majority of the nodes have less than {} bytes left ([disk] \
-             min_free_bytes); what takes away is still carried out",
+             min_free_bytes); deletions are still carried out",
             self.config.disk.min_free_bytes
         ))
     }
 
-    /// Notes whether the disks have room. Returns what was noted before.
+    /// Notes whether the disks have room. Returns the previous value.
     pub(super) fn note_room(&self, room: bool) -> bool {
         self.room.swap(room, Ordering::Relaxed)
     }
@@ -380,7 +379,7 @@ impl Replica {
             .is_some_and(|lag| lag <= self.config.raft.promote_lag_max)
     }
 
-    /// As the leader: whether a node answered lately.
+    /// As the leader: whether a node answered recently.
     pub(super) fn is_reachable(&self, id: u64) -> bool {
         if id == self.me {
             return true;
@@ -393,15 +392,15 @@ impl Replica {
         })
     }
 
-    /// As the leader: how many of the voters that answer may be lost before the quorum is.
+    /// As the leader: how many of the reachable voters may be lost before the quorum is.
     pub(crate) fn can_lose(&self) -> u64 {
         let voters = self.voters();
         let reachable = voters.iter().filter(|id| self.is_reachable(**id)).count();
         reachable.saturating_sub(voters.len() / 2 + 1) as u64
     }
 
-    /// As the leader: whether leadership may be handed to a voter. One that does not answer or
-    /// lacks much of the log cannot take over, and the cluster would take no writes until the
+    /// As the leader: whether leadership may be handed to a voter. An unreachable voter, or one
+    /// that lacks much of the log, cannot take over, and the cluster would take no writes until the
     /// attempt is given up.
     pub(super) fn may_take_over(&self, id: u64) -> bool {
         id != self.me
@@ -410,7 +409,7 @@ impl Replica {
             && (self.has_caught_up(id) || mutant!("prefer-those-behind"))
     }
 
-    /// As the leader: of the voters that may take over the one that has most of the log.
+    /// As the leader: the voter with most of the log among those that may take over.
     pub(super) fn best_successor(&self) -> Option<u64> {
         let fit = self
             .voters()
@@ -419,14 +418,14 @@ impl Replica {
         fit.min_by_key(|id| (self.lag(*id), *id))
     }
 
-    /// How many entries that a quorum has are not applied here yet.
+    /// How many committed entries are not applied here yet.
     pub(crate) fn apply_lag(&self) -> u64 {
         let committed = self.raft_metrics(|metrics| index(metrics.cluster_committed));
         let applied = self.views.applied_index();
         committed.unwrap_or(0).saturating_sub(applied.unwrap_or(0))
     }
 
-    /// An index of this cluster's history.
+    /// An index of this cluster's history, with its epoch.
     pub(crate) fn place(&self, index: u64) -> PlacementIndex {
         PlacementIndex {
             epoch: self.identity.epoch,
@@ -434,9 +433,9 @@ impl Replica {
         }
     }
 
-    /// Where this node stands.
+    /// The position of this node.
     pub(crate) fn position(&self) -> Position {
-        // The staleness first: the state is at least as fresh as it says.
+        // Read the staleness first, so that the state is at least as fresh as it claims.
         let staleness = self.freshness.staleness();
         self.position_at(self.views.applied_index(), staleness)
     }
@@ -450,7 +449,7 @@ impl Replica {
         }
     }
 
-    /// The state of this node now.
+    /// The current state of this node.
     pub(crate) fn view(&self) -> View {
         // The staleness first, as in `position`.
         let staleness = self.freshness.staleness();
@@ -471,7 +470,7 @@ impl Replica {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(stopped)) => Err(Unavailable::nothing_committed(stopped.to_string())),
             Err(_) => Err(Unavailable::nothing_committed(format!(
-                "this node has applied {} and did not come to {index} in time",
+                "this node has applied {} and did not reach {index} in time",
                 self.views.applied_index().unwrap_or(0)
             ))),
         }

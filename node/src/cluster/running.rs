@@ -1,4 +1,4 @@
-//! A node that is a member of a cluster: what it knows, and the owners of what it does.
+//! A node that is a member of a cluster: its state and the owners of its activities.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,23 +31,23 @@ use crate::rpc::snapshots::Sending;
 use placement_api::backend::Unavailable;
 use placement_api::world::Clock;
 
-/// How long another node may take to answer.
+/// Deadline for another node's answer.
 const CALL: Duration = Duration::from_secs(1);
 
-/// A write that this node is to propose as the leader.
+/// A write for this node to propose as the leader.
 pub(crate) struct Proposal {
     pub(super) call: WriteCall,
-    /// That of the call.
+    /// The decoded command of the call.
     pub(super) command: Command,
-    /// When its client waits no more.
+    /// When its client stops waiting.
     pub(super) deadline: Instant,
-    /// Held until it is answered.
+    /// Held until the write is answered.
     pub(super) permit: Permit,
     pub(super) asker: Asker,
     pub(super) span: Span,
 }
 
-/// Who waits for what becomes of a proposal.
+/// The recipient of a proposal's outcome.
 pub(crate) enum Asker {
     /// A request to this node.
     Here(oneshot::Sender<Result<(), WriteReply>>),
@@ -55,7 +55,7 @@ pub(crate) enum Asker {
 }
 
 impl Asker {
-    /// Whether it does not wait any more.
+    /// Whether the recipient has stopped waiting.
     pub(super) fn has_given_up(&self) -> bool {
         match self {
             Self::Here(answer) => answer.is_closed(),
@@ -69,14 +69,14 @@ impl Asker {
         }
     }
 
-    /// The log has it from now on.
+    /// Notes that the proposal is in the log.
     pub(super) fn proposed(&mut self) {
         if let Self::There(forwarder) = self {
             forwarder.proposed();
         }
     }
 
-    /// Tells it, if it still waits.
+    /// Sends the outcome, if the recipient still waits.
     pub(super) fn answer(self, proposed: Result<(), WriteReply>) {
         match (self, proposed) {
             (Self::Here(answer), proposed) => drop(answer.send(proposed)),
@@ -86,7 +86,7 @@ impl Asker {
     }
 }
 
-/// Rounds of asking the leader how far reads must be.
+/// Counters of the rounds that confirm reads.
 #[derive(Debug, Default)]
 pub(crate) struct ReadMetrics {
     pub(crate) rounds: AtomicU64,
@@ -96,7 +96,7 @@ pub(crate) struct ReadMetrics {
 }
 
 impl ReadMetrics {
-    /// One round served this many reads.
+    /// Counts one round that served `reads` reads.
     pub(super) fn round(&self, reads: usize, took: Duration) {
         self.rounds.fetch_add(1, Ordering::Relaxed);
         self.reads.fetch_add(reads as u64, Ordering::Relaxed);
@@ -111,17 +111,17 @@ pub(crate) struct Waiting {
     pub(super) deadline: Instant,
 }
 
-/// A state at `index` has all that was acknowledged before `asked`.
+/// A state at `index` contains everything acknowledged before `asked`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ReadPoint {
     pub(super) asked: Moment,
     pub(super) index: u64,
 }
 
-/// What a running member is made of.
+/// The parts of a running member.
 pub(crate) struct Running {
     pub(crate) replica: Arc<Replica>,
-    /// The standard resource classes and traits that this binary knows.
+    /// The standard resource classes and traits of this binary.
     pub(super) standards: SyncStandards,
     /// Set once this node's state has all of them.
     pub(super) has_standards: AtomicBool,
@@ -135,11 +135,11 @@ pub(crate) struct Running {
     pub(super) actions: Arc<dyn ActionLog>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) ids: Arc<WriteIds>,
-    /// Which start of this node this is.
+    /// The number of the current start of this node.
     pub(super) start: u64,
     /// Set once this node knows that there was no later start.
     pub(super) is_latest_start: OnceCell<()>,
-    /// Bounds the writes that this node, as the leader, has taken and not answered.
+    /// Bounds the writes that this node, as the leader, has accepted and not answered.
     pub(super) backlog: Backlog,
     /// To the task that proposes writes.
     pub(super) proposals: UnboundedSender<Proposal>,
@@ -149,22 +149,23 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// What other nodes have written can be read only by a newer binary: this node cannot follow
-    /// the log any more, and reports that rather than have the others try forever.
+    /// Quarantines this node because only a newer binary can read what node `by` sends. This node
+    /// cannot follow the log any more; the report keeps the others from trying forever.
     pub(super) fn outgrown(&self, by: u64, error: impl std::fmt::Display) {
         self.replica.health.report(&format!(
-            "node {by} sends what this one cannot read ({error}): start a binary here that is at \
-             least as new as the one that wrote it, such as the one that node {by} runs"
+            "node {by} sends data that this node cannot read ({error}): start a binary here that \
+            is at \
+             least as new as the writer's, such as that of node {by}"
         ));
     }
 
-    /// Waits until all that was acknowledged anywhere before now is applied here.
+    /// Waits until everything acknowledged anywhere before the call is applied here.
     pub(super) async fn catch_up(&self) -> Result<(), Unavailable> {
         let deadline = Instant::now() + self.replica.config.wait();
         self.linearize(deadline).await
     }
 
-    /// Has a command committed, and applied here. `what` names it in the log.
+    /// Commits a command and waits until it is applied here. `what` names it in the log.
     pub(super) async fn carry_out(&self, command: Command, what: &str) -> Result<(), Refused> {
         self.commit(command, what.to_owned()).await?;
         Ok(())
@@ -177,11 +178,11 @@ impl Running {
             return false;
         }
         let free = disk_space::free(&config.data_dir).await;
-        // A system that does not report it has no limit that could be held.
+        // A system that does not report its free space is never short.
         free.is_some_and(|free| free < config.disk.min_free_bytes)
     }
 
-    /// Asks members one after the other. Gives the answers of those that are reached.
+    /// Asks members one after another. Returns the answers of the reachable ones.
     pub(super) async fn ask<A: DeserializeOwned>(
         &self,
         nodes: impl IntoIterator<Item = u64>,

@@ -1,5 +1,5 @@
-//! What the cluster takes from the configuration, and its tables `[node]`, `[cluster]`, `[raft]`,
-//! `[disk]` and `[backup]`.
+//! The cluster's configuration: the tables `[node]`, `[cluster]`, `[raft]`, `[disk]` and
+//! `[backup]`, and what the cluster needs of other tables.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::bucket::BackupS3Section;
 use crate::topology::Extent;
 use placement_api::settings::{Invalid, Text, check_address, settings};
 
-/// What the cluster takes from the configuration.
+/// The configuration that the cluster uses.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Settings {
     pub(crate) node_id: u64,
@@ -23,7 +23,7 @@ pub(crate) struct Settings {
     pub(crate) cluster_id: Option<Uuid>,
     /// Whether clients have to connect by TLS.
     pub(crate) api_requires_tls: bool,
-    /// Whether operators have to.
+    /// Whether operators have to connect by TLS.
     pub(crate) admin_requires_tls: bool,
     pub(crate) node: NodeSection,
     pub(crate) cluster: ClusterSection,
@@ -41,23 +41,22 @@ impl Settings {
 }
 
 settings! {
-    /// Where this node stands.
+    /// Name and site of this node.
     NodeSection {
-        /// What this node is called besides its number, by operators and their tools: letters,
-        /// digits, dots, dashes and underscores, and no other node's. Empty: as it was called
-        /// before, at first `node-NUMBER`.
+        /// Name of this node for operators and tools: letters, digits, dots, dashes and
+        /// underscores, unique in the cluster. Empty: the name stays as it was, at first
+        /// `node-NUMBER`.
         name: Text<NodeName> = Text::default(),
-        /// The region in which this node stands: what fails together with no other region. Empty:
-        /// it is not named.
+        /// Region of this node: nodes that fail together, independently of other regions. Empty:
+        /// unnamed.
         region: String = String::new(),
-        /// The zone in which it stands: what fails together within its region. Empty: it is not
-        /// named.
+        /// Zone of this node within its region: nodes that fail together. Empty: unnamed.
         zone: String = String::new(),
     }
 }
 
 impl NodeSection {
-    /// Where this node stands.
+    /// The site of this node.
     pub(crate) fn site(&self) -> Site {
         Site {
             region: self.region.clone(),
@@ -66,12 +65,13 @@ impl NodeSection {
     }
 
     /// # Errors
-    /// One is not a label.
+    /// The region or the zone is not a valid label.
     pub(crate) fn check(&self) -> Result<(), Invalid> {
         for (key, name) in [("node.region", &self.region), ("node.zone", &self.zone)] {
             if !is_label(name) {
                 let message = format!(
-                    "{name:?} is not up to {LABEL_MAX} letters, digits, dots, dashes and underscores"
+                    "{name:?} is not up to {LABEL_MAX} letters, digits, dots, dashes and \
+                    underscores"
                 );
                 return Err(Invalid::new(key, message));
             }
@@ -83,9 +83,9 @@ impl NodeSection {
 /// One of `initial_members`: `ID=HOST:PORT`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct InitialMember {
-    /// Its number.
+    /// Number of the node.
     pub id: u64,
-    /// Its address for other nodes.
+    /// Address of the node for other nodes.
     pub address: String,
 }
 
@@ -117,46 +117,46 @@ settings! {
         /// How long a request waits for a leader, for its write's outcome or for its read's promise
         /// before it is answered 503, in milliseconds.
         wait_ms: u64 = 5_000,
-        /// Highest feature level to which this node agrees; 0: the highest that its version knows.
-        /// Set on one node, it keeps the way back to the version before open for all of them while
-        /// an upgrade is tried. What the cluster has reached already is not affected.
+        /// Highest feature level that this node accepts; 0: the highest of its version. Set it on
+        /// one node to keep a downgrade of the whole cluster possible while you try an upgrade. It
+        /// does not lower a level that the cluster has reached.
         level_max: u64 = 0,
-        /// Nodes of a cluster that this node is to join while its data directory is empty: their
-        /// addresses for other nodes, `host:port`. Names are resolved again each time. Ignored once
-        /// this node belongs to a cluster.
+        /// Nodes of a cluster that this node joins while its data directory is empty: their
+        /// addresses for other nodes, `host:port`. Names are resolved for each attempt. Ignored
+        /// once this node belongs to a cluster.
         join: Vec<String> = Vec::new(),
-        /// File with the token for that, which `placementctl join-token create` has shown.
+        /// File with the join token, which `placementctl join-token create` has shown.
         join_token_file: Option<PathBuf> = None,
-        /// How long a voter may be unreachable before a learner of its zone, or else of its region,
-        /// that has caught up gets its vote, in seconds; the voter stays a member without one.
-        /// Never while a majority would be unreachable afterwards. 0: an operator decides.
+        /// How long a voter may be unreachable before its vote moves to a learner that has caught
+        /// up, of its zone or else of its region, in seconds. The voter stays a member without a
+        /// vote. It never happens if a majority would be unreachable afterwards. 0: an operator
+        /// decides.
         autopilot_after_s: u64 = 0,
-        /// Where the leader is to be: regions, or `REGION/ZONE`, the best first, the same list on
-        /// each node. Leadership moves there while a voter there is reachable, has caught up and is
-        /// not drained; never without.
+        /// Preferred sites of the leader: regions, or `REGION/ZONE`, the best first, the same list
+        /// on each node. Leadership moves there while a voter there is reachable, has caught up and
+        /// is not drained.
         leader_preference: Vec<String> = Vec::new(),
-        /// Which single loss the voters are to survive: `node`, `zone` or `region`, the same on
-        /// each node. A change of them that would make such a loss stop the cluster is refused
-        /// without `--force`. Unset: no change is refused.
+        /// Single loss that the voters must survive: `node`, `zone` or `region`, the same on each
+        /// node. A change of voters that would let such a loss stop the cluster is refused without
+        /// `--force`. Unset: no change is refused.
         survive: Option<Extent> = None,
     }
     fixed {
-        /// `/readyz` fails when this node is further behind what it knows to be committed, in log
-        /// entries: half of what the log keeps.
+        /// `/readyz` fails when this node has not applied this many log entries that it knows to be
+        /// committed: half of what the log keeps.
         ready_lag_max: u64 = 10_000,
-        /// How long writes may have to wait behind others, in milliseconds. When a node, or the
-        /// leader, has more than it has lately carried out within that time, further ones are
-        /// answered 503 at once, so that those that wait are answered while their clients wait. 0:
-        /// no bound.
+        /// Longest time that a write may have to queue, in milliseconds. When a node, or the
+        /// leader, has more unanswered writes than it recently completed within that time, further
+        /// ones are answered 503 at once, so that the queued ones are answered before their clients
+        /// give up. 0: no bound.
         backlog_ms: u64 = 1_000,
-        /// Most bytes of writes that the leader has and has not answered; further ones are answered
-        /// 503.
+        /// Most bytes of unanswered writes on the leader; further ones are answered 503.
         backlog_bytes: usize = 64 << 20,
     }
 }
 
 impl ClusterSection {
-    /// The highest feature level to which this node agrees.
+    /// The highest feature level that this node accepts.
     pub(crate) fn level_max(&self) -> Level {
         match u32::try_from(self.level_max) {
             Ok(0) | Err(_) => Level::NEWEST,
@@ -164,13 +164,13 @@ impl ClusterSection {
         }
     }
 
-    /// Whether this node is to join a cluster if it has no data.
+    /// Whether this node joins a cluster if it has no data.
     pub(crate) fn joins(&self) -> bool {
         !self.join.is_empty()
     }
 
     /// # Errors
-    /// They cannot be used.
+    /// A setting is invalid.
     pub(crate) fn check(&self, raft: &RaftSection) -> Result<(), Invalid> {
         for address in &self.join {
             check_address("cluster.join", address, false)?;
@@ -196,7 +196,8 @@ impl ClusterSection {
             return Err(Invalid::new(
                 "cluster.autopilot_after_s",
                 format!(
-                    "must be 0, or at least three times the longest silence before an election, {least_ms} ms: a new \
+                    "must be 0 or at least three times the longest election timeout, {least_ms} \
+                    ms: a new \
                      leader has not received an answer from all voters"
                 ),
             ));
@@ -208,26 +209,25 @@ impl ClusterSection {
 settings! {
     /// Replication.
     RaftSection {
-        /// The longest round trip between two voters, in milliseconds. The times of heartbeats,
-        /// elections and connections follow it. 0: up to 125 ms.
+        /// The longest round trip between two voters, in milliseconds. Heartbeat, election and
+        /// connection timeouts are derived from it. 0: up to 125 ms.
         round_trip_ms: u64 = 0,
-        /// The state is brought to the disk after this many log entries, and the log cut behind it;
-        /// that of a large state (over 16 MiB) when the log has half its size. As many entries are
-        /// kept although the log could be cut behind them, so that a node that was briefly away
-        /// need not be sent the whole state.
+        /// The state is written to disk after this many log entries, and the log is cut before that
+        /// point; a large state (over 16 MiB) when the log reaches half its size. The log keeps
+        /// this many entries that it could cut, so that a node that was briefly away need not
+        /// receive the whole state.
         snapshot_after: u64 = 20_000,
-        /// How fast a snapshot is sent to another node at most, in bytes a second; 0: as fast as
-        /// half of what link and disks can bear, which is never exceeded.
+        /// Maximum rate of sending a snapshot to another node, in bytes per second; 0: half of what
+        /// link and disks sustain, which is never exceeded.
         snapshot_bytes_per_s: u64 = 64 * 1024 * 1024,
     }
     fixed {
-        /// How often a leader sends heartbeats, in milliseconds.
+        /// Interval between heartbeats of a leader, in milliseconds.
         heartbeat_ms: u64 = 250,
         /// Shortest silence of the leader before an election, in milliseconds.
         election_min_ms: u64 = 1_000,
         /// Longest silence of the leader before an election, in milliseconds. A node that received
-        /// a heartbeat waits this long, and then a random part of the time between the shortest and
-        /// this.
+        /// a heartbeat waits this long, and then a random part of the difference between the two.
         election_max_ms: u64 = 1_500,
         /// Log entries kept behind a snapshot; `None`: `snapshot_after`.
         log_keep: Option<u64> = None,
@@ -238,28 +238,29 @@ settings! {
         append_bytes_max: usize = 4 << 20,
         /// Bytes of a snapshot per message.
         snapshot_chunk_bytes: usize = 1 << 20,
-        /// How long sending and installing a snapshot may take, in milliseconds; the next attempt
-        /// goes on where this one ended.
+        /// Deadline for sending and installing a snapshot, in milliseconds; the next attempt
+        /// resumes where this one ended.
         snapshot_timeout_ms: u64 = 600_000,
-        /// A learner may be promoted once it lacks no more than this many log entries: a second's.
+        /// A learner may be promoted once it lacks no more than this many log entries: those of a
+        /// second.
         promote_lag_max: u64 = 1_000,
-        /// Longest record of a command in the log, in bytes: with what belongs to it, it travels
-        /// between nodes as one message, and its rows in one frame of a snapshot.
+        /// Longest record of a command in the log, in bytes: with its metadata it travels between
+        /// nodes as one message, and its rows in one frame of a snapshot.
         command_bytes: usize = 4 << 20,
     }
 }
 
-/// A heartbeat is answered within so many round trips, at the least: it has three quarters of its
-/// time.
+/// A heartbeat takes at least this many round trips, which leaves three quarters of it for the
+/// answer.
 const HEARTBEAT: u64 = 2;
-/// What the times are in heartbeats: the shortest and the longest silence before an election.
+/// The shortest and the longest silence before an election, in heartbeats.
 const ELECTION_MIN: u64 = 3;
 const ELECTION_MAX: u64 = 6;
-/// A silence or an attempt after which a connection is given up, in heartbeats.
+/// Silence, or duration of an attempt, after which a connection is given up, in heartbeats.
 const CONNECTION: u64 = 4;
 
 impl RaftSection {
-    /// Has the times follow the round trip, if it is longer than they are made for.
+    /// Raises the timeouts to fit `round_trip_ms`, if it is longer than they allow.
     pub(crate) fn follow_round_trip(&mut self) {
         let beat = HEARTBEAT * self.round_trip_ms;
         self.heartbeat_ms = self.heartbeat_ms.max(beat);
@@ -267,13 +268,12 @@ impl RaftSection {
         self.election_max_ms = self.election_max_ms.max(ELECTION_MAX * beat);
     }
 
-    /// How long a connection may be silent, or take to be made, where round trips are this long; in
-    /// milliseconds.
+    /// How long a connection may be silent or take to open with these round trips, in milliseconds.
     pub(crate) fn connection_ms(&self) -> u64 {
         CONNECTION * HEARTBEAT * self.round_trip_ms
     }
 
-    /// The longest round trip, in milliseconds, for which the times are made.
+    /// The longest round trip that the timeouts allow, in milliseconds.
     pub(crate) fn round_trip_max_ms(&self) -> u64 {
         self.heartbeat_ms / HEARTBEAT
     }
@@ -284,7 +284,7 @@ impl RaftSection {
     }
 
     /// # Errors
-    /// They cannot be used.
+    /// A setting is invalid.
     pub(crate) fn check(&self) -> Result<(), Invalid> {
         const ROUND_TRIP_MAX: u64 = 10_000;
         if self.round_trip_ms > ROUND_TRIP_MAX {
@@ -299,42 +299,44 @@ impl RaftSection {
 }
 
 settings! {
-    /// Room on the disk.
+    /// Free space on the disk.
     DiskSection {
-        /// Room below which a disk counts as nearly full, in bytes. While those of a majority are,
-        /// writes that need room are answered 507, and deletions are carried out. 0: never.
+        /// Free space below which a disk counts as nearly full, in bytes. While the disks of a
+        /// majority are nearly full, writes that need room are answered 507, and deletions are
+        /// carried out. 0: never.
         min_free_bytes: u64 = 256 * 1024 * 1024,
-        /// How long one call to the disk may take before the process ends, in milliseconds. After a
-        /// tenth of it a leader steps down. 0: without a bound.
+        /// How long one disk operation may take before the process ends, in milliseconds. After a
+        /// tenth of it a leader steps down. 0: no limit.
         hung_after_ms: u64 = 30_000,
     }
 }
 
 settings! {
-    /// Backups that this node makes by itself.
+    /// Automatic backups of this node.
     BackupSection {
         /// Directory for backups of this node and for the log since the oldest of them; each
-        /// cluster and node has a directory of its own below it. On another disk than `data_dir`.
-        /// Unset: backups are not made.
+        /// cluster and node has a subdirectory of its own. Use another disk than that of
+        /// `data_dir`. Unset: no backups are made.
         directory: Option<PathBuf> = None,
-        /// How often a backup is made, in seconds.
+        /// Interval between backups, in seconds.
         every_s: u64 = 3_600,
-        /// How many backups are kept; the oldest goes once a new one is whole and was read again.
+        /// How many backups are kept; the oldest is deleted once a new one is complete and
+        /// verified.
         keep: u64 = 24,
     }
 }
 
 impl BackupSection {
     /// # Errors
-    /// They cannot be used.
+    /// A setting is invalid.
     pub(crate) fn check(&self, data_dir: &Path, copies: &BackupS3Section) -> Result<(), Invalid> {
         match &self.directory {
             Some(directory) if directory.starts_with(data_dir) => {
-                let message = "must not be within data_dir: what takes the one takes the other";
+                let message = "must not be within data_dir: a loss of one would be a loss of both";
                 return Err(Invalid::new("backup.directory", message));
             }
             None if copies.is_used() => {
-                let message = "needs backup.directory: what is copied is what is there";
+                let message = "needs backup.directory, whose contents are copied";
                 return Err(Invalid::new("backup_s3.bucket", message));
             }
             _ => {}

@@ -1,5 +1,5 @@
-//! The place of the running member, which is empty until a cluster is formed with this node or it
-//! is invited to one.
+//! Holds the running member; empty until a cluster is formed with this node or this node is invited
+//! to one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,73 +12,73 @@ use super::error::Refused;
 use super::running::Running;
 use placement_api::backend::{Position, Unavailable};
 
-/// Whether this node is about to go.
+/// Whether this node is about to leave service, and why.
 #[derive(Debug, Default)]
 pub(crate) struct Leaving(watch::Sender<Reasons>);
 
 #[derive(Debug, Default)]
 struct Reasons {
     stopping: bool,
-    /// An operator has had it drained.
+    /// An operator has drained it.
     drained: bool,
-    /// It has been ready, so balancers may know it.
+    /// It has been ready, so load balancers may know it.
     was_ready: bool,
 }
 
 impl Leaving {
-    /// It stops.
+    /// Notes that this node stops.
     pub(crate) fn stop(&self) {
         self.0.send_modify(|reasons| reasons.stopping = true);
     }
 
-    /// An operator has had it drained, or taken that back.
+    /// Notes that an operator has drained this node or ended the drain.
     pub(crate) fn drain(&self, drained: bool) {
         self.0.send_modify(|reasons| reasons.drained = drained);
     }
 
-    /// Whether an operator has had it drained.
+    /// Whether an operator has drained this node.
     pub(crate) fn is_drained(&self) -> bool {
         self.0.borrow().drained
     }
 
-    /// It says that it is ready.
+    /// Notes that this node has reported readiness.
     pub(crate) fn note_ready(&self) {
         (self.0).send_if_modified(|reasons| !std::mem::replace(&mut reasons.was_ready, true));
     }
 
-    /// Whether balancers may still send requests here when it stops.
+    /// Whether load balancers may still send requests here when it stops.
     pub(crate) fn is_in_balancers(&self) -> bool {
         let reasons = self.0.borrow();
         reasons.was_ready && !reasons.drained
     }
 
-    /// Waits until it is.
+    /// Waits until this node stops or is drained.
     pub(crate) async fn begun(&self) {
         let mut reasons = self.0.subscribe();
         let begun = reasons.wait_for(|reasons| reasons.stopping || reasons.drained);
-        // The sender is this one's.
+        // `self` holds the sender, so this does not fail.
         let _ = begun.await;
     }
 
-    /// The reason, if it is.
+    /// The reason, if this node stops or is drained.
     pub(crate) fn why(&self) -> Option<&'static str> {
         let reasons = self.0.borrow();
         if reasons.stopping {
             return Some("this node is stopping");
         }
         let drained =
-            "an operator has had this node drained; `placementctl undrain` takes that back";
+            "an operator has drained this node; `placementctl undrain` reverts it";
         reasons.drained.then_some(drained)
     }
 }
 
-/// The slot.
+/// Holds the running member, if there is one.
 pub(crate) struct Slot {
     me: u64,
     pub(crate) leaving: Leaving,
     wait: Duration,
     running: watch::Sender<Option<Arc<Running>>>,
-    /// Why this node belongs to no cluster yet, if it knows.
+    /// Why this node belongs to no cluster yet, if known.
     outside: Mutex<Option<String>>,
 }
 
@@ -93,12 +93,12 @@ impl Slot {
         }
     }
 
-    /// How long a request waits for what it needs of the cluster.
+    /// How long a request waits for the cluster.
     pub(crate) fn wait(&self) -> Duration {
         self.wait
     }
 
-    /// This node is a member from now on.
+    /// Makes this node a member from now on.
     pub(super) fn set(&self, running: Arc<Running>) {
         self.running.send_replace(Some(running));
     }
@@ -108,7 +108,7 @@ impl Slot {
         *self.outside.lock() = Some(why.to_owned());
     }
 
-    /// That it belongs to no cluster yet, as text.
+    /// Text that this node belongs to no cluster yet, with the reason if known.
     pub(crate) fn outside(&self) -> String {
         let words = "this node does not belong to a cluster yet";
         match &*self.outside.lock() {
@@ -117,7 +117,7 @@ impl Slot {
         }
     }
 
-    /// This node stops; what holds its disk open is let go.
+    /// Empties the slot when this node stops, which releases the disk.
     pub(crate) fn take(&self) -> Option<Arc<Running>> {
         self.running.send_replace(None)
     }
@@ -127,12 +127,15 @@ impl Slot {
         self.running.borrow().clone()
     }
 
-    /// The running member, for what a node cannot do before it is one.
+    /// The running member.
+    ///
+    /// # Errors
+    /// This node belongs to no cluster yet.
     pub(crate) fn member(&self) -> Result<Arc<Running>, Refused> {
         self.get().ok_or_else(|| Refused::Conflict(self.outside()))
     }
 
-    /// The running member; waits for it.
+    /// The running member; waits for it until `deadline`.
     pub(crate) async fn running(&self, deadline: Instant) -> Result<Arc<Running>, Unavailable> {
         if let Some(running) = self.get() {
             return Ok(running);
@@ -144,7 +147,7 @@ impl Slot {
         }
     }
 
-    /// Where this node stands; nowhere, before it belongs to a cluster.
+    /// The position of this node; without an index before it belongs to a cluster.
     pub(crate) fn position(&self) -> Position {
         match self.get() {
             Some(running) => running.replica.position(),

@@ -1,8 +1,8 @@
-//! The standard resource classes and traits that this binary knows.
+//! The standard resource classes and traits of this binary.
 //!
 //! A node answers requests, and is ready, only once its own state has all of them. So a client
-//! never meets a cluster in which `VCPU` does not exist, and never a name that one node of a
-//! cluster under upgrade knows and the state does not. [`super::upkeep::upgrade`] has them written.
+//! never meets a cluster in which `VCPU` does not exist, nor, during an upgrade, a name that one
+//! node's binary knows and the state does not. [`super::upkeep::upgrade`] writes them.
 
 use std::sync::atomic::Ordering;
 
@@ -11,13 +11,13 @@ use tokio::time::{Instant, timeout_at};
 use super::running::Running;
 use placement_api::backend::Unavailable;
 
-/// Why a node whose state lacks names is not ready.
+/// Why a node whose state lacks standard names is not ready.
 pub(crate) const LACKING: &str = "this node's state does not have all the standard resource \
                                   classes and traits of its version yet";
 
 impl Running {
-    /// Whether this node's state has all names of its binary. Once it has, it always will: no
-    /// command removes one, and a state never goes back.
+    /// Whether this node's state has all names of its binary. Once true, it stays true: no command
+    /// removes a standard name, and a state never goes back.
     pub(crate) fn has_standards(&self) -> bool {
         if self.has_standards.load(Ordering::Relaxed) {
             return true;

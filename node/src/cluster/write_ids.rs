@@ -1,4 +1,4 @@
-//! Ids for this node's writes, by which the state machine recognises a write that comes twice.
+//! Ids of this node's writes, by which the state machine recognises a write that arrives twice.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use placement_model::command::WriteId;
 
-/// Hands out write ids, and knows which writes are still being answered.
+/// Issues write ids, and tracks the writes that are still being answered.
 #[derive(Debug)]
 pub(crate) struct WriteIds {
     origin: u64,
@@ -20,8 +20,8 @@ struct Open {
     sequences: BTreeSet<u64>,
 }
 
-/// A write that is being answered. Once it is dropped, the write is answered, one way or the other,
-/// and will never be sent again.
+/// A write that is being answered. Once this is dropped, the write has been answered, one way or
+/// another, and is never sent again.
 #[derive(Debug)]
 pub(crate) struct OpenWrite {
     pub(crate) id: WriteId,

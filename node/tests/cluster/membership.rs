@@ -75,7 +75,7 @@ async fn a_cluster_is_not_formed_with_a_member_of_another_one() {
     );
     let (status, body) = ours.admin("POST", "/v1/init", &members).await;
     assert_eq!(status, 409, "{body}");
-    assert!(body.contains("node 2 belongs to cluster"), "{body}");
+    assert!(body.contains("node 2 already belongs to cluster"), "{body}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

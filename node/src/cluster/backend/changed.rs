@@ -1,4 +1,4 @@
-//! What this node has applied, change by change.
+//! Reads the ledger: the changes that this node has applied, in order.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use placement_raft_store::LedgerError;
 use crate::cluster::slot::Slot;
 use placement_api::backend::{Floor, LedgerBackend, LedgerUnavailable};
 
-/// The changes of one node.
+/// The ledger of this node.
 pub(crate) struct Changed(pub(crate) Arc<Slot>);
 
 impl Changed {
@@ -30,7 +30,7 @@ impl Changed {
 impl LedgerBackend for Changed {
     fn floor(&self) -> Floor {
         let floor = self.0.get().map(|running| running.replica.ledger.floor());
-        // Without a cluster nothing is kept.
+        // Without a cluster the ledger is empty.
         floor.unwrap_or(Floor {
             index: u64::MAX,
             at: Timestamp(i64::MAX),
@@ -56,7 +56,7 @@ impl LedgerBackend for Changed {
 
     fn applied_after(&self, index: u64) -> BoxFuture<'_, ()> {
         Box::pin(async move {
-            // Without a cluster there is no view either, which ends the wait of who asks.
+            // Without a cluster there is no state to wait for, so the caller's wait ends at once.
             if let Some(running) = self.0.get() {
                 let mut applied = running.replica.views.subscribe();
                 let _ = applied.wait_for(|applied| *applied > Some(index)).await;

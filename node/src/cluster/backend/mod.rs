@@ -1,4 +1,4 @@
-//! The traits of `backend.rs`: for commands and reads of the whole cluster, and of one partition.
+//! Implements the traits of `backend.rs` for the whole cluster and for one partition.
 
 pub(crate) mod changed;
 pub(crate) mod partition;

@@ -1,9 +1,9 @@
-//! Reads and writes of one partition, which reach nothing else of the cluster.
+//! Reads and writes of one partition, isolated from the others.
 //!
-//! A request is for the partition that had the name, or the route, when it arrived. A write carries
-//! the id of that partition, and how often its routes had changed by then. If the partition is
-//! deleted or routed again before the write's turn comes, apply refuses the write: this node may be
-//! behind, and the request may be another partition's.
+//! A request belongs to the partition that had the name, or the route, when the request arrived. A
+//! write carries the id of that partition and the count of its route changes so far. If the
+//! partition is deleted or routed again before the write's turn comes, apply refuses the write:
+//! this node may lag, and the request may belong to another partition.
 
 use std::sync::Arc;
 
@@ -20,14 +20,15 @@ use placement_api::backend::{
 
 /// One partition as its API sees it.
 pub(crate) struct PartitionBackend {
-    /// `None`: the one that has the name at the moment.
+    /// `None`: whichever partition has the name at the moment.
     pub(crate) id: Option<PartitionId>,
     pub(crate) name: PartitionName,
-    /// Why requests come to it; `None`: they come by a listener of its own, or from this process.
+    /// The route that led requests here; `None`: they arrive through the partition's own listener
+    /// or from this process.
     pub(crate) by: Option<RoutedBy>,
-    /// That of the node.
+    /// The node's reads.
     pub(crate) read: Arc<dyn ReadBackend>,
-    /// That of the node.
+    /// The node's writes.
     pub(crate) write: Arc<Writes>,
 }
 
@@ -49,9 +50,9 @@ impl PartitionBackend {
         command: Command,
         request_id: String,
     ) -> Result<Written, Unavailable> {
-        // As far as this node knows: apply looks whether it is so.
+        // This is the node's local view; apply checks again.
         let view = match self.seen(Consistency::Local).await {
-            // This node may be behind the one that created it.
+            // This node may lag behind the node that created the partition.
             Err(Unavailable::NoPartition(_)) => self.seen(Consistency::Linearizable).await?,
             seen => seen?,
         };

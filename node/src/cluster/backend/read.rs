@@ -1,14 +1,14 @@
-//! Reads. What each consistency promises, and how the promise is kept:
+//! Reads: what each consistency level promises, and how this node keeps the promise.
 //!
-//! * linearizable: the read index ([`crate::cluster::read::index`]), then this node waits until it
-//!   has applied as far.
-//! * session: this node waits until it has applied the client's token.
-//! * bounded: a state that was complete recently enough is answered at once, else as linearizable.
-//! * local: the current state of this node.
+//! * linearizable: obtains the read index ([`crate::cluster::read::index`]), then waits until this
+//!   node has applied up to it.
+//! * session: waits until this node has applied the client's token.
+//! * bounded: answers at once if the state was complete recently enough, else as linearizable.
+//! * local: answers with the current state of this node.
 //! * bounded or local: as bounded, but as local while this node is cut off. The first read that
-//!   finds out waits a little longer than an election takes.
+//!   detects the cut waits a little longer than an election takes.
 //!
-//! Nothing is answered before the state has all standard names of this binary
+//! No read is answered before the state contains all standard names of this binary
 //! ([`crate::cluster::standards`]).
 
 use std::sync::Arc;
@@ -37,7 +37,8 @@ impl Reads {
             Consistency::Local => {}
             Consistency::Linearizable => node.linearize(deadline).await?,
             Consistency::Session(token) => reach(replica, token, deadline).await?,
-            // What is complete as of now is never older than was asked for, however long it took.
+            // A state that is complete as of now is never older than the bound, however long the
+            // read index took.
             Consistency::Bounded(bound) if replica.freshness.is_older_than(bound) => {
                 node.linearize(deadline).await?;
             }

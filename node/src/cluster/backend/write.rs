@@ -1,4 +1,4 @@
-//! Writes: commits a command, and shows the state of this node that contains it.
+//! Writes: commits a command and returns the state of this node that contains it.
 
 use std::sync::Arc;
 
@@ -13,31 +13,31 @@ use crate::cluster::backlog::Backlog;
 use crate::cluster::slot::Slot;
 use placement_api::backend::{Unavailable, WriteBackend, Written};
 
-/// Writes of one node: for commands of the whole cluster, and below
-/// [`PartitionBackend`](super::partition::PartitionBackend) for those of each partition.
+/// Writes of one node: commands of the whole cluster, and, through
+/// [`PartitionBackend`](super::partition::PartitionBackend), those of each partition.
 pub(crate) struct Writes {
     slot: Arc<Slot>,
     backlog: Backlog,
 }
 
 impl Writes {
-    /// `backlog` bounds what waits here.
+    /// `backlog` bounds the writes that wait here.
     pub(crate) fn new(slot: Arc<Slot>, backlog: Backlog) -> Self {
         Self { slot, backlog }
     }
 
-    /// Has a command carried out in one partition.
+    /// Commits a command in one partition.
     pub(crate) async fn write(
         &self,
         destination: Destination,
         command: Command,
         request_id: String,
     ) -> Result<Written, Unavailable> {
-        // What a command takes is not known yet, and counted elsewhere.
+        // The size of the record is not known yet; the leader's backlog counts it.
         let permit = self.backlog.permit(0).map_err(busy)?;
         let deadline = Instant::now() + self.slot.wait();
         let node = self.slot.running(deadline).await?;
-        // Once they are in the state of this node, they stand before this write in the log.
+        // Once the names are in the state of this node, they precede this write in the log.
         node.wait_for_standards(deadline).await?;
         let written = node.commit_in(destination, command, request_id, deadline);
         let written = written.await?;

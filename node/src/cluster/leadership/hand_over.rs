@@ -1,4 +1,4 @@
-//! Handing leadership to another voter.
+//! Hands leadership to another voter.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -8,12 +8,11 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::cluster::replica::Replica;
 
-/// How long to wait before something that failed is tried again.
+/// Pause before a failed attempt is repeated.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Hands leadership to a voter, or to the one that has most of the log, if this node leads and the
-/// voter answers and has caught up; waits for that, and until another node leads, `patience` at
-/// most.
+/// If this node leads, hands leadership to `to`, or to the voter with most of the log, as soon as
+/// that voter is reachable and has caught up. Returns the new leader. Gives up after `patience`.
 pub(crate) async fn hand_over(
     replica: &Replica,
     to: Option<u64>,
@@ -39,7 +38,7 @@ pub(crate) async fn hand_over(
                 let attempt = (Instant::now() + PAUSE * 5).min(deadline);
                 replica.other_leader(Some(replica.me), attempt).await;
             }
-            // A leader that is new does not know yet how far the others are.
+            // A new leader does not know yet how far the others are.
             None => sleep_until((Instant::now() + PAUSE).min(deadline)).await,
         }
         match replica.leader() {
@@ -58,18 +57,18 @@ pub(crate) async fn hand_over(
     }
 }
 
-/// The same for a leader that goes on if that fails: the log has the reason.
+/// Like `hand_over`, but only logs a failure: the leader continues.
 pub(crate) async fn try_to_hand_over(replica: &Replica, to: Option<u64>, patience: Duration) {
     if let Err(reason) = hand_over(replica, to, patience).await {
         tracing::warn!(reason, "leadership was not handed over");
     }
 }
 
-/// Why leadership stays here.
+/// Why no voter can take over.
 fn unfit(replica: &Replica, to: Option<u64>) -> String {
     let of = |id: u64| match (replica.is_reachable(id), replica.lag(id)) {
         (false, _) => format!("node {id} does not answer"),
-        (true, None) => format!("it is not known how much of the log node {id} has"),
+        (true, None) => format!("the log position of node {id} is unknown"),
         (true, Some(lag)) => format!("node {id} lacks {lag} log entries"),
     };
     let mut others = replica.voters();
@@ -77,7 +76,7 @@ fn unfit(replica: &Replica, to: Option<u64>) -> String {
     let others = to.map_or(others, |to| BTreeSet::from([to]));
     let reasons: Vec<String> = others.into_iter().map(of).collect();
     format!(
-        "no voter can take over: {}; node {} goes on leading",
+        "no voter can take over: {}; node {} remains the leader",
         reasons.join(", "),
         replica.me
     )

@@ -1,4 +1,4 @@
-//! Who leads: what follows when that changes, and how leadership is handed over.
+//! Leadership: reactions to its changes, and how it is handed over.
 
 pub(crate) mod hand_over;
 pub(crate) mod preference;

@@ -1,6 +1,6 @@
-//! Who leads next. Where the configuration prefers some sites, leadership moves to the best of them
-//! whose voters are reachable, have caught up and are willing. It stays where it is otherwise, so
-//! nothing waits for a preference.
+//! Moves leadership to preferred sites. If the configuration prefers some sites, leadership moves
+//! to the best of them with a voter that is reachable, has caught up and is willing. Otherwise it
+//! stays, so nothing waits for a preference.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,21 +15,22 @@ use crate::cluster::running::Running;
 use crate::cluster::slot::Slot;
 use crate::rpc::message::Method;
 
-/// How often a leader looks.
+/// How often a leader checks.
 const EVERY: Duration = Duration::from_secs(1);
-/// How long another node may take to answer.
+/// Deadline for another node's answer.
 const CALL: Duration = Duration::from_secs(1);
-/// A leader leads for at least so many of the longest elections before it hands over to a better
-/// one: it has to reach its voters, and a node that came back is to stay.
+/// A leader leads for at least this many longest elections before it hands over to a better site:
+/// it has to reach its voters, and a node that came back should stay.
 const SETTLE: u32 = 10;
-/// Leadership that comes back to the node that has handed it over within so many times what that
-/// node waited then is a flutter, for example of nodes that prefer different sites; the node then
-/// waits twice as long.
+/// If leadership returns to a node within this many times the wait before its last hand-over, it
+/// flutters, for example between nodes that prefer different sites. The node then waits twice as
+/// long.
 const FLUTTER: u32 = 4;
-/// The longest it waits.
+/// Upper bound of that wait.
 const SETTLE_MAX: Duration = Duration::from_mins(10);
 
-/// How far behind the first of `preference` a site is. Each names a region or `REGION/ZONE`.
+/// Position of a site in `preference`, whose items name a region or `REGION/ZONE`. Sites that are
+/// not listed rank last.
 fn rank(preference: &[String], site: &Site) -> usize {
     let fits = |wanted: &String| match wanted.split_once('/') {
         Some((region, zone)) => region == site.region && zone == site.zone,
@@ -39,7 +40,7 @@ fn rank(preference: &[String], site: &Site) -> usize {
     at.unwrap_or(preference.len())
 }
 
-/// Why this node should not come to lead, if so.
+/// Why this node should not become the leader, if there is a reason.
 pub(crate) async fn why_not(slot: &Slot, node: &Running) -> Option<String> {
     if let Some(reason) = slot.leaving.why() {
         return Some(reason.to_owned());
@@ -47,7 +48,7 @@ pub(crate) async fn why_not(slot: &Slot, node: &Running) -> Option<String> {
     (node.is_short_of_room().await).then(|| "its disk is nearly full".to_owned())
 }
 
-/// Hands leadership to a better site whenever this node leads and there is one.
+/// Hands leadership to a better site whenever this node leads and a better one is available.
 pub(crate) async fn follow(slot: Arc<Slot>, preference: Vec<String>) {
     let mut led: Option<(u64, Instant)> = None;
     let mut settle = None;
@@ -59,7 +60,7 @@ pub(crate) async fn follow(slot: Arc<Slot>, preference: Vec<String>) {
             led = None;
             continue;
         };
-        // A leader that was elected again in the meantime has not led on.
+        // A leader that was elected again in the meantime starts to count again.
         let term = node.replica.vote().0.leader_id.term;
         led = led.filter(|(in_term, _)| *in_term == term);
         let least = Duration::from_millis(node.replica.config.raft.election_max_ms) * SETTLE;
@@ -77,30 +78,29 @@ pub(crate) async fn follow(slot: Arc<Slot>, preference: Vec<String>) {
             continue;
         }
         let than = match why_not(&slot, &node).await {
-            // By this node's own configuration: the others may not know it yet.
+            // Ranked by this node's own configuration: the others may not know it yet.
             None => rank(&preference, &node.replica.config.node.site()),
-            // Any other is better.
+            // Any other site is better.
             Some(_) => usize::MAX,
         };
         let Some((to, site)) = better(&node, &preference, than).await else {
             continue;
         };
         if !node.replica.leads() || node.replica.vote().0.leader_id.term != term {
-            // Leadership went elsewhere while others were asked, and may be back: nothing is handed
-            // over.
+            // Leadership changed while the others were asked, and may be back: no hand-over.
             continue;
         }
         RarePath::BetterSite.ran();
-        tracing::info!(to, %site, "another site is preferred: a node there is to lead");
+        tracing::info!(to, %site, "handing leadership over to a preferred site");
         handed_over = Some(Instant::now());
         try_to_hand_over(&node.replica, Some(to), wait).await;
-        // If it stays here, it is not tried again at once.
+        // After a failure it is not retried at once.
         led = None;
     }
 }
 
-/// Hands leadership over if this node leads and another one can, `patience` at most. Gives who
-/// leads.
+/// Hands leadership over, within `patience`, if this node leads and another voter can take over.
+/// Returns the leader.
 pub(crate) async fn step_aside(node: &Running, patience: Duration) -> Result<Option<u64>, String> {
     let replica = &node.replica;
     if replica.leads() && replica.voters().len() > 1 {
@@ -112,7 +112,7 @@ pub(crate) async fn step_aside(node: &Running, patience: Duration) -> Result<Opt
     Ok(replica.leader().map(|leader| leader.id))
 }
 
-/// Of the voters at sites before `than` the best that may lead.
+/// The best voter that can take over, at a site that ranks before `than`.
 async fn better(node: &Running, preference: &[String], than: usize) -> Option<(u64, Site)> {
     let replica = &node.replica;
     let members = replica.members();
@@ -134,7 +134,7 @@ async fn is_willing(node: &Running, id: u64, member: &Member) -> bool {
         Ok(Some(reason)) => reason,
         Err(error) => error.to_string(),
     };
-    tracing::debug!(node = id, reason, "a preferred node is not to lead");
+    tracing::debug!(node = id, reason, "a preferred node does not want to lead");
     false
 }
 
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_zone_is_preferred_to_its_region_if_it_stands_first() {
+    fn zone_listed_before_its_region_is_preferred() {
         let preference = ["north/b", "north", "south"].map(str::to_owned);
         let rank = |region: &str, zone: &str| {
             let (region, zone) = (region.to_owned(), zone.to_owned());

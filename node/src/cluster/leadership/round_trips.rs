@@ -1,6 +1,6 @@
-//! Keeps the way to the others measured: each node asks each voter how far it is, so that it is
-//! known between any two nodes of which one may lead. Learners are far too many to ask each other;
-//! a leader asks them on the connections that it has anyway.
+//! Measures round trips to the other members. Each node pings each voter, so that the round trips
+//! between any two possible leaders are known. Learners are too many to ping each other; a leader
+//! measures them on the connections that it has anyway.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,14 +13,14 @@ use crate::rpc::message::Lane;
 use crate::rpc::round_trips::RoundTrips;
 use crate::tasks::Tasks;
 
-/// How often the way to each is measured.
+/// Interval between measurements.
 const EVERY: Duration = Duration::from_secs(2);
-/// Connections to voters that are so far are made before they are needed: that takes several round
-/// trips, for which no one is to wait when another node comes to lead.
+/// Connections to voters with longer round trips are opened before they are needed: opening takes
+/// several round trips, and a change of leadership should not wait for them.
 const FAR: Duration = Duration::from_millis(10);
 
-/// Why the times of elections do not fit what was measured, if so. Only a hint: what was measured
-/// may be wrong, and the way between learners and others has no part in elections.
+/// Why the election timeouts do not fit the measured round trips, if they do not. Only a hint: a
+/// measurement may be wrong, and round trips of learners do not affect elections.
 pub(crate) fn too_long(replica: &Replica, ways: &RoundTrips) -> Option<String> {
     let voters = replica.voters();
     if !voters.contains(&replica.me) {
@@ -31,17 +31,18 @@ pub(crate) fn too_long(replica: &Replica, ways: &RoundTrips) -> Option<String> {
     let measured = ways.filter(|(node, _)| voters.contains(node));
     let (node, way) = measured.max_by_key(|(_, way)| way.least)?;
     let took = way.least.as_millis() as u64;
-    // With room for what waits on the way, to the next ten.
+    // With a quarter of headroom for queues on the way, rounded up to tens.
     let set = (took + took / 4).next_multiple_of(10);
     (took > limit).then(|| {
         format!(
-            "the round trip to node {node} takes {took} ms, and the times of elections are made for {limit} ms: \
+            "the round trip to node {node} takes {took} ms, and the election timeouts allow \
+            {limit} ms: \
              set raft.round_trip_ms to {set} on all voters"
         )
     })
 }
 
-/// Measures for as long as this node runs.
+/// Measures as long as this node runs.
 pub(crate) async fn measure(node: Arc<Running>, tasks: Tasks) {
     let Running { replica, peers, .. } = &*node;
     let (mut has_warned, mut wrong_clock) = (false, None);
@@ -50,7 +51,7 @@ pub(crate) async fn measure(node: Arc<Running>, tasks: Tasks) {
         let problem = node.clock_problem();
         match problem {
             Some(problem) if !problem.is_still(wrong_clock) => tracing::warn!("{problem}"),
-            None if wrong_clock.is_some() => tracing::info!("no clock is known to be wrong now"),
+            None if wrong_clock.is_some() => tracing::info!("clocks agree again"),
             _ => {}
         }
         wrong_clock = problem;
@@ -69,12 +70,12 @@ pub(crate) async fn measure(node: Arc<Running>, tasks: Tasks) {
                 continue;
             }
             let (peers, address) = (peers.clone(), member.peer);
-            // What it takes to lead, and to ask the next leader.
+            // The lanes that a leader needs, and that requests to the next leader need.
             let lanes: &[Lane] = match voters.contains(&replica.me) {
                 true => &[Lane::Log, Lane::Forward],
                 false => &[Lane::Forward],
             };
-            // One that cannot be reached keeps the others waiting for nothing.
+            // In a task of its own, so that an unreachable node does not delay the others.
             tasks.spawn(async move {
                 let Ok(channel) = peers.channel(id, &address, Lane::Control).await else {
                     return;
@@ -83,7 +84,7 @@ pub(crate) async fn measure(node: Arc<Running>, tasks: Tasks) {
                 let way = peers.round_trips.to(id);
                 if way.is_some_and(|way| way.least >= FAR) {
                     for lane in lanes {
-                        // It is tried again when it is needed.
+                        // On failure the connection is opened when it is needed.
                         let _ = peers.channel(id, &address, *lane).await;
                     }
                 }

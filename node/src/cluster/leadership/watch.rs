@@ -1,4 +1,4 @@
-//! What a node does because it leads, and when it may not lead any longer.
+//! Reactions to leadership changes, and conditions under which a node must not lead any longer.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -7,7 +7,7 @@ use crate::cluster::replica::Replica;
 use crate::rpc::peers::Peers;
 use crate::tasks::Tasks;
 
-/// Logs whenever another node leads.
+/// Logs and counts every change of the leader.
 pub(crate) async fn watch(replica: Arc<Replica>) {
     let mut changes = replica.leadership_changes();
     let mut known = None;
@@ -17,7 +17,7 @@ pub(crate) async fn watch(replica: Arc<Replica>) {
             known = leader;
             replica.leader_changes.fetch_add(1, Ordering::Relaxed);
             match leader {
-                Some(leader) => tracing::info!(node = replica.me, leader, "a node leads"),
+                Some(leader) => tracing::info!(node = replica.me, leader, "the leader has changed"),
                 None => tracing::warn!(node = replica.me, "no leader is known"),
             }
         }
@@ -25,7 +25,8 @@ pub(crate) async fn watch(replica: Arc<Replica>) {
     }
 }
 
-/// Follows members that move: openraft does not, once it has a way to one of them.
+/// Keeps the peers' addresses up to date when members move: openraft does not, once it has a
+/// connection to a member.
 pub(crate) async fn follow_members(replica: Arc<Replica>, peers: Arc<Peers>) {
     let mut changes = replica.leadership_changes();
     loop {
@@ -35,26 +36,26 @@ pub(crate) async fn follow_members(replica: Arc<Replica>, peers: Arc<Peers>) {
     }
 }
 
-/// When a vital task has ended: this node must not lead, and reports why.
+/// Quarantines this node when a vital task has ended.
 pub(crate) async fn leave_without(replica: Arc<Replica>, tasks: Tasks) {
     let name = tasks.until_one_ended().await;
     replica.health.report(&format!(
-        "its task of {name} has ended, which is a bug; restart it"
+        "the task of {name} has ended, which is a bug; restart this node"
     ));
 }
 
-/// When the store fails, or cannot read what it is given: stops taking part in the cluster, so that
-/// another node leads. What is in memory can still be read.
+/// When the store fails or cannot read what it receives: leaves the cluster, so that another node
+/// leads. The state in memory remains readable.
 pub(crate) async fn leave_on_failure(replica: Arc<Replica>) {
     let failure = replica.health.clone().failed().await;
-    tracing::error!(%failure, "this node stops taking part in the cluster; restart it when the cause is removed");
+    tracing::error!(%failure, "this node leaves the cluster; restart it once the cause is removed");
     if let Err(error) = replica.raft.shutdown().await {
         tracing::error!(%error, "replication did not stop cleanly");
     }
 }
 
-/// Has a leader send entries to a peer as soon as it is found again, by a heartbeat mostly: else
-/// they wait until openraft's next attempt, a second later.
+/// Makes a leader send entries to a peer as soon as the peer is reachable again, mostly noticed by
+/// a heartbeat. Otherwise the entries wait for openraft's next attempt, a second later.
 pub(crate) async fn send_to_those_found(replica: Arc<Replica>, peers: Arc<Peers>) {
     let mut changes = peers.lost();
     let mut lost = changes.borrow_and_update().clone();
@@ -63,7 +64,7 @@ pub(crate) async fn send_to_those_found(replica: Arc<Replica>, peers: Arc<Peers>
         let is_found = |peer: &u64| !now.contains_key(peer);
         let found: Vec<u64> = lost.into_keys().filter(is_found).collect();
         lost = now;
-        // None would be all of them. It is refused only once Raft has ended.
+        // An empty list would mean all peers. The call fails only once Raft has ended.
         if !found.is_empty() && replica.raft.trigger().reset_backoff(found).await.is_err() {
             return;
         }

@@ -1,8 +1,8 @@
-//! A learner gets the vote of a voter of its site that is lost for long, if that is configured. The
-//! leader does it, for one voter at a time, and only while a majority is reachable afterwards.
+//! Gives the vote of a voter that is lost for long to a learner of its site, if configured. The
+//! leader does this for one voter at a time, and only while a majority is reachable afterwards.
 //!
-//! It is careful rather than quick. A new leader begins to count again. The lost voter stays a
-//! member, as a learner, and does not get its vote back by coming back; so votes do not move back
+//! It is careful rather than quick. A new leader starts to count again. The lost voter stays a
+//! member, as a learner, and does not regain its vote when it returns, so votes do not move back
 //! and forth.
 
 use std::collections::BTreeMap;
@@ -19,10 +19,10 @@ use super::replacement::is_under_way;
 use crate::cluster::internal_actions::InternalAction;
 use crate::cluster::running::Running;
 
-/// How often a leader looks.
+/// How often a leader checks.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Watches the voters, whenever this node leads.
+/// Watches the voters while this node leads. `after` is how long a voter may be unreachable.
 pub(crate) async fn watch(node: Arc<Running>, after: Duration) {
     let mut silent: BTreeMap<u64, Instant> = BTreeMap::new();
     loop {
@@ -53,8 +53,8 @@ pub(crate) async fn watch(node: Arc<Running>, after: Duration) {
     }
 }
 
-/// The learner that is to have the vote of a lost voter: one that is reachable and has caught up,
-/// of its zone if there is one, else of its region.
+/// The learner that should get the vote of a lost voter: reachable, caught up, of the same zone if
+/// possible, else of the same region.
 fn deputy(node: &Running, lost: u64) -> Option<u64> {
     let replica = &node.replica;
     let (members, voters) = (replica.members(), replica.voters());
@@ -74,7 +74,7 @@ fn nearest<'a>(site: &Site, learners: impl Iterator<Item = (&'a u64, &'a Member)
 
 async fn begin(node: &Running, lost: u64, by: u64, after: Duration) {
     let words = format!(
-        "node {lost} has not been reachable for {} s: node {by} is to have its vote",
+        "node {lost} has not been reachable for {} s: its vote moves to node {by}",
         after.as_secs()
     );
     tracing::warn!(lost, by, "{words}");
@@ -82,7 +82,7 @@ async fn begin(node: &Running, lost: u64, by: u64, after: Duration) {
         by,
         replaces: Some(Replaced {
             node: lost,
-            // Each keeps its own.
+            // Each keeps its own name.
             name: String::new(),
             votes: true,
             stays: true,
@@ -91,7 +91,7 @@ async fn begin(node: &Running, lost: u64, by: u64, after: Duration) {
     });
     let done = node.carry_out(command, &words).await;
     if let Err(refused) = &done {
-        tracing::warn!(lost, by, %refused, "the vote of a lost voter is not handed on yet");
+        tracing::warn!(lost, by, %refused, "could not move the vote of a lost voter yet");
     }
     node.actions.record(InternalAction {
         actor: format!("the autopilot of node {}", node.replica.me),
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vote_stays_in_its_zone_or_else_in_its_region() {
+    fn vote_stays_in_its_zone_or_else_in_its_region() {
         let lost = at("north", "a").site;
         let of = |members: &[(u64, Member)]| {
             nearest(&lost, members.iter().map(|(id, member)| (id, member)))

@@ -1,5 +1,5 @@
-//! Nodes' own descriptions, as the leader takes them. A node describes itself as it likes but for
-//! two things: its name is no other node's, and it is reached at its address.
+//! Nodes' descriptions of themselves, as the leader accepts them. A node may describe itself
+//! freely, with two limits: its name must be unique, and it must be reachable at its address.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use crate::cluster::error::Refused;
 use crate::cluster::replica::older_copy;
 
 impl Membership<'_> {
-    /// Writes down a node's own description. Where the others reach it changes only once it is
-    /// reached there, and not where it was: so no mistake of one configuration costs a voter, and
-    /// an address that only others know stays.
+    /// Records a node's description of itself. The address changes only if the node is reachable at
+    /// the new one and no longer at the old one, so a mistake in one configuration costs no voter,
+    /// and an address that only the others know stays.
     pub(crate) async fn describe(
         &self,
         id: u64,
@@ -40,10 +40,10 @@ impl Membership<'_> {
         self.set_member(unchanged, id, own).await
     }
 
-    /// The new address, if the node is there, and is itself.
+    /// The new address, after a check that this node answers there.
     async fn moved(&self, id: u64, to: String, start: Option<u64>) -> Result<String, Refused> {
         if let Some(start) = start {
-            // What it has written under another leader may not be applied here yet.
+            // Its writes under another leader may not be applied here yet.
             self.0.catch_up().await?;
             let last = self.replica().last_start(id);
             if let Some(last) = last.filter(|last| *last >= start) {
@@ -52,15 +52,15 @@ impl Membership<'_> {
         }
         if !self.is_at(&to, id).await {
             return Err(Refused::Conflict(format!(
-                "node {id} gives {to} as its address, and is not reached there"
+                "node {id} gives {to} as its address but does not answer there"
             )));
         }
-        tracing::info!(node = id, address = to, "a node has another address");
+        tracing::info!(node = id, address = to, "a node has a new address");
         Ok(to)
     }
 }
 
-/// No other member may be called so.
+/// Refuses a name that another member has.
 pub(crate) fn must_be_free(
     others: &BTreeMap<u64, Member>,
     id: u64,
@@ -70,7 +70,7 @@ pub(crate) fn must_be_free(
     match others.find(|(other, member)| member.name_of(**other) == *name) {
         None => Ok(()),
         Some((other, _)) => Err(Refused::Conflict(format!(
-            "node {other} is called {name} already"
+            "node {other} already has the name {name}"
         ))),
     }
 }

@@ -1,8 +1,8 @@
-//! Who may join: tokens, each for one node and good once.
+//! Join tokens: each admits one node, once.
 //!
-//! A token names the number of the node that it lets in, so that the node's certificate can name it
-//! too. What the log has of the rest of it is a hash: no one learns a token from a log, a backup or
-//! a snapshot.
+//! A token contains the number of the node that it admits, so that the node's certificate can name
+//! it too. The log stores only a hash of the secret, so a token cannot be recovered from a log, a
+//! backup or a snapshot.
 
 use placement_model::Command;
 use placement_model::command::{IssueJoinToken, RedeemJoinToken, RevokeJoinToken};
@@ -19,19 +19,19 @@ use crate::cluster::running::Running;
 use crate::cluster::slot::Slot;
 use crate::rpc::message::JoinCall;
 
-/// A token as text: the number and, behind a dash, what no one guesses.
+/// A token as text: the node's number, a dash and an unguessable secret.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct JoinToken {
-    /// The number of the node that it lets in.
+    /// Number of the node that the token admits.
     pub(crate) node: u64,
     pub(crate) secret: String,
 }
 
 impl JoinToken {
-    /// The most letters of a secret.
+    /// Maximum length of a secret.
     const SECRET_MAX: usize = 128;
 
-    /// Reads one; `None` if the text is not a token.
+    /// Parses a token; `None` if the text is not one.
     pub(crate) fn read(text: &str) -> Option<Self> {
         let (node, secret) = text.trim().split_once('-')?;
         let node = node.parse().ok().filter(|node| *node > 0)?;
@@ -41,14 +41,14 @@ impl JoinToken {
         })
     }
 
-    /// Whether this may be a secret, by its form.
+    /// Whether the text has the form of a secret.
     fn is_secret(text: &str) -> bool {
         let fits = |c: char| c.is_ascii_alphanumeric();
         (1..=Self::SECRET_MAX).contains(&text.len()) && text.chars().all(fits)
     }
 }
 
-/// What the log has of a secret, in hexadecimal.
+/// Hash of a secret as the log stores it, in hexadecimal.
 pub(crate) fn hash(secret: &[u8]) -> String {
     let hash = digest(&SHA256, secret);
     hash.as_ref()
@@ -57,10 +57,10 @@ pub(crate) fn hash(secret: &[u8]) -> String {
         .collect()
 }
 
-/// A token as operators see it afterwards.
+/// A token as operators see it after its creation.
 #[derive(Debug, Clone)]
 pub(crate) struct Issued {
-    /// The number that it was given out with.
+    /// The number assigned to its node.
     pub(crate) node: u64,
     pub(crate) row: JoinRow,
     /// Whether its node is a member.
@@ -68,7 +68,7 @@ pub(crate) struct Issued {
 }
 
 impl Slot {
-    /// Has a token made of two fresh UUIDs. It is shown here, and nowhere again.
+    /// Issues a token made of two fresh UUIDs. Only this call returns the secret.
     pub(crate) async fn issue_token(
         &self,
         fresh: [Uuid; 2],
@@ -88,7 +88,7 @@ impl Slot {
         let mut issued = running.tokens().into_iter();
         let issued = issued.find(|issued| issued.row.token == token);
         let issued = issued.ok_or_else(|| {
-            let words = "no token was made: too many nodes are awaited already; revoke some";
+            let words = "no token was issued: too many tokens are pending; revoke some";
             Refused::Conflict(words.to_owned())
         })?;
         let replaces = issued.row.replaces.as_ref().map(|replaced| replaced.node);
@@ -101,7 +101,7 @@ impl Slot {
         Ok((format!("{}-{secret}", issued.node), issued))
     }
 
-    /// Takes a token back.
+    /// Revokes the unused token of a node.
     pub(crate) async fn revoke_token(&self, node: u64) -> Result<(), Refused> {
         let running = self.member()?;
         running.catch_up().await?;
@@ -113,7 +113,7 @@ impl Slot {
         };
         if issued.row.nonce.is_some() {
             return Err(Refused::Conflict(format!(
-                "node {node} has come with its token"
+                "node {node} has already used its token"
             )));
         }
         let command = Command::RevokeJoinToken(RevokeJoinToken { node });
@@ -123,7 +123,7 @@ impl Slot {
 }
 
 impl Running {
-    /// All tokens that can still be used, or could be lately, as far as this node has applied the
+    /// All tokens that can be used or were usable recently, as far as this node has applied the
     /// log.
     pub(crate) fn tokens(&self) -> Vec<Issued> {
         let replica = &self.replica;
@@ -141,10 +141,10 @@ impl Running {
 }
 
 impl Membership<'_> {
-    /// Whether a call has the form of one of a node that joins.
+    /// Checks the form of a join call.
     ///
     /// # Errors
-    /// The answer to the node that calls: it need not wait for it.
+    /// The answer for the calling node, which need not wait its turn.
     pub(crate) fn must_be_well_formed(call: &JoinCall) -> Result<(), Refused> {
         match JoinToken::is_secret(&call.token) && call.node > 0 {
             true => Ok(()),
@@ -152,14 +152,13 @@ impl Membership<'_> {
         }
     }
 
-    /// Whether the token is that of a node that is awaited, as far as this node has applied the
-    /// log.
+    /// Whether the token belongs to an awaited node, as far as this node has applied the log.
     pub(crate) fn knows_token(&self, call: &JoinCall) -> bool {
         self.good_row(call.node, &hash(call.token.as_bytes()))
             .is_ok()
     }
 
-    /// Gives a number to a node that is to join.
+    /// Assigns a number to a node that will join.
     pub(crate) async fn issue_token(
         &self,
         token: String,
@@ -187,7 +186,7 @@ impl Membership<'_> {
         let command = Command::IssueJoinToken(IssueJoinToken {
             token,
             seconds,
-            // A learner that was never written to is known to the membership alone.
+            // The membership alone knows a learner whose row was never written.
             above: members.keys().next_back().copied().unwrap_or(0),
             replaces,
             expires_at: Timestamp(now.0.saturating_add(micros)),
@@ -196,8 +195,7 @@ impl Membership<'_> {
         self.0.carry_out(command, words).await
     }
 
-    /// Revokes the tokens with which no node has come yet that is to take this one's place: one
-    /// node takes it.
+    /// Revokes the unused tokens for other replacements of this node: only one node replaces it.
     async fn end_tokens_for(&self, old: u64) -> Result<(), Refused> {
         let is_for_it = |issued: &Issued| {
             let replaces = issued.row.replaces.as_ref();
@@ -212,7 +210,7 @@ impl Membership<'_> {
         Ok(())
     }
 
-    /// A node that is reachable is replaced only if that was asked for.
+    /// Refuses to replace a reachable node, unless `though_reachable`.
     pub(crate) async fn must_be_gone(
         &self,
         old: u64,
@@ -223,21 +221,23 @@ impl Membership<'_> {
             return Ok(());
         }
         Err(Refused::Conflict(format!(
-            "node {old} is reachable, or was a moment ago: stop it first, and try again after some seconds if it has \
-             just ended. To replace a node that runs, say --though-reachable"
+            "node {old} is reachable, or was a moment ago: stop it first; if it has just \
+            stopped, try again after some \
+             seconds. To replace a running node, use --though-reachable"
         )))
     }
 
-    /// Admits a node that has a good token, as a learner. It gets the same answer if it asks again
-    /// with the same token and nonce.
+    /// Admits a node with a valid token as a learner. A repeated call with the same token and nonce
+    /// gets the same answer.
     pub(crate) async fn let_in(&self, call: JoinCall) -> Result<(), Refused> {
-        // What another leader has let in may not be applied here yet.
+        // Admissions by another leader may not be applied here yet.
         self.0.catch_up().await?;
         let (id, mut member) = (call.node, call.member);
         let (token, nonce) = (hash(call.token.as_bytes()), hash(call.nonce.as_bytes()));
         let row = self.good_row(id, &token)?;
         if row.nonce.is_none() {
-            // By the stamps it may be good for longer, if they were ahead when it was issued.
+            // The timestamps of the log may still accept the token, if they were ahead when it was
+            // issued.
             if self.0.wall_time() > row.expires_at {
                 return Err(Refused::Conflict(TOO_LATE.to_owned()));
             }
@@ -250,7 +250,7 @@ impl Membership<'_> {
                 token: token.clone(),
                 nonce: nonce.clone(),
             };
-            let words = format!("node {id} comes with its token");
+            let words = format!("node {id} redeems its token");
             let redeem = Command::RedeemJoinToken(redeem);
             self.0.carry_out(redeem, &words).await?;
         }
@@ -270,20 +270,19 @@ impl Membership<'_> {
             .iter()
             .find(|(other, one)| one.name_of(**other) == name);
         match has_it.map(|(other, _)| *other) {
-            // It gets the name once the other one is gone.
+            // The node gets the name once the replaced node is removed.
             Some(other) if Some(other) == replaced => member.name = Box::default(),
             _ => must_be_free(&members, id, &name)?,
         }
         self.add(id, member).await
     }
 
-    /// The row that a token belongs to. A guess reveals nothing, neither by the text of the answer
-    /// nor by its time.
+    /// The row of a token. Neither the text nor the timing of the answer helps to guess a token.
     fn good_row(&self, id: u64, token: &str) -> Result<JoinRow, Refused> {
         let applied = self.replica().views.current();
         let row = applied.cluster.default_partition().join(id);
         let known = row.map_or("", |row| row.token.as_str());
-        // In constant time, as ring verifies tags.
+        // Constant-time comparison by ring's verification of tags.
         let key = hmac::Key::new(hmac::HMAC_SHA256, &[]);
         let tag = hmac::sign(&key, token.as_bytes());
         let same = hmac::verify(&key, known.as_bytes(), tag.as_ref());
@@ -294,15 +293,16 @@ impl Membership<'_> {
     }
 }
 
-/// The answer to an unknown token. It may have expired long ago.
+/// Answer to an unknown token, which may have expired long ago.
 pub(crate) const UNKNOWN: &str =
-    "no node is awaited with this token: it is wrong, or was taken back";
-const USED: &str = "the token was used by another node, or by this one before its data directory was emptied: make \
+    "no node is awaited with this token: the token is wrong or was revoked";
+const USED: &str = "the token was used by another node, or by this one before its data directory \
+    was emptied: create \
                     another one (`placementctl join-token create`)";
-const TOO_LATE: &str = "the time of the token is up: make another one \
+const TOO_LATE: &str = "the token has expired: create another one \
                         (`placementctl join-token create`)";
 
-/// When a token ends, in seconds since 1970.
+/// Expiry of a token, in seconds since 1970.
 pub(crate) fn seconds(until: Timestamp) -> i64 {
     until.0 / 1_000_000
 }
@@ -313,7 +313,7 @@ mod tests {
     use crate::cluster::fixtures::Alone;
 
     #[tokio::test]
-    async fn one_of_two_machines_with_the_same_token_is_admitted() {
+    async fn same_token_admits_one_of_two_machines() {
         let alone = Alone::start().await;
         let fresh = [Uuid::from_u128(7), Uuid::from_u128(8)];
         let issued = alone.bootstrap.slot.issue_token(fresh, 600, None);
@@ -331,20 +331,19 @@ mod tests {
             };
             Membership(&alone.running).let_in(call).await
         };
-        // Both have looked at the token before either has redeemed it, as with two leaders one
-        // after the other.
+        // Both check the token before either redeems it, as two successive leaders may.
         let outcomes = futures::join!(come(1), come(2));
         let outcomes = [outcomes.0, outcomes.1];
         let is_used = |outcome: &&Result<(), Refused>| matches!(outcome, Err(Refused::Conflict(words)) if words == USED);
         assert_eq!(outcomes.iter().filter(is_used).count(), 1, "{outcomes:?}");
-        // The other one is let in as far as it can be: no node listens at its address.
+        // The other one is admitted as far as possible: no node listens at its address.
         let is_away = |outcome: &&Result<(), Refused>| matches!(outcome, Err(Refused::Unavailable(words)) if words.starts_with("the new node at"));
         assert_eq!(outcomes.iter().filter(is_away).count(), 1, "{outcomes:?}");
         alone.stop().await;
     }
 
     #[test]
-    fn a_token_is_a_number_and_a_secret() {
+    fn token_is_a_number_and_a_secret() {
         let token = JoinToken::read(" 4-c0ffee\n").unwrap();
         assert_eq!((token.node, token.secret.as_str()), (4, "c0ffee"));
         for none in ["", "4", "4-", "0-a", "-a", "a-b", "4-a b", "4--"] {
@@ -355,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn the_log_holds_the_hash_of_a_secret() {
+    fn log_holds_the_hash_of_a_secret() {
         let of_nothing = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
         assert_eq!(hash(b""), of_nothing);
     }

@@ -1,8 +1,8 @@
-//! Who belongs to the cluster. Changes are made by the leader, one node at a time and in one log
-//! entry each, so that no cluster is ever left half way between two memberships.
+//! Membership changes. The leader makes them, one node at a time and in one log entry each, so a
+//! cluster is never left half way between two memberships.
 //!
-//! A node's number is never used twice. The session row that each writing node has in the state
-//! remembers it, and a removed node's row is closed: what it may still send is not carried out.
+//! A node's number is never reused. The state has a session row for each writing node, which
+//! remembers the number; the row of a removed node is closed, so its late writes are rejected.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -26,39 +26,38 @@ use crate::rpc::message::{Introduction, Method};
 use crate::rpc::peers::Peers;
 use crate::topology::{Standing, made_fatal};
 
-/// How long one operator's request may take.
+/// Deadline of an operator's request.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
-/// How long a call to a node that is to join may take.
+/// Deadline of a call to a node that should join.
 const INTRODUCTION: Duration = Duration::from_secs(5);
 /// How long a promotion waits for the learner to catch up.
 const CATCH_UP: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What an operator asks of the leader. It is logged by its `Display` alone: its fields may hold
-/// what belongs in no log.
+/// An operator's request to the leader. Log it only through `Display`: its fields may hold secrets.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) enum MembershipChange {
     /// Makes a learner a voter.
     Promote { id: u64, force: bool },
-    /// Takes a node out.
+    /// Removes a node from the cluster.
     Remove { id: u64, force: bool },
-    /// Hands leadership to a voter, or to whichever is best.
+    /// Hands leadership to a voter; `None`: to the best one.
     TransferLeader { to: Option<u64> },
-    /// Makes a voter a learner, which goes on serving reads.
+    /// Makes a voter a learner, which continues to serve reads.
     Demote { id: u64, force: bool },
-    /// A node's own description: what it is called, where it stands and where it is reached. The
-    /// node asks for this itself. `start` counts its starts, and is given as long as the node does
-    /// not know whether it has forgotten anything.
+    /// A node's description of itself: name, site and addresses. Only the node itself sends it.
+    /// `start` is the number of its current start, sent until the node knows that its data are not
+    /// an older copy.
     Describe {
         id: u64,
         member: Box<Member>,
         start: Option<u64>,
     },
-    /// Has a number given to a node that is to join with the token of this hash.
+    /// Assigns a number to a node that will join with the token of this hash.
     IssueToken {
         token: String,
         seconds: u64,
-        /// In whose place it comes, and whether that is so although the other is reachable.
+        /// The node to replace, and whether to replace it although it is reachable.
         replaces: Option<(u64, bool)>,
     },
 }
@@ -84,7 +83,7 @@ impl fmt::Display for MembershipChange {
 }
 
 impl Slot {
-    /// Has the leader carry out an operator's request.
+    /// Sends an operator's request to the leader and returns its answer.
     pub(crate) async fn change(&self, change: MembershipChange) -> Result<(), Refused> {
         let running = self.member()?;
         let replica = &running.replica;
@@ -107,7 +106,8 @@ impl Slot {
                             return Err(Refused::NotLeader);
                         }
                         Err(Refused::Unavailable(format!(
-                            "the leader, node {id}, gave no answer ({error}); look at the status before trying again"
+                            "the leader, node {id}, did not answer ({error}); check the status \
+                            before you retry"
                         )))
                     })
                 }
@@ -123,22 +123,23 @@ impl Slot {
         }
     }
 
-    /// Hands leadership over; gives who leads then.
+    /// Hands leadership over and returns the new leader.
     pub(crate) async fn transfer_leader(&self, to: Option<u64>) -> Result<u64, Refused> {
         let leader = || Some(self.get()?.replica.leader()?.id);
         let before = leader();
         self.change(MembershipChange::TransferLeader { to }).await?;
-        // This node may learn it later than the one that led.
+        // This node may learn of the change later than the former leader.
         let is_new = |leader: &u64| to.map_or(Some(*leader) != before, |to| to == *leader);
         let found = wait_for(self.wait(), || leader().filter(is_new)).await;
         found.ok_or_else(|| {
-            let reason = "leadership was handed over, but the new leader does not reach this node: look at the status";
+            let reason = "leadership was handed over, but this node has not heard from the new \
+                leader: check the status";
             Refused::Unavailable(reason.to_owned())
         })
     }
 }
 
-/// Looks again and again until something is there, or the time is up.
+/// Polls until `look` returns a value or `patience` is over.
 async fn wait_for<T>(patience: Duration, look: impl Fn() -> Option<T>) -> Option<T> {
     let give_up = Instant::now() + patience;
     loop {
@@ -150,7 +151,7 @@ async fn wait_for<T>(patience: Duration, look: impl Fn() -> Option<T>) -> Option
     }
 }
 
-/// The owner of the membership: what the leader does for operators.
+/// Membership operations of the leader.
 pub(crate) struct Membership<'a>(pub(crate) &'a Running);
 
 impl Membership<'_> {
@@ -169,8 +170,8 @@ impl Membership<'_> {
             MembershipChange::Remove { id, force } | MembershipChange::Demote { id, force }
                 if id == self.replica().me =>
             {
-                // The next leader carries it out. A leader without a vote would lead on, as
-                // openraft lets every member; once out, it could not have its own number closed.
+                // The next leader carries it out. openraft lets a leader without a vote continue to
+                // lead, and a removed leader could not close its own number.
                 match self.hand_over_without_vote(force).await {
                     Ok(()) => return Err(Refused::NotLeader),
                     refused => refused,
@@ -193,12 +194,12 @@ impl Membership<'_> {
 
     pub(crate) async fn add(&self, id: u64, member: Member) -> Result<(), Refused> {
         if self.replica().is_member(id) {
-            return Err(Refused::Conflict(format!("node {id} is a member already")));
+            return Err(Refused::Conflict(format!("node {id} is already a member")));
         }
-        // It has written before.
+        // The node has written before.
         if self.replica().views.current().cluster.session(id).is_some() {
             return Err(Refused::Conflict(format!(
-                "a node {id} has been a member before: give the new one a number that was never \
+                "a node {id} was a member before: give the new node a number that was never \
                  used, and an empty data directory"
             )));
         }
@@ -211,8 +212,8 @@ impl Membership<'_> {
             .map_err(unreachable)?;
         if found.node != id {
             return Err(Refused::Conflict(format!(
-                "at {} there is node {}, not node {id}",
-                member.peer, found.node
+                "node {} answers at {}, not node {id}",
+                found.node, member.peer
             )));
         }
         if found
@@ -224,8 +225,8 @@ impl Membership<'_> {
             )));
         }
         (self.replica().must_agree(id, found.level)).map_err(Refused::Conflict)?;
-        // It may have a log of this cluster: that of a leader that let it in, which the next one
-        // has taken back.
+        // The node may have a log of this cluster, from a leader that admitted it in an entry which
+        // the next leader discarded.
         let invited = invite(&self.0.peers, self.replica().identity, id, &member.peer);
         invited.await.map_err(unreachable)?;
         let (now, voters) = self.now();
@@ -234,7 +235,7 @@ impl Membership<'_> {
         self.set_membership(now, voters, members).await
     }
 
-    /// Whether this member is at an address, and of this cluster still.
+    /// Whether this member answers at `address` and still belongs to this cluster.
     pub(crate) async fn is_at(&self, address: &str, id: u64) -> bool {
         let asked = (self.0.peers).introduce(address, Method::Probe, &(), INTRODUCTION);
         let cluster = Some(self.replica().identity.cluster);
@@ -242,8 +243,8 @@ impl Membership<'_> {
         asked.await.is_ok_and(is_it)
     }
 
-    /// Sets what is known of a member. Where others reach it was looked at before, so it is not
-    /// lost by this.
+    /// Updates the description of a member. The caller has checked its address, so the member stays
+    /// reachable.
     pub(crate) async fn set_member(
         &self,
         unchanged: Precondition<TypeConfig>,
@@ -284,7 +285,7 @@ impl Membership<'_> {
     /// Waits until a node has nearly the whole log.
     ///
     /// # Errors
-    /// How many entries it still lacks when `patience` is over, if that is known.
+    /// The number of entries that it still lacks after `patience`, if known.
     async fn caught_up(&self, id: u64, patience: Duration) -> Result<(), Option<u64>> {
         let replica = self.replica();
         let done = wait_for(patience, || replica.has_caught_up(id).then_some(())).await;
@@ -314,7 +315,7 @@ impl Membership<'_> {
         self.take_out(id, now, voters).await
     }
 
-    /// Hands leadership over if the cluster can do without the vote of this node.
+    /// Hands leadership over if the cluster can do without this node's vote.
     async fn hand_over_without_vote(&self, force: bool) -> Result<(), Refused> {
         let (me, (_, mut left)) = (self.replica().me, self.now());
         left.remove(&me);
@@ -322,7 +323,7 @@ impl Membership<'_> {
         self.hand_over(None).await.map(drop)
     }
 
-    /// Takes out a node that has no vote among `voters`.
+    /// Removes a node, which must not be among `voters`.
     pub(crate) async fn take_out(
         &self,
         id: u64,
@@ -335,35 +336,36 @@ impl Membership<'_> {
         self.retire(id).await
     }
 
-    /// Whether a node was taken out, and what it may still send is not shut out yet.
+    /// Whether a node was removed from the membership but its number is not closed yet.
     fn is_removed_by_half(&self, id: u64) -> bool {
         self.replica().last_start(id).is_some() && !self.replica().is_member(id)
     }
 
-    /// Whether the cluster can do with `left` once `id` has no vote any more.
+    /// Checks that the cluster continues with the voters `left` once `id` has no vote.
     async fn must_go_on(&self, id: u64, left: &BTreeSet<u64>, force: bool) -> Result<(), Refused> {
         if left.is_empty() {
             return Err(Refused::Conflict(format!(
-                "node {id} is the last voter: a cluster without voters is no cluster"
+                "node {id} is the last voter: a cluster needs at least one"
             )));
         }
         self.must_survive(left, force)?;
         self.must_be_reachable(left).await
     }
 
-    /// Whether a majority of these voters is reachable.
+    /// Checks that a majority of these voters is reachable.
     pub(crate) async fn must_be_reachable(&self, left: &BTreeSet<u64>) -> Result<(), Refused> {
         let reachable = self.reachable(left).await;
         if reachable.len() > left.len() / 2 {
             return Ok(());
         }
         Err(Refused::Conflict(format!(
-            "of the voters {left:?} that would be left only {reachable:?} are reachable, which is no \
+            "of the remaining voters {left:?} only {reachable:?} are reachable, which is no \
              majority: bring the others back first"
         )))
     }
 
-    /// Whether these voters survive what `[cluster] survive` asks for, or are on the way there.
+    /// Checks that these voters keep the promise of `[cluster] survive`, or improve on the current
+    /// voters.
     fn must_survive(&self, voters: &BTreeSet<u64>, force: bool) -> Result<(), Refused> {
         let wanted = self.replica().config.cluster.survive;
         let Some(extent) = wanted.filter(|_| !force) else {
@@ -375,13 +377,13 @@ impl Membership<'_> {
             return Ok(());
         };
         Err(Refused::Conflict(format!(
-            "with the voters {voters:?} the loss of {first} would stop the cluster, and by [cluster] \
-             survive the loss of any {extent} is to be survived. `placementctl topology` shows who \
-             stands where; change the others first, or use --force where this is a step on the way"
+            "with the voters {voters:?} the loss of {first} would stop the cluster, but [cluster] \
+             survive requires that it survives the loss of any {extent}. `placementctl topology` \
+             shows the sites; change other nodes first, or use --force for an intermediate step"
         )))
     }
 
-    /// Where all members stand if these vote, as far as the rules ask: absent members may come
+    /// The sites of all members if `voters` vote. All count as reachable: absent members may come
     /// back.
     fn standings(&self, voters: &BTreeSet<u64>) -> Vec<Standing> {
         let standing = |(node, member): (u64, Member)| Standing {
@@ -393,8 +395,8 @@ impl Membership<'_> {
         self.replica().members().into_iter().map(standing).collect()
     }
 
-    /// As the leader: which of the voters are reachable. A leader that is new waits a moment for
-    /// them.
+    /// As the leader: the reachable ones among `voters`. A new leader waits a moment for their
+    /// answers.
     pub(crate) async fn reachable(&self, voters: &BTreeSet<u64>) -> Vec<u64> {
         let patience = Duration::from_millis(self.replica().config.raft.election_max_ms);
         let is_reachable = |voter: &u64| self.replica().is_reachable(*voter);
@@ -403,15 +405,16 @@ impl Membership<'_> {
         (wait_for(patience, majority).await).unwrap_or_else(now)
     }
 
-    /// What a removed node may still send is not carried out, and its number is not given again.
+    /// Closes the number of a removed node: its late writes are rejected, and the number is never
+    /// reused.
     pub(crate) async fn retire(&self, id: u64) -> Result<(), Refused> {
         let command = Command::RetireNode(RetireNode { node: id });
         let what = format!("removal of node {id}");
         let retired = self.0.commit(command, what).await;
         retired.map(drop).map_err(|error| {
             Refused::Unavailable(format!(
-                "node {id} is no member any more, but what it may still send is not shut out yet \
-                 ({error}): remove it once more, and do not use its number again"
+                "node {id} is no longer a member, but its late writes are not blocked yet \
+                 ({error}): remove it once more, and do not reuse its number"
             ))
         })
     }
@@ -424,7 +427,7 @@ impl Membership<'_> {
             }
             if !voters.contains(&to) {
                 return Err(Refused::Conflict(format!(
-                    "node {to} is no voter: {voters:?} are"
+                    "node {to} is not a voter; the voters are {voters:?}"
                 )));
             }
             self.must_be_fit_to_lead(to).await?;
@@ -434,33 +437,34 @@ impl Membership<'_> {
             return Ok(());
         }
         Err(Refused::Conflict(format!(
-            "node {leader} leads now: it was faster than the node that was meant"
+            "node {leader} won the election instead of the requested node"
         )))
     }
 
-    /// Hands leadership to a voter, or to whichever is best; gives who leads then.
+    /// Hands leadership to a voter, or to the best one; returns the new leader.
     pub(crate) async fn hand_over(&self, to: Option<u64>) -> Result<u64, Refused> {
         let patience = Duration::from_millis(3 * self.replica().config.raft.election_max_ms);
         let handed = hand_over(self.replica(), to, patience).await;
         handed.map_err(Refused::Unavailable)
     }
 
-    /// A node that is not reachable, or that lacks much of the log, cannot take over: the cluster
+    /// Refuses to hand over to a node that is unreachable or lacks much of the log: the cluster
     /// would take no writes until the attempt is given up.
     async fn must_be_fit_to_lead(&self, id: u64) -> Result<(), Refused> {
         if self.reachable(&BTreeSet::from([id])).await.is_empty() {
             return Err(Refused::Conflict(format!(
-                "node {id} has not answered lately: node {} goes on leading",
+                "node {id} has not answered lately: node {} remains the leader",
                 self.replica().me
             )));
         }
-        // A leader that is new does not know yet how far the others are.
+        // A new leader does not know yet how far the others are.
         let patience = Duration::from_millis(self.replica().config.raft.election_max_ms);
         self.caught_up(id, patience).await.map_err(|lag| {
             let lag = lag.map_or("an unknown number of".to_owned(), |lag| lag.to_string());
             Refused::Conflict(format!(
-                "node {id} lacks {lag} log entries: wait until it has caught up; node {} goes on \
-                 leading",
+                "node {id} lacks {lag} log entries: wait until it has caught up; node {} remains \
+                the \
+                 leader",
                 self.replica().me
             ))
         })
@@ -474,7 +478,7 @@ impl Membership<'_> {
         }
     }
 
-    /// The effective membership: the log entry that set it, and the voters.
+    /// The effective membership: the log entry that set it, and its voters.
     pub(crate) fn now(&self) -> (Precondition<TypeConfig>, BTreeSet<u64>) {
         let stored = self.replica().membership();
         let unchanged = Precondition::LastMembershipLogId {
@@ -483,9 +487,9 @@ impl Membership<'_> {
         (unchanged, stored.membership().voter_ids().collect())
     }
 
-    /// Sets the membership, if it is still the one that the change was decided on. openraft alone
-    /// refuses only a change of two votes: a demotion that waited while the same node was demoted
-    /// and another one promoted would take the promotion back.
+    /// Sets the membership if it is still the one that the change was based on. openraft alone
+    /// refuses only concurrent changes of two votes: if a demotion waited while the same node was
+    /// demoted and another one promoted, it would undo the promotion.
     pub(crate) async fn set_membership(
         &self,
         unchanged: Precondition<TypeConfig>,
@@ -502,24 +506,24 @@ impl Membership<'_> {
         match tokio::time::timeout(DEADLINE / 2, append).await {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(RaftError::APIError(ClientWriteError::ForwardToLeader(_)))) => Err(
-                Refused::Unavailable("the leader has changed: try again".to_owned()),
+                Refused::Unavailable("the leader has changed: retry".to_owned()),
             ),
             Ok(Err(RaftError::APIError(
                 error @ (ClientWriteError::ChangeMembershipError(_)
                 | ClientWriteError::PreconditionFailed(_)),
             ))) => Err(Refused::Conflict(format!(
-                "another change is under way: try again ({error})"
+                "another change is under way: retry ({error})"
             ))),
             Ok(Err(error)) => Err(Refused::Unavailable(error.to_string())),
             Err(_) => Err(Refused::Unavailable(
-                "no majority has taken the change in time; look at the status before trying again"
+                "no majority has acknowledged the change in time; check the status before you retry"
                     .to_owned(),
             )),
         }
     }
 }
 
-/// Has a node without data join the cluster of `identity`.
+/// Makes a node without data join the cluster of `identity`.
 pub(crate) async fn invite(
     peers: &std::sync::Arc<Peers>,
     identity: Identity,
@@ -551,10 +555,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_change_is_refused_if_another_one_was_made_since_it_was_decided() {
+    async fn change_based_on_an_outdated_membership_is_refused() {
         let alone = Alone::start().await;
         let membership = Membership(&alone.running);
-        // Two operators add a node each. Both decisions begin with the same membership.
+        // Two operators add a node each, based on the same membership.
         let [(first, voters), (second, _)] = [(); 2].map(|()| membership.now());
         let with = |id| {
             let mut members = alone.running.replica.members();
@@ -574,7 +578,7 @@ mod tests {
         let has_2 = |replica: &Replica| replica.is_member(2);
         alone.becomes("a member with node 2", has_2).await;
         assert!(!alone.running.replica.is_member(3));
-        // Decided again, it is made.
+        // Based on the current membership, it succeeds.
         let (now, _) = membership.now();
         membership
             .set_membership(now, voters, with(3))
@@ -586,7 +590,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_removal_that_stopped_half_way_is_completed_by_another_one() {
+    async fn second_removal_completes_a_half_done_one() {
         let alone = Alone::start().await;
         let (replica, membership) = (&alone.running.replica, Membership(&alone.running));
         let (now, voters) = membership.now();
@@ -598,7 +602,7 @@ mod tests {
             .unwrap();
         let has_2 = |replica: &Replica| replica.is_member(2);
         alone.becomes("a member with node 2", has_2).await;
-        // It has written, which the cluster remembers.
+        // The node has written, which the cluster remembers.
         let command = Command::RaiseLevel(RaiseLevel { to: Level::NEWEST });
         let written = WriteCall {
             write_id: WriteId {
@@ -615,7 +619,7 @@ mod tests {
         };
         let deadline = Instant::now() + DEADLINE;
         alone.running.propose(written, deadline).await.unwrap();
-        // The leader that took it out did not come to the second half.
+        // The leader removes it but does not close its number.
         members.remove(&2);
         let (now, _) = membership.now();
         membership

@@ -1,4 +1,4 @@
-//! Who belongs to the cluster: operators' changes, tokens for new nodes, replacement of lost ones.
+//! Membership: operators' changes, join tokens, replacement of lost nodes.
 
 pub(crate) mod autopilot;
 pub(crate) mod description;

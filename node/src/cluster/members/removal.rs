@@ -1,7 +1,7 @@
-//! How a node learns that it was removed from its cluster.
+//! Detects that this node was removed from its cluster.
 //!
-//! The others send a removed node nothing any more, so its own log does not show it. It would wait
-//! for a leader forever, and report only that. Instead it asks the members that it knows.
+//! The others send nothing to a removed node, so its own log does not show the removal. It would
+//! wait for a leader forever and report only that. Instead it asks the members that it knows.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use crate::rpc::peers::Peers;
 
 /// How often a node without a leader asks the others.
 const EVERY: Duration = Duration::from_secs(2);
-/// How long one of them may take to answer.
+/// Deadline for the answer of one member.
 const CALL: Duration = Duration::from_secs(1);
 
-/// Asks the members that this node knows, until one of them can tell.
+/// Asks the known members one after another until one of them knows.
 async fn ask_whether_removed(replica: &Replica, peers: &Arc<Peers>) {
     for (id, member) in replica.members() {
         if id == replica.me {
@@ -34,7 +34,7 @@ async fn ask_whether_removed(replica: &Replica, peers: &Arc<Peers>) {
     }
 }
 
-/// Asks whenever no leader has confirmed anything for a while.
+/// Asks whenever no leader has confirmed this node's state for a while.
 pub(crate) async fn watch(replica: Arc<Replica>, peers: Arc<Peers>) {
     loop {
         sleep(EVERY).await;

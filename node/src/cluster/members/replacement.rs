@@ -1,10 +1,9 @@
-//! One member takes the place of another: carried through by the leader, step by step. What is to
-//! be done stands in the replicated state, so the next leader goes on where this one stopped.
+//! Replaces one member by another. The leader carries the replacement through step by step. The
+//! replicated state holds the plan, so the next leader continues where this one stopped.
 //!
-//! Each step is one change of one vote, and leaves a majority of the voters reachable. A voter that
-//! is lost loses its vote first: it adds nothing to a reachable majority, and one more voter would
-//! make that majority larger. A voter that is reachable keeps its vote until the other one has its
-//! own.
+//! Each step changes one vote and leaves a majority of the voters reachable. A lost voter loses its
+//! vote first: it does not contribute to a reachable majority, and one more voter would enlarge
+//! that majority. A reachable voter keeps its vote until its replacement has one.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,20 +21,20 @@ use crate::cluster::error::Refused;
 use crate::cluster::internal_actions::InternalAction;
 use crate::cluster::running::Running;
 
-/// How often a leader looks.
+/// How often a leader checks.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// What a step came to.
+/// Result of one step.
 enum Step {
-    /// There is more to do.
+    /// More steps follow.
     Next,
-    /// Nothing can be done yet.
+    /// No step is possible yet, for this reason.
     Wait(String),
-    /// It is over, as text.
+    /// The replacement has ended, with or without success.
     Over { words: String, done: bool },
 }
 
-/// Carries through what was begun, whenever this node leads.
+/// Carries replacements through while this node leads.
 pub(crate) async fn run(node: Arc<Running>) {
     let mut logged = String::new();
     loop {
@@ -50,28 +49,28 @@ pub(crate) async fn run(node: Arc<Running>) {
             Ok(Step::Next) => logged.clear(),
             Ok(Step::Wait(reason)) if logged == reason => {}
             Ok(Step::Wait(reason)) => {
-                tracing::info!(by, old = replaced.node, reason, "a replacement waits");
+                tracing::info!(by, old = replaced.node, reason, "a replacement is waiting");
                 logged = reason;
             }
             Ok(Step::Over { words, done }) => end(&node, by, &replaced, words, done).await,
             Err(refused) => {
-                tracing::warn!(by, old = replaced.node, %refused, "a replacement does not go on");
+                tracing::warn!(by, old = replaced.node, %refused, "a replacement step failed");
             }
         }
     }
 }
 
-/// Whether one member is to take the place of another: there is one at a time.
+/// Whether a replacement is under way; there is at most one at a time.
 pub(crate) fn is_under_way(node: &Running) -> bool {
     next(node).is_some()
 }
 
-/// The first that was begun: a node came with its token, or was chosen.
+/// The first replacement whose new node has redeemed its token or was chosen.
 fn next(node: &Running) -> Option<(u64, Replaced)> {
     let applied = node.replica.views.current();
     let begun = |(by, row): (u64, &JoinRow)| {
         let replaced = row.nonce.as_ref().and(row.replaces.clone())?;
-        // A node that comes with a token is a member a little later.
+        // A node that redeems a token becomes a member a little later.
         let is_there =
             row.token.is_empty() || node.replica.is_member(by) || applied.cluster.is_retired(by);
         is_there.then_some((by, replaced))
@@ -83,7 +82,7 @@ async fn step(node: &Running, by: u64, replaced: &Replaced) -> Result<Step, Refu
     let (owner, replica) = (Membership(node), &node.replica);
     let old = replaced.node;
     if !replica.is_member(by) {
-        let words = format!("node {by} was removed before it took the place of node {old}");
+        let words = format!("node {by} was removed before it replaced node {old}");
         return Ok(Step::Over { words, done: false });
     }
     let is_reachable = replica.is_reachable(old);
@@ -91,7 +90,7 @@ async fn step(node: &Running, by: u64, replaced: &Replaced) -> Result<Step, Refu
     let (has_vote, is_member) = (voters.contains(&old), replica.is_member(old));
     if has_vote && is_reachable && !replaced.though_reachable {
         if replaced.stays && !voters.contains(&by) {
-            let words = format!("node {old} is reachable again, and keeps its vote");
+            let words = format!("node {old} is reachable again and keeps its vote");
             return Ok(Step::Over { words, done: false });
         }
         return Ok(Step::Wait(format!("node {old} is reachable: stop it")));
@@ -101,9 +100,8 @@ async fn step(node: &Running, by: u64, replaced: &Replaced) -> Result<Step, Refu
     }
     let needs_vote = replaced.votes && !voters.contains(&by);
     if needs_vote && (is_reachable || !has_vote) {
-        tracing::info!(by, old, "a member gets a vote in the place of another");
-        // Its vote comes in the place of one that is lost: what is to be survived is not asked
-        // about half way.
+        tracing::info!(by, old, "a member gets the vote of the node that it replaces");
+        // Forced, because `[cluster] survive` does not apply between two steps.
         owner.promote(by, true).await?;
         return Ok(Step::Next);
     }
@@ -120,7 +118,7 @@ async fn step(node: &Running, by: u64, replaced: &Replaced) -> Result<Step, Refu
         tracing::info!(
             by,
             old,
-            "a member loses its vote, as another one is to have it"
+            "a member loses its vote to its replacement"
         );
         owner.set_membership(now, left, replica.members()).await?;
         return Ok(Step::Next);
@@ -133,7 +131,7 @@ async fn step(node: &Running, by: u64, replaced: &Replaced) -> Result<Step, Refu
         owner.retire(old).await?;
         return Ok(Step::Next);
     }
-    // In a change of its own: openraft does not take it together with a removal.
+    // In a separate change: openraft does not combine it with a removal.
     let known = replica.member(by);
     if let (Some(mut member), Ok(name)) = (known, replaced.name.parse::<NodeName>())
         && member.name.as_str().is_empty()
@@ -146,10 +144,10 @@ async fn step(node: &Running, by: u64, replaced: &Replaced) -> Result<Step, Refu
     let words = match (replaced.votes, replaced.stays) {
         (true, true) => format!("node {by} has the vote of node {old}, which stays as a learner"),
         (true, false) => {
-            format!("node {by} is a voter in the place of node {old}, which is removed")
+            format!("node {by} is a voter and replaces node {old}, which is removed")
         }
         (false, _) => {
-            format!("node {by} is a learner in the place of node {old}, which is removed")
+            format!("node {by} is a learner and replaces node {old}, which is removed")
         }
     };
     Ok(Step::Over { words, done: true })
@@ -158,10 +156,10 @@ async fn step(node: &Running, by: u64, replaced: &Replaced) -> Result<Step, Refu
 async fn end(node: &Running, by: u64, replaced: &Replaced, words: String, done: bool) {
     let command = Command::SetReplacement(SetReplacement { by, replaces: None });
     if let Err(refused) = node.carry_out(command, &words).await {
-        tracing::warn!(by, %refused, "it is not written down yet that a replacement is over");
+        tracing::warn!(by, %refused, "could not record the end of a replacement yet");
         return;
     }
-    tracing::info!(by, old = replaced.node, words, "a replacement is over");
+    tracing::info!(by, old = replaced.node, words, "a replacement has ended");
     if done {
         node.replica.replacements.fetch_add(1, Ordering::Relaxed);
     }

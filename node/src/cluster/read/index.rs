@@ -1,17 +1,17 @@
-//! The read index (Raft thesis, 6.4): how far a node must have applied the log so that a read
-//! misses nothing that was acknowledged before it was asked for.
+//! The read index (Raft thesis, 6.4): the log index that a node must have applied so that a read
+//! misses nothing that was acknowledged before the read was requested.
 //!
-//! The leader is asked, after the read came in, how far it has committed. The votes of a quorum
-//! show whether it still leads ([`super::quorum`]): the other voters are asked for them at the same
-//! time unless the two are a quorum. Where a node does not reach them, the leader asks them for it.
-//! openraft's own read index is not used: an answer that comes late may confirm what was sent
-//! later. One such round is under way per node; later reads share the next one.
+//! After the read arrives, the node asks the leader for its commit index. The votes of a quorum
+//! prove that it still leads ([`super::quorum`]): the node asks the other voters for theirs at the
+//! same time, unless it and the leader are a quorum. If it cannot reach them, the leader asks them.
+//! openraft's own read index is not used, because there a late answer may confirm a later question.
+//! At most one such round runs per node; later reads share the next one.
 //!
-//! A node that is the only voter asks no other node, but waits like any node until it has applied
-//! what is committed: a learner applies its own log, and may have acknowledged a write that the
-//! voter has committed and not applied.
+//! A node that is the only voter asks no other node, but still waits until it has applied what is
+//! committed: a learner applies its own log, and may have acknowledged a write that the voter has
+//! committed but not applied.
 //!
-//! Leases are not used: a restarted follower has forgotten the lease it granted.
+//! Leases are not used: a restarted follower has forgotten the lease that it granted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,13 +34,13 @@ use crate::rpc::channel::CallError;
 use crate::rpc::message::{CommitPoint, Method};
 use placement_api::backend::Unavailable;
 
-/// Why a leader answers no read.
+/// Why a leader refuses a read.
 const UNCONFIRMED: &str = "no quorum confirmed in time that this node leads";
-/// How long to wait before the same leader is asked again.
+/// Pause before the same leader is asked again.
 const PAUSE: Duration = Duration::from_millis(50);
 
 impl Running {
-    /// Waits until this node has applied all that was acknowledged anywhere before now.
+    /// Waits until this node has applied everything acknowledged anywhere before the call.
     pub(crate) async fn linearize(&self, deadline: Instant) -> Result<(), Unavailable> {
         let stopping = || Unavailable::nothing_committed("this node is stopping");
         if self.replica.is_removed() {
@@ -75,7 +75,7 @@ impl Running {
 }
 
 impl Running {
-    /// Asks the leader, for all reads that wait when a round begins.
+    /// Obtains the read index from the leader, in one round for all reads that wait when it begins.
     pub(crate) async fn confirm_reads(self: Arc<Self>, mut queue: UnboundedReceiver<Waiting>) {
         let mut waiting: Vec<Waiting> = Vec::new();
         loop {
@@ -105,7 +105,7 @@ impl Running {
                         waiting.push(read);
                     }
                     for read in waiting.drain(..) {
-                        // Who has given up needs no answer.
+                        // A caller that has given up needs no answer.
                         let _ = read.answer.send(Ok(ReadPoint { asked, index }));
                     }
                 }
@@ -119,7 +119,7 @@ impl Running {
         }
     }
 
-    /// One question to the leader. Waits a little before it says that there is no answer.
+    /// One question to the leader. Waits a little before it reports that there is no answer.
     async fn ask_for_index(&self, latest: Instant) -> Result<u64, String> {
         let replica = &self.replica;
         if let Some(failure) = replica.failure() {
@@ -130,13 +130,13 @@ impl Running {
             replica.other_leader(None, latest).await;
             return Err("no leader is known".to_owned());
         };
-        // A quorum that is there answers at once; one that is not is asked again.
+        // A working quorum answers at once; a missing one is asked again.
         let patience = Duration::from_millis(replica.config.raft.election_min_ms);
         let reply = tokio::select! {
             biased;
             reply = self.ask_leader(&leader, patience) => reply,
             () = replica.other_leader(Some(leader.id), Instant::now() + patience * 2) => {
-                Err(format!("node {} leads no more", leader.id))
+                Err(format!("node {} no longer leads", leader.id))
             }
         };
         if reply.is_err() {
@@ -170,24 +170,23 @@ impl Running {
         }
     }
 
-    /// As the leader: how far a read must be that another node asks for now. All that was
-    /// acknowledged before is up to there.
+    /// As the leader: the read index for a question that another node asks now. It covers
+    /// everything that was acknowledged before.
     ///
     /// # Errors
     /// A text: this node does not lead, or no quorum confirmed that it does.
     pub(crate) async fn confirm(&self) -> Result<u64, String> {
         let me = self.replica.me;
         let Some(leader) = self.replica.leader().filter(|leader| leader.id == me) else {
-            return Err(format!("node {me} leads no more"));
+            return Err(format!("node {me} no longer leads"));
         };
         let patience = Duration::from_millis(self.replica.config.raft.election_min_ms);
         let confirmed = self.ask_voters(&leader, patience).await?;
         confirmed.ok_or_else(|| UNCONFIRMED.to_owned())
     }
 
-    /// Asks the leader how far it has committed, and the voters for the votes that they hold,
-    /// unless the leader and this node are a quorum: one round trip. `None`: they did not confirm
-    /// it.
+    /// Asks the leader for its commit index, and the voters for their votes, unless the leader and
+    /// this node are a quorum: one round trip. `None`: leadership was not confirmed.
     async fn ask_voters(&self, leader: &Leader, patience: Duration) -> Result<Option<u64>, String> {
         let replica = &self.replica;
         let stored = replica.membership();
@@ -247,7 +246,7 @@ impl Running {
     }
 }
 
-/// Answers those whose time is up with the reason; the others wait for the next round.
+/// Answers the reads whose deadline has passed with `reason`; the others wait for the next round.
 fn expire(waiting: &mut Vec<Waiting>, reason: &str) {
     let now = Instant::now();
     for read in waiting.extract_if(.., |read| read.deadline <= now) {
@@ -255,14 +254,14 @@ fn expire(waiting: &mut Vec<Waiting>, reason: &str) {
     }
 }
 
-/// The vote that this node holds.
+/// The vote that this node has made.
 pub(crate) async fn held_vote(replica: &Replica) -> Option<WireVote> {
     let vote = (replica.raft).with_raft_state(|state| WireVote::from(state.vote_ref()));
     vote.await.ok()
 }
 
-/// As the leader: how far a read must be that others confirm. `None`: it does not lead, or has
-/// committed nothing of its own yet.
+/// As the leader: the commit index for other nodes to confirm. `None`: this node does not lead, or
+/// has committed nothing in its own term yet.
 pub(crate) async fn point(replica: &Replica) -> Option<CommitPoint> {
     let me = replica.me;
     let point = (replica.raft).with_raft_state(move |state| quorum::point(state, me));

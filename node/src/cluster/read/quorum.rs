@@ -1,25 +1,26 @@
-//! Whether a leader led still when a read came in, as shown by the votes of a quorum, so that it
-//! need not ask for them itself.
+//! Proof, from the votes of a quorum, that a leader still led when a read arrived, so that the
+//! leader need not ask for the votes itself.
 //!
-//! Each of the quorum looks at its vote after the read came in, the leader when it is asked how far
-//! it has committed. If all are the vote by which this leader leads, then no newer leader had been
-//! elected when the read came in:
+//! Each member of the quorum reads its vote after the read arrived, the leader when it is asked for
+//! its commit index. If all these votes are the vote by which this leader leads, then no newer
+//! leader had been elected when the read arrived:
 //!
 //! * The first newer leader is elected by a quorum of the newest membership in its log. Its log
-//!   holds all that this leader has committed, so that membership is the last one that this leader
-//!   knows to be committed, or one that this leader has appended since. Those who were asked are a
-//!   quorum of both, and so one of them has voted for the newer leader.
+//!   holds everything that this leader has committed, so that membership is the last one that this
+//!   leader knows to be committed, or one that this leader has appended since. The nodes that were
+//!   asked are a quorum of both, so one of them has voted for the newer leader.
 //! * A vote never goes back, and is on disk before the candidate receives it. So a voter that has
-//!   voted for a newer leader does not show this leader's vote afterwards, not after a restart
-//!   either.
+//!   voted for a newer leader does not show this leader's vote afterwards, not even after a
+//!   restart.
 //!
-//! So all that was acknowledged before the read came in was committed by this leader, or by those
-//! before it; and it knows how far those had come, once it has committed an entry of its own. No
-//! clock is asked.
+//! So everything acknowledged before the read arrived was committed by this leader or by earlier
+//! ones, and this leader knows their commit index once it has committed an entry of its own. No
+//! clock is involved.
 //!
-//! Among up to three voters the leader and a voter that asks are such a quorum, and one question is
-//! enough. Else the node that asks has all voters show their votes while the leader is asked: one
-//! round trip, to the leader or to the last of the quorum, however far these are from each other.
+//! With up to three voters, the leader and the asking voter are such a quorum, and one question is
+//! enough. Otherwise the asking node requests the votes of all voters while it asks the leader: one
+//! round trip, to the leader or to the slowest node of the quorum, however far these are from each
+//! other.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +30,7 @@ use placement_raft_store::{LogId, Membership, TypeConfig, Vote};
 
 use crate::rpc::message::CommitPoint;
 
-/// Whether two nodes are a quorum of a membership, and of both while it changes.
+/// Whether two nodes are a quorum of a membership, in a joint membership of both halves.
 pub(crate) fn are_quorum(membership: &Membership, pair: [u64; 2]) -> bool {
     let pair = BTreeSet::from(pair);
     (membership.get_joint_config().iter())
@@ -37,13 +38,14 @@ pub(crate) fn are_quorum(membership: &Membership, pair: [u64; 2]) -> bool {
 }
 
 impl CommitPoint {
-    /// Whether those are enough that have shown the vote.
+    /// Whether the nodes that showed the vote are a quorum.
     pub(crate) fn is_confirmed_by(&self, showed: &BTreeSet<u64>) -> bool {
         (self.voters.iter()).all(|voters| 2 * voters.intersection(showed).count() > voters.len())
     }
 }
 
-/// As the leader `me`: how far a read must be, if others confirm it.
+/// As the leader `me`: the commit point for others to confirm, if this node leads and has committed
+/// an entry of its own.
 pub(crate) fn point(state: &RaftState<TypeConfig>, me: u64) -> Option<CommitPoint> {
     let (vote, members) = (state.vote_ref(), &state.membership_state);
     let mut committed = *state.local_committed()?;
@@ -54,8 +56,8 @@ pub(crate) fn point(state: &RaftState<TypeConfig>, me: u64) -> Option<CommitPoin
     point_of(*vote, committed, memberships, me)
 }
 
-/// What the leader `me` knows when it is asked: its vote, what it has committed, the newest
-/// membership that is committed, and the newest one.
+/// The leader's commit point, from its vote, its commit index, and the newest committed and the
+/// newest effective membership.
 fn point_of(
     vote: Vote,
     committed: LogId,
@@ -97,7 +99,7 @@ mod tests {
         WireLogId { term, node, index }.into()
     }
 
-    /// What it knows with an entry of its own committed.
+    /// The commit point of a leader that has committed an entry of its own.
     fn leading(vote: Vote, members: &Membership) -> Option<CommitPoint> {
         point_of(vote, entry(5, LEADER), [members, members], LEADER)
     }
@@ -144,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_has_voted_for_another_leads_no_more() {
+    fn node_that_voted_for_another_does_not_lead() {
         let three = membership(&[&[1, 2, 3]], &[]);
         for vote in [
             Vote::new(6, 3),
@@ -157,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leader_that_has_committed_nothing_of_its_own_does_not_know_how_far_others_came() {
+    fn leader_without_a_committed_entry_of_its_own_has_no_commit_point() {
         let (vote, three) = (
             Vote::new_committed(5, LEADER),
             membership(&[&[1, 2, 3]], &[]),
@@ -169,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn both_memberships_count_while_one_takes_the_others_place() {
+    fn both_memberships_count_during_a_change() {
         let vote = Vote::new_committed(5, LEADER);
         let three = membership(&[&[1, 2, 3]], &[]);
         for (other, expected) in [

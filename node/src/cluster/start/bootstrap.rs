@@ -1,10 +1,10 @@
-//! How a cluster comes to be, once.
+//! Forms a cluster, once.
 //!
-//! Every initial member is given the same list. The one with the lowest number forms the cluster:
-//! it waits until all the others answer and none of them has a log, makes the cluster's id (or
-//! takes the one that an interrupted attempt has left), invites the others, and writes the first
-//! membership. A node that lost its data finds that the others belong to a formed cluster, and
-//! forms no second one. Nodes added later are invited by the leader.
+//! Every initial member has the same list. The one with the lowest number forms the cluster: it
+//! waits until all the others answer and none of them has a log, creates the cluster's id (or
+//! reuses the one of an interrupted attempt), invites the others, and writes the first membership.
+//! A node that lost its data finds that the others belong to a formed cluster, and forms no second
+//! one. The leader invites nodes that are added later.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,20 +28,20 @@ use crate::rpc::message::{Introduction, Method};
 
 const PAUSE: Duration = Duration::from_millis(200);
 const CALL: Duration = Duration::from_secs(2);
-/// How long a starting node waits at least for its neighbours to answer which cluster theirs is.
+/// Minimum time that a starting node waits for its neighbours to report their cluster.
 const CHECK_MIN: Duration = Duration::from_millis(500);
-/// Heartbeats for which it waits: one is answered before the next is due, and a connection, a hello
-/// and the question take three times as long.
+/// Heartbeat intervals that it waits: a heartbeat is answered before the next is due, and
+/// connecting, the hello and the question take three times as long.
 const CHECK_HEARTBEATS: u32 = 4;
 
 impl Bootstrap {
-    /// Whether this node takes part in a cluster that has been formed.
+    /// Whether this node takes part in a formed cluster.
     pub(crate) fn is_formed(&self) -> bool {
         let running = self.slot.get();
         running.is_some_and(|running| running.replica.is_formed())
     }
 
-    /// Who this node is, for others who ask.
+    /// This node's introduction to other nodes.
     pub(crate) fn introduction(&self) -> Introduction {
         Introduction {
             node: self.config.node_id,
@@ -57,7 +57,7 @@ impl Bootstrap {
         }
     }
 
-    /// Starts on the data directory that is there: joins if it belongs to a cluster already.
+    /// Starts on the existing data directory: opens it if it belongs to a cluster.
     pub(crate) async fn resume(self: &Arc<Self>) -> Result<(), StartError> {
         let dir = self.config.data_dir.clone();
         match runtime::blocking(move || placement_raft_store::identity(&dir)).await? {
@@ -71,7 +71,7 @@ impl Bootstrap {
         }
     }
 
-    /// Refuses a data directory of another cluster than the one that this node is bound to.
+    /// Refuses a data directory of another cluster than the configured `cluster_id`.
     fn check_binding(&self, identity: &Identity) -> Result<(), StartError> {
         let bound = self.config.cluster_id.unwrap_or(identity.cluster);
         self.must_be(identity, bound)
@@ -85,9 +85,9 @@ impl Bootstrap {
         Err(OpenError::OtherCluster(dir, *identity, expected).into())
     }
 
-    /// Refuses a data directory of another cluster than the one that the configured members form,
-    /// and an older copy of this node's own. Only those that answer soon count: a node must be able
-    /// to start alone.
+    /// Refuses a data directory of another cluster than that of the configured members, and an
+    /// older copy of this node's own. Only prompt answers count: a node must be able to start
+    /// alone.
     async fn check_neighbours(&self, identity: &Identity) -> Result<(), StartError> {
         let members = self.config.initial_members.iter();
         let members = members.filter(|member| member.id != identity.node);
@@ -104,8 +104,8 @@ impl Bootstrap {
         let start = placement_raft_store::boots(dir)? + 1;
         let former = placement_raft_store::former_clusters(dir)?;
         for (cluster, last) in join_all(asked).await.into_iter().flatten() {
-            // A node that was given up for dead when this one was recovered: it is refused, and its
-            // answer does not count.
+            // This node's data were recovered without that cluster: its remaining nodes are
+            // rejected, and their answers do not count.
             if former.contains(&cluster) {
                 continue;
             }
@@ -123,8 +123,8 @@ impl Bootstrap {
         Ok(())
     }
 
-    /// Which cluster another node has formed with others, and in which of its starts `me` has last
-    /// written there.
+    /// The cluster that another node takes part in, and the last start of `me` that has written
+    /// there.
     async fn ask_neighbour(
         &self,
         id: Option<u64>,
@@ -134,7 +134,7 @@ impl Bootstrap {
     ) -> Option<(Uuid, Option<u64>)> {
         let who = (self.peers).introduce::<_, Introduction>(address, Method::Probe, &(), within);
         let last = (self.peers).introduce(address, Method::LastStart, &me, within);
-        // At once, as the way may be long.
+        // Both at once, as round trips may be long.
         let (who, last) = join(who, last).await;
         let who = who.ok()?;
         let is_meant = id.unwrap_or(who.node) == who.node && who.node != me;
@@ -142,7 +142,7 @@ impl Bootstrap {
         Some((cluster, last.ok().flatten()))
     }
 
-    /// Accepts an invitation, if this node has no data or had accepted it before.
+    /// Accepts an invitation, if this node has no data or accepted the same one before.
     pub(crate) async fn accept(self: &Arc<Self>, invited: Identity) -> Result<(), Denied> {
         let (me, node) = (self.config.node_id, invited.node);
         if node != me {
@@ -155,7 +155,7 @@ impl Bootstrap {
         self.create(invited).await.map(drop).map_err(denied)
     }
 
-    /// Makes the data directory this node's, and joins.
+    /// Creates the data directory for this identity, and starts as a member.
     async fn create(self: &Arc<Self>, identity: Identity) -> Result<Arc<Running>, StartError> {
         let _joining = self.joining.lock().await;
         if let Some(running) = self.slot.get() {
@@ -176,7 +176,8 @@ impl Bootstrap {
 
     async fn open(self: &Arc<Self>, identity: Identity) -> Result<Arc<Running>, StartError> {
         let bootstrap = self.clone();
-        // An operator's request does not take Raft to the threads that serve requests.
+        // Run by `tasks`, so that an operator's request does not start Raft on the threads that
+        // serve requests.
         let started = self
             .tasks
             .run(async move { start(&bootstrap, identity).await });
@@ -185,8 +186,8 @@ impl Bootstrap {
         Ok(running)
     }
 
-    /// Forms the cluster of the configured initial members, if that is this node's to do and was
-    /// not done before.
+    /// Forms the cluster of the configured initial members, if that is this node's task and still
+    /// undone.
     pub(crate) async fn form(self: Arc<Self>) {
         let members: BTreeMap<u64, String> = (self.config.initial_members.iter())
             .map(|member| (member.id, member.address.clone()))
@@ -207,7 +208,7 @@ impl Bootstrap {
             return;
         }
         if let Err(reason) = self.may_form() {
-            tracing::error!(reason, "no cluster is formed");
+            tracing::error!(reason, "cannot form a cluster");
             return;
         }
         let mut logged = String::new();
@@ -228,13 +229,13 @@ impl Bootstrap {
         }
     }
 
-    /// Forms a cluster of this node alone, or of `members`, at an operator's request.
+    /// Forms a cluster of this node alone, or with `members`, at an operator's request.
     pub(crate) async fn form_on_demand(
         self: &Arc<Self>,
         mut members: BTreeMap<u64, String>,
     ) -> Result<(), String> {
         if self.is_formed() {
-            return Err("this node belongs to a formed cluster already".to_owned());
+            return Err("this node already belongs to a formed cluster".to_owned());
         }
         self.may_form()?;
         members
@@ -243,14 +244,14 @@ impl Bootstrap {
         self.try_to_form(&members).await
     }
 
-    /// A node that is bound to a cluster finds its data, or forms none.
+    /// A node with a configured `cluster_id` and no data must not form a cluster.
     fn may_form(&self) -> Result<(), String> {
         match (self.slot.get(), self.config.cluster_id) {
             (None, Some(bound)) => Err(format!(
                 "this node is bound to cluster {bound} (cluster_id), and {} is empty. If it is not \
-                 mounted, mount it and start again; if its data is lost, have the node removed from \
-                 the cluster and added under a new number; if a new cluster is wanted, take \
-                 cluster_id out of the configuration",
+                 mounted, mount it and start again; if its data is lost, remove the node from \
+                 the cluster and add it under a new number; to form a new cluster, remove \
+                 cluster_id from the configuration",
                 self.config.data_dir.display()
             )),
             _ => Ok(()),
@@ -281,17 +282,17 @@ impl Bootstrap {
             .initialize(found)
             .await
             .map_err(|error| format!("cannot write the first membership: {error}"))?;
-        // The metrics come later than the answer, and the introduction of this node is made of
-        // them.
+        // The metrics are updated after the answer, and this node's introduction depends on them.
         let known = running.replica.raft.wait(None);
         let known = known.log_index_at_least(Some(0), "the first membership");
         known.await.map_err(|error| error.to_string())?;
-        tracing::info!(cluster = %identity.cluster, members = ?members.keys(), "the cluster is formed");
+        tracing::info!(cluster = %identity.cluster, members = ?members.keys(), "the cluster is \
+            formed");
         Ok(())
     }
 
-    /// Asks all others who they are. Gives the members, and the cluster id that an interrupted
-    /// attempt has left with some of them.
+    /// Asks all others for their introduction. Returns the members, and the cluster id that an
+    /// interrupted attempt has left with some of them.
     async fn look_around(
         &self,
         members: &BTreeMap<u64, String>,
@@ -309,21 +310,22 @@ impl Bootstrap {
             };
             if who.node != *id {
                 return Err(format!(
-                    "at {address} there is node {}, not node {id}",
+                    "node {} answers at {address}, not node {id}",
                     who.node
                 ));
             }
             if who.formed {
                 return Err(format!(
-                    "node {id} belongs to cluster {} already. If this node has lost its data, have \
-                     it removed from that cluster and added under a new number",
+                    "node {id} already belongs to cluster {}. If this node has lost its data, \
+                    remove \
+                     it from that cluster and add it under a new number",
                     who.cluster.unwrap_or_default()
                 ));
             }
             match (left, who.cluster) {
                 (Some(left), Some(cluster)) if left != cluster => {
                     return Err(format!(
-                        "node {id} was invited to cluster {cluster}, another one to {left}: empty \
+                        "node {id} was invited to cluster {cluster}, another node to {left}: empty \
                          the data directories and start again"
                     ));
                 }
@@ -332,10 +334,10 @@ impl Bootstrap {
             }
             let member = Member {
                 api: who.api,
-                // The address of the list is the one that works from here.
+                // The address of the list works from here.
                 peer: address.clone(),
                 admin: who.admin,
-                // It reports the rest itself, once it can.
+                // The node reports the rest itself, once it can.
                 ..Member::default()
             };
             found.insert(*id, member);
@@ -344,7 +346,7 @@ impl Bootstrap {
     }
 }
 
-/// Where HTTP is spoken.
+/// URL of an HTTP address.
 fn url(is_tls: bool, address: &str) -> String {
     let scheme = if is_tls { "https" } else { "http" };
     format!("{scheme}://{address}")

@@ -1,6 +1,6 @@
-//! How a node without data comes into a cluster: it has a token, and asks the nodes that its
-//! configuration names. The call goes on to the leader, which lets it in. Its number stands in the
-//! token, and from then on in its data directory.
+//! Joins a cluster with a token. A node without data asks the nodes that its configuration names.
+//! They forward the call to the leader, which admits the node. The token contains the node's
+//! number, which is then stored in its data directory.
 
 use std::fs;
 use std::path::Path;
@@ -19,25 +19,25 @@ use crate::permissions::check_secret_file;
 use crate::rpc::message::{JoinCall, Method};
 use placement_api::settings::Invalid;
 
-/// How often a node asks to be let in.
+/// Interval between attempts to join.
 const EVERY: Duration = Duration::from_secs(1);
-/// How often it asks once it was refused: who made the token may still make another one.
+/// Interval after a refusal: the operator may still create another token.
 const REFUSED: Duration = Duration::from_secs(10);
-/// How long the answer may take: the leader looks whether it reaches this node.
+/// Deadline of the answer: the leader checks that it reaches this node.
 const CALL: Duration = Duration::from_secs(30);
 
-/// Settles which number this node has, where the configuration names none: that of its data
-/// directory, or that of the token with which it joins.
+/// Determines this node's number if the configuration gives none: the number in the data directory,
+/// or that of the join token.
 ///
 /// # Errors
-/// [`StartError`]: there is neither, or they contradict each other.
+/// [`StartError`]: the number is missing, or the sources contradict each other.
 pub fn settle_number(
     node_id: u64,
     data_dir: &Path,
     cluster: &ClusterSection,
 ) -> Result<u64, StartError> {
     if let Some(found) = identity(data_dir)? {
-        // Where another number is given, the store refuses it.
+        // The store refuses a different configured number.
         return Ok(if node_id == 0 { found.node } else { node_id });
     }
     if !cluster.joins() {
@@ -54,7 +54,7 @@ pub fn settle_number(
     Ok(token.node)
 }
 
-/// Reads the token of `[cluster] join_token_file`.
+/// Reads the token from `[cluster] join_token_file`.
 fn token(cluster: &ClusterSection) -> Result<JoinToken, StartError> {
     let wrong = |message: String| Invalid::new("cluster.join_token_file", message);
     let file = cluster.join_token_file.as_deref();
@@ -66,8 +66,8 @@ fn token(cluster: &ClusterSection) -> Result<JoinToken, StartError> {
     Ok(token.ok_or_else(|| wrong(format!("{shown} holds no join token")))?)
 }
 
-/// Asks to be let in, until this node belongs to a cluster for good: the log that it has, of a
-/// leader that let it in, may be one that the next leader takes back.
+/// Asks for admission until this node belongs to a cluster for good: its log, from a leader that
+/// admitted it, may be discarded by the next leader.
 pub(crate) async fn join(bootstrap: Arc<Bootstrap>) {
     if !bootstrap.config.cluster.joins() || is_in(&bootstrap) {
         return;
@@ -77,7 +77,7 @@ pub(crate) async fn join(bootstrap: Arc<Bootstrap>) {
         let asked = ask(&bootstrap).await;
         let is_admitted = asked.is_ok() && bootstrap.slot.get().is_some();
         let (reason, pause) = match asked {
-            Ok(()) if is_admitted => ("it is admitted, and waits for the log".to_owned(), EVERY),
+            Ok(()) if is_admitted => ("admitted; waiting for the log".to_owned(), EVERY),
             Ok(()) => (LOST.to_owned(), REFUSED),
             Err(unable) => unable,
         };
@@ -98,19 +98,20 @@ pub(crate) async fn join(bootstrap: Arc<Bootstrap>) {
     );
 }
 
-/// Whether there is nothing to ask for: this node is a member by what is committed, or was removed.
+/// Whether joining is over: this node is a member by a committed entry, or was removed.
 fn is_in(bootstrap: &Bootstrap) -> bool {
     let running = bootstrap.slot.get();
     running.is_some_and(|running| running.replica.is_settled() || running.replica.is_removed())
 }
 
-/// The answer to a node whose number is a member's.
-const LOST: &str = "the cluster has a member of this number already, and this node has no data of it: if they were lost, \
-                    have the node replaced (`placementctl replace`)";
+/// Answer to a node whose number already belongs to a member.
+const LOST: &str = "the cluster already has a member of this number, and this node has none of \
+    its data: if they were lost, \
+                    replace the node (`placementctl replace`)";
 
 /// # Errors
-/// Why this node is not let in, and when it is to ask again: later if it was refused than if no
-/// node could be asked.
+/// Why this node is not admitted, and the pause before the next attempt: longer after a refusal
+/// than if no node was reachable.
 async fn ask(bootstrap: &Bootstrap) -> Result<(), (String, Duration)> {
     let refused = |error: StartError| (error.to_string(), REFUSED);
     let (config, fresh) = (bootstrap.config.clone(), bootstrap.env.ids.uuid());
@@ -132,7 +133,7 @@ async fn ask(bootstrap: &Bootstrap) -> Result<(), (String, Duration)> {
             .await
         {
             Ok(Ok(())) => return Ok(()),
-            // Only this one cannot tell, for example because it was removed: the next one may.
+            // This node cannot tell, for example because it was removed: the next one may.
             Ok(Err(Refused::Unavailable(why))) => reason = why,
             Ok(Err(Refused::NotLeader)) => reason = "the cluster has no leader".to_owned(),
             Ok(Err(refused)) => return Err((refused.to_string(), REFUSED)),

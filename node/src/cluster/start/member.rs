@@ -1,5 +1,4 @@
-//! Starts this node as a member: opens its store, starts Raft on it, and the owners of what it
-//! does.
+//! Starts this node as a member: opens its store, starts Raft on it, and then the tasks.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -26,7 +25,7 @@ use crate::disk_space::Room;
 use crate::rpc::raft::{Limits, Networks};
 use crate::rpc::snapshots::Sending;
 
-/// What is the least that an append may take.
+/// Minimum deadline of an append.
 const APPEND_DEADLINE_MIN: Duration = Duration::from_secs(10);
 
 /// Opens the store and starts Raft on it.
@@ -75,7 +74,7 @@ pub(super) async fn start(
         config.clone(),
         env.clock.clone(),
     ));
-    // What the cluster has reached, the configuration takes back from no one.
+    // The configuration cannot lower a level that the cluster has reached.
     peers.agree_to(config.cluster.level_max().max(replica.level()));
     let (proposals, proposed) = mpsc::unbounded_channel();
     let (reads, waiting) = mpsc::unbounded_channel();
@@ -130,7 +129,7 @@ pub(super) async fn start(
         tasks.spawn(backups::keep_log(running.clone(), log_reader));
     }
     if config.backup_s3.is_used() {
-        // On HTTP's threads, not on Raft's: what is sent is hashed and encrypted on the way.
+        // On HTTP's threads rather than Raft's: copying hashes and encrypts the data.
         let copying = mirror::run(running.clone(), env.net.clone());
         tasks.on(env.requests.clone()).spawn(copying);
     }
@@ -171,16 +170,16 @@ fn raft_config(config: &Settings, identity: &Identity) -> Result<openraft::Confi
         install_snapshot_timeout: raft.snapshot_timeout_ms,
         snapshot_max_chunk_size: raft.snapshot_chunk_bytes as u64,
         max_payload_entries: raft.append_entries_max,
-        // This node builds them itself and tells openraft.
+        // This node builds snapshots itself and tells openraft.
         snapshot_policy: SnapshotPolicy::Never,
         max_in_snapshot_log_to_keep: raft.log_keep(),
-        // A follower that still finds its next entry in the log is sent entries.
+        // A follower whose next entry is still in the log receives entries.
         replication_lag_threshold: raft.snapshot_after + raft.log_keep(),
         purge_batch_size: (raft.snapshot_after / 4).clamp(1, 256),
         backoff: "100ms 200ms ...1s".to_owned(),
-        // A node that was away must not unseat a healthy leader by a higher term.
+        // A node that was away must not unseat a healthy leader with a higher term.
         enable_pre_vote: Some(true),
-        // A restarted leader may have lost what it had applied: it asks for votes again.
+        // A restarted leader may have lost applied entries, so it asks for votes again.
         enable_leader_restore: Some(false),
         ..openraft::Config::default()
     }

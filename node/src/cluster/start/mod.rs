@@ -1,4 +1,4 @@
-//! How this node comes into its cluster: it forms one, joins one, or resumes with its data.
+//! How this node enters its cluster: it forms one, joins one, or resumes with its data.
 
 pub(crate) mod bootstrap;
 pub(crate) mod joining;
@@ -17,18 +17,18 @@ use crate::env::Env;
 use crate::rpc::peers::Peers;
 use crate::tasks::Tasks;
 
-/// Where others reach a node.
+/// The addresses of a node, as others reach it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Addresses {
-    /// The REST API.
+    /// Address of the REST API.
     pub api: String,
-    /// The other nodes.
+    /// Address for other nodes.
     pub peer: String,
-    /// Operators.
+    /// Address of the admin listener; empty without one.
     pub admin: String,
 }
 
-/// Takes this node from an empty directory into a cluster.
+/// Brings this node from an empty directory into a cluster.
 pub(crate) struct Bootstrap {
     pub(crate) env: Env,
     pub(crate) config: Arc<Settings>,
@@ -38,6 +38,6 @@ pub(crate) struct Bootstrap {
     pub(crate) read_metrics: Arc<ReadMetrics>,
     pub(crate) actions: Arc<dyn ActionLog>,
     pub(crate) tasks: Tasks,
-    /// Held while the slot is filled, so that it is filled once.
+    /// Held while the slot is filled, so that it is filled only once.
     pub(crate) joining: Mutex<()>,
 }

@@ -1,5 +1,5 @@
-//! A node's own description: what it is called, where it stands, and where it is reached. Each node
-//! reports its own, as its configuration has it, and the log keeps it for all.
+//! A node's description of itself: name, site and addresses. Each node reports its own, from its
+//! configuration, and the log keeps it for all.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,17 +14,17 @@ use crate::cluster::members::membership::MembershipChange;
 use crate::cluster::running::Running;
 use crate::rpc::message::{Introduction, Method};
 
-/// How often a node compares its own description with the one that the cluster has.
+/// How often a node compares its description with the cluster's.
 const EVERY: Duration = Duration::from_secs(1);
-/// The longest that it waits before it reports its own again, if the cluster keeps another one.
+/// Longest pause before it reports again, if the cluster keeps another description.
 const EVERY_MAX: Duration = Duration::from_secs(64);
-/// How long a node at an address may take to identify itself.
+/// Deadline for a node at an address to identify itself.
 const PROBE: Duration = Duration::from_secs(2);
-/// How long a member may take to answer that is asked because no leader is known: the leader looks
-/// at two addresses.
+/// Deadline for the answer of a member that is asked because no leader is known: the leader probes
+/// two addresses.
 const CALL: Duration = Duration::from_secs(15);
 
-/// What this node is, as its configuration has it.
+/// This node's description, from its configuration.
 pub(crate) fn own(bootstrap: &Bootstrap) -> Member {
     let Introduction {
         api, peer, admin, ..
@@ -34,12 +34,12 @@ pub(crate) fn own(bootstrap: &Bootstrap) -> Member {
         peer,
         admin,
         site: Box::new(bootstrap.config.node.site()),
-        // It was checked when it was read.
+        // The name was checked when the configuration was read.
         name: Box::new(bootstrap.config.node.name.0.clone()),
     }
 }
 
-/// Sees to it that the membership has this node's own description.
+/// Reports this node's description until the membership has it.
 pub(crate) async fn report(bootstrap: Arc<Bootstrap>) {
     let own = own(&bootstrap);
     let mut pause = EVERY;
@@ -67,19 +67,19 @@ pub(crate) async fn report(bootstrap: Arc<Bootstrap>) {
         }
         pause = (pause * 2).min(EVERY_MAX);
         match describe(&bootstrap, &running, wanted).await {
-            Ok(()) => tracing::info!("the cluster has this node's own description"),
+            Ok(()) => tracing::info!("the cluster has this node's current description"),
             Err(Refused::Unavailable(reason)) => {
-                // A leader that does not answer is not waited for longer than for an election.
+                // A silent leader delays the next attempt no longer than an election does.
                 pause = EVERY;
                 tracing::debug!(
                     reason,
-                    "the cluster does not have this node's own description yet"
+                    "the cluster does not have this node's current description yet"
                 );
             }
             Err(refused) => {
                 let refused = refused.to_string();
                 if logged != refused {
-                    tracing::warn!(refused, "the cluster refuses this node's own description");
+                    tracing::warn!(refused, "the cluster rejects this node's description");
                     logged = refused;
                 }
             }
@@ -99,11 +99,11 @@ async fn describe(bootstrap: &Bootstrap, running: &Running, own: Member) -> Resu
             done => return done,
         }
     }
-    // The leader may look for this node where it was.
+    // The leader may use an old address of this node.
     ask_around(bootstrap, running, &change).await
 }
 
-/// Asks all that may lead, wherever this node has ever known them to be.
+/// Asks every possible leader, at every address that this node has known for it.
 async fn ask_around(
     bootstrap: &Bootstrap,
     running: &Running,
@@ -128,5 +128,5 @@ async fn ask_around(
         .map(|(id, address)| (bootstrap.peers).call(*id, address, Method::Admin, change, CALL));
     let mut answers = join_all(asked).await.into_iter().flatten();
     let answer = answers.find(|answer| !matches!(answer, Err(Refused::NotLeader)));
-    answer.unwrap_or_else(|| Err(Refused::Unavailable("no leader is found".to_owned())))
+    answer.unwrap_or_else(|| Err(Refused::Unavailable("no leader was found".to_owned())))
 }

@@ -1,8 +1,9 @@
-//! Backups that this node makes by itself, and the log that it keeps with them, as far as
-//! `[backup]` says.
+//! Backups that this node makes by itself, and the log that it archives with them, according to
+//! `[backup]`.
 //!
-//! Nothing waits for that: committed entries are read from the log while it still has them. What it
-//! has no longer, as the place for backups was full or slow, is a gap in what is kept.
+//! Writes never wait for them: committed entries are read from the log while it still has them.
+//! Entries that left the log before they could be archived, because the backup directory was full
+//! or slow, leave a gap in the archive.
 
 use std::io;
 use std::path::PathBuf;
@@ -17,10 +18,10 @@ use crate::cluster::kept_backups::{Kept, Part};
 use crate::cluster::running::Running;
 use placement_api::world::micros;
 
-/// How often what was committed is added to the log that is kept.
+/// Interval between additions to the archived log.
 const LOG_EVERY: Duration = Duration::from_secs(1);
 
-/// A part that fails, for the log, the status and the metrics.
+/// A part of the backups that may fail, reported in the log, the status and the metrics.
 pub(crate) struct Failing<'a> {
     kept: &'a Kept,
     part: Part,
@@ -61,7 +62,7 @@ pub(crate) async fn open(node: &Running, root: PathBuf, part: Part) -> BackupDir
     }
 }
 
-/// Makes a backup every so often.
+/// Makes a backup at every interval of `[backup] every_s`.
 pub(crate) async fn make(node: Arc<Running>) {
     let (kept, clock) = (&node.kept, &node.clock);
     let settings = &node.replica.config.backup;
@@ -84,7 +85,8 @@ pub(crate) async fn make(node: Arc<Running>) {
             Ok(index) => {
                 kept.made(clock.now(), index);
                 failing.is_over("backups are made");
-                // Whether or not the next one was called for before its time: it is due now.
+                // The next backup is due now, whether the interval passed or it was requested
+                // early.
                 let _ = timeout(every, kept.is_due()).await;
             }
             Err(error) => {
@@ -95,8 +97,8 @@ pub(crate) async fn make(node: Arc<Running>) {
     }
 }
 
-/// A node that does not reach the others has nothing that is worth keeping. Gives the last entry in
-/// the backup.
+/// Makes one backup and returns its last entry. A node that does not reach the others makes none:
+/// its state may be outdated.
 async fn one(node: &Running, dir: &BackupDir, keep: usize) -> Result<u64, String> {
     (node.catch_up().await).map_err(|error| error.to_string())?;
     let (dir, applied) = (dir.clone(), node.replica.views.current());
@@ -106,14 +108,14 @@ async fn one(node: &Running, dir: &BackupDir, keep: usize) -> Result<u64, String
     Ok(info.index)
 }
 
-/// Adds what was committed to the log that is kept.
+/// Adds committed entries to the archived log.
 pub(crate) async fn keep_log(node: Arc<Running>, log: LogReader) {
     let Some(root) = node.replica.config.backup.directory.clone() else {
         return;
     };
     let dir = open(&node, root, Part::Log).await;
     let mut failing = Failing::of(&node.kept, Part::Log);
-    // Opened again after an error: what has come into the files is looked at again.
+    // Reopened after an error, to check again what the files hold.
     let mut archive = None;
     while node.replica.failure().is_none() {
         let (running, dir, log) = (node.clone(), dir.clone(), log.clone());
@@ -136,21 +138,21 @@ pub(crate) async fn keep_log(node: Arc<Running>, log: LogReader) {
 
 fn add(node: &Running, archive: &mut LogArchive, log: &LogReader) -> io::Result<()> {
     let applied = node.replica.views.current();
-    // All of that was stamped before, and most of it since the last time that this was done.
+    // The entries were stamped before now, most of them since the last run.
     let now = micros(node.clock.now());
     let end = applied.index().map_or(0, |last| last + 1);
     while archive.next() < end {
         let next = archive.next();
         let entries = log.step(next, end)?;
-        // What is applied and in the log no more, no one can keep any more.
+        // Applied entries that the log no longer holds cannot be archived any more.
         let first = entries.first().map_or(end, |entry| entry.log_id.index);
         if let Some((from, to)) = archive.go_on_at(first) {
             node.kept.misses(from, to);
             tracing::error!(
                 from,
                 to,
-                "the log that is kept with the backups has a gap: no moment in it can be restored, \
-                 nor one after it that is before the next backup"
+                "the archived log has a gap: no moment within it can be restored, \
+                 nor one between it and the next backup"
             );
         }
         let Some(last) = entries.last() else {

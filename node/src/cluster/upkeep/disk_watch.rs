@@ -1,5 +1,5 @@
-//! Notices a disk that hangs, which gives no error: a leader hands leadership over, and in the end
-//! the process ends, so that the others need not wait for a node that is neither well nor gone.
+//! Detects a disk that hangs without an error: a leader hands leadership over, and in the end the
+//! process ends, so that the others need not wait for a node that is neither healthy nor gone.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -11,14 +11,14 @@ use crate::cluster::leadership::hand_over::try_to_hand_over;
 use crate::cluster::running::Running;
 use crate::panics;
 
-/// How often it is looked.
+/// Interval between checks.
 const EVERY: Duration = Duration::from_millis(250);
-/// What takes longer is logged.
+/// Longer disk operations are logged.
 const SLOW: Duration = Duration::from_millis(500);
-/// How long another node may take to take over.
+/// Deadline for another node to take over.
 const HAND_OVER: Duration = Duration::from_secs(5);
 
-/// Looks at the calls to the disk that are under way, if `[disk] hung_after_ms` is not 0.
+/// Watches the disk operations under way. Not started if `[disk] hung_after_ms` is 0.
 pub(crate) async fn watch(node: Arc<Running>) {
     let replica = &node.replica;
     let hung = Duration::from_millis(replica.config.disk.hung_after_ms);
@@ -33,18 +33,18 @@ pub(crate) async fn watch(node: Arc<Running>) {
         let waits_ms = waits.as_millis() as u64;
         if waits >= SLOW.max(logged * 2) {
             logged = waits;
-            tracing::warn!(waits_ms, "a call to the disk does not come back");
+            tracing::warn!(waits_ms, "a disk operation does not return");
         }
         if waits >= hung / 10 && replica.leads() {
-            tracing::error!(waits_ms, "the disk hangs: another node is to lead");
-            // Voters that have this one's last entries are asked first.
+            tracing::error!(waits_ms, "the disk hangs: handing leadership over");
+            // Voters that have this node's last entries are asked first.
             try_to_hand_over(replica, None, HAND_OVER.min(hung / 10)).await;
         }
     }
 }
 
-/// Ends the process once the disk hangs. On a thread of its own: those of Raft read the log, and
-/// hang in it with the disk.
+/// Ends the process once the disk hangs. Runs on a thread of its own: Raft's threads read the log,
+/// and hang together with the disk.
 #[expect(
     clippy::disallowed_methods,
     reason = "not in a simulation, where nothing blocks a thread"

@@ -1,10 +1,10 @@
-//! Whether this node's state is that of the others.
+//! Detects that this node's state differs from that of the others.
 //!
 //! All nodes apply the same log, so after the same entry their states have the same digest. If they
-//! do not (a flipped bit in memory, a bug), nothing else would show it: the node would go on
-//! answering, wrongly. So each node compares with the others, and one that differs from a majority
-//! is quarantined. Where no majority agrees, it is not known who is right; the log reports the
-//! difference.
+//! do not (a flipped bit in memory, a bug), nothing else would show it: the node would continue to
+//! answer, wrongly. So each node compares digests with the others, and a node that differs from a
+//! majority is quarantined. If no majority agrees, nobody knows which state is right; the log
+//! reports the difference.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,21 +19,21 @@ use crate::rpc::message::Method;
 /// How often a node compares its state with the others'.
 const EVERY: Duration = Duration::from_secs(5);
 
-/// Compares again and again, until this node turns out to be the one that differs.
+/// Compares periodically, until this node turns out to differ.
 pub(crate) async fn watch(node: Arc<Running>) {
     let replica = &node.replica;
     let checkpoints = replica.views.checkpoints();
     let mut logged = BTreeSet::new();
     let mut latest = None;
     loop {
-        // What was the latest a while ago, the others have by now.
+        // Compare the checkpoint that was the latest in the last round: the others have it by now.
         let index = std::mem::replace(&mut latest, checkpoints.latest());
         if let Some(index) = index
             && let Some(mine) = checkpoints.at(index)
         {
             let mut others = replica.voters();
             others.remove(&replica.me);
-            // A node that is away and one that has not come so far do not count.
+            // Nodes that are away or lag behind do not count.
             let theirs: BTreeMap<u64, Option<String>> =
                 node.ask(others, Method::Checkpoint, &index).await;
             let theirs: BTreeMap<u64, String> = theirs
@@ -45,7 +45,7 @@ pub(crate) async fn watch(node: Arc<Running>) {
                     tracing::error!(
                         other,
                         index,
-                        "the state of another node differs from this one's: one of them is wrong"
+                        "another node's state differs from this node's: one of them is wrong"
                     );
                 }
             }
@@ -61,7 +61,7 @@ fn differs(mine: Digest, theirs: &str) -> bool {
     mine.agrees_with(theirs) == Some(false)
 }
 
-/// Whether a majority of the voters has one digest, and this node another.
+/// Whether a majority of the voters agrees on a digest that differs from this node's.
 fn stands_alone(voters: usize, mine: Digest, theirs: &BTreeMap<u64, String>) -> bool {
     let mut camps: BTreeMap<&str, usize> = BTreeMap::new();
     for digest in theirs.values().filter(|theirs| differs(mine, theirs)) {

@@ -1,9 +1,8 @@
-//! Copies of what is in this node's directory for backups, in a bucket, as far as `[backup_s3]`
-//! says.
+//! Copies this node's backup directory to a bucket, according to `[backup_s3]`.
 //!
-//! Nothing waits for that. What lies in the bucket follows from what lies in the directory: what is
-//! not there yet is copied, the newest first, and what the newest backups in the bucket do not need
-//! is removed.
+//! Nothing waits for the copies. The contents of the bucket follow from the directory: missing
+//! files are copied, the newest first, and files that the newest backups in the bucket do not need
+//! are removed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,18 +18,18 @@ use crate::cluster::running::Running;
 use crate::cluster::settings::Settings;
 use placement_api::net::Net;
 
-/// How often the newest part of the log is copied if there is more of it. What is lost with all
-/// nodes is what was written since.
+/// Interval between copies of the growing part of the log. If all nodes are lost, the writes since
+/// the last copy are lost.
 const LOG_EVERY: Duration = Duration::from_secs(10);
 
-/// Keeps the copies.
+/// Keeps the copies up to date.
 pub(crate) async fn run(node: Arc<Running>, net: Arc<dyn Net>) {
     let config = node.replica.config.clone();
     let Some(root) = config.backup.directory.clone() else {
         return;
     };
     if config.backup_s3.is_plain() {
-        tracing::warn!("backups are copied by http: everyone on the way can read them");
+        tracing::warn!("backups are copied by plain http: everyone on the path can read them");
     }
     node.kept.begin_copies();
     let identity = node.replica.identity;
@@ -59,22 +58,22 @@ pub(crate) async fn run(node: Arc<Running>, net: Arc<dyn Net>) {
     }
 }
 
-/// The directory and the bucket.
+/// State of copying the directory to the bucket.
 struct Mirror {
     config: Arc<Settings>,
     net: Arc<dyn Net>,
     dir: BackupDir,
     place: String,
-    /// `None` at first and after an error: credentials may be new, and what is there is looked at
-    /// again.
+    /// `None` at first and after an error: the next attempt reads the credentials again and lists
+    /// the bucket.
     bucket: Option<Bucket>,
-    /// What the bucket has, with its length. An object is there whole or not at all.
+    /// Names and lengths of the objects in the bucket. An object is there completely or not at all.
     copied: BTreeMap<String, u64>,
-    /// What was put there in this start and was not read again since.
+    /// Objects that this process has written and not verified yet.
     unread: BTreeSet<String>,
-    /// Parts of the log of which the bucket has more than the directory, and that this was logged.
+    /// Parts of the log that are longer in the bucket than in the directory, each logged once.
     longer: BTreeSet<String>,
-    /// When the newest part of the log was copied.
+    /// When the newest part of the log was last copied.
     log_copied: Option<Instant>,
 }
 
@@ -102,7 +101,7 @@ impl Mirror {
         Ok(bucket)
     }
 
-    /// Copies until nothing is missing. What comes in the meantime is newer, and goes first.
+    /// Copies until nothing is missing. Files that appear in the meantime are newer, and go first.
     async fn copy_all(&mut self, bucket: &Bucket) -> Result<(), BucketError> {
         loop {
             let dir = self.dir.clone();
@@ -110,7 +109,7 @@ impl Mirror {
             self.report_longer(&files);
             let mut all = self.stored();
             all.extend(files.iter().filter(|file| self.is_new(file)).cloned());
-            // What would be removed again is not copied.
+            // Files that would be removed again are not copied.
             let old = superfluous(&all, self.keep());
             let newest_log = files.iter().find(|file| !file.is_backup);
             let next = files.iter().find(|file| {
@@ -132,8 +131,8 @@ impl Mirror {
         self.copied.get(&file.name) == Some(&file.length)
     }
 
-    /// A part of the log only grows. Where the bucket has more of it, the file was damaged or is an
-    /// older copy.
+    /// A part of the log only grows. If the bucket has more of it, the local file was damaged or is
+    /// an older copy.
     fn is_longer_there(&self, file: &KeptFile) -> bool {
         let there = self.copied.get(&file.name);
         !file.is_backup && there.is_some_and(|length| *length > file.length)
@@ -146,13 +145,14 @@ impl Mirror {
                     file = file.name,
                     bytes = file.length,
                     copied_bytes = self.copied[&file.name],
-                    "the store has more of this part of the log than the directory; the copy there stays as it is"
+                    "the bucket has more of this part of the log than the directory; its copy stays"
                 );
             }
         }
     }
 
-    /// The newest part of the log grows, and waits for its time.
+    /// Whether a file must be copied now. The newest part of the log grows, and waits for its
+    /// interval.
     fn lacks(&self, file: &KeptFile, grows: bool) -> bool {
         if self.is_longer_there(file) {
             return false;
@@ -165,7 +165,7 @@ impl Mirror {
         }
     }
 
-    /// Copies a file unless that is done, and reads the copy again once it is final.
+    /// Copies a file if that is not done, and verifies the copy once it is final.
     async fn copy(
         &mut self,
         bucket: &Bucket,
@@ -186,7 +186,7 @@ impl Mirror {
         };
         if !is_good {
             bucket.remove(&self.place, name).await?;
-            let reason = format!("what the store gives for {name} is not what it was given");
+            let reason = format!("the copy of {name} in the bucket differs from the file");
             return Err(BucketError(reason));
         }
         match grows {
@@ -199,7 +199,7 @@ impl Mirror {
         Ok(())
     }
 
-    /// What is in the bucket.
+    /// The files in the bucket.
     fn stored(&self) -> Vec<KeptFile> {
         let files = self.copied.iter();
         files
@@ -207,8 +207,8 @@ impl Mirror {
             .collect()
     }
 
-    /// By what is in the bucket, not by what is in the directory: one that was lost takes nothing
-    /// along.
+    /// Removes old copies. Decides by the contents of the bucket, so a lost directory does not
+    /// delete its copies.
     async fn remove_superfluous(&mut self, bucket: &Bucket) -> Result<(), BucketError> {
         for file in superfluous(&self.stored(), self.keep()) {
             bucket.remove(&self.place, &file.name).await?;

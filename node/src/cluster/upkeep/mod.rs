@@ -1,5 +1,5 @@
-//! What keeps a member fit: logs cut, disks watched, states compared, backups made, upgrades
-//! completed.
+//! Maintenance of a member: cuts the log, watches disks, compares states, makes backups, completes
+//! upgrades.
 
 pub(crate) mod backups;
 pub(crate) mod disk_watch;
@@ -13,16 +13,16 @@ pub(crate) mod upgrade;
 use std::fmt::Display;
 use std::time::Duration;
 
-/// What fails again and again is logged once, and is tried again after 5 s, and twice as long each
-/// time, at most 5 minutes.
+/// Backoff for a repeated failure: it is logged once, and retried after 5 s, then after twice as
+/// long each time, at most 5 minutes.
 #[derive(Default)]
 struct Retries(u32);
 
 impl Retries {
-    /// How long to wait for the next attempt.
+    /// How long to wait before the next attempt.
     fn after(&mut self, what: &'static str, error: impl Display) -> Duration {
         if self.0 == 0 {
-            tracing::error!(%error, "{what}; it is tried again");
+            tracing::error!(%error, "{what}; retrying");
         }
         let failures = self.0.min(10);
         self.0 += 1;

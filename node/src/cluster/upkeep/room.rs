@@ -1,6 +1,6 @@
-//! Room on the disks: while a majority of the voters is short of it, the cluster takes nothing that
-//! makes it grow, so that no disk fills up and room can still be made, by deleting and by
-//! compaction.
+//! Free space on the disks: while a majority of the voters is short of it, the cluster rejects
+//! writes that need room, so that no disk fills up and deletions and compaction can still make
+//! room.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use crate::cluster::leadership::hand_over::try_to_hand_over;
 use crate::cluster::running::Running;
 use crate::rpc::message::Method;
 
-/// How often the leader looks.
+/// How often the leader checks.
 const EVERY: Duration = Duration::from_secs(5);
-/// How long another node may take to take over.
+/// Deadline for another node to take over.
 const HAND_OVER: Duration = Duration::from_secs(5);
 
-/// As the leader: looks after the room that the voters have. With a short disk of its own, it hands
-/// leadership to a voter that has room.
+/// As the leader: checks the free space of the voters. If its own disk is nearly full, it hands
+/// leadership to a voter with room.
 pub(crate) async fn watch(node: Arc<Running>) {
     let replica = &node.replica;
     loop {
@@ -41,7 +41,7 @@ pub(crate) async fn watch(node: Arc<Running>) {
                     short,
                     voters,
                     min_free_bytes = replica.config.disk.min_free_bytes,
-                    "the disks are nearly full: nothing is taken that needs room"
+                    "the disks are nearly full: writes that need room are rejected"
                 ),
             }
         }
@@ -49,7 +49,7 @@ pub(crate) async fn watch(node: Arc<Running>) {
         if mine && let Some((to, _)) = roomy {
             tracing::warn!(
                 to,
-                "this node's disk is nearly full: another node is to lead"
+                "this node's disk is nearly full: handing leadership over"
             );
             try_to_hand_over(replica, Some(*to), HAND_OVER).await;
         }

@@ -1,5 +1,5 @@
-//! A snapshot on its way in. What has arrived stays when the transfer is interrupted, so that the
-//! next one goes on from there.
+//! Receives snapshots. An interrupted transfer keeps what has arrived, and the next one resumes
+//! there.
 
 use std::io;
 use std::sync::Arc;
@@ -18,22 +18,22 @@ use crate::disk_space;
 use crate::rpc::denied::Denied;
 use crate::rpc::message::{SnapshotCall, SnapshotReply};
 
-/// How long the part that has arrived waits for the rest.
+/// How long an incomplete snapshot waits for the rest.
 const KEPT: Duration = Duration::from_secs(10 * 60);
-/// How often it is looked at.
+/// Interval between checks for incomplete snapshots.
 const EVERY: Duration = Duration::from_secs(60);
 
-/// Takes one snapshot in at a time. Another one replaces what has arrived of the one before.
+/// Receives one snapshot at a time. A new one replaces an incomplete one.
 #[derive(Clone, Default)]
 pub(crate) struct Intake {
-    // Locked where the disk may be waited for, and nowhere else: a call that is given up halfway
-    // leaves what has arrived in its place.
+    // Locked only on threads that may wait for the disk: a call that is given up halfway leaves
+    // what has arrived in place.
     incoming: Arc<Mutex<Option<Incoming>>>,
 }
 
 struct Incoming {
     meta: WireSnapshotMeta,
-    /// Of the whole snapshot.
+    /// Length of the whole snapshot.
     bytes: u64,
     receiver: SnapshotReceiver,
     touched: Instant,
@@ -46,7 +46,7 @@ impl Incoming {
 }
 
 impl Intake {
-    /// Takes one part in, from the node `from`.
+    /// Stores one part, sent by node `from`.
     pub(crate) async fn take(
         &self,
         running: &Arc<Running>,
@@ -78,13 +78,13 @@ impl Intake {
         runtime::blocking(move || with(&mut incoming.lock())).await
     }
 
-    /// Throws away what waits for its rest in vain.
+    /// Drops snapshots whose rest does not arrive.
     pub(crate) async fn clean(self) {
         loop {
             sleep(EVERY).await;
             let with = |incoming: &mut Option<Incoming>| {
                 if (incoming.take_if(|one| one.touched.elapsed() >= KEPT)).is_some() {
-                    tracing::warn!("a part of a snapshot is thrown away: its rest does not come");
+                    tracing::warn!("dropped an incomplete snapshot: its rest did not arrive");
                 }
             };
             self.blocking(with).await;
@@ -100,13 +100,13 @@ fn take(
 ) -> Result<SnapshotReply, Denied> {
     check_end(&call)?;
     let is_held = incoming.as_ref().is_some_and(|one| one.is_of(&call));
-    // The first call of a transfer has no data: a late part of another snapshot throws nothing
-    // away.
+    // The first call of a transfer has no data, so a late part of another snapshot discards
+    // nothing.
     let begins = call.offset == 0 && call.data.0.is_empty();
     if !is_held && !begins {
         return Err(another());
     }
-    // Another one is given up first: the disk may not hold both.
+    // Drop another snapshot first: the disk may not hold both.
     let mut one = match incoming.take().filter(|_| is_held) {
         Some(held) => held,
         None => match begin(node, from, &call) {
@@ -116,9 +116,10 @@ fn take(
     };
     if one.receiver.length() != call.offset {
         let offset = one.receiver.length();
-        tracing::info!(from, offset, "a snapshot goes on coming in");
+        tracing::info!(from, offset, "resuming an incoming snapshot");
     } else if let Err(error) = one.receiver.write(&call.data.0) {
-        // It is given up: what was written of the part is not known, and its room is needed.
+        // Drop the snapshot: it is unknown how much of the part was written, and its room is
+        // needed.
         return Ok(not_now(&error));
     }
     one.touched = Instant::now();
@@ -127,7 +128,7 @@ fn take(
     Ok(SnapshotReply::From { offset })
 }
 
-/// What is longer than its snapshot could never be completed.
+/// A snapshot longer than announced could never be completed.
 fn check_end(call: &SnapshotCall) -> Result<(), Denied> {
     let SnapshotCall { bytes, offset, .. } = call;
     let end = offset.checked_add(call.data.0.len() as u64);
@@ -139,24 +140,24 @@ fn check_end(call: &SnapshotCall) -> Result<(), Denied> {
 }
 
 fn another() -> Denied {
-    Denied::Snapshot("another one comes in, or none".to_owned())
+    Denied::Snapshot("no transfer of this snapshot is under way".to_owned())
 }
 
-/// Makes a file for a snapshot, if there is room for it.
+/// Creates the file for a snapshot, if there is room for it.
 fn begin(node: &Running, from: u64, call: &SnapshotCall) -> Result<Incoming, SnapshotReply> {
     let config = &node.replica.config;
     let leave = config.disk.min_free_bytes;
-    // The file, and its rows while those of before are not compacted away.
+    // Room for the file and for its rows until the old rows are compacted away.
     let needed = leave.saturating_add(call.bytes.saturating_mul(2));
     if leave > 0
         && let Some(free) = disk_space::free_now(&config.data_dir)
         && free < needed
     {
-        let reason = format!("it needs {needed} bytes of room, and has {free}");
+        let reason = format!("it needs {needed} bytes of room and has {free}");
         return Err(SnapshotReply::NotNow(reason));
     }
     let receiver = node.snapshots.receive().map_err(|error| not_now(&error))?;
-    tracing::info!(from, bytes = call.bytes, "a snapshot comes in");
+    tracing::info!(from, bytes = call.bytes, "receiving a snapshot");
     Ok(Incoming {
         meta: call.meta.clone(),
         bytes: call.bytes,
@@ -166,7 +167,7 @@ fn begin(node: &Running, from: u64, call: &SnapshotCall) -> Result<Incoming, Sna
 }
 
 fn not_now(error: &io::Error) -> SnapshotReply {
-    SnapshotReply::NotNow(format!("it cannot be written there: {error}"))
+    SnapshotReply::NotNow(format!("the receiver cannot write it: {error}"))
 }
 
 async fn install(
@@ -195,14 +196,14 @@ async fn install(
                 tracing::error!(
                     peer = from,
                     reason,
-                    "refused a snapshot that came in; it is sent again"
+                    "rejected an incoming snapshot; it will be sent again"
                 );
             }
             return Ok(SnapshotReply::Refused(reason));
         }
     };
     let (raft, snapshots) = (running.replica.raft.clone(), running.snapshots.clone());
-    // To its end, whether or not the caller still waits for it.
+    // In a task of its own, so that the installation completes even if the caller stops waiting.
     let installed = runtime::spawn(async move {
         let path = file.path().to_owned();
         let snapshot = Snapshot {

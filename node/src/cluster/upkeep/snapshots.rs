@@ -1,11 +1,11 @@
-//! When the log is cut: at moments of each node's own, and by an operator's compaction.
+//! Cuts the log, at moments of each node's own and when an operator compacts.
 //!
-//! It is cut behind rows that are durable: they are this node's snapshot, and cost what has
-//! changed. That is done here and not by openraft, which stops a node when it fails: a full disk or
-//! a lack of descriptors passes, and until then the log is kept.
+//! The log is cut before rows that are durable: these are this node's snapshot, and cost only as
+//! much as has changed. openraft does not trigger this, because it stops a node when a snapshot
+//! fails: a full disk or a lack of descriptors passes, and until then the log is kept.
 //!
-//! A node that needs more than the log has is sent the whole state. So the log is cut only where it
-//! outweighs that.
+//! A node that needs more than the log has must receive the whole state. So the log is cut only
+//! once it outweighs the state.
 
 use std::io;
 use std::sync::Arc;
@@ -21,37 +21,37 @@ use crate::cluster::replica::index;
 use crate::cluster::running::Running;
 use crate::rpc::message::Lane;
 
-/// How long openraft may take to notice a snapshot that is built.
+/// How long openraft may take to notice a built snapshot.
 const DEADLINE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(50);
-/// How often it is looked whether a snapshot is still being sent.
+/// How often to check whether a snapshot is still being sent.
 const SENDING: Duration = Duration::from_secs(1);
-/// What an entry of the log weighs, about, in bytes.
+/// Estimated size of a log entry, in bytes.
 const ENTRY_BYTES: u64 = 256;
 
-/// Makes the rows durable whenever it is this node's turn, and cuts the log behind them where it is
+/// Makes the rows durable whenever it is this node's turn, and cuts the log before them if it is
 /// long enough.
 pub(crate) async fn watch(node: Arc<Running>) {
     let mut retries = Retries::default();
-    // The last entry whose rows are durable, though no snapshot covers it.
+    // The last entry with durable rows that no snapshot covers.
     let mut flushed = 0;
     loop {
-        // Who the members are is looked up late: a new node does not know it yet.
+        // The second check is late because a new node does not know the members yet.
         for due in [Running::is_due_after, Running::is_due_at] {
             if (node.replica.views.wait_applied(due(&node, flushed)).await).is_err() {
                 return;
             }
         }
-        // A snapshot that came in in the meantime has put it off.
+        // A received snapshot has postponed the turn.
         let applied = node.replica.views.applied_index();
         if applied < Some(node.is_due_at(flushed)) {
             continue;
         }
-        // A node that receives a snapshot needs it, and the log behind it, to the end.
+        // A node that receives a snapshot needs it, and the log after it, until the end.
         while node.sending.under_way().is_some() {
             sleep(SENDING).await;
             if node.sending.under_way().is_none() {
-                // openraft, which notices it later, then keeps the log that it sends from.
+                // openraft, which notices the end later, must keep the log that it sends from.
                 sleep(SENDING).await;
             }
         }
@@ -62,24 +62,24 @@ pub(crate) async fn watch(node: Arc<Running>) {
         match done {
             Ok(()) => {
                 flushed = applied.unwrap_or_default();
-                retries.are_over("the rows can be made durable");
+                retries.are_over("the rows are made durable");
             }
             Err(error) => {
                 if node.replica.failure().is_some() {
                     return;
                 }
-                let what = "the rows cannot be made durable, and the log grows";
+                let what = "cannot make the rows durable; the log grows";
                 sleep(retries.after(what, error)).await;
             }
         }
     }
 }
 
-/// As the leader: has a member that lacks more than the log is to keep be sent a snapshot.
+/// As the leader: makes a member that lags by more than the log should keep receive a snapshot.
 ///
-/// While entries are sent to a member, openraft removes none that it has not acknowledged. One that
-/// takes them more slowly than they come would keep all of the log. Once its stream has ended, the
-/// log is cut, and the member is sent the state.
+/// While entries are sent to a member, openraft removes none that the member has not acknowledged,
+/// so a member that is slower than the writes would keep the whole log. Once its stream has ended,
+/// the log is cut and the member receives the state.
 pub(crate) async fn end_streams_of_those_behind(node: Arc<Running>) {
     loop {
         sleep(SENDING).await;
@@ -90,28 +90,27 @@ pub(crate) async fn end_streams_of_those_behind(node: Arc<Running>) {
             tracing::warn!(
                 to,
                 lag,
-                "the log was kept for a member that takes entries more slowly than they come; it is to be sent a snapshot"
+                "a member falls behind; sending it a snapshot instead of log entries"
             );
             node.replica
                 .given_up_streams
                 .fetch_add(1, Ordering::Relaxed);
             node.peers
-                .close(to, Lane::Log, "it lacks more than the log is to keep");
+                .close(to, Lane::Log, "it lacks more entries than the log should keep");
         }
     }
 }
 
-/// Whether so many entries of the log outweigh a snapshot of so many bytes.
+/// Whether `entries` log entries outweigh a snapshot of `bytes` bytes.
 fn outweighs(entries: u64, bytes: u64) -> bool {
     bytes <= runtime::limits().light_snapshot || entries.saturating_mul(ENTRY_BYTES) >= bytes / 2
 }
 
-/// The entry after which the node at one of the `places` of the cluster makes its rows durable, if
-/// it has done so for those up to `covered`.
+/// The entry after which a node makes its rows durable, given that those up to `covered` are
+/// durable. `place` is the node's position among the `places` members.
 ///
-/// The log is cut into rounds of `after` entries, and in each of them every node has a moment of
-/// its own, so that not all of them are busy with it at once. A moment that follows too soon is
-/// left out.
+/// The log is divided into rounds of `after` entries. In each round every node has a moment of its
+/// own, so that not all are busy at once. A moment that follows too soon is skipped.
 fn due_at(covered: u64, after: u64, (place, places): (u64, u64)) -> u64 {
     let moment = after / places * place;
     let earliest = due_after(covered, after);
@@ -131,15 +130,15 @@ struct Ends {
 }
 
 impl Ends {
-    /// The last entry that the log was cut behind, with `log_keep` entries kept before it. A start
-    /// covers all that it has applied without cutting anything, so what is covered does not show
-    /// it: the log of a node that restarts often would never be cut.
+    /// The last entry that the log was cut before, with `log_keep` entries kept in front of it. A
+    /// start covers everything that it has applied without cutting anything, so `covered` does not
+    /// show it: the log of a node that restarts often would never be cut.
     fn cut_behind(&self) -> u64 {
         let cut = self.purged.map_or(0, |purged| purged + self.log_keep);
         cut.min(self.covered.unwrap_or_default())
     }
 
-    /// The last entry that is to be removed from the log.
+    /// The last entry that should be removed from the log.
     fn removable_up_to(&self) -> u64 {
         self.covered
             .unwrap_or_default()
@@ -156,7 +155,8 @@ impl Running {
         })
     }
 
-    /// The member for which the log is kept that was to be cut, and how many entries it lacks.
+    /// The member for which the log is kept although it should be cut, and how many entries the
+    /// member lacks.
     fn keeps_the_log(&self) -> Option<(u64, u64)> {
         let raft = &self.replica.config.raft;
         let ends = self.ends();
@@ -193,34 +193,37 @@ impl Running {
         due_at(covered, replica.config.raft.snapshot_after, (place, places))
     }
 
-    /// Makes the rows durable, and has openraft cut the log behind them.
+    /// Makes the rows durable, and makes openraft cut the log before them.
     async fn cover(&self) -> io::Result<()> {
-        // Without room RocksDB is not tried: it could take no writes any more.
+        // Without room, do not try RocksDB: after a failed flush it would accept no more writes.
         self.room.check(0).await?;
         self.drafts.cover().await?;
         let trigger = self.replica.raft.trigger();
         trigger.snapshot().await.map_err(io::Error::other)
     }
 
-    /// Has the next start apply less of the log again.
+    /// Makes the rows durable, so that the next start applies less of the log again.
     async fn make_rows_durable(&self) -> io::Result<()> {
         self.room.check(0).await?;
         self.drafts.flush().await
     }
 
-    /// Makes the rows durable and drops the log entries that they hold. Returns once it is done.
+    /// Makes the rows durable and drops the log entries that they contain.
+    ///
+    /// # Errors
+    /// A snapshot is being sent, or a step failed or took too long.
     pub(crate) async fn compact(&self) -> Result<(), Refused> {
         let stopped =
             |error: openraft::errors::Fatal<TypeConfig>| Refused::Unavailable(error.to_string());
         if let Some(to) = self.sending.under_way() {
             return Err(Refused::Unavailable(format!(
-                "node {to} is being sent a snapshot, and needs the log behind it"
+                "node {to} is receiving a snapshot and needs the log after it"
             )));
         }
         let replica = &self.replica;
         let applied = replica.views.applied_index();
         let failed =
-            |error| Refused::Unavailable(format!("the rows cannot be made durable: {error}"));
+            |error| Refused::Unavailable(format!("cannot make the rows durable: {error}"));
         self.cover().await.map_err(failed)?;
         let give_up = Instant::now() + DEADLINE;
         while self.ends().covered < applied {
@@ -246,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_node_has_its_own_moments_and_as_many_as_there_are_rounds() {
+    fn each_node_has_one_moment_of_its_own_per_round() {
         for (after, places) in [(20_000, 3), (50, 5), (10, 3), (7, 1)] {
             let mut all = BTreeSet::new();
             for place in 0..places {
@@ -262,9 +265,9 @@ mod tests {
         }
     }
 
-    /// Each start finds its whole log applied, and openraft takes that for its snapshot.
+    /// Each start applies its whole log, which openraft takes for its snapshot.
     #[test]
-    fn a_node_that_restarts_often_still_cuts_its_log() {
+    fn node_that_restarts_often_still_cuts_its_log() {
         let (after, log_keep, bytes) = (20_000, 20_000, 50 << 20);
         let (mut applied, mut purged, mut longest) = (0, None, 0);
         for start in 0..200 {
@@ -290,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_snapshot_came_in_the_log_is_weighed_from_there() {
+    fn log_is_weighed_from_a_received_snapshot() {
         let ends = Ends {
             covered: Some(500),
             purged: Some(500),
@@ -300,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn the_log_of_a_large_state_is_cut_where_it_outweighs_it() {
+    fn log_of_a_large_state_is_cut_once_it_outweighs_the_state() {
         assert!(outweighs(1, 0) && outweighs(1, runtime::limits().light_snapshot));
         let bytes = 160 << 20;
         assert!(!outweighs(20_000, bytes), "5 MiB of log");
@@ -310,14 +313,14 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_was_just_sent_a_snapshot_lets_its_next_moment_pass() {
+    fn node_that_just_received_a_snapshot_skips_its_next_moment() {
         assert_eq!(due_at(1_000, 1_000, (0, 2)), 2_000);
         assert_eq!(due_at(1_000, 1_000, (1, 2)), 1_500);
         assert_eq!(due_at(1_001, 1_000, (1, 2)), 2_500);
     }
 
     #[test]
-    fn more_nodes_than_entries_in_a_round_build_at_the_same_moment() {
+    fn nodes_share_moments_if_a_round_has_fewer_entries() {
         assert_eq!(due_at(0, 2, (2, 3)), 2);
         assert_eq!(due_at(5, 1, (2, 3)), 6);
     }

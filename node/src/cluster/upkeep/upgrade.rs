@@ -1,12 +1,12 @@
-//! What a newer binary brings into the cluster: its standard names, and its feature level.
+//! Completes an upgrade: adds the standard names of a newer binary, and raises the feature level.
 //!
-//! The leader writes the names that a state lacks; any other node does so if the leader does not,
-//! since the leader's binary may be older. The leader raises the level, once all members are
-//! reachable and run a binary that knows the next one.
+//! The leader writes the names that the state lacks; another node does so if the leader does not,
+//! since the leader's binary may be older. The leader raises the level once all members are
+//! reachable and run a binary that supports the next one.
 //!
-//! A member that goes back to an older binary in the moment in which the level is raised is not
-//! caught here. It stops and says why ([`placement_raft_store`] does not apply what follows), and
-//! is well again once the newer binary is back.
+//! This does not catch a member that returns to an older binary at the moment when the level is
+//! raised. It stops with an error ([`placement_raft_store`] does not apply the entries that
+//! follow), and recovers when the newer binary is back.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,16 +18,16 @@ use tokio::time::{Instant, sleep};
 use crate::cluster::running::Running;
 use placement_api::backend::Unavailable;
 
-/// How often the leader looks whether the level can be raised.
+/// How often the leader checks whether the level can be raised.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// How long a node that does not lead waits for the leader to write the names.
+/// How long other nodes wait for the leader to write the names.
 const GRACE: Duration = Duration::from_secs(1);
-/// How long to wait before something that failed is tried again.
+/// Pause before a failed attempt is repeated.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Raises the level whenever this node leads and can. Ends once it is the newest that this binary
-/// knows.
+/// Raises the level whenever this node leads and can. Ends once the level is the newest that this
+/// binary supports.
 pub(crate) async fn raise_level(node: Arc<Running>) {
     while node.replica.level() < Level::NEWEST {
         if node.replica.leads()
@@ -40,7 +40,7 @@ pub(crate) async fn raise_level(node: Arc<Running>) {
     }
 }
 
-/// The highest level that all members agree to; `None` while one of them is not reachable.
+/// The highest level that all members support; `None` while one of them is unreachable.
 fn common(node: &Running) -> Option<Level> {
     let Running { replica, peers, .. } = node;
     let members = replica.members();
@@ -58,13 +58,13 @@ async fn raise(node: &Running, to: Level) {
     match node.commit(command, format!("feature level {to}")).await {
         Ok(raised) => {
             let index = raised.index.index;
-            tracing::info!(index, level = %to, "the feature level of the cluster is raised");
+            tracing::info!(index, level = %to, "raised the feature level of the cluster");
         }
-        Err(error) => tracing::warn!(?error, level = %to, "the feature level is not raised yet"),
+        Err(error) => tracing::warn!(?error, level = %to, "could not raise the feature level yet"),
     }
 }
 
-/// Has the names written until the state has all of them.
+/// Writes the names until the state has all of them.
 pub(crate) async fn write_standards(node: Arc<Running>) {
     let replica = &node.replica;
     let mut changes = replica.leadership_changes();
@@ -86,7 +86,7 @@ pub(crate) async fn write_standards(node: Arc<Running>) {
             }
         }
         if let Err(error) = write_names(&node).await {
-            tracing::debug!(%error, "the standard resource classes and traits are not written yet");
+            tracing::debug!(%error, "could not write the standard resource classes and traits yet");
         }
         if !node.has_standards() {
             sleep(PAUSE).await;
@@ -94,9 +94,9 @@ pub(crate) async fn write_standards(node: Arc<Running>) {
     }
 }
 
-/// Has the names written that this node's state lacks.
+/// Writes the names that this node's state lacks.
 async fn write_names(node: &Running) -> Result<(), Unavailable> {
-    // What others have written already may only not be applied here.
+    // Names written by others may just not be applied here yet.
     node.catch_up().await?;
     if node.has_standards() {
         return Ok(());
@@ -105,7 +105,7 @@ async fn write_names(node: &Running) -> Result<(), Unavailable> {
     let written = node.commit(command, "standards".to_owned()).await?;
     tracing::info!(
         index = written.index.index,
-        "the standard resource classes and traits are written"
+        "wrote the standard resource classes and traits"
     );
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The way of a write: its id, its way to the leader, its proposal there.
+//! The path of a write: its id, the way to the leader, its proposal there.
 
 pub(crate) mod own_past;
 pub(crate) mod path;

@@ -1,10 +1,9 @@
-//! Whether this node knows all that it did before.
+//! Detects that this node's data are an older copy.
 //!
-//! A data directory that is put back from an older copy has forgotten what the node has
-//! acknowledged and promised since. Its count of starts went back with it, and the cluster
-//! remembers the start in which the node last wrote. So before its first write the node catches up
-//! and looks: its own start must be a later one. It is looked soon after the start, too, for nodes
-//! that no one writes through.
+//! A data directory restored from an older copy has forgotten what the node acknowledged and
+//! promised since. Its count of starts is old as well, but the cluster remembers the start in which
+//! the node last wrote. So before its first write the node catches up and checks that its own start
+//! is later. It also checks soon after the start, for nodes that receive no writes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,11 +14,11 @@ use tokio::time::{Instant, sleep};
 use crate::cluster::running::Running;
 use placement_api::backend::Unavailable;
 
-/// How often it is tried to look, as long as there is no leader.
+/// Interval between attempts while there is no leader.
 const EVERY: Duration = Duration::from_secs(1);
 
 impl Running {
-    /// Waits until it is known that this node has never been further than now.
+    /// Waits until it is known that no later start of this node has written.
     pub(super) async fn past_is_known(&self, deadline: Instant) -> Result<(), Unavailable> {
         let known = self
             .is_latest_start
@@ -27,7 +26,7 @@ impl Running {
         known.await.copied()
     }
 
-    /// Which start this is, as long as it is not known to be the latest.
+    /// The number of this start, as long as it is not known to be the latest.
     pub(crate) fn unsure_of_start(&self) -> Option<u64> {
         (!self.is_latest_start.initialized()).then_some(self.start)
     }
@@ -39,7 +38,7 @@ impl Running {
                 if last >= self.start && !mutant!("reuse-boots" | "older-copy-takes-part") =>
             {
                 self.replica.leave_as_older_copy(self.start, last);
-                let reason = "this node's data are an older copy of what it had";
+                let reason = "this node's data are an older copy";
                 Err(Unavailable::nothing_committed(reason))
             }
             _ => Ok(()),
@@ -47,7 +46,7 @@ impl Running {
     }
 }
 
-/// Looks as soon as there is a leader.
+/// Checks as soon as there is a leader.
 pub(crate) async fn watch(node: Arc<Running>) {
     while node.replica.failure().is_none()
         && (node.past_is_known(Instant::now() + EVERY).await).is_err()

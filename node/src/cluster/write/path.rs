@@ -1,6 +1,6 @@
-//! The way of a write from the node that was asked: it goes to the leader, under an id by which it
-//! is recognised, until its outcome is known or the time is up. It is committed once, through each
-//! leader that there is in the meantime.
+//! The path of a write from the node that received it. It goes to the leader with an id that
+//! identifies it, until its outcome is known or its time is up. It is committed at most once, even
+//! if it is sent to several leaders in turn.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -23,26 +23,27 @@ use crate::rpc::raft::upload;
 use placement_api::backend::{Unavailable, Written};
 use placement_api::trace;
 
-/// How long to wait before the same leader is asked again.
+/// Pause before the same leader is asked again.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Why the outcome of a write is not known that the cluster recognises.
-const FORGOTTEN: &str = "the cluster has carried out or refused this write, and keeps its outcome no longer: too many later \
+/// Why the outcome of a write that the cluster recognises is unknown.
+const FORGOTTEN: &str = "the cluster has carried out or refused this write but no longer keeps \
+    its outcome: too many later \
                          writes through this node were answered in the meantime";
 
-/// What is known of the attempts so far.
+/// What is known from the attempts so far.
 enum Doubt {
     /// No log has the write.
     Clean,
-    /// A log may have it; why that is not known.
+    /// A log may have it; the reason for the doubt.
     Sent(String),
 }
 
 impl Doubt {
-    /// Why another attempt follows one that has not shown the write committed.
+    /// The reason to retry after this reply.
     ///
     /// # Errors
-    /// None follows.
+    /// The final result, if a retry is pointless.
     fn asks_again(&self, reply: WriteReply) -> Result<String, Unavailable> {
         let is_clean = matches!(self, Self::Clean);
         match reply {
@@ -52,7 +53,7 @@ impl Doubt {
                 Err(Unavailable::TooLarge { bytes, bytes_max })
             }
             WriteReply::TooLarge { bytes, bytes_max } => Ok(format!(
-                "the leader takes commands of {bytes_max} bytes, and this one has {bytes}"
+                "the leader accepts commands of {bytes_max} bytes, but this one has {bytes}"
             )),
             WriteReply::NotLeader => Ok("no leader is known".to_owned()),
             WriteReply::NoSpace(reason)
@@ -77,7 +78,7 @@ impl Doubt {
 }
 
 impl Running {
-    /// Has a command for the whole cluster committed and applied here. `what` names it in the log.
+    /// Commits a command of the whole cluster and applies it here. `what` names it in the log.
     pub(crate) async fn commit(
         &self,
         command: Command,
@@ -88,9 +89,8 @@ impl Running {
             .await
     }
 
-    /// Has a command committed once and applied here; the view is of its partition. It is given
-    /// time beyond the deadline to get to the others if it is large. `request_id` as in
-    /// [`WriteCall`].
+    /// Commits a command once and applies it here; the returned view is of its partition. A large
+    /// command gets time beyond the deadline to reach the others. `request_id` as in [`WriteCall`].
     pub(crate) async fn commit_in(
         &self,
         destination: Destination,
@@ -109,7 +109,7 @@ impl Running {
                 bytes_max: bytes_max as u64,
             });
         }
-        // To the leader, and from there to the others.
+        // Once to the leader, and once from there to the others.
         let deadline = deadline + 2 * upload(record.len());
         let open = self.ids.issue();
         let mut write_id = open.id;
@@ -128,16 +128,16 @@ impl Running {
         if outcome == Outcome::AnsweredBefore {
             let cluster = &self.replica.views.current().cluster;
             let reason = match cluster.is_retired(self.replica.me) {
-                true => "the cluster takes no more writes under this node's number",
+                true => "the cluster accepts no more writes under this node's number",
                 false => FORGOTTEN,
             };
             return Err(Doubt::Sent(reason.to_owned()).gave_up(String::new()));
         }
-        // All that was acknowledged before this write began stands before it in the log.
+        // Everything acknowledged before this write began precedes it in the log.
         self.replica.freshness.confirm(begun);
         let view = match self.replica.view().of(destination.partition) {
             Some(view) => view,
-            // A refusal shows nothing of the state.
+            // A refusal depends on no rows, so any view will do.
             None if matches!(outcome, Outcome::Refused(_)) => self.replica.view(),
             None => return Err(Unavailable::outcome_unknown("its partition is deleted")),
         };
@@ -155,7 +155,7 @@ impl Running {
         deadline: Instant,
     ) -> Result<Committed, Unavailable> {
         let mut doubt = Doubt::Clean;
-        // Before it is sent: from then on this node may apply it.
+        // Before the write is sent: from then on this node may apply it.
         let mut expected = (self.replica.views.expect(&call.write_id))
             .map_err(|stopped| Unavailable::nothing_committed(stopped.to_string()))?;
         loop {
@@ -182,7 +182,7 @@ impl Running {
                 tracing::info!(
                     request_id = %call.request_id,
                     reason,
-                    "the write's outcome is not known, asking again"
+                    "the outcome of a write is unknown; asking again"
                 );
                 RarePath::WriteAskedAgain.ran();
                 if !mutant!("deny-what-was-sent") {
@@ -200,7 +200,7 @@ impl Running {
                 return Err(doubt.gave_up(why));
             }
             let until = match target {
-                // The leader that was just asked may be about to step down, or to catch up.
+                // The leader may be about to step down or to catch up.
                 Some(_) => (Instant::now() + PAUSE).min(deadline),
                 None => deadline,
             };
@@ -212,8 +212,8 @@ impl Running {
         }
     }
 
-    /// Asks one leader, until this node has applied the write, another one takes over, or the time
-    /// is up.
+    /// Asks one leader until this node has applied the write, another leader takes over, or the
+    /// time is up.
     async fn attempt_write(
         &self,
         leader: &Leader,
@@ -230,7 +230,7 @@ impl Running {
         let reason = if Instant::now() >= deadline {
             format!("the leader, node {}, did not answer in time", leader.id)
         } else {
-            format!("node {} was asked, but leads no more", leader.id)
+            format!("node {} no longer leads, after the write was sent to it", leader.id)
         };
         Err(match sent.into_inner() {
             true => WriteReply::Unknown(reason),
@@ -238,7 +238,7 @@ impl Running {
         })
     }
 
-    /// The leader answers what it refuses. What is committed this node learns when it applies it.
+    /// The leader answers only refusals. This node learns of a commit when it applies the entry.
     async fn attempt_until_known(
         &self,
         leader: &Leader,
@@ -262,7 +262,7 @@ impl Running {
                 .await?;
             if let Some(wait) = self.crowded(&channel) {
                 let reason =
-                    format!("the way to the leader is full: a write waits {wait:.1?} on it");
+                    format!("the send queue to the leader is full ({wait:.1?} of delay)");
                 return Ok(Err(WriteReply::Busy(reason)));
             }
             sent.store(true, Ordering::Relaxed);
@@ -286,13 +286,13 @@ impl Running {
                 leader.id
             ))),
             Err(error) => Err(WriteReply::Unknown(format!(
-                "the leader, node {}, gave no answer: {error}",
+                "the leader, node {}, did not answer: {error}",
                 leader.id
             ))),
         }
     }
 
-    /// How long a write would wait before it leaves this node, if that is too long.
+    /// The delay of a write in the send queue of this node, if that is too long.
     fn crowded(&self, channel: &Channel) -> Option<Duration> {
         let limit = Duration::from_millis(self.replica.config.cluster.backlog_ms / 2);
         let wait = channel.delay();
@@ -300,10 +300,10 @@ impl Running {
     }
 }
 
-/// What this node has seen of a write when it applied the log.
+/// The result of a write that this node has applied, if it saw it.
 fn applied(committed: Option<Committed>) -> Result<Committed, WriteReply> {
     committed.ok_or_else(|| {
-        let reason = "this node was sent a snapshot in place of the log, which may hold the write";
+        let reason = "this node received a snapshot instead of the log; it may contain the write";
         WriteReply::Unknown(reason.to_owned())
     })
 }

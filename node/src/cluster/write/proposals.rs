@@ -1,5 +1,5 @@
-//! The leader's end of a write: taken if there is room, stamped in the order of the log, proposed
-//! in batches.
+//! The leader's side of a write: admitted if there is room, stamped in log order, proposed in
+//! batches.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,19 +29,19 @@ use crate::tasks::Tasks;
 use placement_api::backend::uuid_of_request;
 use placement_api::trace;
 
-/// Longer records are read on another thread.
+/// Longer records are decoded on another thread, in bytes.
 const INLINE_BYTES: usize = 64 * 1024;
 /// Most writes in one batch.
 const BATCH_MAX: usize = 512;
-/// How long a new leader waits to know the stamps of the leaders before it.
+/// How long a new leader waits until it knows the stamps of earlier leaders.
 const SETTLE: Duration = Duration::from_secs(1);
-/// Why a node that is being stopped takes no writes.
+/// Why a stopping node rejects writes.
 const STOPPING: &str = "this node is stopping";
-/// Why a leader that does not know the stamps of those before it takes no writes.
-const UNSETTLED: &str = "the leader has not applied yet what the leaders before it wrote";
+/// Why a leader that does not know the stamps of earlier leaders rejects writes.
+const UNSETTLED: &str = "the leader has not applied the entries of earlier leaders yet";
 
 impl Running {
-    /// Has a write of this node committed, unless its time is over before its turn.
+    /// Commits a write of this node, unless its deadline passes before its turn.
     pub(crate) async fn propose(
         &self,
         mut call: WriteCall,
@@ -69,7 +69,7 @@ impl Running {
             .unwrap_or_else(|_| Err(WriteReply::Unknown(STOPPING.to_owned())))
     }
 
-    /// The same for a write that another node forwards. Returns what is left to do for a long one.
+    /// Commits a write that another node forwards. Returns the remaining work for a long record.
     pub(crate) fn propose_for(
         self: Arc<Self>,
         from: u64,
@@ -107,19 +107,19 @@ impl Running {
         }))
     }
 
-    /// A leader takes the writes of members.
+    /// The leader accepts writes of members only.
     fn must_be_forwarded(&self, from: u64, call: &WriteCall) -> Result<(), WriteReply> {
         if !self.replica.leads() {
             return Err(WriteReply::NotLeader);
         }
         if !self.replica.is_member(from) || call.write_id.origin != from {
-            let reason = format!("node {from} is no member of the cluster");
+            let reason = format!("node {from} is not a member of the cluster");
             return Err(WriteReply::Rejected(reason));
         }
         Ok(())
     }
 
-    /// A place among those that wait.
+    /// A place among the waiting writes.
     fn permit(&self, call: &WriteCall) -> Result<Permit, WriteReply> {
         let bytes = call.command.0.len();
         let bytes_max = self.replica.config.raft.command_bytes;
@@ -132,7 +132,8 @@ impl Running {
         self.backlog.permit(bytes).map_err(WriteReply::Busy)
     }
 
-    /// Nothing goes into the log that this node could not read there, or may not decide yet.
+    /// Keeps commands out of the log that this node cannot decode or whose feature level is not
+    /// reached.
     fn command(&self, read: Result<Command, WireError>) -> Result<Command, WriteReply> {
         let mut command = read.map_err(|error| {
             WriteReply::Rejected(format!(
@@ -158,8 +159,8 @@ impl Running {
     }
 }
 
-/// From when a write arrives at the leader until the leader has applied it. Apply knows it by the
-/// number that it has in the log; here both names stand together.
+/// Span from the arrival of a write at the leader until the leader has applied it. Apply identifies
+/// the write by its number in the log; this span contains both that number and the request id.
 fn span_of(call: &WriteCall) -> Span {
     trace::span_in(trace::continued(call.trace.as_deref()), || {
         tracing::debug_span!(
@@ -172,27 +173,27 @@ fn span_of(call: &WriteCall) -> Span {
     })
 }
 
-/// Reads a record, unless it is long.
+/// Decodes a record, unless it is long.
 fn decode_here(call: &WriteCall) -> Option<Result<Command, WireError>> {
     let record = &call.command.0;
     (record.len() <= INLINE_BYTES).then(|| wire::decode(record))
 }
 
-/// Reads a long record on another thread.
+/// Decodes a long record on another thread.
 async fn decode_apart(call: &WriteCall) -> Result<Command, WireError> {
     let record = call.command.0.clone();
     runtime::blocking(move || wire::decode(&record)).await
 }
 
-/// Stamps commands with a time that never goes back, not even from leader to leader.
+/// Stamps commands with a time that never decreases, not even across leaders.
 #[derive(Default)]
 struct Stamper {
     last: Timestamp,
 }
 
 impl Stamper {
-    /// The time for the next command of the log: `now`, but after all of its own, and after that of
-    /// the last command that was applied, from any leader.
+    /// The time for the next command of the log: `now`, but later than all stamps of its own and
+    /// than that of the last applied command, from any leader.
     fn stamp(&mut self, now: Timestamp, applied: Option<Timestamp>) -> Timestamp {
         let before = self.last.max(applied.unwrap_or(Timestamp(0)));
         self.last = now.max(Timestamp(before.0.saturating_add(1)));
@@ -200,18 +201,18 @@ impl Stamper {
     }
 }
 
-/// The leadership of a node: its term and number.
+/// One leadership of a node: its term and number.
 type LeaderId = CommittedLeaderIdOf<TypeConfig>;
 
-/// The last leadership of this node that began with the stamps of all leaders before it known.
+/// The last leadership of this node that began with the stamps of all earlier leaders known.
 #[derive(Default)]
 struct Settled(Option<LeaderId>);
 
 impl Settled {
-    /// Waits for a moment, in a new leadership, until all entries of earlier leaders are applied.
+    /// In a new leadership, waits briefly until all entries of earlier leaders are applied.
     ///
     /// # Errors
-    /// They are not: no write may be stamped.
+    /// They are not applied in time, so no write may be stamped.
     async fn settle(
         &mut self,
         leader: LeaderId,
@@ -229,7 +230,7 @@ impl Settled {
     }
 }
 
-/// Takes proposals one after the other.
+/// Proposes writes one batch after another.
 pub(crate) struct Proposer {
     node: Arc<Running>,
     stamper: Stamper,
@@ -254,7 +255,7 @@ impl Proposer {
             batch.retain(|proposal| !proposal.asker.has_given_up());
             let now = Instant::now();
             let late = batch.extract_if(.., |proposal| proposal.deadline <= now);
-            refuse(late, &rejected("its time was over before its turn came"));
+            refuse(late, &rejected("its deadline passed before its turn"));
             if let Some(failure) = self.node.replica.failure() {
                 refuse(batch.drain(..), &rejected(&failure));
                 continue;
@@ -266,8 +267,8 @@ impl Proposer {
         }
     }
 
-    /// Stamps and proposes, as this leader only: Raft refuses what comes when it leads no more, or
-    /// again, as the leaders in between may have stamped later times.
+    /// Stamps and proposes, for this leadership only: Raft rejects the proposal if this node no
+    /// longer leads, or leads again, since leaders in between may have stamped later times.
     async fn propose(&mut self, batch: impl Iterator<Item = Proposal>, leader: LeaderId) {
         let has_request_ids = self.node.replica.level() >= Level::REQUEST_IDS;
         let mut applied = self.node.replica.views.current().last_stamp;
@@ -289,7 +290,7 @@ impl Proposer {
                 request_id: uuid_of_request(&call.request_id).filter(|_| has_request_ids),
             };
             let (responder, result) = ProgressResponder::complete_only();
-            // Raft takes all that wait into one append.
+            // Raft combines all waiting writes into one append.
             let proposed = (self.node.replica.raft)
                 .write(LoggedCommand::new(stamped, call.command))
                 .with_leader(leader)
@@ -325,9 +326,9 @@ impl Proposer {
         });
     }
 
-    /// Before the first stamp of a leadership: everything that earlier leaders stamped is applied,
-    /// so that time never goes back in the log, however wrong a clock is. Without that nothing is
-    /// proposed: a leader without a quorum could not commit it either.
+    /// Before the first stamp of a leadership, waits until everything that earlier leaders stamped
+    /// is applied, so that time never decreases in the log, however wrong a clock is. Until then
+    /// nothing is proposed: a leader without a quorum could not commit it either.
     async fn settle(&mut self) -> Result<LeaderId, WriteReply> {
         let replica = &self.node.replica;
         let (leader, leads, last) = replica.raft_metrics(|metrics| {
@@ -365,7 +366,7 @@ fn committed(result: ClientWriteResult<TypeConfig>) -> Result<u64, WriteReply> {
         Ok(written) => match written.data {
             Applied::Outcome(_) => return Ok(written.log_id.index()),
             Applied::NoCommand => {
-                WriteReply::Unknown("the log holds no command where it should".to_owned())
+                WriteReply::Unknown("the log entry holds no command".to_owned())
             }
         },
         Err(ClientWriteError::ForwardToLeader(_)) => WriteReply::NotLeader,
@@ -385,7 +386,7 @@ mod tests {
     use super::*;
     use crate::cluster::fixtures::Alone;
 
-    /// The reply of the leader to a write that it was asked to propose.
+    /// The leader's reply to one proposed write.
     async fn reply(
         alone: &Alone,
         proposer: &mut Proposer,
@@ -419,7 +420,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn write_that_was_stamped_in_an_earlier_leadership_is_not_proposed() {
+    async fn write_stamped_in_an_earlier_leadership_is_not_proposed() {
         let alone = Alone::start().await;
         let (vote, _) = alone.running.replica.vote();
         let leader = *vote.leader_id();
@@ -453,13 +454,13 @@ mod tests {
             assert!(settled.settle(first, ready(false)).await.is_err());
         }
         settled.settle(first, ready(true)).await.unwrap();
-        // Known from then on, until the node leads again.
+        // Settled until the node leads in another term.
         settled.settle(first, pending()).await.unwrap();
         assert!(settled.settle(second, pending()).await.is_err());
     }
 
     #[test]
-    fn stamps_rise_although_the_clock_goes_back_and_an_earlier_leader_was_ahead() {
+    fn stamps_increase_although_clocks_go_back_or_differ() {
         let mut stamper = Stamper::default();
         let mut stamp = |now, applied: Option<i64>| {
             let applied = applied.map(Timestamp);

@@ -1,10 +1,10 @@
 //! The wall clock of this node, compared with those of the voters.
 //!
-//! The stamps of the log follow the clock of its leader, and operators and join tokens rely on
-//! them. A clock that is ahead once puts all later stamps ahead; while a leader's is behind, the
-//! time of the log stands still. So a leader uses the time on which a majority of the voters agree,
-//! if that is not its own. Without such a majority it is not known which clock is wrong: each
-//! leader uses its own, and the nodes report that they differ.
+//! The stamps of the log follow its leader's clock, and operators and join tokens rely on them. A
+//! clock that is ahead once puts all later stamps ahead; while a leader's clock is behind, the time
+//! of the log stands still. So a leader uses the time on which a majority of the voters agree, if
+//! that differs from its own. Without such a majority it is unknown which clock is wrong: each
+//! leader uses its own, and the nodes report the difference.
 
 use std::fmt;
 
@@ -14,28 +14,28 @@ use placement_raft_store::coverage::RarePath;
 use crate::cluster::running::Running;
 use placement_api::world::micros;
 
-/// Clocks agree that differ by no more, in microseconds.
+/// Largest difference between clocks that agree, in microseconds.
 const AGREE_MAX: u64 = 5_000_000;
 
-/// What the clocks of the voters show about this node's. Differences are in microseconds.
+/// Result of comparing this node's clock with those of the voters. Differences are in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing {
     /// Too few clocks are known, and none of them differs.
     Unknown,
-    /// A majority of the voters agrees with it; so far is the farthest of those.
+    /// A majority of the voters agrees with it; `ahead` is the largest difference to one of those.
     Agrees { ahead: i64 },
     /// A majority of the voters agrees on another time.
     Outvoted { ahead: i64 },
-    /// It differs from that of a voter, and no majority of the voters agrees.
+    /// It differs from a voter's clock, and no majority of the voters agrees.
     Disputed { with: u64, ahead: i64 },
 }
 
-/// What is wrong with the clocks, for the log and the status.
+/// A problem with the clocks, for the log and the status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ClockProblem {
-    /// This node's clock is wrong: it is so many seconds ahead, or behind.
+    /// This node's clock is wrong by this many seconds; negative: behind.
     Wrong { ahead_s: i64 },
-    /// Those of two nodes differ by so many seconds, and either may be wrong.
+    /// The clocks of two nodes differ by this many seconds, and either may be wrong.
     Differ { nodes: [u64; 2], by_s: u64 },
 }
 
@@ -44,8 +44,9 @@ impl fmt::Display for ClockProblem {
         match self {
             Self::Wrong { ahead_s } => write!(
                 f,
-                "its clock is {} s {} the clocks of a majority of the voters: while it leads, it stamps writes by those; \
-                 set the clock of its machine",
+                "its clock is {} s {} the clocks of a majority of the voters: as the leader it \
+                stamps writes by those; \
+                 set the clock of its host",
                 ahead_s.unsigned_abs(),
                 if *ahead_s < 0 { "behind" } else { "ahead of" },
             ),
@@ -54,15 +55,16 @@ impl fmt::Display for ClockProblem {
                 by_s,
             } => write!(
                 f,
-                "the clocks of nodes {a} and {b} differ by {by_s} s; which one is wrong is not known: writes have the time \
-                 of the leader's; compare both with the right time, and set the one that is wrong",
+                "the clocks of nodes {a} and {b} differ by {by_s} s; it is unknown which one is \
+                wrong: writes have the time \
+                 of the leader's; compare both with the right time, and set the wrong one",
             ),
         }
     }
 }
 
 impl ClockProblem {
-    /// Whether it is the same one, though the clocks have moved.
+    /// Whether this is the same problem as before, though the clocks have moved.
     pub(crate) fn is_still(&self, before: Option<Self>) -> bool {
         match (self, before) {
             (Self::Wrong { .. }, Some(Self::Wrong { .. })) => true,
@@ -75,7 +77,7 @@ impl ClockProblem {
 }
 
 impl Running {
-    /// The time by this node's clock, or by those of a majority of voters that agrees on another.
+    /// The time of this node's clock, or that of a majority of voters which agrees on another time.
     pub(crate) fn wall_time(&self) -> Timestamp {
         match self.compare_clocks() {
             (own, Standing::Outvoted { ahead }) => {
@@ -86,9 +88,9 @@ impl Running {
         }
     }
 
-    /// By how many microseconds the clock is ahead of those of a majority of the voters, or of the
-    /// one that differs most if there is no majority; negative: behind. `None` while too few clocks
-    /// are known.
+    /// By how many microseconds the clock is ahead of those of a majority of the voters or, without
+    /// a majority, of the one that differs most; negative: behind. `None` while too few clocks are
+    /// known.
     pub(crate) fn clock_ahead(&self) -> Option<i64> {
         match self.compare_clocks().1 {
             Standing::Unknown => None,
@@ -98,7 +100,7 @@ impl Running {
         }
     }
 
-    /// What is wrong with the clocks, as far as this node's is concerned.
+    /// The problem of this node's clock, if it has one.
     pub(crate) fn clock_problem(&self) -> Option<ClockProblem> {
         let seconds = |micros: i64| micros / 1_000_000;
         match self.compare_clocks().1 {
@@ -128,7 +130,7 @@ impl Running {
     }
 }
 
-/// Compares a node's own clock with those of the other voters that are known, out of `voters`.
+/// Compares a node's clock with the known clocks of the other voters, out of `voters` voters.
 fn compare(own: Timestamp, votes: bool, others: Vec<(u64, Timestamp)>, voters: usize) -> Standing {
     let majority = voters / 2 + 1;
     let ahead_of = |(node, clock): (u64, Timestamp)| (node, own.0.saturating_sub(clock.0));
@@ -146,7 +148,7 @@ fn compare(own: Timestamp, votes: bool, others: Vec<(u64, Timestamp)>, voters: u
     let agreed = (others.windows(majority))
         .find(|some| some[majority - 1].1.abs_diff(some[0].1) <= AGREE_MAX);
     if let Some([.., (_, ahead)]) = agreed {
-        // The latest time that all of them have reached.
+        // The latest time that all of the majority have reached.
         return Standing::Outvoted { ahead: *ahead };
     }
     match others.into_iter().max_by_key(distance) {
@@ -163,8 +165,8 @@ mod tests {
 
     const S: i64 = 1_000_000;
 
-    /// What node 1, whose clock shows 3600 s, makes of those of the next ones, in seconds; of nodes
-    /// without one nothing is known.
+    /// How node 1, whose clock shows 3600 s, compares with nodes 2, 3, … whose clocks show
+    /// `others`, in seconds; `None`: unknown.
     fn standing(voters: usize, others: &[Option<i64>]) -> Standing {
         let others = (2..).zip(others);
         let known = others.filter_map(|(node, clock)| Some((node, Timestamp((*clock)? * S))));
@@ -172,20 +174,20 @@ mod tests {
     }
 
     #[test]
-    fn majority_of_all_voters_overrules_a_clock_in_both_directions() {
+    fn majority_of_voters_overrules_a_clock_in_both_directions() {
         let outvoted = |ahead| Standing::Outvoted { ahead: ahead * S };
         assert_eq!(standing(3, &[Some(10), Some(14)]), outvoted(3590));
         assert_eq!(standing(3, &[Some(7200), Some(7204)]), outvoted(-3600));
         let five = [Some(10), Some(3600), Some(12), Some(11)];
         assert_eq!(standing(5, &five), outvoted(3590));
-        // A node without a vote asks two of the three voters.
+        // A node without a vote follows two of the three voters.
         let known = vec![(2, Timestamp(10 * S)), (3, Timestamp(10 * S))];
         let learner = compare(Timestamp(3600 * S), false, known, 3);
         assert_eq!(learner, outvoted(3590));
     }
 
     #[test]
-    fn one_other_clock_overrules_none_while_a_voter_is_away() {
+    fn single_other_clock_overrules_nothing() {
         let disputed = |with, ahead| Standing::Disputed {
             with,
             ahead: ahead * S,
@@ -202,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn clock_is_right_with_a_majority_and_nothing_is_known_without_others() {
+    fn clock_agrees_with_a_majority_and_is_unknown_without_others() {
         let agrees = |ahead| Standing::Agrees { ahead: ahead * S };
         assert_eq!(standing(3, &[Some(3596), Some(0)]), agrees(4));
         assert_eq!(standing(3, &[Some(3604), None]), agrees(-4));
@@ -224,7 +226,7 @@ mod tests {
         };
         let words = differ.to_string();
         assert!(words.starts_with(
-            "the clocks of nodes 1 and 2 differ by 3600 s; which one is wrong is not known"
+            "the clocks of nodes 1 and 2 differ by 3600 s; it is unknown which one is wrong"
         ));
         let wrong = |ahead_s| ClockProblem::Wrong { ahead_s };
         assert!(

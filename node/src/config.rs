@@ -337,7 +337,7 @@ mod tests {
             (vec![partition("a", "127.0.0.1:8778")], "api.listen already"),
             (
                 vec![partition("a", "10.0.0.1:8778")],
-                "noauth2 believes every caller",
+                "noauth2 trusts every caller",
             ),
             (vec![partition("a", "nowhere")], "host:port"),
         ] {

@@ -51,9 +51,9 @@ fn a_policy_with_mistakes_is_refused_before_it_is_used() {
     for (text, words) in [
         ("", "has no rule"),
         ("# all in comments\n", "has no rule"),
-        ("placement:usages: role:admin", "cut off"),
+        ("placement:usages: role:admin", "truncated"),
         ("- a\n", "is not a YAML mapping"),
-        ("placement:usages: !\n", "in quotes"),
+        ("placement:usages: !\n", "quote text"),
         (
             "placement:usage: '!'\n",
             "did you mean \"placement:usages\"?",
@@ -62,7 +62,7 @@ fn a_policy_with_mistakes_is_refused_before_it_is_used() {
             "placement:usages: rule:nowhere\n",
             "line 1: rule \"placement:usages\": there is no rule \"nowhere\"",
         ),
-        ("placement:usages: role:admin or\n", "is no rule"),
+        ("placement:usages: role:admin or\n", "is not a rule"),
     ] {
         let (fits, stderr) = checked(text);
         assert!(!fits && stderr.contains(words), "{text:?}: {stderr}");

@@ -183,6 +183,6 @@ pub(crate) async fn recorded(
     if waiting.audit.keep(record).await {
         return response;
     }
-    let detail = "it was done, but this node could not keep its record of it in time ([audit])";
+    let detail = "it was done, but this node could not keep its audit record in time ([audit])";
     failed(StatusCode::SERVICE_UNAVAILABLE, detail).into_response()
 }

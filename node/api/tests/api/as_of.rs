@@ -189,7 +189,7 @@ async fn an_earlier_moment_is_refused_where_it_means_nothing() {
         cloud.get(path).expect(200).await;
         let asked = cloud.get(path).header(AS_OF, &moment);
         asked
-            .refused(400, "Placement-As-Of is not for this path")
+            .refused(400, "Placement-As-Of is not supported on this path")
             .await;
     }
 }

@@ -29,7 +29,7 @@ fn limited_by(answer: Answer, limit: &str) {
     assert_eq!(answer.header("retry-after"), None);
     let detail = answer.json()["errors"][0]["detail"].to_string();
     assert!(
-        detail.contains("too many requests") && detail.contains("a pause that grows"),
+        detail.contains("too many requests") && detail.contains("pauses that grow"),
         "{detail}"
     );
     assert_eq!(answer.json()["errors"][0]["title"], "Too Many Requests");

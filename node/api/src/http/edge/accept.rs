@@ -1,27 +1,28 @@
-//! The `Accept` header: may we answer JSON, and in which format are errors shown?
-//! Source: RFC 7231, section 5.3.2.
+//! ~may we answer JSON, and in which format are errors shown?~whether a JSON answer is acceptable,
+//! and the format of errors.
 
 use super::headers::split_outside_quotes;
 use crate::http::errors::Format;
 
-/// What a client accepts.
+/// The media ranges that a client accepts, in the order of the header.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Accept<'a>(Vec<MediaRange<'a>>);
 
-/// One entry of the header.
+/// One entry of the header: a media range with its weight.
 #[derive(Debug, Clone, PartialEq)]
 struct MediaRange<'a> {
     main: &'a str,
     sub: &'a str,
-    /// Parameters such as `charset=utf-8` ask for more than we name, so they match nothing.
+    /// Parameters such as `charset=utf-8` ask for more than our plain JSON, so a range with any
+    /// matches nothing.
     has_parameters: bool,
-    /// 0 to 1000.
+    /// 0 to 1000: the `q` parameter, in thousandths.
     quality_thousandths: u16,
 }
 
 impl<'a> Accept<'a> {
-    /// Reads the header. No header, an empty one and `*/*` ask for JSON; a malformed one forbids
-    /// nothing.
+    /// Parses the header. A missing or empty header and `*/*` ask for JSON; a malformed header
+    /// excludes nothing.
     pub(crate) fn parse(header: Option<&'a str>) -> Self {
         let header = match header {
             None | Some("" | "*/*") => "application/json",
@@ -35,7 +36,7 @@ impl<'a> Accept<'a> {
         let entries = split_outside_quotes(header, ',').into_iter();
         let entries = entries.map(|entry| entry.trim_matches([' ', '\t']));
         let entries: Vec<&str> = entries.collect();
-        // Entries may be empty, but for the first.
+        // Entries may be empty, except the first.
         if entries[0].is_empty() && entries.iter().any(|entry| !entry.is_empty()) {
             return None;
         }
@@ -48,12 +49,12 @@ impl<'a> Accept<'a> {
         self.quality("application", "json") > 0
     }
 
-    /// Whether events that a server sends are asked for by name, rather than lines of JSON.
+    /// Whether the client prefers server-sent events to lines of JSON.
     pub(crate) fn prefers_events(&self) -> bool {
         self.quality("text", "event-stream") > self.quality("application", "x-ndjson")
     }
 
-    /// The format of an error.
+    /// The format in which this client gets errors.
     pub(crate) fn error_format(&self) -> Format {
         let html = self.quality("text", "html");
         let json = self.quality("application", "json");
@@ -66,10 +67,10 @@ impl<'a> Accept<'a> {
         }
     }
 
-    /// The weight of the most specific range that covers a media type, the first of several; 0 if
-    /// none does.
+    /// The weight of the most specific range that covers a media type, or of the first if several
+    /// are equally specific; 0 if no range covers it.
     fn quality(&self, main: &str, sub: &str) -> u16 {
-        // Of several that are as specific, `max_by_key` takes the last.
+        // `max_by_key` returns the last of several equal elements.
         let covering = self.0.iter().rev();
         let covering = covering.filter_map(|range| Some((range.specificity(main, sub)?, range)));
         let best = covering.max_by_key(|(specificity, _)| *specificity);
@@ -102,7 +103,7 @@ impl<'a> MediaRange<'a> {
                 Some((name, value)) if is_token(name) && (is_token(value) || is_quoted(value)) => {
                     range.has_parameters |= !weighed;
                 }
-                // Behind the weight, an extension may stand without a value.
+                // After the weight, an extension may have no value.
                 None if weighed && is_token(part) => {}
                 _ => return None,
             }

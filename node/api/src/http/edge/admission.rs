@@ -1,5 +1,5 @@
-//! What costs the whole process something for a while: searches, lists, and the bytes of bodies and
-//! answers. So much is let in at once; what comes beyond it is refused at once, and may come again.
+//! Limits on what the whole process spends at once: searches, lists, and the bytes of bodies and
+//! answers. A request beyond a limit is refused immediately and may be sent again.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,42 +14,42 @@ use super::budget::{Account, Budget, Caller, Held};
 use super::settings::{ApiSettings, CandidateSettings};
 use crate::http::errors::ApiError;
 
-/// Bytes are taken in such steps.
+/// Granularity of memory accounting.
 const STEP_BYTES: usize = 4 * 1024;
-/// What each request may take without asking, so that large ones leave room for small ones. How
-/// much this is in all follows from the number of connections.
+/// Bytes that each request may use without being counted, so that large requests leave room for
+/// small ones. The number of connections bounds their sum.
 const FREE_BYTES: usize = 64 * 1024;
-/// So many questions of people wait for their turn, of each kind; and as many more of each user
-/// wait for its own.
+/// Requests that wait for a turn in each [`UserQueue`]; the same number of requests of each user
+/// wait for that user's place.
 const PEOPLE_WAITING_MAX: usize = 8;
-/// Streams of events at once, of all partitions. One user alone may have half of them.
+/// Event streams open at once in this process, over all partitions. One user may have half of them.
 const STREAMS_MAX: usize = 512;
 
-/// What is let in.
+/// The queues and budgets of one partition.
 #[derive(Clone)]
 pub(crate) struct Admission {
-    /// Searches for candidates: services wait for them.
+    /// Searches for candidates. Services wait for their answers.
     pub(crate) searches: Queue,
-    /// Lists, which are mostly for monitoring: however many are asked for, no search waits behind
-    /// them, and they get half of the processors that searches get.
+    /// Long lists, mostly for monitoring. They have a queue of their own, so no search waits behind
+    /// them, and half of the processors that searches get.
     pub(crate) lists: Queue,
-    /// Explanations, for people: one at a time.
+    /// Explanations, requested by people: one at a time.
     pub(crate) explanations: UserQueue,
-    /// Reads of earlier moments: explanations have their turn while they wait for one.
+    /// Reads of earlier states (`Placement-As-Of`). Explanations run while these wait.
     pub(crate) moments: UserQueue,
-    /// Questions what would be if.
+    /// What-if requests.
     pub(crate) what_ifs: UserQueue,
-    /// Pieces of streams of events: however many streams there are, they get half of the processors
-    /// that searches get.
+    /// Chunks of event streams. All streams together get half of the processors that searches get.
     pub(crate) events: Queue,
     streams: Arc<Budget>,
     bodies: Arc<Budget>,
     answers: Arc<Budget>,
-    /// Whose share of these it is.
+    /// The partition whose share of the budgets this is.
     partition: u64,
 }
 
-/// Numbers partitions: one that is created again under an old name has shares of its own.
+/// Source of partition numbers: a partition that is recreated under an old name gets shares of its
+/// own.
 static PARTITIONS: AtomicU64 = AtomicU64::new(0);
 
 impl Admission {
@@ -71,8 +71,9 @@ impl Admission {
         }
     }
 
-    /// The same for another partition: queues of its own, so that nothing waits behind what this
-    /// one is asked, and a share of the bytes and streams, as the process has no more.
+    /// Admission for another partition: it has its own queues, so that nothing waits behind
+    /// requests to this partition, and shares the budgets of bytes and streams, which the process
+    /// has only once.
     pub(crate) fn for_partition(&self, settings: &ApiSettings) -> Self {
         Self {
             streams: self.streams.clone(),
@@ -82,27 +83,27 @@ impl Admission {
         }
     }
 
-    /// The place of a stream of events, until it is dropped.
+    /// Takes a place for an event stream; dropping it gives the place back.
     ///
     /// # Errors
-    /// 503 if its caller or its partition has its share of them.
+    /// 503 if the caller or its partition has used up its share.
     pub(crate) fn stream(&self, caller: Caller) -> Result<Held, ApiError> {
         let mut place = self.streams.nothing(self.account(caller));
         place.grow(1)?;
         Ok(place)
     }
 
-    /// How many streams of events there are.
+    /// Number of open event streams.
     pub(crate) fn streams_open(&self) -> usize {
         self.streams.taken()
     }
 
-    /// Memory for the body of a request; none yet.
+    /// Memory for the body of a request, 0 bytes at first.
     pub(crate) fn body(&self, caller: Caller) -> Memory {
         Memory(self.bodies.nothing(self.account(caller)))
     }
 
-    /// Memory for an answer; none yet.
+    /// Memory for an answer, 0 bytes at first.
     pub(crate) fn answer(&self, caller: Caller) -> Memory {
         Memory(self.answers.nothing(self.account(caller)))
     }
@@ -115,12 +116,12 @@ impl Admission {
     }
 }
 
-/// Bytes that a request takes of what the process has for all, until it is dropped.
+/// Bytes that a request takes from the budget of the process, until dropped.
 #[derive(Debug)]
 pub(crate) struct Memory(Held);
 
 impl Memory {
-    /// Holds so many bytes in all, if it does not yet. The first of them are free.
+    /// Ensures that at least `bytes` are held in all. The first [`FREE_BYTES`] are not counted.
     ///
     /// # Errors
     /// 503 if that exceeds the share of the partition, the user or the address.
@@ -129,21 +130,21 @@ impl Memory {
         self.0.grow(counted.div_ceil(STEP_BYTES) * STEP_BYTES)
     }
 
-    /// Whether there is nothing to give back.
+    /// Whether no counted memory is held.
     pub(super) fn is_free(&self) -> bool {
         self.0.is_nothing()
     }
 }
 
-/// Where work of one kind waits for its turn.
+/// A queue for work of one kind, with a limit on running and on waiting requests.
 #[derive(Clone)]
 pub(crate) struct Queue {
     running: Arc<Semaphore>,
-    /// What runs and what waits.
+    /// Permits for running and waiting requests together.
     places: Arc<Semaphore>,
-    /// How many may wait.
+    /// Maximum number of waiting requests.
     waiting_max: usize,
-    /// What it is called, in the plural.
+    /// Name of the work in messages, in the plural.
     kind: &'static str,
 }
 
@@ -157,21 +158,22 @@ impl Queue {
         }
     }
 
-    /// Whether anyone has it besides the one who asks: as a turn, or to wait for one.
+    /// Whether anyone besides the caller of this function holds the queue, as a turn or to wait for
+    /// one.
     fn is_used(&self) -> bool {
         Arc::strong_count(&self.running) > 1
     }
 
-    /// How many wait for their turn.
+    /// Number of requests that wait for their turn.
     pub(crate) fn waiting(&self) -> usize {
         let taken = self.waiting_max + self.running.available_permits();
         taken.saturating_sub(self.places.available_permits())
     }
 
-    /// Waits for a turn, so long at most.
+    /// Waits for a turn, at most `patience`.
     ///
     /// # Errors
-    /// 503 if too many wait already, or if its turn did not come.
+    /// 503 if too many requests wait already, or if no turn comes in time.
     pub(crate) async fn turn(&self, patience: Duration) -> Result<Turn, ApiError> {
         let busy = || ApiError::busy(&format!("Too many {} are waiting on this node", self.kind));
         let place = self.places.clone().try_acquire_owned();
@@ -185,18 +187,17 @@ impl Queue {
     }
 }
 
-/// The turn of a search or a list, until it is dropped.
+/// Permission to run one search or list, until dropped.
 pub(crate) struct Turn {
     _permits: [OwnedSemaphorePermit; 2],
 }
 
-/// Where questions of people wait for their turn, of which there is one at a time. A user has one
-/// place: further questions of the same one wait behind it, so that a user who asks much delays
-/// another one by one turn.
+/// A queue for requests of people, which run one at a time. Each user has one place, and further
+/// requests of that user wait behind it: a user with many requests delays another user by one turn.
 #[derive(Clone)]
 pub(crate) struct UserQueue {
     all: Queue,
-    /// Of each user that has a question here; `None`: of those that have no name.
+    /// The queue of each user with a request here; `None` is the queue of callers without a name.
     users: Arc<Mutex<HashMap<Option<u64>, Queue>>>,
 }
 
@@ -208,10 +209,11 @@ impl UserQueue {
         }
     }
 
-    /// Waits for the place of the user, so long at most.
+    /// Waits for the place of the user, at most `patience`.
     ///
     /// # Errors
-    /// 503 if too many of the user's questions wait already, or if it was not free in time.
+    /// 503 if too many of the user's requests wait already, or if the place does not become free in
+    /// time.
     pub(crate) async fn place(
         &self,
         caller: Caller,
@@ -229,7 +231,7 @@ impl UserQueue {
         })
     }
 
-    /// Waits for a turn, so long at most.
+    /// Waits for the place of the user and then for a turn, together at most `patience`.
     ///
     /// # Errors
     /// As [`UserQueue::place`] and [`UserPlace::turn`].
@@ -246,17 +248,17 @@ impl UserQueue {
     }
 }
 
-/// The one place of a user, until it is dropped.
+/// The place of one user, until dropped.
 pub(crate) struct UserPlace {
     _own: Turn,
     all: Queue,
 }
 
 impl UserPlace {
-    /// Waits for a turn among those of other users, so long at most.
+    /// Waits for a turn among other users, at most `patience`.
     ///
     /// # Errors
-    /// 503 if too many users wait already, or if its turn did not come.
+    /// 503 if too many users wait already, or if no turn comes in time.
     pub(crate) async fn turn(&self, patience: Duration) -> Result<Turn, ApiError> {
         self.all.turn(patience).await
     }
@@ -358,7 +360,7 @@ mod tests {
         other.grow_to(steps(6)).unwrap_err();
         other.grow_to(steps(4)).unwrap();
         one.grow_to(steps(10)).unwrap_err();
-        // Who takes little is always let in, and bodies have memory of their own.
+        // Small requests are always admitted, and bodies have a memory budget of their own.
         admission.answer(caller("one")).grow_to(FREE_BYTES).unwrap();
         admission.body(caller("one")).grow_to(steps(10)).unwrap();
         drop(other);

@@ -10,27 +10,27 @@ use serde::Serialize;
 
 use crate::http::errors::to_json;
 
-/// A response before its common headers are written.
+/// A response before the common headers are written.
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
-    /// 2xx.
+    /// A 2xx status.
     pub(crate) status: StatusCode,
-    /// JSON in one piece or in several, or nothing.
+    /// JSON in one or several chunks; empty if there is no body.
     pub(crate) body: Vec<Bytes>,
-    /// A body that comes bit by bit.
+    /// A streamed body, instead of `body`.
     pub(crate) stream: Option<Stream>,
-    /// Path of what was created, below the API's own, for `location`.
+    /// Path of the created resource below the API's own path, for `location`.
     pub(crate) location: Option<String>,
-    /// `last-modified` and `cache-control`, from 1.15.
+    /// `last-modified` and `cache-control`, from microversion 1.15.
     pub(crate) caching: Option<Caching>,
 }
 
-/// A body that comes bit by bit.
+/// A streamed body.
 #[derive(Debug)]
 pub(crate) struct Stream {
     pub(crate) content_type: &'static str,
     pub(crate) body: Body,
-    /// How long its client may take for all of it.
+    /// Time limit for the client to take the whole body.
     pub(crate) within: Duration,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct Stream {
 pub(crate) enum Caching {
     /// `cache-control: no-cache` alone.
     NoDate,
-    /// Modified at this time.
+    /// `cache-control: no-cache` and this `last-modified`.
     At(SystemTime),
 }
 
@@ -49,7 +49,7 @@ impl Answer {
         Self::chunks(vec![to_json(body)])
     }
 
-    /// 200 with a body that is JSON already, in pieces.
+    /// 200 with a body that is JSON already, in chunks.
     pub(crate) fn chunks(body: Vec<Bytes>) -> Self {
         Self {
             body,
@@ -57,7 +57,7 @@ impl Answer {
         }
     }
 
-    /// 200 with a body that comes bit by bit; it is not to be kept.
+    /// 200 with a streamed body, which caches must not keep.
     pub(crate) fn stream(stream: Stream) -> Self {
         Self {
             stream: Some(stream),
@@ -74,7 +74,7 @@ impl Answer {
         }
     }
 
-    /// 204.
+    /// 204 without a body.
     pub(crate) fn no_content() -> Self {
         Self {
             status: StatusCode::NO_CONTENT,
@@ -82,12 +82,12 @@ impl Answer {
         }
     }
 
-    /// The same with another status.
+    /// Replaces the status.
     pub(crate) fn status(self, status: StatusCode) -> Self {
         Self { status, ..self }
     }
 
-    /// The same with the path of what was created.
+    /// Sets the path of the created resource.
     pub(crate) fn location(self, path: String) -> Self {
         Self {
             location: Some(path),
@@ -95,7 +95,7 @@ impl Answer {
         }
     }
 
-    /// The same with headers for caches.
+    /// Sets the headers for caches.
     pub(crate) fn caching(self, caching: Caching) -> Self {
         Self {
             caching: Some(caching),
@@ -103,8 +103,8 @@ impl Answer {
         }
     }
 
-    /// The same, modified at this time of the model's. A header has room for years of four digits;
-    /// a backup may have brought others.
+    /// Sets the modification time, clamped to years of four digits, as the header has room for no
+    /// others and a restored backup may contain some.
     pub(crate) fn modified(self, at: Timestamp) -> Self {
         let micros = at.clamp(Timestamp(0), Timestamp::LAST).0.unsigned_abs();
         self.caching(Caching::At(UNIX_EPOCH + Duration::from_micros(micros)))

@@ -1,5 +1,5 @@
-//! The body of an answer: until its client has taken it, it counts to its caller and keeps its
-//! memory.
+//! The body of an answer. It is counted for its caller and keeps its memory until the client has
+//! taken it.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -13,12 +13,12 @@ use hyper::body::{Body, Frame, SizeHint};
 use super::admission::Memory;
 use super::callers::Counted;
 
-/// An answer of a few pieces.
+/// An answer of a few chunks.
 pub(super) struct AnswerBody {
     pieces: VecDeque<Bytes>,
     remaining_bytes: u64,
-    /// Of a long one each piece has this, too: what serves the connection drops the body once it
-    /// has the last piece, and may keep that for as long as the client likes.
+    /// For a long answer each chunk holds this too: the connection's task drops the body when it
+    /// has the last chunk, and may keep that chunk for as long as the client likes.
     _kept: Kept,
 }
 
@@ -27,7 +27,7 @@ enum Kept {
     Long { _both: Arc<(Counted, Memory)> },
 }
 
-/// A piece of a long answer.
+/// A chunk of a long answer.
 struct Piece {
     bytes: Bytes,
     _kept: Arc<(Counted, Memory)>,

@@ -1,5 +1,5 @@
-//! `Placement-As-Of`: a read from the state of an earlier moment, which is the newest with all
-//! undone that has come since.
+//! `Placement-As-Of`: a read of an earlier state. It is reconstructed from the newest state by
+//! undoing all later changes.
 
 use std::time::Duration;
 
@@ -18,34 +18,34 @@ use crate::backend::{PlacementIndex, View};
 use crate::http::errors::{ApiError, code};
 
 const AS_OF: HeaderName = HeaderName::from_static("placement-as-of");
-/// The policy rule of such a read, in addition to that of its operation: it shows what was changed
-/// since.
+/// The policy rule that such a read needs in addition to the rule of its operation, because it
+/// reveals later changes.
 pub(super) const RULE: &str = "placementd:history";
 
-/// How long it may take to undo what has come since.
+/// Time limit for undoing the later changes.
 pub(super) const DEADLINE: Duration = Duration::from_secs(10);
-/// How long it may wait for its turn: longer than another one takes.
+/// Time limit for the wait for a turn: longer than another read takes.
 pub(super) const WAIT: Duration = Duration::from_secs(15);
 
-/// A moment of the history.
+/// A point in the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AsOf {
-    /// After the entry at this place.
+    /// After the entry at this index.
     Token(PlacementIndex),
-    /// After the last entry that is not later.
+    /// After the last entry that is not later than this time.
     Time(Timestamp),
 }
 
-/// Reads which moment the client asks for; `None` if it asks for none.
+/// Parses the header; `None` if it is missing.
 ///
 /// # Errors
-/// 400 for what is no moment, and for what is no read.
+/// 400 if the value is not a token or a time, or if the request is not a `GET`.
 pub(super) fn parse(method: &Method, headers: &HeaderMap) -> Result<Option<AsOf>, ApiError> {
     let Some(text) = headers::text(headers, AS_OF) else {
         return Ok(None);
     };
     if method != Method::GET {
-        let message = format!("Placement-As-Of is for GET, and this is {method}");
+        let message = format!("Placement-As-Of is for GET only, and this is {method}");
         return Err(ApiError::bad_consistency(message));
     }
     let token = parse_token(&text).map(AsOf::Token);
@@ -64,29 +64,31 @@ fn parse_time(text: &str) -> Option<Timestamp> {
     i64::try_from(micros).ok().map(Timestamp)
 }
 
-/// The state of that moment, made of one that is not earlier.
+/// The state at that point, reconstructed from one that is not earlier.
 ///
 /// # Errors
-/// 410 if the changes since are not kept any more, and 503 if they are too many or cannot be read.
+/// 410 if later changes are no longer kept; 503 if there are too many of them or they cannot be
+/// read.
 pub(super) fn view(
     newest: View,
     ledger: &Ledger,
     as_of: AsOf,
     patience: &Patience,
 ) -> Result<View, ApiError> {
-    const GONE: &str = "The state of that moment cannot be made any more";
+    const GONE: &str = "The state at that moment is no longer available";
     let is_later = |index: u64, at: Timestamp| match as_of {
         AsOf::Token(token) => index > token.index,
         AsOf::Time(time) => at > time,
     };
     let mut view = newest;
     let mut from = view.position.index.unwrap_or_default().index;
-    // The last entry that is not undone.
+    // Index of the last entry that is not undone.
     let last = loop {
         let read = ledger.backward(from);
         let entries = read.map_err(|error| ledger.error(&error, code::AS_OF_GONE, GONE))?;
         let Some(oldest) = entries.last() else {
-            // All that is kept is undone, and what came before may have been later as well.
+            // All kept entries are undone, and the entries before them may be later than that
+            // moment too.
             let floor = ledger.floor();
             if is_later(floor.index, floor.at) {
                 return Err(ledger.gone(code::AS_OF_GONE, GONE));
@@ -108,7 +110,7 @@ pub(super) fn view(
         }
         from = oldest.index.saturating_sub(1);
         if patience.look().is_break() {
-            let reason = "Too much has changed since that moment to be undone in time";
+            let reason = "Too much has changed since that moment to undo it in time";
             return Err(ApiError::busy(reason));
         }
     };

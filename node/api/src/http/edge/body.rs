@@ -1,5 +1,4 @@
-//! Reading a body: no longer than is allowed, no slower than is tolerated, and only while there is
-//! memory.
+//! Reads a request body within limits of size, pace and memory.
 
 use std::time::Duration;
 
@@ -14,23 +13,22 @@ use super::admission::Memory;
 use super::settings::{BODY_COST, GRACE, MIN_BYTES_PER_S};
 use crate::http::errors::ApiError;
 
-/// So much of a body that no operation reads is thrown away, so that the connection can be used
-/// again.
+/// Bytes of an unused body that are read and discarded, so that the connection can be used again.
 const DISCARDED_MAX_BYTES: usize = 64 * 1024;
 
-/// A body that is being read.
+/// A body that is being received.
 pub(super) struct Incoming {
     body: Body,
-    /// As `Content-Length` has it.
+    /// The length from `Content-Length`.
     announced: Option<u64>,
-    /// When all of it must be there.
+    /// Deadline for the whole body.
     end: Instant,
-    /// When more of it must be there.
+    /// Deadline for the next data.
     due: Instant,
 }
 
 impl Incoming {
-    /// From now on its client has so long to send it.
+    /// Starts the clock: the client has `limit` to send the body.
     pub(super) fn new(body: Body, headers: &HeaderMap, limit: Duration) -> Self {
         let announced = headers.get(CONTENT_LENGTH);
         let now = Instant::now();
@@ -42,11 +40,11 @@ impl Incoming {
         }
     }
 
-    /// Reads it to its end, so many bytes at most.
+    /// Reads the whole body, at most `limit_bytes`.
     ///
     /// # Errors
-    /// 413 if it is too long, 408 if it comes too slowly, 400 if it breaks off, 503 if it exceeds
-    /// its caller's share of the memory.
+    /// 413 if it is too long, 408 if it is too slow, 400 if it breaks off, 503 if it exceeds the
+    /// caller's share of memory.
     pub(super) async fn read(
         mut self,
         limit_bytes: usize,
@@ -71,10 +69,11 @@ impl Incoming {
         Ok(read.freeze())
     }
 
-    /// Throws it away. Returns whether that was all of it: the remainder of a long one is not read.
+    /// Discards the body. Returns whether it was discarded to its end; a body of more than
+    /// [`DISCARDED_MAX_BYTES`] is not.
     ///
     /// # Errors
-    /// 408 if it comes too slowly, 400 if it breaks off.
+    /// 408 if it is too slow, 400 if it breaks off.
     pub(super) async fn discard(mut self) -> Result<bool, ApiError> {
         if self.body.is_end_stream() {
             return Ok(true);
@@ -96,15 +95,15 @@ impl Incoming {
         (self.announced).is_some_and(|length| length > limit_bytes as u64)
     }
 
-    /// What comes next; `None` at the end. What has come gives the client more time, but never more
-    /// than the grace.
+    /// The next data; `None` at the end. Received data extends the deadline, to at most [`GRACE`]
+    /// from now.
     async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
         let frame = timeout_at(self.due.min(self.end), self.body.frame()).await;
         match frame.map_err(|_| ApiError::body_too_slow())? {
             None => Ok(None),
             Some(Err(error)) => {
-                tracing::debug!(%error, "a body broke off");
-                let message = "The body could not be read to its end. Send it again.";
+                tracing::debug!(%error, "request body broke off");
+                let message = "The body broke off before its end. Send it again.";
                 Err(ApiError::bad_request(message))
             }
             Some(Ok(frame)) => {
@@ -130,7 +129,8 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_secs(60);
 
-    /// A body that has so many bytes at once, and a pause before each further piece.
+    /// A body with `first` bytes at once, and a pause before each of the further pieces of `then`
+    /// bytes.
     fn body(first: usize, then: usize, pieces: usize, pause: Duration) -> Incoming {
         let sent = stream::unfold(0, move |nth| async move {
             let length = if nth == 0 { first } else { then };

@@ -1,10 +1,10 @@
-//! What a node has once for all clients, in shares: no partition, and no user or address of one,
-//! gets so much of it that nothing remains for the others.
+//! Shares of what a node has once for all clients: no partition, user or address gets so much that
+//! nothing remains for the others.
 //!
-//! The more is taken, the less each may have, so that a caller who has nothing yet always gets some
-//! of it. Source: Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet
-//! switches" (1998). Fixed shares would keep most of it from the only user of a node, and enough
-//! callers together could still take all.
+//! The more is taken, the less each may have, so that a caller who has nothing yet always gets
+//! something. Source: Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory
+//! packet switches" (1998). Fixed shares would keep most of the budget from the only user of a
+//! node, and enough callers together could still take all of it.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -15,10 +15,10 @@ use parking_lot::Mutex;
 
 use crate::http::errors::ApiError;
 
-/// Who sends a request, as far as shares need to know.
+/// The sender of a request, as far as shares depend on it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Caller {
-    /// A hash of the user's id: every request has one of these, and a copy of the id would be an
+    /// Hash of the user's id. Every request has a `Caller`, and a copy of the id would cost an
     /// allocation.
     user: Option<u64>,
     address: Option<IpAddr>,
@@ -37,13 +37,13 @@ impl Caller {
         }
     }
 
-    /// What tells its user apart from others.
+    /// Hash of the user's id; `None` for a request without a user.
     pub(crate) fn user(&self) -> Option<u64> {
         self.user
     }
 }
 
-/// One of those who have a share.
+/// The owner of a share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Owner {
     Partition,
@@ -61,10 +61,10 @@ impl Owner {
     }
 }
 
-/// A caller of a partition.
+/// The account to which a request is charged: a caller of a partition.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Account {
-    /// Its number in this process.
+    /// Number of the partition, unique in this process.
     pub(super) partition: u64,
     pub(super) caller: Caller,
 }
@@ -77,10 +77,10 @@ impl Account {
     }
 }
 
-/// So much of one thing.
+/// A limited amount of one resource.
 #[derive(Debug)]
 pub(super) struct Budget {
-    /// What it is of, as in "no more … for this user".
+    /// Name of the resource, as in "no more … for this user".
     what: &'static str,
     all: usize,
     taken: Mutex<Taken>,
@@ -89,7 +89,7 @@ pub(super) struct Budget {
 #[derive(Debug, Default)]
 struct Taken {
     all: usize,
-    /// By the partition and who it is there. Nothing is kept of those who have nothing.
+    /// Amount per partition and owner. Owners with 0 have no entry.
     by: HashMap<(u64, Owner), usize>,
 }
 
@@ -100,13 +100,13 @@ impl Taken {
     }
 }
 
-/// What a partition may have of what others leave: three quarters.
+/// Limit of a partition: three quarters of what the others leave.
 fn of_partition(left: usize) -> usize {
     left - left / 4
 }
 
-/// What a user or an address may have of what others leave of its partition's: two thirds, so that
-/// one alone may have half of the whole.
+/// Limit of a user or an address: two thirds of what the others leave of its partition's limit, so
+/// that one caller alone may have half of the whole.
 fn of_caller(left: usize) -> usize {
     left - left / 3
 }
@@ -120,7 +120,7 @@ impl Budget {
         })
     }
 
-    /// Nothing of it yet.
+    /// A holding of 0, charged to this account.
     pub(super) fn nothing(self: &Arc<Self>, account: Account) -> Held {
         Held {
             budget: Arc::clone(self),
@@ -129,13 +129,13 @@ impl Budget {
         }
     }
 
-    /// How much of it is taken.
+    /// Amount taken by all accounts.
     pub(super) fn taken(&self) -> usize {
         self.taken.lock().all
     }
 
     /// # Errors
-    /// Whose share it would exceed.
+    /// The owner whose share would be exceeded.
     fn take(&self, account: Account, more: usize) -> Result<(), Owner> {
         let Account { partition, .. } = account;
         let mut taken = self.taken.lock();
@@ -173,7 +173,7 @@ impl Budget {
     }
 }
 
-/// What a request has of a budget, until it is dropped.
+/// The amount that a request holds of a budget, until dropped.
 #[derive(Debug)]
 pub(crate) struct Held {
     budget: Arc<Budget>,
@@ -182,7 +182,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// Holds so much in all, if it does not yet.
+    /// Ensures that at least `amount` is held in all.
     ///
     /// # Errors
     /// 503 if that exceeds the share of the partition, the user or the address.
@@ -203,7 +203,7 @@ impl Held {
         Ok(())
     }
 
-    /// Whether it takes no memory.
+    /// Whether the amount is 0.
     pub(super) fn is_nothing(&self) -> bool {
         self.amount == 0
     }
@@ -228,7 +228,7 @@ mod tests {
         }
     }
 
-    /// Takes one after the other until that is refused.
+    /// Takes one unit at a time until the budget refuses.
     fn take_all(budget: &Arc<Budget>, account: Account) -> (Vec<Held>, ApiError) {
         let mut all = Vec::new();
         loop {

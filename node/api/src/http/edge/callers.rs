@@ -1,10 +1,10 @@
-//! How much one caller may ask: requests that are being answered at once, until their answers are
-//! taken, and requests in a second, of each user and of each address (`[callers]`).
+//! Limits per caller (`[callers]`): requests in flight, until their answers are taken, and requests
+//! per second, of each user and each address.
 //!
-//! Requests in a second are counted as GCRA does (ITU-T I.371): each moves the moment ahead at
-//! which its caller counts as not having asked anything, and who would move it beyond a second from
-//! now is refused. So a caller is a number and a moment, and is forgotten once the moment has
-//! passed and nothing is being answered.
+//! Requests per second follow GCRA (ITU-T I.371): each request moves its caller's theoretical
+//! arrival time ahead, and a request that would move it more than one second past now is refused.
+//! So the state of a caller is a counter and a time; it is dropped once the time has passed and
+//! nothing is in flight.
 
 use std::hash::Hash;
 use std::net::IpAddr;
@@ -20,19 +20,18 @@ use crate::access::{Peer, address_in, network};
 use crate::http::errors::ApiError;
 use crate::world::Clock;
 
-/// Callers of a kind that are known at once. The one of some that has asked least is forgotten for
-/// a new one, which costs nothing but that it may ask for a second's requests again. Those whose
-/// requests are being answered are kept, and are no more than there are connections.
+/// Maximum number of known callers of a kind. At the limit a new caller replaces the least busy of
+/// a few others, which then may send another second's worth of requests. Callers with requests in
+/// flight are kept; the number of connections bounds them.
 const KNOWN_MAX: usize = 65_536;
-/// So many are looked at when one comes that is not known, so that those who are not needed are
-/// forgotten.
+/// Entries examined for eviction when a new caller arrives.
 const LOOKED_AT: usize = 16;
-/// What of a user's id tells users apart. Keystone's are shorter.
+/// Bytes of a user's id that distinguish users. Keystone's ids are shorter.
 const ID_MAX_BYTES: usize = 64;
-/// The time in which requests are counted.
+/// The period over which requests are counted.
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A request that counts to its partition, its address and its user, until it is dropped.
+/// Counts a request for its partition, its address and its user, until dropped.
 #[derive(Default)]
 pub(crate) struct Counted {
     _partition: Option<InFlight<()>>,
@@ -40,15 +39,15 @@ pub(crate) struct Counted {
     _user: Option<InFlight<Box<str>>>,
 }
 
-/// How much each caller may ask.
+/// The limits of all callers of one partition, and their current use.
 pub struct Callers {
     clock: Arc<dyn Clock>,
     users: Arc<Limited<Box<str>>>,
     addresses: Arc<Limited<IpAddr>>,
-    /// All of a partition together.
+    /// The limit of the partition as a whole.
     whole: Arc<Limited<()>>,
-    /// Knows the proxies whose clients are behind one address, if they do not say from where they
-    /// come.
+    /// Its proxies stand for many clients behind one address, if they do not forward the client's
+    /// address.
     auth: AuthSection,
 }
 
@@ -63,10 +62,10 @@ impl Callers {
         }
     }
 
-    /// Lets a request in whose partition may have so many at once.
+    /// Admits a request within the limit of the partition.
     ///
     /// # Errors
-    /// 429.
+    /// 429 if too many requests are in flight.
     pub(crate) fn admit(&self, counted: &mut Counted) -> Result<(), ApiError> {
         let admitted = self.whole.admit((), self.clock.monotonic());
         counted._partition = admitted.map_err(|_| {
@@ -80,9 +79,9 @@ impl Callers {
         Ok(())
     }
 
-    /// The address that a request counts to which came over a connection from `peer`, and from
-    /// `client` in the words of a trusted proxy. `None`: it is the address of a proxy that does not
-    /// say whose request it is.
+    /// The address for which a request is counted. It came over a connection from `peer`, and from
+    /// `client` according to a trusted proxy. `None` if only the address of a proxy is known, which
+    /// stands for many clients.
     pub(crate) fn address(&self, peer: Option<Peer>, client: Option<&str>) -> Option<IpAddr> {
         let named = client.and_then(address_in);
         let address = named.or(peer.map(|Peer(address)| address.ip()))?;
@@ -91,10 +90,10 @@ impl Callers {
         (!is_all).then(|| network(address))
     }
 
-    /// Lets a request in from this address.
+    /// Admits a request from this address.
     ///
     /// # Errors
-    /// 429.
+    /// 429 if the address exceeds one of its limits.
     pub(crate) fn admit_address(
         &self,
         address: IpAddr,
@@ -106,10 +105,10 @@ impl Callers {
         Ok(())
     }
 
-    /// The same by the user who asks.
+    /// Admits a request of this user.
     ///
     /// # Errors
-    /// 429.
+    /// 429 if the user exceeds one of its limits.
     pub(crate) fn admit_user(&self, id: &str, counted: &mut Counted) -> Result<(), ApiError> {
         let id = &id[..id.floor_char_boundary(ID_MAX_BYTES)];
         let admitted = self.users.admit(id.into(), self.clock.monotonic());
@@ -117,7 +116,7 @@ impl Callers {
         Ok(())
     }
 
-    /// How many requests were refused, by the limit that they would have exceeded.
+    /// Number of refused requests by exceeded limit.
     pub fn refused(&self) -> [(&'static str, u64); 5] {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         [
@@ -130,7 +129,7 @@ impl Callers {
     }
 }
 
-/// Which limit was met.
+/// The exceeded limit.
 enum Over {
     InFlight,
     PerSecond,
@@ -142,10 +141,10 @@ impl Over {
         let message = match self {
             Self::InFlight => format!(
                 "More than {in_flight} requests of this {kind} are being answered by this node \
-                 ({kind}_in_flight; [callers] {kind}_per_s = 0 lifts it)"
+                 ({kind}_in_flight; [callers] {kind}_per_s = 0 removes the limit)"
             ),
             Self::PerSecond => format!(
-                "More than {per_s} requests a second come from this {kind} to this node \
+                "More than {per_s} requests per second come from this {kind} to this node \
                  ([callers] {kind}_per_s)"
             ),
         };
@@ -153,7 +152,7 @@ impl Over {
     }
 }
 
-/// The callers of one kind.
+/// The callers of one kind, with their limits.
 struct Limited<K> {
     limits: CallerLimits,
     known: Mutex<Known<K>>,
@@ -161,7 +160,7 @@ struct Limited<K> {
     over_per_s: AtomicU64,
 }
 
-/// A request that counts to one of them, until it is dropped.
+/// A request in flight, counted until dropped.
 struct InFlight<K: Hash + Eq> {
     limited: Arc<Limited<K>>,
     key: K,
@@ -180,7 +179,7 @@ impl<K: Hash + Eq + Clone> Limited<K> {
         }
     }
 
-    /// `None`: nothing is counted.
+    /// Admits a request; `None` if there are no limits and nothing is counted.
     fn admit(self: &Arc<Self>, key: K, now: Duration) -> Result<Option<InFlight<K>>, Over> {
         let CallerLimits { in_flight, per_s } = self.limits;
         if in_flight == 0 && per_s == 0 {
@@ -216,19 +215,19 @@ impl<K: Hash + Eq> Drop for InFlight<K> {
     }
 }
 
-/// One caller.
+/// The state of one caller.
 #[derive(Debug, Default)]
 struct Caller {
-    /// Requests that are being answered.
+    /// Number of requests in flight.
     in_flight: usize,
-    /// When it counts as not having asked anything.
+    /// The theoretical arrival time of GCRA: the next request is free of history from then on.
     until: Duration,
 }
 
-/// Callers in the order in which they came, more or less.
+/// Callers, roughly in the order of their arrival.
 struct Known<K> {
     callers: IndexMap<K, Caller>,
-    /// The next to be looked at.
+    /// Index of the next caller to examine.
     hand: usize,
 }
 
@@ -244,15 +243,14 @@ impl<K: Hash + Eq + Clone> Known<K> {
         &mut self.callers[index]
     }
 
-    /// Forgets some of those who have asked nothing for a while; if there are too many others, one
-    /// of them.
+    /// Drops some idle callers. If there are too many others, drops one without requests in flight.
     fn make_room(&mut self, now: Duration) {
         let mut idlest: Option<(Duration, usize)> = None;
         for _ in 0..LOOKED_AT.min(self.callers.len()) {
             self.hand %= self.callers.len();
             let caller = &self.callers[self.hand];
             if caller.in_flight == 0 && caller.until <= now {
-                // The last one takes its place, and is looked at next.
+                // `swap_remove_index` puts the last caller in its place, which is examined next.
                 self.callers.swap_remove_index(self.hand);
                 idlest = None;
                 if self.callers.is_empty() {
@@ -312,8 +310,7 @@ mod tests {
         assert!(users.admit("u", SECOND + 99 * MS).is_err());
         assert!(users.admit("u", SECOND + 100 * MS).is_ok());
         assert!(users.admit("u", SECOND + 100 * MS).is_err());
-        // Who was refused has not asked: ten more after a second, whatever was tried in the
-        // meantime.
+        // Refused requests are not counted: ten more are allowed after a second.
         for _ in 0..10 {
             assert!(users.admit("u", 3 * SECOND).is_ok());
         }
@@ -338,7 +335,7 @@ mod tests {
         }
         assert!(addresses.known.lock().callers.len() <= KNOWN_MAX);
         assert!(addresses.admit(u64::MAX, SECOND).is_err());
-        // Later they are forgotten, as others come.
+        // Idle entries are dropped as other callers arrive.
         for other in 0..20_000 {
             assert!(addresses.admit(1 << 40 | other, 900 * SECOND).is_ok());
         }

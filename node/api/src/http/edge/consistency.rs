@@ -1,12 +1,11 @@
-//! The headers in which a client asks for a read promise, and those that say which state an answer
-//! comes from.
+//! The headers that request a read promise, and those that say from which state an answer comes.
 //!
 //! | request header | promise |
 //! |---|---|
 //! | `Placement-Consistency: linearizable` | at or after every acknowledged write |
 //! | `Placement-Consistency: session` with `Placement-Min-Index: TOKEN` | at or after the token |
 //! | `Placement-Consistency: bounded;max=0.5` | at most that many seconds old |
-//! | `Placement-Consistency: local` | what this node has |
+//! | `Placement-Consistency: local` | the state of this node, of any age |
 //!
 //! `Placement-Min-Index` alone means `session`.
 
@@ -27,19 +26,19 @@ const KNOWN_LEADER: HeaderName = HeaderName::from_static("placement-known-leader
 const STALENESS: HeaderName = HeaderName::from_static("placement-staleness");
 const EFFECTIVE: HeaderName = HeaderName::from_static("placement-effective-consistency");
 
-/// The longest age that may be asked for; longer is as good as any.
+/// The longest age that can be requested; a longer one is clamped to it.
 const BOUND_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Reads what the client asks for; `None` if it says nothing.
+/// Parses the requested promise; `None` if there is no such header.
 ///
 /// # Errors
-/// 400 for a level, bound or token that cannot be understood, or a session without a token.
+/// 400 if the level, bound or token is malformed, or if a session has no token.
 pub(crate) fn parse(headers: &HeaderMap) -> Result<Option<Consistency>, ApiError> {
     let level = headers::text(headers, CONSISTENCY);
     let token = headers::text(headers, MIN_INDEX).map(|text| {
         parse_token(&text).ok_or_else(|| {
             ApiError::bad_consistency(format!(
-                "Placement-Min-Index is {text:?}, which is no token; send back a \
+                "Placement-Min-Index is {text:?}, which is not a token; send the \
                  Placement-Index of an earlier response, as in \"7.1234\""
             ))
         })
@@ -91,7 +90,7 @@ pub(crate) fn parse_token(text: &str) -> Option<PlacementIndex> {
     })
 }
 
-/// Of what was promised, what the answer keeps that comes from there.
+/// The promise that an answer from this state keeps, given the promise to the client.
 pub(crate) fn kept(promised: Consistency, position: &Position) -> Consistency {
     match promised {
         Consistency::BoundedOrLocal(bound) => {
@@ -104,8 +103,8 @@ pub(crate) fn kept(promised: Consistency, position: &Position) -> Consistency {
     }
 }
 
-/// Writes the headers that say which state an answer comes from. `effective` is what was promised
-/// to the client; `None`: nothing, as the answer does not depend on the state.
+/// Writes the headers that say from which state an answer comes. `effective` is the promise to the
+/// client; `None` if the answer does not depend on the state.
 pub(crate) fn write_headers(
     headers: &mut HeaderMap,
     site: &str,
@@ -129,7 +128,7 @@ pub(crate) fn write_headers(
     headers.insert(KNOWN_LEADER, leader);
     let unknown = HeaderValue::from_static("unknown");
     let age = position.staleness.map_or(unknown, |age| {
-        // Rounded up: it says how old the state may be at most.
+        // Rounded up, as it is an upper bound of the state's age.
         let ms = age.as_nanos().div_ceil(1_000_000);
         text(format!("{}.{:03}", ms / 1000, ms % 1000))
     });

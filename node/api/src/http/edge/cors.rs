@@ -11,16 +11,16 @@ use http::{HeaderMap, Method, Response};
 use super::headers;
 use super::settings::CorsSettings;
 
-/// Request headers that pages may send. The first eight need no permission.
+/// Request headers that pages may send. The first eight are always allowed.
 const ALLOWED_HEADERS: &str = "accept,accept-language,content-type,cache-control,content-language,expires,\
     last-modified,pragma,X-Auth-Token,X-Openstack-Request-Id,X-Identity-Status,X-Roles,X-Service-Catalog,\
     X-User-Id,X-Tenant-Id,OpenStack-API-Version";
-/// Headers of answers that pages may read.
+/// Headers of responses that pages may read.
 const EXPOSED_HEADERS: &str =
     "X-Auth-Token,X-Openstack-Request-Id,X-Subject-Token,X-Service-Token,OpenStack-API-Version";
-/// Methods that pages may use: those of the API.
+/// Methods that pages may use: all methods of the API.
 const METHODS: [&str; 5] = ["GET", "PUT", "POST", "DELETE", "PATCH"];
-/// How long a preflight answer may be remembered, in seconds, as upstream has it.
+/// How long a browser may cache a preflight answer, in seconds; upstream's value.
 const MAX_AGE_S: &str = "3600";
 
 /// Adds the CORS headers to a response. Does nothing if no origin is allowed.
@@ -35,8 +35,8 @@ pub(crate) fn decorate(
     }
     let origin = permitted_origin(settings, request);
     if method == Method::OPTIONS {
-        // Whatever the API answers to OPTIONS, the status is 200; without the permitting headers it
-        // means no. Of an error nothing is kept: its headers belong to another status.
+        // The status of OPTIONS is always 200; a browser reads missing CORS headers as a refusal.
+        // An error is replaced as a whole, as its headers belong to another status.
         if !response.status().is_success() {
             *response = Response::new(Body::empty());
         }
@@ -51,7 +51,8 @@ pub(crate) fn decorate(
     }
 }
 
-/// The browser asks before it sends the real request. Adds the permission, if it has one.
+/// Answers a preflight request: adds the CORS headers if the origin, the method and all headers are
+/// allowed.
 fn preflight(origin: Option<String>, request: &HeaderMap, headers: &mut HeaderMap) {
     let method = headers::text(request, "access-control-request-method");
     let (Some(origin), Some(method)) = (origin, method) else {

@@ -1,4 +1,4 @@
-//! Explains requests for candidates: when it is asked to, and empty answers by itself.
+//! Explanations of candidate requests, on request and for empty answers.
 
 use std::fmt;
 use std::time::Duration;
@@ -14,12 +14,12 @@ use crate::http::errors::ApiError;
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::query::{Query, parse_candidates, spell_candidates};
 
-/// An explanation that takes longer says how far it came.
+/// After this time an explanation stops and reports its progress.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(2);
-/// How long it may wait for its turn: longer than another one takes.
+/// Time limit for the wait for a turn: longer than another explanation takes.
 pub(crate) const WAIT: Duration = Duration::from_secs(3);
 
-/// A request over the state that it was answered from.
+/// A request and the state from which it was answered.
 #[derive(Clone)]
 pub(crate) struct Asked {
     pub(crate) view: View,
@@ -27,7 +27,7 @@ pub(crate) struct Asked {
     pub(crate) version: Microversion,
 }
 
-/// An explanation with where it stands.
+/// An explanation with its position in the history and its cost.
 #[derive(Serialize)]
 pub(crate) struct Explained {
     #[serde(flatten)]
@@ -37,10 +37,10 @@ pub(crate) struct Explained {
 }
 
 impl Asked {
-    /// Explains it.
+    /// Explains why the request has the candidates that it has.
     ///
     /// # Errors
-    /// 400 if it has too many conditions.
+    /// 400 if the request has too many conditions.
     pub(crate) fn explain(&self, patience: &Patience) -> Result<Explained, ApiError> {
         let begun = patience.now();
         let watch = |_steps| patience.look();
@@ -57,7 +57,7 @@ impl Asked {
         })
     }
 
-    /// A request as a query; `None` if no query of this version asks for it.
+    /// Spells a request as a query; `None` if no query of this microversion means it.
     fn spell(&self, request: &CandidateRequest) -> Option<String> {
         let spelled = spell_candidates(request);
         let query = Query::parse_at_most(usize::MAX, &spelled).ok()?;
@@ -66,7 +66,7 @@ impl Asked {
     }
 }
 
-/// As the header `Placement-Index` has it.
+/// The form of the header `Placement-Index`.
 impl fmt::Display for PlacementIndex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.epoch, self.index)

@@ -1,5 +1,6 @@
-//! Headers as text, and request ids: `req-<uuid>`, one per request: in its response, in its error,
-//! in its line of the access log, and at `debug` in the context of all other lines that it causes.
+//! Header values as text, and request ids. A request id is `req-<uuid>`; it is in the response, in
+//! an error, in the line of the access log, and at `debug` in the context of all other log lines of
+//! the request.
 
 use std::borrow::Cow;
 
@@ -7,8 +8,8 @@ use http::header::{AsHeaderName, HeaderMap, HeaderName, HeaderValue};
 
 use crate::backend::uuid_of_request;
 
-/// The header in which the id of this request is answered, and in which a caller names the
-/// request of its own that led to this one.
+/// Response header with the id of this request, and request header with the id of the caller's own
+/// request that led to this one.
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-openstack-request-id");
 
 /// All values of a header, joined by commas; bytes that are not ASCII are read as Latin-1.
@@ -23,7 +24,7 @@ pub(crate) fn text(headers: &HeaderMap, name: impl AsHeaderName) -> Option<Cow<'
     Some(text)
 }
 
-/// Writes a header of a response. A value that no header can have is left out.
+/// Sets a header of a response. A value that is not valid in a header is omitted.
 pub(crate) fn put(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         headers.insert(name, value);
@@ -41,8 +42,7 @@ fn latin1(value: &HeaderValue) -> Cow<'_, str> {
     }
 }
 
-/// The parts between separators. What stands in quotes, with `\` before a quote of its own, is not
-/// divided.
+/// Splits at separators outside of quotes. Inside of quotes, `\` escapes a quote.
 pub(super) fn split_outside_quotes(text: &str, separator: char) -> Vec<&str> {
     let (mut quoted, mut escaped) = (false, false);
     text.split(|c| {
@@ -54,7 +54,7 @@ pub(super) fn split_outside_quotes(text: &str, separator: char) -> Vec<&str> {
     .collect()
 }
 
-/// The caller's id, if it gave a well-formed one. The access log has both.
+/// The caller's request id, if it is well-formed. The access log has both ids.
 pub(crate) fn callers_request_id(headers: &HeaderMap) -> Option<String> {
     let id = text(headers, REQUEST_ID)?;
     uuid_of_request(&id).map(|_| id.into_owned())

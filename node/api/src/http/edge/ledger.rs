@@ -1,4 +1,4 @@
-//! What was changed in one partition, as far as this node keeps it.
+//! The changes of one partition, as far as this node still keeps them.
 
 use std::sync::Arc;
 
@@ -8,23 +8,23 @@ use placement_model::types::PartitionId;
 use crate::backend::{Floor, LedgerBackend, LedgerUnavailable, PlacementIndex, View};
 use crate::http::errors::ApiError;
 
-/// So many bytes of entries are read at a time: for streams, which share what one of them reads,
-/// and backward. As JSON they are some times as many.
+/// Bytes of entries per forward read, for streams, which share what one of them reads. As JSON the
+/// entries are several times as large.
 const STEP_BYTES: usize = 128 * 1024;
 const PAGE_BYTES: usize = 32 * 1024;
 
 /// The changes of one partition.
 #[derive(Clone)]
 pub(crate) struct Ledger {
-    /// Of all partitions.
+    /// The ledger of all partitions.
     backend: Arc<dyn LedgerBackend>,
     partition: PartitionId,
-    /// Which history they are of.
+    /// Epoch of the history that the changes belong to.
     pub(crate) epoch: u64,
 }
 
 impl Ledger {
-    /// Of the partition of a view.
+    /// The ledger of the partition that a view shows.
     pub(crate) fn of(view: &View, backend: Arc<dyn LedgerBackend>) -> Self {
         Self {
             backend,
@@ -33,12 +33,12 @@ impl Ledger {
         }
     }
 
-    /// Whether a view is of this partition, and not of a later one of the same name.
+    /// Whether a view shows this partition, and not a later one of the same name.
     pub(crate) fn is_of(&self, view: &View) -> bool {
         view.destination().partition == self.partition
     }
 
-    /// A token of its history.
+    /// The token for an index of this history.
     pub(crate) fn token(&self, index: u64) -> PlacementIndex {
         PlacementIndex {
             epoch: self.epoch,
@@ -46,13 +46,12 @@ impl Ledger {
         }
     }
 
-    /// Where it begins.
+    /// The oldest place from which entries are kept.
     pub(crate) fn floor(&self) -> Floor {
         self.backend.floor()
     }
 
-    /// The entries that come after this one, and not after another one, a page of them; those of
-    /// other partitions are among them.
+    /// A page of the entries after index `after` and up to `up_to`, of all partitions.
     ///
     /// # Errors
     /// [`LedgerUnavailable`].
@@ -64,7 +63,8 @@ impl Ledger {
         self.backend.forward(after, up_to, STEP_BYTES)
     }
 
-    /// The same up to this one, the newest first; nothing, if no entry is left above the floor.
+    /// A page of the entries up to index `from`, newest first, of all partitions; empty if no entry
+    /// is left above the floor.
     ///
     /// # Errors
     /// [`LedgerUnavailable`].
@@ -72,28 +72,28 @@ impl Ledger {
         self.backend.backward(from, PAGE_BYTES)
     }
 
-    /// Whether an entry is of this partition.
+    /// Whether an entry belongs to this partition.
     pub(crate) fn has(&self, entry: &LedgerEntry) -> bool {
         entry.partition == self.partition
     }
 
-    /// Waits until this node has applied more than this.
+    /// Waits until this node has applied an entry after this index.
     pub(crate) async fn applied_after(&self, index: u64) {
         self.backend.applied_after(index).await;
     }
 
-    /// Waits until this node is about to go.
+    /// Waits until this node begins to shut down.
     pub(crate) async fn going(&self) {
         self.backend.going().await;
     }
 
-    /// The answer where what is asked for is not kept any more.
+    /// The error for a request for changes that are no longer kept.
     pub(crate) fn gone(&self, code: &'static str, what: &str) -> ApiError {
         let Floor { index, at } = self.floor();
         ApiError::gone(code, what, self.token(index), at)
     }
 
-    /// The answer where entries cannot be read, with the code of what is not kept any more.
+    /// The error for entries that cannot be read; `gone` is the code if they are no longer kept.
     pub(crate) fn error(
         &self,
         unavailable: &LedgerUnavailable,
@@ -103,8 +103,8 @@ impl Ledger {
         match unavailable {
             LedgerUnavailable::Gone(_) => self.gone(gone, what),
             LedgerUnavailable::Failed(reason) => {
-                tracing::error!(reason, "what was changed cannot be read");
-                ApiError::not_ready("what was changed cannot be read from its disk")
+                tracing::error!(reason, "the change log cannot be read");
+                ApiError::not_ready("its change log cannot be read from disk")
             }
         }
     }

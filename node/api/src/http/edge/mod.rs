@@ -1,4 +1,4 @@
-//! What happens to every request before and after its handler.
+//! The stages that every request passes before and after its handler.
 
 pub(crate) mod accept;
 pub(crate) mod admission;

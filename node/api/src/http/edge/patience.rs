@@ -1,4 +1,4 @@
-//! How long work for a request goes on.
+//! How long work for a request may go on.
 
 use std::any::Any;
 use std::ops::ControlFlow;
@@ -7,18 +7,18 @@ use std::time::Duration;
 
 use crate::world::Clock;
 
-/// Until a time, and as long as a client waits.
+/// A deadline, and the client that waits for the result.
 #[derive(Clone)]
 pub(crate) struct Patience {
     clock: Arc<dyn Clock>,
     until: Duration,
-    /// Of the request's future, which is dropped when its client is gone; `None`: no client waits
-    /// for it.
+    /// Alive as long as the future of the request, which is dropped when its client disconnects;
+    /// `None` if the work does not depend on a client.
     client: Option<Weak<dyn Any + Send + Sync>>,
 }
 
 impl Patience {
-    /// So long after a time of the monotonic clock.
+    /// A deadline of `limit` after `begun`, a time of the monotonic clock.
     pub(crate) fn after(begun: Duration, limit: Duration, clock: &Arc<dyn Clock>) -> Self {
         Self {
             clock: clock.clone(),
@@ -27,13 +27,13 @@ impl Patience {
         }
     }
 
-    /// Not longer than the future of a request, which keeps this.
+    /// Ends the work when `kept`, which the future of the request holds, is dropped.
     pub(crate) fn with_client<T: Any + Send + Sync>(mut self, kept: &Arc<T>) -> Self {
         self.client = Some(Arc::<T>::downgrade(kept));
         self
     }
 
-    /// The same, so long from now on.
+    /// Replaces the deadline by one of `limit` from now on.
     pub(crate) fn renewed(&self, limit: Duration) -> Self {
         Self {
             until: self.now().saturating_add(limit),
@@ -41,17 +41,17 @@ impl Patience {
         }
     }
 
-    /// How long that is from now on.
+    /// Time remaining until the deadline.
     pub(crate) fn left(&self) -> Duration {
         self.until.saturating_sub(self.now())
     }
 
-    /// The monotonic clock.
+    /// The current time of the monotonic clock.
     pub(crate) fn now(&self) -> Duration {
         self.clock.monotonic()
     }
 
-    /// Whether to go on.
+    /// `Break` if the deadline has passed or the client has disconnected.
     pub(crate) fn look(&self) -> ControlFlow<()> {
         let is_gone = |client: &Weak<_>| client.strong_count() == 0;
         match self.now() > self.until || self.client.as_ref().is_some_and(is_gone) {

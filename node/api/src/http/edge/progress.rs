@@ -1,5 +1,5 @@
-//! What is known of a request so far. Its response shows it even if the request failed, and its
-//! audit record even if no one waits for a response any more.
+//! What is known about a request so far. The response shows it even if the request fails, and the
+//! audit record even if the client has disconnected.
 
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
@@ -25,31 +25,32 @@ use crate::http::wire::spelling;
 use crate::identity::Identity;
 use crate::world::micros;
 
-/// A request that is being answered.
+/// A request in progress.
 pub(super) struct Progress<'a> {
     api: &'a Api,
     pub(super) parts: &'a Parts,
     pub(super) peer: Option<Peer>,
-    /// The client's address in the words of a trusted proxy.
+    /// The client's address as a trusted proxy reports it.
     pub(super) client: Option<String>,
     pub(super) request_id: String,
     pub(super) global_request_id: Option<String>,
     pub(super) version: Option<Microversion>,
-    /// Where it came in.
+    /// The listener that accepted it.
     pub(super) listener: Listener,
     pub(super) identity: Option<Identity>,
     pub(super) route: Option<&'static str>,
-    /// The policy rule of what is asked.
+    /// The policy rule of the operation.
     pub(super) operation: Option<&'static str>,
-    /// What the names in the path stand for.
+    /// The values of the path's parameters.
     pub(super) params: Vec<String>,
-    /// The code of the error that it ends with.
+    /// The code of the error, if it fails.
     pub(super) code: Option<&'static str>,
-    /// Whose share of memory it takes.
+    /// The caller whose share of memory it uses.
     pub(super) caller: budget::Caller,
-    /// It counts to its caller until its answer is taken, which has this then.
+    /// Counts the request for its caller; moves to the answer's body, until the client has taken
+    /// it.
     pub(super) counted: Counted,
-    /// The body was not read to its end: there is no telling where the next request begins.
+    /// The body was not read to its end, so the connection cannot be used for another request.
     pub(super) body_unread: bool,
     pub(super) notes: Arc<Mutex<Notes>>,
     begun: Instant,
@@ -81,7 +82,7 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// The id by which its write is found again.
+    /// The id under which its write is logged: the caller's id or, without one, its own.
     pub(super) fn traced_by(&self) -> &String {
         self.global_request_id.as_ref().unwrap_or(&self.request_id)
     }
@@ -94,8 +95,8 @@ impl<'a> Progress<'a> {
         line
     }
 
-    /// Keeps the record of the request, if it is one of which there are records. An error if the
-    /// answer may not be given, as the record could not be kept.
+    /// Writes the audit record of the request, if it needs one. An error replaces the answer if the
+    /// record could not be kept.
     pub(super) async fn keep(&mut self, status: StatusCode) -> Result<(), ApiError> {
         let Some(record) = self.answered(status) else {
             return Ok(());
@@ -108,7 +109,7 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// The same for what was refused unseen.
+    /// The same without waiting for the record, for a request refused before authentication.
     pub(super) fn put(&mut self, status: StatusCode) {
         if let Some(record) = self.answered(status) {
             self.api.audit.put(record);
@@ -117,14 +118,14 @@ impl<'a> Progress<'a> {
 
     fn answered(&mut self, status: StatusCode) -> Option<Record> {
         self.recorded = true;
-        // A page that is refused has one record, whatever it asks.
+        // A refused page of the web interface has one record of its own.
         let is_page = self.listener == Listener::Web;
         let is_recorded =
             self.is_write() || is_refusal(status) && !is_page || self.notes.lock().is_whole;
         (self.api.audit.is_on() && is_recorded).then(|| self.record(Some(status)))
     }
 
-    /// Whether it may change something: what is asked of copies does not.
+    /// Whether the request may change the state. The service's own routes change only copies.
     pub(super) fn is_write(&self) -> bool {
         !self.parts.method.is_safe() && self.route.is_none_or(|route| !is_own(route))
     }
@@ -162,7 +163,7 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Its search, to be kept.
+    /// The record of its search.
     pub(super) fn searched(&self, searched: &Searched) -> Kept {
         let id = |id: &String| (id.len() <= ID_MAX_BYTES).then(|| id.clone());
         let name = |name: &Option<String>| access::name(name).map(Cow::into_owned);
@@ -189,12 +190,12 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// How long it has taken.
+    /// Time since the request came in, in milliseconds.
     pub(super) fn ms(&self) -> f64 {
         self.begun.elapsed().as_micros() as f64 / 1000.0
     }
 
-    /// The UUIDs in the path, and those that its body names.
+    /// The UUIDs in the path and those that the write names.
     fn resources(&self, named: Vec<String>) -> Vec<String> {
         let in_path = (self.params.iter()).filter(|text| spelling::is_hyphenated_uuid(text));
         let resources: IndexSet<String> = in_path.cloned().chain(named).collect();
@@ -203,7 +204,7 @@ impl<'a> Progress<'a> {
 }
 
 impl Drop for Progress<'_> {
-    /// No one waits for the answer any more. The write may be carried out all the same.
+    /// The client has disconnected. The write may be carried out nevertheless.
     fn drop(&mut self) {
         if !self.recorded && self.api.audit.is_on() && self.is_write() {
             let record = self.record(None);
@@ -212,7 +213,7 @@ impl Drop for Progress<'_> {
     }
 }
 
-/// Reads leave a record where somebody was not let in.
+/// Whether the status refuses access, in which case reads leave an audit record too.
 fn is_refusal(status: StatusCode) -> bool {
     matches!(
         status,

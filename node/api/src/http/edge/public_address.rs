@@ -1,10 +1,9 @@
 //! The address at which clients reach the API: scheme, host and path.
 //!
-//! `location` is absolute and links are paths, so both depend on what stands between a client and
-//! this node. In the order in which they count: `[api] public_url`; what a trusted proxy says in
-//! `Forwarded` (RFC 7239) or `X-Forwarded-*`; the `Host` header, `http` and `[api] prefix`.
-//! What a client or a proxy sends is shown only if it has the form of a scheme, a host or a path;
-//! otherwise it counts as not sent.
+//! `location` is absolute and links are paths, so both depend on the proxies between a client and
+//! this node. In order of precedence: `[api] public_url`; `Forwarded` (RFC 7239) or `X-Forwarded-*`
+//! of a trusted proxy; the `Host` header, `http` and `[api] prefix`. Values from a client or proxy
+//! are used only if they are a valid scheme, host or path, and ignored otherwise.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,26 +16,26 @@ pub use placement_model::types::PathPrefix;
 use super::headers::{self, split_outside_quotes};
 use crate::access::Encrypted;
 
-/// Longest host with its port (a DNS name has at most 253 characters, RFC 1035).
+/// Maximum length of a host with port (a DNS name has at most 253 characters, RFC 1035).
 const HOST_MAX_BYTES: usize = 253 + ":65535".len();
 
-/// Where clients reach the API (`[api]`).
+/// The address at which clients reach the API (`[api]`).
 #[derive(Debug, Clone, Default)]
 pub struct PublicAddress {
     /// `prefix`: the path below which this node serves the API.
     pub prefix: PathPrefix,
-    /// `public_url`: what `location` and links begin with, whatever the request says.
+    /// `public_url`: beginning of `location` and links, regardless of the request.
     pub url: Option<PublicUrl>,
     /// `trust_proxy_headers`: whether `Forwarded` and `X-Forwarded-*` are believed.
     pub trust_proxy_headers: bool,
 }
 
 impl PublicAddress {
-    /// The same for an API below another prefix of this node.
+    /// The address of an API below another prefix of this node.
     pub fn elsewhere(&self, prefix: &PathPrefix) -> Self {
         let url = self.url.as_ref().map(|url| PublicUrl {
             origin: url.origin.clone(),
-            // It was checked that the path ends with the prefix.
+            // The settings are checked: the path ends with the prefix.
             path: url.path.with_end(&self.prefix, prefix),
         });
         Self {
@@ -46,8 +45,7 @@ impl PublicAddress {
         }
     }
 
-    /// The host that the client asks for, in lower case, without a port and without the dot of the
-    /// DNS root.
+    /// The host that the client requests, in lower case, without a port and a trailing dot.
     pub fn host(&self, request: &Request<impl Sized>) -> Option<String> {
         let host = self.forwarded(request.headers()).host.or_else(|| {
             let host = headers::text(request.headers(), "host").map(Cow::into_owned);
@@ -61,7 +59,7 @@ impl PublicAddress {
         Some(name.to_ascii_lowercase())
     }
 
-    /// What links begin with: the path of the API as the client sees it.
+    /// The beginning of links: the path of the API as the client sees it.
     pub(crate) fn path(&self, headers: &HeaderMap) -> Cow<'_, str> {
         if let Some(url) = &self.url {
             return Cow::Borrowed(url.path.as_str());
@@ -72,8 +70,8 @@ impl PublicAddress {
         }
     }
 
-    /// What `location` begins with: scheme, host and path. Only the path if the request does not
-    /// say which host the client asked; a client then stays where it is (RFC 9110, section 10.2.2).
+    /// The beginning of `location`: scheme, host and path. Only the path if the host is unknown;
+    /// clients resolve it against the request (RFC 9110, section 10.2.2).
     pub(crate) fn url(&self, parts: &Parts) -> String {
         let path = self.path(&parts.headers);
         match &self.url {
@@ -82,7 +80,7 @@ impl PublicAddress {
         }
     }
 
-    /// The URL or path below which the API is, as far as the configuration tells.
+    /// The configured URL or path of the API.
     pub fn configured(&self) -> String {
         match &self.url {
             Some(url) => url.to_string(),
@@ -107,7 +105,7 @@ impl PublicAddress {
         Some(origin(scheme, &host))
     }
 
-    /// The client's address as a trusted proxy reports it. It is not checked.
+    /// The client's address as a trusted proxy reports it, unvalidated.
     pub fn client(&self, headers: &HeaderMap) -> Option<String> {
         self.forwarded(headers).client
     }
@@ -130,8 +128,7 @@ impl PublicAddress {
     }
 }
 
-/// What the proxy nearest to the client says of the request that it took: the first element of
-/// each list.
+/// What the proxy nearest to the client reports: the first element of each list.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Forwarded {
     proto: Option<&'static str>,
@@ -168,8 +165,8 @@ fn first_listed(headers: &HeaderMap, name: &str) -> Option<String> {
     (!first.is_empty()).then(|| first.to_owned())
 }
 
-/// The pairs of the first element of `Forwarded` (RFC 7239, section 4), names in lower case. Pairs
-/// and elements may be empty. `None` if it is not well-formed.
+/// The pairs of the first element of `Forwarded` (RFC 7239, section 4), with names in lower case.
+/// Pairs and elements may be empty. `None` if the element is malformed.
 fn first_element(text: &str) -> Option<Vec<(String, String)>> {
     let mut elements = split_outside_quotes(text, ',').into_iter().map(|element| {
         let pairs = split_outside_quotes(element, ';')
@@ -186,7 +183,7 @@ fn first_element(text: &str) -> Option<Vec<(String, String)>> {
     pairs.collect()
 }
 
-/// A token, or what a quoted string stands for.
+/// A token, or the content of a quoted string.
 fn unquoted(text: &str) -> Option<String> {
     let Some(quoted) = text.strip_prefix('"') else {
         return (!text.contains('"')).then(|| text.to_owned());
@@ -207,14 +204,14 @@ fn scheme(text: &str) -> Option<&'static str> {
     known.find(|known| known.eq_ignore_ascii_case(text))
 }
 
-/// Scheme and host. The scheme's own port is left out, as the reference does.
+/// Scheme and host. The default port is omitted, as upstream does.
 fn origin(scheme: &str, host: &str) -> String {
     let default_port = if scheme == "https" { ":443" } else { ":80" };
     let host = host.strip_suffix(default_port).unwrap_or(host);
     format!("{scheme}://{host}")
 }
 
-/// Whether this is a host name or an IP address, with or without a port.
+/// Whether the text is a host name or an IP address, with or without a port.
 fn is_host(text: &str) -> bool {
     if text.len() > HOST_MAX_BYTES {
         return false;
@@ -236,11 +233,11 @@ fn is_host(text: &str) -> bool {
         && (behind.is_empty() || behind.strip_prefix(':').is_some_and(is_port))
 }
 
-/// An absolute URL of scheme, host and path.
+/// An absolute URL with scheme, host and path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PublicUrl {
     origin: String,
-    /// The path, without the slash at its end.
+    /// The path, without a trailing slash.
     pub path: PathPrefix,
 }
 
@@ -259,7 +256,7 @@ impl FromStr for PublicUrl {
         let scheme = scheme(scheme_name).ok_or(FORM)?;
         let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         if !is_host(host) {
-            return Err("names no host, or one that is not a host name or an IP address");
+            return Err("has no valid host name or IP address");
         }
         Ok(Self {
             origin: origin(scheme, host),
@@ -292,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_that_is_not_well_formed_says_nothing() {
+    fn malformed_header_is_ignored() {
         for text in [
             "",
             "https",

@@ -1,4 +1,4 @@
-//! What a handler knows of its request, and what it may ask for.
+//! What a handler knows about its request, and the operations that it can use.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,15 +30,16 @@ use crate::http::wire::query::Query;
 use crate::http::wire::schema;
 use crate::world;
 
-/// Longest body that is read by the thread that serves the request: some two milliseconds.
+/// Longest body that is parsed on the thread that serves the request; this takes some 2 ms.
 const READ_AT_ONCE_MAX_BYTES: usize = 100_000;
 
-/// All routes, for those who ask about them or by them.
+/// The table of all routes, for handlers that list routes or send requests through them.
 pub(crate) trait Table: Sync {
-    /// Method, path and policy rule of this service's own operations.
+    /// Method, path and policy rule of each of this service's own operations.
     fn own_rules(&self) -> Vec<[&'static str; 3]>;
 
-    /// What an operator would be answered, without a line in the logs: for copies of the state.
+    /// The answer to this request of an operator, without log lines: for requests to copies of the
+    /// state.
     fn rehearse(
         &'static self,
         server: Arc<Server>,
@@ -46,73 +47,73 @@ pub(crate) trait Table: Sync {
     ) -> BoxFuture<'static, Response<Body>>;
 }
 
-/// A request that has passed every check before its handler.
+/// A request that has passed all checks before its handler.
 pub(crate) struct RequestContext {
-    /// What all requests share.
+    /// State shared by all requests.
     pub(crate) server: Arc<Server>,
-    /// All routes.
+    /// The table of all routes.
     pub(crate) routes: &'static dyn Table,
-    /// When the request came in, by the monotonic clock.
+    /// Time at which the request came in, by the monotonic clock.
     pub(crate) begun: Duration,
-    /// The path of the route, with names in braces.
+    /// The path of the route, with parameters in braces.
     pub(crate) route: &'static str,
     pub(crate) method: &'static str,
     /// The microversion of the request.
     pub(crate) version: Microversion,
-    /// Who asks, for what has a share for each.
+    /// The caller, for shares of resources.
     pub(crate) caller: Caller,
     /// The values of the path's parameters, in order.
     pub(crate) params: Vec<String>,
     pub(crate) query: Result<Query, ApiError>,
     pub(crate) body: Bytes,
-    /// What links begin with: the path of the API as the client sees it.
+    /// The beginning of links: the path of the API as the client sees it.
     pub(crate) base_path: String,
-    /// By which its write is known, in logs and in what was changed: the caller's id or, without
-    /// one, that of this request. Not the id of a write.
+    /// The id under which its write appears in logs and in the change log: the caller's id or,
+    /// without one, the id of this request. It does not identify the write itself.
     pub(crate) request_id: String,
-    /// The promise of its reads.
+    /// The promise for reads.
     pub(crate) consistency: Consistency,
-    /// The earlier moment that it reads from.
+    /// The earlier state to read from.
     pub(crate) as_of: Option<AsOf>,
-    /// Those of the request, for an operation that needs them.
+    /// The request's headers; empty unless the operation needs them.
     pub(crate) headers: HeaderMap,
-    /// What the client has seen by its cookie, where it asks for no promise.
+    /// What the client has seen according to its cookie, if it requests no promise.
     pub(crate) seen: Option<PlacementIndex>,
-    /// What is found out on the way. Only the request's future has it.
+    /// Notes for the response and the records. Only the request's future holds them.
     pub(crate) notes: Arc<Mutex<Notes>>,
 }
 
-/// What is found out about a request on its way.
+/// What is found out while a request is handled.
 #[derive(Default, Clone)]
 pub(crate) struct Notes {
-    /// The state that the answer comes from, once one was read.
+    /// The state that the answer comes from, once one is read.
     pub(crate) state: Option<Noted>,
-    /// What became of its write; `None`: nothing of it is in the log.
+    /// The outcome of the write; `None` if nothing of it is in the log.
     pub(crate) written: Option<audit::Outcome>,
-    /// Where its write is in the log, and the term of its entry.
+    /// Position and term of the write's log entry.
     pub(crate) position: Option<(PlacementIndex, u64)>,
     /// The providers and consumers that the write names.
     pub(crate) named: Vec<String>,
-    /// What a search for candidates has found.
+    /// The result of a search for candidates.
     pub(crate) searched: Option<Searched>,
-    /// Whether the answer is all that there is in the partition.
+    /// Whether the answer contains everything in the partition.
     pub(crate) is_whole: bool,
 }
 
-/// Most names of providers and consumers that are noted of a write; the log has them all.
+/// Maximum number of provider and consumer names noted for a write; the log has all of them.
 const NAMED_MAX: usize = 64;
 
-/// The state that an answer comes from, and when it was taken.
+/// The state that an answer comes from, and the time at which it was taken.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Noted {
     position: Position,
-    /// What the answer keeps of what was promised.
+    /// The promise that the answer keeps.
     pub(crate) effective: Consistency,
     at: Instant,
 }
 
 impl Noted {
-    /// Where it stands now: it has aged since.
+    /// Its position now: the staleness has grown since.
     pub(crate) fn position(&self) -> Position {
         let age = self.at.elapsed();
         Position {
@@ -128,24 +129,24 @@ impl RequestContext {
         self.params.get(position).map_or("", String::as_str)
     }
 
-    /// The provider that the path begins with; `None` if its UUID has not the canonical spelling,
-    /// which no provider has.
+    /// The provider in the path; `None` if its UUID is not in canonical spelling, in which case no
+    /// such provider exists.
     pub(crate) fn provider(&self) -> Option<ProviderUuid> {
         ProviderUuid::from_canonical(self.param(0))
     }
 
-    /// The provider that the path begins with. It may still not exist.
+    /// The provider in the path. It may not exist.
     ///
     /// # Errors
-    /// 404.
+    /// 404 if the UUID is not in canonical spelling.
     pub(crate) fn provider_or_404(&self) -> Result<ProviderUuid, ApiError> {
         self.of_provider(Varies::No, |provider| Some(*provider))
     }
 
-    /// What `find` returns for the provider that the path begins with.
+    /// Applies `find` to the provider in the path.
     ///
     /// # Errors
-    /// 404 if it returns nothing.
+    /// 404 if it returns `None`.
     pub(crate) fn of_provider<T>(
         &self,
         varies: Varies,
@@ -163,10 +164,10 @@ impl RequestContext {
         self.query.as_ref().map_err(ApiError::clone)
     }
 
-    /// A state that keeps the promise the client asked for, of the moment that it asks for.
+    /// A state that keeps the requested promise, or the requested earlier state.
     ///
     /// # Errors
-    /// 503, 412 for a token of another history, or 410 for a moment that is too long ago.
+    /// 503; 412 for a token of another history; 410 if the earlier state is no longer available.
     pub(crate) async fn view(&self) -> Result<View, ApiError> {
         match self.as_of {
             None => self.view_now().await,
@@ -182,8 +183,7 @@ impl RequestContext {
         }
     }
 
-    /// The state of an earlier moment, made of a later one, in a queue of its own and the time of
-    /// explanations.
+    /// Reconstructs an earlier state from a later one, in a queue of its own and at idle priority.
     async fn view_then(&self, newest: View, as_of: AsOf) -> Result<View, ApiError> {
         let moments = &self.server.admission.moments;
         let turn = moments.turn(self.caller, as_of::WAIT).await?;
@@ -200,17 +200,17 @@ impl RequestContext {
         Ok(view)
     }
 
-    /// For what is about all moments, or about none.
+    /// Rejects `Placement-As-Of`, for operations on the whole history or on no state.
     ///
     /// # Errors
-    /// 400 if the request asks for one moment by the header; `instead` says what it is to do.
+    /// 400 if the request has that header; `instead` tells the client what to do.
     pub(crate) fn refuse_as_of(&self, instead: &str) -> Result<(), ApiError> {
-        let message = format!("Placement-As-Of is not for this path; {instead}");
+        let message = format!("Placement-As-Of is not supported on this path; {instead}");
         let asked = self.as_of.map(|_| ApiError::bad_consistency(message));
         asked.map_or(Ok(()), Err)
     }
 
-    /// What was changed in the partition of a view.
+    /// The change log of the partition of a view.
     pub(crate) fn ledger(&self, view: &View) -> Ledger {
         Ledger::of(view, self.server.api.ledger.clone())
     }
@@ -220,7 +220,7 @@ impl RequestContext {
             && self.consistency != Consistency::Linearizable
         {
             match self.server.api.read.view(Consistency::Session(seen)).await {
-                // The cluster has another history since: what the client saw is not in it.
+                // The cluster has another history now, without what the client saw.
                 Ok(_) | Err(Unavailable::ForeignIndex(_)) => {}
                 Err(unavailable) => return Err(unavailable.into()),
             }
@@ -228,11 +228,11 @@ impl RequestContext {
         self.view_at(self.consistency).await
     }
 
-    /// A state with everything that was acknowledged before now, for answers to writes that show
-    /// what was there before.
+    /// A state with every write acknowledged before now, for answers to writes that show the
+    /// previous state.
     ///
     /// # Errors
-    /// 503.
+    /// 503 if there is no such state.
     pub(crate) async fn view_to_write(&self) -> Result<View, ApiError> {
         self.view_at(Consistency::Linearizable).await
     }
@@ -240,7 +240,7 @@ impl RequestContext {
     /// A state that keeps this promise.
     ///
     /// # Errors
-    /// 503, or 412 for a token of another history.
+    /// 503; 412 for a token of another history.
     pub(crate) async fn view_at(&self, consistency: Consistency) -> Result<View, ApiError> {
         let view = self.server.api.read.view(consistency).await?;
         let kept = consistency::kept(consistency, &view.position);
@@ -256,7 +256,7 @@ impl RequestContext {
         });
     }
 
-    /// Has a command carried out. Returns the model's reply, and a state that contains the write.
+    /// Submits a command. Returns the model's reply, and a state that contains the write.
     ///
     /// # Errors
     /// The error of a refusal, or 503.
@@ -298,13 +298,13 @@ impl RequestContext {
             Outcome::Done(reply) => Ok((reply, written.view)),
             Outcome::Refused(refusal) => Err(refused(write, refusal)),
             Outcome::AnsweredBefore => {
-                tracing::error!("a fresh write was taken for one that was answered long ago");
+                tracing::error!("a new write was mistaken for a retry of an old one");
                 Err(ApiError::internal())
             }
         }
     }
 
-    /// Has a command carried out, and answers 204.
+    /// Submits a command and answers 204.
     ///
     /// # Errors
     /// As [`RequestContext::submit`].
@@ -317,11 +317,10 @@ impl RequestContext {
         Ok(Answer::no_content())
     }
 
-    /// Reads the body, which must look as the API's description shows it. A long one is read where
-    /// it holds up no other request.
+    /// Parses the body and checks it against its schema. A long body is parsed on another thread.
     ///
     /// # Errors
-    /// 400.
+    /// 400 if it is not JSON or does not match the schema.
     pub(crate) async fn body(&self) -> Result<Json, ApiError> {
         let schema = schema::body_of(self.method, self.route, self.version);
         let values_max = self.server.api.settings.limits.json_values;
@@ -333,15 +332,16 @@ impl RequestContext {
         }
     }
 
-    /// So long after a time of the monotonic clock, and as long as the client waits.
+    /// A deadline of `limit` after `begun`, a time of the monotonic clock, that also ends when the
+    /// client disconnects.
     pub(crate) fn patience(&self, begun: Duration, limit: Duration) -> Patience {
         Patience::after(begun, limit, &self.server.api.clock).with_client(&self.notes)
     }
 
-    /// Has something computed where it holds up no other request.
+    /// Runs a computation on another thread.
     ///
     /// # Errors
-    /// 500 if it panicked, and what `work` returns.
+    /// 500 if it panics, and the errors of `work`.
     pub(crate) async fn compute<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
@@ -351,10 +351,10 @@ impl RequestContext {
         computed.unwrap_or_else(|| Err(ApiError::internal()))
     }
 
-    /// The same in the time that other requests leave.
+    /// The same at idle priority.
     ///
     /// # Errors
-    /// The same.
+    /// As [`RequestContext::compute`].
     pub(crate) async fn compute_idly<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
@@ -364,10 +364,10 @@ impl RequestContext {
         computed.unwrap_or_else(|| Err(ApiError::internal()))
     }
 
-    /// Has a long list made in its turn, where it holds up no other request.
+    /// Computes a long list on another thread, after waiting for a turn.
     ///
     /// # Errors
-    /// 503 if its turn does not come, and what `make` returns.
+    /// 503 if no turn comes in time, and the errors of `make`.
     pub(crate) async fn listed<T: Send + 'static>(
         &self,
         make: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
@@ -382,7 +382,7 @@ impl RequestContext {
     }
 
     /// # Errors
-    /// 400 if the request carries more than `most` of the limits allows.
+    /// 400 if `count` exceeds the limit that `most` selects; `what` names the counted items.
     pub(crate) fn admit(
         &self,
         what: &str,
@@ -396,19 +396,19 @@ impl RequestContext {
         Ok(())
     }
 
-    /// Reads the body of a write below a provider. A provider that does not exist is reported
-    /// before a body that does not fit.
+    /// Parses the body of a write to a provider. A missing provider is reported rather than an
+    /// invalid body.
     ///
     /// # Errors
-    /// 404 or 400.
+    /// 404 if the provider does not exist, 400 if the body is invalid.
     pub(crate) async fn body_below(&self, provider: ProviderUuid) -> Result<Json, ApiError> {
         self.found_below(provider, self.body().await).await
     }
 
-    /// What was parsed, or its error. A missing provider is reported first.
+    /// Returns `parsed`. If it is an error, a missing provider is reported instead.
     ///
     /// # Errors
-    /// 404, or that of the parser.
+    /// 404 if the provider does not exist, or the error of the parser.
     pub(crate) async fn found_below<T>(
         &self,
         provider: ProviderUuid,
@@ -421,7 +421,7 @@ impl RequestContext {
         parsed
     }
 
-    /// Adds the headers for caches, from 1.15, to what may never have been modified.
+    /// Adds the headers for caches, from 1.15, for a resource that may never have been modified.
     pub(crate) fn modified_if_ever(&self, answer: Answer, at: Option<Timestamp>) -> Answer {
         match at {
             None if self.version.from(15) => answer.caching(Caching::NoDate),
@@ -429,12 +429,12 @@ impl RequestContext {
         }
     }
 
-    /// Adds the headers for caches, from 1.15: modified now.
+    /// Adds the headers for caches, from 1.15, with the current time.
     pub(crate) fn modified_now(&self, answer: Answer) -> Answer {
         self.modified(answer, None)
     }
 
-    /// Adds the headers for caches, from 1.15: modified at the time given, or now.
+    /// Adds the headers for caches, from 1.15, with this time or the current one.
     pub(crate) fn modified(&self, answer: Answer, at: Option<Timestamp>) -> Answer {
         match at {
             _ if !self.version.from(15) => answer,
@@ -444,7 +444,7 @@ impl RequestContext {
     }
 }
 
-/// Whose allocations a write changes, or of which providers it changes something.
+/// The consumers and providers that a write changes, unless the path names them.
 fn named(command: &Command) -> Vec<String> {
     let mut named = Vec::new();
     match command {
@@ -458,7 +458,7 @@ fn named(command: &Command) -> Vec<String> {
             named.extend((of.allocations.iter()).map(|one| one.consumer.to_string()));
             named.truncate(NAMED_MAX);
         }
-        // The others name it in the path.
+        // The path names the objects of the other commands.
         _ => {}
     }
     named

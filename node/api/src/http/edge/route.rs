@@ -1,5 +1,5 @@
-//! A route: its path, and for each operation the microversions that have it, the headers it needs,
-//! and the policy rule that guards it.
+//! A route: its path, and for each operation its microversions, the headers it needs and the policy
+//! rule that guards it.
 
 use futures::future::BoxFuture;
 
@@ -11,48 +11,48 @@ pub(crate) type Handler = for<'a> fn(&'a RequestContext) -> BoxFuture<'a, Result
 
 /// A path and its operations.
 pub(crate) struct Route {
-    /// The path, with names in braces.
+    /// The path, with parameters in braces.
     pub(crate) path: &'static str,
-    /// In the order in which `allow` lists them.
+    /// Operations in the order of the `allow` header.
     pub(crate) operations: &'static [Operation],
 }
 
 /// A method of a path, in some microversions.
 pub(crate) struct Operation {
     pub(crate) method: &'static str,
-    /// First minor version that has it.
+    /// First minor version with this operation.
     pub(crate) since: u8,
-    /// Last minor version that has it.
+    /// Last minor version with this operation.
     pub(crate) until: u8,
-    /// Which headers it needs.
+    /// The headers that it needs.
     pub(crate) needs: Needs,
-    /// Longest body, where that is less than others may have.
+    /// Maximum body size in bytes, if lower than the general limit.
     pub(crate) body_max_bytes: usize,
-    /// Whether headers are looked at before the version.
+    /// Whether headers are checked before the version.
     pub(crate) headers_first: bool,
-    /// Whether an older version is answered 405 rather than 404.
+    /// Whether an older version gets 405 rather than 404.
     pub(crate) too_old_is_405: bool,
-    /// The policy rule that guards it; `None`: anyone may.
+    /// The policy rule that guards it; `None` if it is open to everyone.
     pub(crate) policy: Option<&'static str>,
-    /// The parameter of the query with the project that the rule is about; `None`: it is about the
-    /// caller's own.
+    /// The query parameter with the project that the rule is about; `None` if the rule is about the
+    /// caller's project.
     pub(crate) queried_project: Option<&'static str>,
-    /// Whether its answer only advises: it returns no generation, and no quota is reckoned from it.
+    /// Whether its answer is only advisory: it contains no generation, and no quota depends on it.
     pub(crate) advises: bool,
-    /// The handler.
+    /// The function that answers the request.
     pub(crate) run: Handler,
 }
 
 /// The headers that an operation needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Needs {
-    /// Nothing.
+    /// None.
     Nothing,
-    /// A JSON answer is acceptable.
+    /// `Accept` must allow JSON.
     Accept,
-    /// The body is JSON.
+    /// `Content-Type` must be JSON.
     Content,
-    /// Nothing; which of several types it answers follows from them.
+    /// None; the handler chooses the type of its answer by the headers.
     Headers,
 }
 
@@ -77,7 +77,7 @@ pub(crate) const fn operation(
     }
 }
 
-/// Routes in which a path can be looked up.
+/// A table of routes for look-up by path.
 pub(crate) struct Routes(Vec<(Vec<&'static str>, &'static Route)>);
 
 impl Routes {
@@ -86,15 +86,15 @@ impl Routes {
         Self(routes.iter().map(split).collect())
     }
 
-    /// This service's own operations, with their paths.
+    /// The operations of this service's own routes, with their paths.
     pub(crate) fn own(&self) -> impl Iterator<Item = (&'static str, &'static Operation)> {
         let routes = self.0.iter().map(|(_, route)| *route);
         let own = routes.filter(|route| route.is_own());
         own.flat_map(|route| route.operations.iter().map(|one| (route.path, one)))
     }
 
-    /// The route of a decoded path, with the names in the path. A single newline at the
-    /// end is ignored, as the reference's expressions end in `$`.
+    /// The route of a decoded path, with the values of its parameters. A single trailing newline is
+    /// ignored, as upstream's expressions end in `$`.
     pub(crate) fn find(&self, path: &str) -> Option<(&'static Route, Vec<String>)> {
         let path = path.strip_suffix('\n').unwrap_or(path);
         let parts: Vec<&str> = path.split('/').collect();
@@ -111,26 +111,26 @@ impl Routes {
     }
 }
 
-/// Whether a route of this path is this service's own.
+/// Whether the path is one of this service's own routes.
 pub(crate) fn is_own(path: &str) -> bool {
     path.starts_with("/placementd/")
 }
 
 impl Route {
-    /// Whether it is this service's own and not the reference's: its answers do not depend on the
+    /// Whether this is one of this service's own routes, whose answers do not depend on the
     /// microversion.
     pub(crate) fn is_own(&self) -> bool {
         is_own(self.path)
     }
 
-    /// The policy rule that guards this method, in whichever version.
+    /// The policy rule that guards this method, in any version.
     pub(crate) fn rule(&self, method: &str) -> Option<&'static str> {
         let mut operations = self.operations.iter();
         let found = operations.find(|operation| operation.method == method);
         found?.policy
     }
 
-    /// The methods that this path knows, in any version.
+    /// The methods of this path in any version, as the `allow` header lists them.
     pub(crate) fn allow(&self) -> String {
         let methods = self.operations.iter().map(|operation| operation.method);
         let mut methods: Vec<&str> = methods.collect();

@@ -1,4 +1,4 @@
-//! What was lately searched for, so that an empty answer can be explained when someone asks for it.
+//! The latest searches on this node, so that empty answers can be explained on request.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,36 +16,36 @@ use super::explanations::Asked;
 use super::patience::Patience;
 use crate::world::{Clock, Offload};
 
-/// So many searches are kept.
+/// Maximum number of searches kept.
 const KEPT_MAX: usize = 4096;
-/// Of so many of them the explanation is kept, if it is not longer than the most: 16 MiB at most.
+/// Maximum number of explanations kept, and their maximum size: 16 MiB in all.
 const EXPLAINED_MAX: usize = 512;
 const EXPLANATION_MAX_BYTES: usize = 32 * 1024;
-/// Explanations of empty answers take at most a fifth of one processor in the long run,
+/// Explanations of empty answers use at most a fifth of one processor in the long run,
 const SHARE: u32 = 5;
-/// of which a step of the search takes less than
+/// assuming that a step takes less than this;
 const STEP: Duration = Duration::from_micros(1);
-/// and there are ten a second,
+/// they start at least this far apart,
 const APART: Duration = Duration::from_millis(100);
-/// but for as many as take this long together.
+/// except for a burst of this much time.
 const AHEAD: Duration = Duration::from_secs(1);
-/// So many empty answers are being explained or wait for that, each with the state that it was
-/// given on.
+/// Maximum number of empty answers that are being explained or wait for it; each keeps the state
+/// from which it was given.
 const EXPLAINING_MAX: usize = 5;
-/// The reason that is counted where an empty answer was not explained.
+/// The reason counted for an empty answer without explanation.
 const UNEXPLAINED: &str = "unexplained";
-/// As long as its thread may wait for a processor.
+/// Time limit for an explanation; its thread may have to wait for a processor.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The target of the lines about empty answers.
+/// Log target of the lines about empty answers.
 const TARGET: &str = "placement::search";
 
-/// What a search has found.
+/// The result of a search.
 #[derive(Clone)]
 pub(crate) struct Searched {
     pub(crate) candidates: usize,
-    /// Whether there are as many as its limit allows, so that there may be more.
+    /// Whether the limit was reached, so that there may be more candidates.
     pub(crate) limited: bool,
-    /// What was asked, if there is no candidate.
+    /// The request and the state, if there is no candidate.
     pub(crate) asked: Option<Arc<Asked>>,
 }
 
@@ -67,7 +67,7 @@ pub(crate) struct Kept {
     pub(super) index: Option<String>,
     pub(super) ms: f64,
     pub(super) candidates: usize,
-    /// Whether there are as many as its limit allows, so that there may be more.
+    /// Whether the limit was reached, so that there may be more candidates.
     pub(super) limited: bool,
     /// The condition that leaves no candidate.
     #[serde(skip)]
@@ -76,7 +76,7 @@ pub(crate) struct Kept {
     pub(super) explanation: Mutex<Option<Box<RawValue>>>,
 }
 
-/// A search as it is shown.
+/// A search as the API shows it.
 #[derive(Serialize)]
 pub(crate) struct Shown {
     #[serde(flatten)]
@@ -87,34 +87,34 @@ pub(crate) struct Shown {
     explanation: Option<Box<RawValue>>,
 }
 
-/// Which of the searches are asked for.
+/// Filter for searches.
 pub(crate) struct Which {
-    /// Not before.
+    /// Time of the oldest search.
     pub(crate) since: Option<Timestamp>,
-    /// Only those without candidates.
+    /// Only searches without candidates.
     pub(crate) empty: bool,
-    /// Of the request with this id, or of a caller's request with it.
+    /// Only the request with this id, as its own or as the caller's id.
     pub(crate) request_id: Option<String>,
-    /// Of a caller of this project.
+    /// Only searches by callers of this project.
     pub(crate) project: Option<String>,
-    /// At most so many.
+    /// Maximum number of searches.
     pub(crate) limit: usize,
 }
 
-/// The searches of one partition on this node. No request waits for what a thread that explains
-/// locks, as that may have to wait for a processor.
+/// The searches of one partition on this node. No request waits for a lock that an explaining
+/// thread holds, as that thread may have to wait for a processor.
 pub struct Searches {
     kept: Mutex<VecDeque<Arc<Kept>>>,
     empties: Mutex<Empties>,
-    /// Searches that found candidates, that found none, and that took too long or too much.
+    /// Number of searches that found candidates, found none, or exceeded a limit.
     results: [AtomicU64; 3],
-    /// Empty answers that are not explained.
+    /// Number of empty answers without explanation.
     unexplained: AtomicU64,
-    /// When those that were explained have had their share of time, in nanoseconds.
+    /// Monotonic time at which the explanations so far have used up their share, in nanoseconds.
     due: AtomicU64,
-    /// Held by the empty answer that is being explained: one at a time.
+    /// Held while an empty answer is explained: one at a time.
     explaining: Mutex<()>,
-    /// Of which each empty answer has one that is or will be explained.
+    /// A permit for each empty answer that is being explained or waits for it.
     places: Arc<Semaphore>,
 }
 
@@ -132,16 +132,16 @@ impl Default for Searches {
     }
 }
 
-/// Empty answers.
+/// The explained empty answers.
 #[derive(Default)]
 struct Empties {
     explained: VecDeque<Arc<Kept>>,
-    /// Empty answers, by the reason.
+    /// Number of empty answers by reason.
     empty: BTreeMap<&'static str, u64>,
 }
 
 impl Searches {
-    /// Empty answers so far, by the reason.
+    /// Number of empty answers so far by reason.
     pub fn empty(&self) -> BTreeMap<&'static str, u64> {
         let mut empty = self.empties.lock().empty.clone();
         let unexplained = self.unexplained.load(Ordering::Relaxed);
@@ -151,19 +151,19 @@ impl Searches {
         empty
     }
 
-    /// Searches so far, by their result.
+    /// Number of searches so far by result.
     pub fn results(&self) -> [(&'static str, u64); 3] {
         let [found, empty, ended] = (self.results.each_ref()).map(|it| it.load(Ordering::Relaxed));
         [("found", found), ("empty", empty), ("ended", ended)]
     }
 
-    /// One took too long or too much.
+    /// Counts a search that exceeded a limit of time or size.
     pub(super) fn note_ended(&self) {
         self.results[2].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The searches that are asked for, the last first, and how many are left out by the limit;
-    /// those of one request with their explanations, which are long.
+    /// The matching searches, latest first, and the number of further matches beyond the limit.
+    /// Explanations, which are long, are included only for a single request.
     pub(crate) fn of(&self, which: &Which) -> (Vec<Shown>, usize) {
         let is_asked_for = |kept: &&Arc<Kept>| {
             let ids = [Some(&kept.request_id), kept.global_request_id.as_ref()];
@@ -195,12 +195,12 @@ impl Searches {
         };
         all.push_back(kept);
         drop(all);
-        // It is freed when no one waits for that.
+        // The oldest is dropped after the lock is released.
         drop(oldest);
     }
 
-    /// The place of an empty answer that is to be explained. One that comes too soon is counted,
-    /// and has none.
+    /// A permit to explain an empty answer. If the explanations are over their share, the answer is
+    /// counted as unexplained instead.
     fn place(&self, now: Duration) -> Option<OwnedSemaphorePermit> {
         let due = Duration::from_nanos(self.due.load(Ordering::Relaxed));
         let place = (due <= now + AHEAD).then(|| self.places.clone().try_acquire_owned().ok());
@@ -211,8 +211,8 @@ impl Searches {
         place
     }
 
-    /// Explains an empty answer, after those that came before. Its thread may wait for a processor,
-    /// so time says nothing of what it takes: steps do.
+    /// Explains an empty answer after the earlier ones. Cost is measured in steps rather than time,
+    /// as the thread may wait for a processor.
     fn explain(&self, kept: Arc<Kept>, asked: &Asked, clock: &Arc<dyn Clock>) {
         let _one = self.explaining.lock();
         let (reason, steps) = self.explain_one(kept, asked, clock);
@@ -223,7 +223,7 @@ impl Searches {
         self.due.store(due, Ordering::Relaxed);
     }
 
-    /// Returns the reason, and the steps that it took.
+    /// Returns the reason and the number of steps.
     fn explain_one(
         &self,
         kept: Arc<Kept>,
@@ -235,10 +235,10 @@ impl Searches {
             return (UNEXPLAINED, 0);
         };
         let steps = explained.explanation.steps;
-        // A state that has no candidate has a reason.
+        // A state without candidates always yields a reason.
         let reason = explained.explanation.reason;
         let reason = reason.map_or(UNEXPLAINED, Reason::as_str);
-        // It is explained once.
+        // No other call sets it.
         let _ = kept.reason.set(reason);
         tracing::info!(
             target: TARGET,
@@ -267,14 +267,14 @@ impl Searches {
         };
         empties.explained.push_back(kept);
         drop(empties);
-        // It is long, and freed while nothing is locked.
+        // The explanation is long; it is dropped while no lock is held.
         let old = oldest.and_then(|oldest| oldest.explanation.lock().take());
         drop(old);
     }
 }
 
-/// Keeps a search. If it has found nothing, it is explained in the time that requests leave, on the
-/// very state that it was answered from.
+/// Keeps a search. If it found nothing, it is explained at idle priority, on the same state from
+/// which it was answered.
 pub(super) fn keep(
     searches: &Arc<Searches>,
     clock: &Arc<dyn Clock>,
@@ -288,11 +288,11 @@ pub(super) fn keep(
     if let Some(place) = searches.place(clock.monotonic()) {
         let (searches, clock) = (searches.clone(), clock.clone());
         let work = move || {
-            // Given back even if it panics or never begins.
+            // Dropped even if the work panics or never begins.
             let _place = place;
             searches.explain(kept, &asked, &clock);
         };
-        // It goes on by itself.
+        // The work runs detached.
         drop(offload.run_idly(Box::new(work)));
     }
 }

@@ -1,23 +1,23 @@
-//! What happens to a request before and after its handler.
+//! The stages of a request before and after its handler.
 //!
-//! The order is observable, and so fixed:
+//! The order is observable by clients, so it is fixed:
 //!
-//! | | checked | otherwise |
+//! | | check | error |
 //! |---|---|---|
 //! | 1 | the shares of the partition and of the address | 429 |
 //! | 2 | the token | 401 |
 //! | 3 | the share of the user | 429 |
 //! | 4 | length of the URL | 414 |
 //! | 5 | microversion | 400, 406 |
-//! | 6 | the headers of consistency and of an earlier moment | 400 |
+//! | 6 | the headers for consistency and for an earlier state | 400 |
 //! | 7 | length and type of the body | 400 |
 //! | 8 | route and method | 404, 405 |
 //! | 9 | the version and the headers that the operation needs | 404, 406, 415 |
-//! | 10 | policy, for an earlier moment also that of history | 403 |
-//! | 11 | the body, which is read now, or thrown away if the operation has none | 408, 413 |
-//! | 12 | of writes: room on the disks, and for an audit record | 503, 507 |
+//! | 10 | policy; for an earlier state also the rule of the history | 403 |
+//! | 11 | the body, which is read, or discarded if the operation has none | 408, 413 |
+//! | 12 | for writes: space on the disks and for an audit record | 503, 507 |
 //!
-//! A caller whom another listener has authorized, such as an operator, skips the first three.
+//! Callers that another listener has authorized, such as operators, skip the first three checks.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -57,29 +57,28 @@ use crate::http::wire::spelling;
 use crate::identity::Identity;
 use crate::trace;
 
-/// A request's response.
+/// A response with its route.
 pub struct Served {
-    /// What the client gets.
+    /// The response to the client.
     pub response: Response<Body>,
-    /// The route that served it, if one was found.
+    /// The route of the path, if there is one.
     pub route: Option<&'static str>,
 }
 
-/// In the extensions of a response whose body comes bit by bit: how long its client may take for
-/// all of it.
+/// Extension of a response with a streamed body: time limit for the client to take all of it.
 #[derive(Debug, Clone, Copy)]
 pub struct Within(pub Duration);
 
-/// The code of an error, in the extensions of its response.
+/// Extension of an error response: the code of the error.
 #[derive(Debug, Clone, Copy)]
 pub struct ErrorCode(pub &'static str);
 
-/// A response has up to so many headers, mostly.
+/// Capacity reserved for headers; responses rarely have more.
 const USUAL_HEADERS: usize = 16;
 const API_VERSION: HeaderName = HeaderName::from_static("openstack-api-version");
 
-/// Answers one request by one of these routes; it came over a connection from there, or from a
-/// caller whom another listener has authorized.
+/// Answers one request with these routes. It came over a connection from `peer`, or from a caller
+/// that another listener has authorized.
 pub(crate) async fn respond(
     server: Arc<Server>,
     routes: &'static Routes,
@@ -95,7 +94,7 @@ pub(crate) async fn respond(
     }
     let mut line = progress.line();
     let context = trace::of_request(&parts.headers, &progress.request_id);
-    // What clients choose is bounded: a span waits in memory until it is exported.
+    // Values chosen by clients are truncated: a span waits in memory until it is exported.
     let span = trace::span_in(context, || {
         tracing::debug_span!(
             "request",
@@ -110,7 +109,7 @@ pub(crate) async fn respond(
     });
     line.trace_id = span.in_scope(trace::id);
     let response = async {
-        // Boxed, as what serves a connection moves the future of a response several times.
+        // Boxed, as the connection's task moves the future of a response several times.
         let handled = Box::pin(handle(&server, routes, body, &mut progress));
         let handled = contain(handled).await;
         let result = handled.unwrap_or_else(|_panicked| Err(ApiError::internal()));
@@ -176,7 +175,7 @@ impl Table for Routes {
     }
 }
 
-/// Answers a request with this error, for any request.
+/// Answers any request with this error.
 pub(crate) fn refuse(
     server: &Server,
     request: Request<Body>,
@@ -201,10 +200,10 @@ async fn handle(
     let (parts, peer) = (progress.parts, progress.peer);
     let whole_path = percent_decode_str(parts.uri.path()).decode_utf8_lossy();
     let path = server.api.settings.public.prefix.below(&whole_path);
-    // Balancers ask `/` of a node, whatever the prefix is.
+    // Load balancers request `/`, regardless of the prefix.
     let path = path.or_else(|| (whole_path == "/").then_some("/"));
     let text = |name: HeaderName| headers::text(&parts.headers, name);
-    // A missing route is reported in its turn; metrics need the route of every request.
+    // A missing route is reported later, in its turn; metrics need the route of every request.
     let found = path.and_then(|path| routes.find(path));
     if let Some((route, params)) = &found {
         progress.route = Some(route.path);
@@ -213,7 +212,7 @@ async fn handle(
             progress.params = params.clone();
         }
     }
-    // `/` tells balancers how this node is, however busy it is.
+    // `/` reports this node's readiness to load balancers, however busy it is.
     let address = match progress.identity {
         Some(_) => None,
         None => (server.callers).address(peer, progress.client.as_deref()),
@@ -287,7 +286,8 @@ async fn handle(
         notes: progress.notes.clone(),
     };
     check_policy(&context, operation, progress.identity.as_ref())?;
-    // Only now, so that who may not send it cannot have this node wait for it and keep it.
+    // The body is read only after authorization, so that unauthorized clients can neither make this
+    // node wait for a body nor use its memory.
     let incoming = Incoming::new(body, &parts.headers, settings.limits.body_timeout);
     let mut memory = server.admission.body(caller);
     progress.body_unread = match operation.needs {
@@ -298,7 +298,7 @@ async fn handle(
         }
         _ => !incoming.discard().await?,
     };
-    // Before the work is done that a refusal would make vain.
+    // Checked before the work that a refusal would waste.
     if progress.is_write() {
         server.api.write.has_room()?;
         if let Some(why) = server.api.audit.why_not() {
@@ -308,7 +308,7 @@ async fn handle(
     (operation.run)(&context).await
 }
 
-/// 404. Outside the prefix, the answer names the prefix.
+/// 404. Outside the prefix, the message names the prefix.
 fn no_such_path(public: &PublicAddress, below_prefix: bool) -> ApiError {
     let mut error = not_found::path(Varies::No);
     if !below_prefix && !public.prefix.is_root() {
@@ -317,7 +317,7 @@ fn no_such_path(public: &PublicAddress, below_prefix: bool) -> ApiError {
     error
 }
 
-/// A body needs a type, even where no body is wanted.
+/// A body needs a content type, even if the operation ignores it.
 fn check_length(length: Option<Cow<'_, str>>, has_type: bool) -> Result<(), ApiError> {
     let Some(length) = length.filter(|length| !length.is_empty()) else {
         return Ok(());
@@ -330,7 +330,7 @@ fn check_length(length: Option<Cow<'_, str>>, has_type: bool) -> Result<(), ApiE
     Err(ApiError::bad_request(wrong).varying(Varies::No))
 }
 
-/// Finds the operation and checks version and headers, in the order in which this route does.
+/// Finds the operation and checks version and headers, in the order of this route.
 fn find_operation(
     route: &'static Route,
     method: &str,
@@ -346,7 +346,7 @@ fn find_operation(
         check_headers(first)?;
     }
     let too_old = if first.too_old_is_405 {
-        ApiError::method_too_new(format!("Microversion 1.{} has it.", first.since))
+        ApiError::method_too_new(format!("It requires microversion 1.{}.", first.since))
     } else {
         not_found::path(Varies::Yes)
     };
@@ -392,8 +392,8 @@ fn check_policy(
     let target = queried.map_or_else(|| Target::of_caller(identity), Target::of_project);
     authorize(context, action, identity, target)?;
     match context.as_of {
-        // The rule may be about a project, and an earlier moment shows all of them unless the query
-        // names one.
+        // The operation's rule may be limited to a project, but an earlier state shows all projects
+        // unless the query names one.
         Some(_) => {
             let target = Target::of_project(queried.flatten());
             authorize(context, as_of::RULE, identity, target)
@@ -403,7 +403,7 @@ fn check_policy(
 }
 
 /// # Errors
-/// 403.
+/// 403 if no rule grants access or the token has the wrong scope.
 fn authorize(
     context: &RequestContext,
     action: &str,
@@ -415,13 +415,13 @@ fn authorize(
         ApiError::forbidden(match denied {
             Denied::ByRule => format!("Policy does not allow {action} to be performed."),
             Denied::ByScope => {
-                format!("{action} is for tokens of a project, not of the system or a domain.")
+                format!("{action} requires a token of a project, not of the system or a domain.")
             }
         })
     })
 }
 
-/// Makes the response, with all its headers.
+/// Builds the response with all its headers.
 fn finish(
     server: &Server,
     progress: &mut Progress<'_>,
@@ -469,8 +469,8 @@ fn finish(
 }
 
 /// # Errors
-/// 503 if there is no memory to keep the answer until its client has taken it. Writes are carried
-/// out by then, so their answers, which are short, are given in any case.
+/// 503 if there is no memory to keep the answer until the client has taken it. Answers to writes
+/// are short and always given, as the write has been carried out.
 fn success(
     server: &Server,
     progress: &mut Progress<'_>,
@@ -480,7 +480,7 @@ fn success(
     let has_body = !answer.body.is_empty();
     let within = answer.stream.as_ref().map(|stream| stream.within);
     let (content_type, body) = match answer.stream {
-        // It counts among the streams of the node, and no longer as a request.
+        // A stream has a place in the budget of streams, and is no longer counted as a request.
         Some(stream) => (Some(stream.content_type), stream.body),
         None => {
             let mut memory = server.admission.answer(progress.caller);
@@ -545,7 +545,7 @@ fn failure(server: &Server, progress: &mut Progress<'_>, error: &ApiError) -> Re
     *response.status_mut() = error.status;
     let headers = response.headers_mut();
     if head {
-        // hyper leaves it out: it does not know the length of the answer to GET.
+        // hyper omits it, as it does not know the length of the answer to GET.
         headers.insert(CONTENT_LENGTH, HeaderValue::from(0));
     }
     headers::put(headers, CONTENT_TYPE, content_type);

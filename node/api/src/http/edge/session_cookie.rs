@@ -1,9 +1,9 @@
-//! The cookie by which a client that knows nothing of promises reads what it has written and seen,
-//! whichever node answers it: `placement-session=EPOCH.INDEX`, the `Placement-Index` of its latest
-//! answer.
+//! The session cookie: a client without knowledge of read promises reads its own writes and never
+//! goes back in time, on whichever node. `placement-session=EPOCH.INDEX` is the `Placement-Index`
+//! of its latest answer.
 //!
-//! It holds a place in the log and nothing of the client, so it is no secret and proves nothing.
-//! One that cannot be read is as good as none: clients cannot repair cookies.
+//! The cookie holds a log position and nothing about the client, so it is neither secret nor a
+//! credential. An invalid cookie is ignored, as clients cannot repair cookies.
 
 use http::HeaderMap;
 use http::header::{COOKIE, HeaderValue, SET_COOKIE};
@@ -13,7 +13,7 @@ use crate::backend::PlacementIndex;
 
 const NAME: &str = "placement-session";
 
-/// What the client has seen.
+/// The position in the request's cookie.
 pub(super) fn read(headers: &HeaderMap) -> Option<PlacementIndex> {
     let given = headers.get_all(COOKIE).iter();
     let texts = given.filter_map(|value| value.to_str().ok());
@@ -23,8 +23,7 @@ pub(super) fn read(headers: &HeaderMap) -> Option<PlacementIndex> {
     tokens.find_map(|(_, token)| parse_token(token))
 }
 
-/// Has the client keep what it sees by this answer. What it had seen before stays, if it is
-/// further.
+/// Sets the cookie to the position of this answer, or to the request's position if that is later.
 pub(super) fn write(
     response: &mut HeaderMap,
     request: &HeaderMap,
@@ -57,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_found_among_others() {
+    fn cookie_is_found_among_others() {
         for cookies in [
             &["placement-session=7.12"][..],
             &["a=b; placement-session=7.12;c=d"],

@@ -1,4 +1,4 @@
-//! The settings of the API, and what it has as constants.
+//! The settings of the API, and its fixed limits.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -16,16 +16,15 @@ use crate::backend::Consistency;
 use crate::keystone::KeystoneSection;
 use crate::settings::{Invalid, Text, is_loopback, settings};
 
-/// What a byte of a body counts once all have come: parsing takes that much memory.
+/// Memory that a byte of a complete body counts for, as parsing takes that much.
 pub(crate) const BODY_COST: usize = 8;
-/// Longest body that is read.
+/// Maximum size of a request body, in bytes.
 const BODY_BYTES_MAX: usize = 16 << 20;
 
-/// How fast a client must send a body and take an answer, in bytes a second, beyond [`GRACE`]:
+/// Minimum rate at which a client must send a body and take an answer, in bytes per second, after [`GRACE`]:
 /// slower than any link of a cloud, and a bound for clients that hold memory on purpose.
 pub const MIN_BYTES_PER_S: u64 = 64 * 1024;
-/// How long a client may keep this node waiting for a body, or with an answer, however little it
-/// sends or takes.
+/// How long this node waits for a client that sends or takes less than [`MIN_BYTES_PER_S`].
 pub const GRACE: Duration = Duration::from_secs(10);
 
 settings! {
@@ -33,54 +32,54 @@ settings! {
     ApiSection {
         /// Address of the REST API, `host:port`. Also answers `/livez` and `/readyz`.
         listen: String = "127.0.0.1:8778".to_owned(),
-        /// The address that clients reach, `host:port`; empty: the one listened on.
+        /// The address that clients reach, `host:port`; empty: the address of `listen`.
         advertise: String = String::new(),
         /// Path below which the API is served, e.g. `/placement`; empty: at the root. With a
-        /// prefix, nothing but it, `/`, `/livez`, `/readyz` and `/openapi.json` is served.
+        /// prefix, the node serves only paths below it, `/`, `/livez`, `/readyz` and
+        /// `/openapi.json`.
         prefix: Text<PathPrefix> = Text::default(),
-        /// URL with which `Location` begins, such as `https://cloud.example/placement`, where all
-        /// clients use one address; its path begins all links. Unset: what the request says.
+        /// Beginning of `Location`, such as `https://cloud.example/placement`, if all clients use
+        /// one address; its path begins all links. Unset: derived from the request.
         public_url: Option<Text<PublicUrl>> = None,
         /// Whether `Forwarded` and `X-Forwarded-Proto`, `-Host`, `-Prefix` and `-For` are trusted.
-        /// Only behind a proxy that replaces what clients send in them.
+        /// Set it only behind a proxy that replaces these headers of clients.
         trust_proxy_headers: bool = false,
-        /// Most connections at once; over further ones only health checks are answered, all else is
-        /// answered
-        /// 503. One address, or one /64 network of IPv6, may have a quarter of them, and all of
-        ///      them where `trust_proxy_headers` is set, as all clients then connect from the
-        ///      proxy's.
+        /// Most connections at once. Connections beyond the limit get 503 for all requests except
+        /// health checks. One address, or one /64 network of IPv6, may have a quarter of the
+        /// connections, or all of them with `trust_proxy_headers`, as all clients then connect from
+        /// the proxy's address.
         max_connections: usize = 4096,
-        /// How long a stopping node answers requests while `/readyz` is 503, so that balancers send
-        /// it nothing more, in milliseconds: two or three of their checks. A node that was drained
-        /// with `placementctl drain` does not wait.
+        /// How long a stopping node answers requests while `/readyz` is 503, so that load balancers
+        /// stop sending requests to it, in milliseconds: two or three of their checks. A node that
+        /// was drained with `placementctl drain` does not wait.
         drain_notice_ms: u64 = 5_000,
         /// Whether clients use TLS. `off`; `allow`: accept both; `require`: always.
         tls: ApiTls = ApiTls::Off,
         /// PEM file with the certificate of the API, followed by intermediate certificates; unset:
-        /// that of `[tls]`. It and its key are read again when they change.
+        /// the certificate of `[tls]`. It is re-read with its key when they change.
         tls_cert_file: Option<PathBuf> = None,
-        /// PEM file with its key.
+        /// PEM file with the key of `tls_cert_file`.
         tls_key_file: Option<PathBuf> = None,
-        /// PEM file with the authorities of the proxies' certificates; unset: no client is asked
-        /// for one. With `[auth] strategy = "proxy"` a client with such a certificate is trusted.
+        /// PEM file with the CAs of the proxies' certificates; unset: no client certificate is
+        /// requested. With `[auth] strategy = "proxy"` a client with such a certificate is trusted.
         tls_client_ca_file: Option<PathBuf> = None,
     }
 }
 
-/// Whether clients of the REST API connect by TLS.
+/// Use of TLS by clients of the REST API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ApiTls {
-    /// No.
+    /// Plain text only.
     Off,
-    /// Those that begin so.
+    /// Plain text and TLS.
     Allow,
-    /// All.
+    /// TLS only.
     Require,
 }
 
 impl ApiSection {
-    /// How many connections one address may have.
+    /// Maximum number of connections from one address.
     pub fn max_connections_per_address(&self) -> usize {
         match self.trust_proxy_headers {
             true => usize::MAX,
@@ -88,10 +87,10 @@ impl ApiSection {
         }
     }
 
-    /// `prefix`, `public_url` and `trust_proxy_headers`.
+    /// The address from `prefix`, `public_url` and `trust_proxy_headers`.
     ///
     /// # Errors
-    /// They contradict each other.
+    /// The path of `public_url` does not end with `prefix`.
     pub fn public_address(&self) -> Result<PublicAddress, Invalid> {
         let prefix = self.prefix.0.clone();
         let url = self.public_url.as_ref().map(|url| url.0.clone());
@@ -111,28 +110,29 @@ impl ApiSection {
     }
 }
 
-/// Everything that is different for APIs.
+/// The settings of one API.
 #[derive(Debug, Clone)]
 pub struct ApiSettings {
-    /// What `Placement-Node` says behind this node's number: where it stands (`[node]`).
+    /// Region and zone (`[node]`), appended to this node's number in `Placement-Node`.
     pub site: String,
     /// The partition, unless it is the default one (`[[partitions]] name`).
     pub partition: Option<String>,
-    /// How much all callers of the partition may ask (`[[partitions]] in_flight`).
+    /// Limits of all callers of the partition together (`[[partitions]] in_flight`).
     pub whole: CallerLimits,
-    /// The most that one request may carry.
+    /// Limits of a single request.
     pub limits: RequestLimits,
-    /// How much each user may ask (`[callers]`).
+    /// Limits of each user (`[callers]`).
     pub users: CallerLimits,
-    /// How much may be asked from each address (`[callers]`).
+    /// Limits of each address (`[callers]`).
     pub addresses: CallerLimits,
-    /// Where clients reach the API (`[api] prefix`, `public_url`, `trust_proxy_headers`).
+    /// The address at which clients reach the API (`[api] prefix`, `public_url`,
+    /// `trust_proxy_headers`).
     pub public: PublicAddress,
-    /// What reads promise when the client does not say.
+    /// What reads promise by default (`[reads]`).
     pub reads: ReadsSection,
-    /// How callers are identified (`[auth]`).
+    /// How callers are authenticated (`[auth]`).
     pub auth: AuthSection,
-    /// Who may do what (`[policy]`).
+    /// How callers are authorized (`[policy]`).
     pub policy: PolicySettings,
     /// Which web pages may call the API (`[cors]`).
     pub cors: CorsSettings,
@@ -161,41 +161,41 @@ impl Default for ApiSettings {
 }
 
 settings! {
-    /// Rate limits of one caller. Requests above one of them are answered 429 with its name; 0: no
-    /// bound. Each node counts for itself.
+    /// Rate limits per caller. A request above a limit gets 429 with the name of the limit; 0: no
+    /// limit. Each node counts for itself.
     CallersSection {
-        /// Most requests a second of one user; so many may come at once, and 2048 of them be
-        /// answered at once. All of Nova is one user.
+        /// Requests per second of one user, all of which may come in one burst. 2048 of them may be
+        /// in flight. All of Nova is one user.
         user_per_s: u64 = 20_000,
-        /// Most requests a second from one address, or from one /64 network of IPv6; so many may
-        /// come at once, and 1024 of them be answered at once.
+        /// Requests per second from one address, or from one /64 network of IPv6, all of which may
+        /// come in one burst. 1024 of them may be in flight.
         address_per_s: u64 = 20_000,
     }
 }
 
 impl CallersSection {
-    /// What one user may ask.
+    /// The limits of one user.
     pub fn users(&self) -> CallerLimits {
         CallerLimits::of(self.user_per_s, 2048)
     }
 
-    /// What may be asked from one address.
+    /// The limits of one address.
     pub fn addresses(&self) -> CallerLimits {
         CallerLimits::of(self.address_per_s, 1024)
     }
 }
 
-/// How much one caller may ask of a node; 0: no bound.
+/// Limits of one caller on a node; 0: no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallerLimits {
-    /// Requests that are being answered at once.
+    /// Maximum number of requests in flight.
     pub in_flight: usize,
-    /// Requests in a second; so many may come at once.
+    /// Maximum number of requests per second, which is also the maximum burst.
     pub per_s: u64,
 }
 
 impl CallerLimits {
-    /// The bound of requests that are being answered holds where that of a second does.
+    /// The limit of requests in flight applies only if the rate limit does.
     fn of(per_s: u64, in_flight: usize) -> Self {
         let in_flight = if per_s == 0 { 0 } else { in_flight };
         Self { in_flight, per_s }
@@ -203,37 +203,39 @@ impl CallerLimits {
 }
 
 settings! {
-    /// The most that one request may carry. A command costs every node of the cluster memory and
-    /// the time in which it applies no other, so it is bounded before it is made. No client of
-    /// Placement comes near these: one that does is broken.
+    /// Limits of a single request. A command uses memory on every node of the cluster and blocks
+    /// all other commands while it is applied, so its size is limited in advance. No correct client
+    /// of Placement comes near these limits.
     RequestLimits {}
     fixed {
-        /// Longest path with its query, in bytes. `http` takes no more than 65,534.
+        /// Maximum length of the path with its query, in bytes. The crate `http` allows at most
+        /// 65,534.
         uri_bytes: usize = 32 << 10,
-        /// Parameters in a query.
+        /// Maximum number of query parameters.
         query_parameters: usize = 1_000,
-        /// Groups of a request for allocation candidates.
+        /// Maximum number of groups in a request for allocation candidates.
         request_groups: usize = 200,
-        /// Longest body that is read, in bytes. It travels between nodes in one message, of 32 MiB.
+        /// Maximum size of a body, in bytes. It travels between nodes in one message of at most 32
+        /// MiB.
         body_bytes: usize = BODY_BYTES_MAX,
-        /// How long reading a body may take.
+        /// Time limit for reading a body.
         body_timeout: Duration = Duration::from_secs(60),
-        /// Bytes of the bodies of all requests at once, and as many of their answers: twice what
-        /// the longest body takes.
+        /// Bytes of the bodies of all requests in flight, and the same again for their answers:
+        /// twice the need of the longest body.
         in_flight_bytes: usize = 2 * BODY_COST * BODY_BYTES_MAX,
-        /// Values of all kinds in a body.
+        /// Maximum number of JSON values of all kinds in a body.
         json_values: usize = 500_000,
-        /// Inventories, of all providers of a body.
+        /// Maximum number of inventories of all providers in a body.
         inventories: usize = 10_000,
-        /// Traits of a provider.
+        /// Maximum number of traits of a provider.
         traits: usize = 1_000,
-        /// Aggregates of a provider.
+        /// Maximum number of aggregates of a provider.
         aggregates: usize = 1_000,
-        /// Providers that a reshape gives inventories.
+        /// Maximum number of providers with inventories in a reshape.
         providers: usize = 1_000,
-        /// Consumers.
+        /// Maximum number of consumers in a body.
         consumers: usize = 10_000,
-        /// Allocations: a class of a provider for a consumer is one.
+        /// Maximum number of allocations in a body; each class of a provider for a consumer is one.
         allocations: usize = 100_000,
     }
 }
@@ -241,11 +243,11 @@ settings! {
 settings! {
     /// Authentication of callers.
     AuthSection {
-        /// How callers are identified: `keystone` validates their tokens with Keystone, `proxy`
+        /// How callers are authenticated: `keystone` validates their tokens with Keystone, `proxy`
         /// trusts the proxy in front, and `noauth2` trusts every caller.
         strategy: AuthStrategy = AuthStrategy::Noauth2,
-        /// Whether `noauth2` may be used on an address that other machines reach: every client that
-        /// reaches it is admin.
+        /// Whether `noauth2` is allowed on an address that other machines can reach: every client
+        /// that reaches it is admin.
         noauth2_beyond_loopback: bool = false,
         /// Addresses and networks of the proxies whose headers `proxy` trusts, e.g.
         /// `10.0.0.5,10.1.0.0/16`.
@@ -263,7 +265,7 @@ pub enum AuthStrategy {
     Keystone,
 }
 
-/// An address or a network.
+/// An IP address or a network in CIDR notation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Network(pub IpNet);
 
@@ -285,10 +287,10 @@ impl fmt::Display for Network {
 }
 
 impl AuthSection {
-    /// Whether callers of an API of these settings can be identified.
+    /// Checks whether callers of an API with these settings can be authenticated.
     ///
     /// # Errors
-    /// The settings that the strategy needs are missing or wrong.
+    /// A setting that the strategy needs is missing or wrong.
     pub fn check(&self, api: &ApiSection, keystone: &KeystoneSection) -> Result<(), Invalid> {
         match self.strategy {
             AuthStrategy::Noauth2 => {
@@ -300,7 +302,7 @@ impl AuthSection {
             {
                 Err(Invalid::new(
                     "auth.proxy_addresses",
-                    "or api.tls_client_ca_file is required: how the proxy is known that checks who is calling",
+                    "or api.tls_client_ca_file is required, to recognize the authenticating proxy",
                 ))
             }
             AuthStrategy::Proxy => Ok(()),
@@ -308,16 +310,16 @@ impl AuthSection {
         }
     }
 
-    /// Whether requests from this address are those of a proxy that identifies callers.
+    /// Whether the address belongs to a proxy that authenticates callers.
     pub(crate) fn is_proxy(&self, address: &IpAddr) -> bool {
         let mut networks = self.proxy_addresses.iter();
         self.strategy == AuthStrategy::Proxy && networks.any(|one| one.0.0.contains(address))
     }
 
-    /// Whether everyone who reaches this address may be believed; `key` is named if not.
+    /// Checks that `noauth2` is not open to other machines; the error names the setting `key`.
     ///
     /// # Errors
-    /// Other machines reach it.
+    /// `noauth2` is in use and other machines can reach `address`.
     pub fn check_open(&self, key: &str, address: &str) -> Result<(), Invalid> {
         let is_believing = self.strategy == AuthStrategy::Noauth2 && !self.noauth2_beyond_loopback;
         if !is_believing || address.is_empty() || is_loopback(address) {
@@ -326,8 +328,8 @@ impl AuthSection {
         Err(Invalid::new(
             key,
             format!(
-                "noauth2 believes every caller, and others reach {address}: use keystone or proxy, or set \
-                 auth.noauth2_beyond_loopback if all who reach it may do everything"
+                "noauth2 trusts every caller, and other machines reach {address}: use keystone or proxy, or set \
+                 auth.noauth2_beyond_loopback if everyone who reaches it may do everything"
             ),
         ))
     }
@@ -337,12 +339,12 @@ settings! {
     /// Authorization.
     PolicySettings {
         /// Rules in oslo.policy's YAML syntax that override the defaults; re-read when it changes.
-        /// Unset: no file is looked for. One that is named and cannot be used is refused.
+        /// Unset: no file. The node refuses to start with a missing or invalid file.
         file: Option<PathBuf> = None,
-        /// Directories with more such files. Those of each are read in the order of their names,
-        /// and what is read later overrides what was read before.
+        /// Directories with more such files. The files of each are read in the order of their
+        /// names, and later rules override earlier ones.
         policy_dirs: Vec<PathBuf> = Vec::new(),
-        /// Whether only the new defaults apply; otherwise the rules of before 2023 (any admin)
+        /// Whether only the new defaults apply; otherwise the old rules of before 2023 (any admin)
         /// apply too.
         enforce_new_defaults: bool = true,
         /// Whether system-scoped tokens are refused.
@@ -351,10 +353,9 @@ settings! {
 }
 
 settings! {
-    /// Calls from web pages. The methods and headers that they may use and read are those of the
-    /// API.
+    /// Calls from web pages. Pages may use the methods and headers of the API.
     CorsSettings {
-        /// Origins whose web pages may call the API; empty: none, `*`: all.
+        /// Origins whose web pages may call the API; empty: no origin, `*`: every origin.
         allowed_origin: Vec<String> = Vec::new(),
     }
 }
@@ -362,42 +363,45 @@ settings! {
 settings! {
     /// The allocation-candidate search.
     CandidateSettings {
-        /// Whether candidates are answered in random order, with a limit from a random root on.
+        /// Whether candidates are returned in random order; with a limit, they start at a random
+        /// root.
         randomize: bool = false,
-        /// Most allocation requests in one answer, also when the client asks for more; 0: no bound.
+        /// Maximum number of allocation requests in one answer, even if the client requests more;
+        /// 0: no limit.
         max: usize = 0,
         /// `depth-first` or `breadth-first` (fair over the providers).
         generation_strategy: GenerationStrategy = GenerationStrategy::DepthFirst,
     }
     fixed {
-        /// Searches at once: each keeps a processor busy.
+        /// Searches that run at once: each uses a whole processor.
         concurrency: usize = std::thread::available_parallelism().map_or(1, NonZero::get),
-        /// Searches that wait for their turn; further ones are answered 503. Longer queues than
-        /// this only make clients wait that give up.
+        /// Searches that wait for a turn; further ones get 503. In a longer queue, clients would
+        /// give up before their turn.
         queue: usize = 128,
-        /// The longest search, from when its request came in: clients of Placement wait no longer.
+        /// Time limit of a search, from the arrival of its request: clients of Placement wait no
+        /// longer.
         deadline: Duration = Duration::from_secs(10),
-        /// Most memory for one answer, some 100,000 candidates.
+        /// Maximum memory for one answer, in bytes: some 100,000 candidates.
         memory_max_bytes: usize = 128 << 20,
     }
 }
 
 settings! {
-    /// What reads promise.
+    /// Consistency of reads.
     ReadsSection {
-        /// What a read promises when the client does not say: `linearizable`, `bounded;max=SECONDS`
-        /// or `local`; or by what is read: with `regional;max=SECONDS` allocation candidates,
-        /// traits and resource classes are bounded and all else is linearizable; with
-        /// `edge;max=SECONDS`, of more than one second, all is bounded, and local while this node
-        /// is cut off, when it stays ready. `regional` and `edge` alone: 0.25 and 2 seconds.
+        /// What a read promises by default: `linearizable`, `bounded;max=SECONDS` or `local` for
+        /// all reads. `regional;max=SECONDS`: allocation candidates, traits and resource classes
+        /// are bounded, everything else is linearizable. `edge;max=SECONDS`, with more than one
+        /// second: all reads are bounded, and local while this node is cut off, during which it
+        /// stays ready. `regional` and `edge` alone mean 0.25 and 2 seconds.
         default: Text<ReadPromise> = Text::default(),
-        /// Whether answers carry a cookie, `placement-session`, by which clients that keep cookies
-        /// read what they have written and seen, whichever node of one host name they are sent to.
+        /// Whether answers set the cookie `placement-session`, with which clients read their own
+        /// writes and never go back in time, on whichever node behind one host name.
         session_cookie: bool = false,
     }
     fixed {
-        /// How often an idle node asks the leader how far it should be, in milliseconds; bounds
-        /// what `Placement-Staleness` can say. 0: never.
+        /// How often an idle node asks the leader for the current log position, in milliseconds;
+        /// bounds the precision of `Placement-Staleness`. 0: never.
         probe_ms: u64 = 1_000,
     }
 }
@@ -405,9 +409,9 @@ settings! {
 /// `[reads] default`: what reads promise when the client does not say.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ReadPromise {
-    /// Of reads that return a generation, or that a quota is reckoned from.
+    /// Promise of reads that return a generation or determine a quota.
     pub(crate) usual: Consistency,
-    /// Of those that only advise: allocation candidates, names of traits and resource classes.
+    /// Promise of advisory reads: allocation candidates, names of traits and resource classes.
     pub(crate) advisory: Consistency,
 }
 
@@ -428,7 +432,7 @@ impl Default for ReadPromise {
 }
 
 impl ReadPromise {
-    /// Whether a node goes on answering while it is cut off.
+    /// Whether a node keeps answering while it is cut off from the cluster.
     pub fn answers_cut_off(self) -> bool {
         matches!(self.usual, Consistency::BoundedOrLocal(_))
     }

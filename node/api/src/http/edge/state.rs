@@ -1,4 +1,4 @@
-//! What all requests share.
+//! The state that all requests share.
 
 use std::sync::Arc;
 
@@ -15,52 +15,52 @@ use crate::backend::{LedgerBackend, ReadBackend, Readiness, WriteBackend};
 use crate::keystone::Keystone;
 use crate::world::{Background, Clock, Offload, UuidSource};
 
-/// What the API stands on.
+/// The backends, the outside world and the settings of an API.
 #[derive(Clone)]
 pub struct Api {
-    /// Where writes go.
+    /// Backend for writes.
     pub write: Arc<dyn WriteBackend>,
-    /// Where reads come from.
+    /// Backend for reads.
     pub read: Arc<dyn ReadBackend>,
-    /// What was changed, and when.
+    /// Backend for the change log.
     pub ledger: Arc<dyn LedgerBackend>,
     /// Wall clock and monotonic time.
     pub clock: Arc<dyn Clock>,
     /// UUIDs of providers that are created without one, and of requests.
     pub ids: Arc<dyn UuidSource>,
-    /// Where long searches run.
+    /// Runs long computations.
     pub offload: Arc<dyn Offload>,
-    /// Where streams are written.
+    /// Runs the tasks that write streams.
     pub background: Arc<dyn Background>,
-    /// Whose tokens are, if the settings have callers identified so.
+    /// Validates tokens; `None` unless `[auth] strategy` is `keystone`.
     pub keystone: Option<Arc<Keystone>>,
-    /// Who may do what.
+    /// Authorizes operations.
     pub policy: Arc<Policy>,
-    /// Who did what.
+    /// Keeps audit records.
     pub audit: Audit,
-    /// Whether this node can serve what it promises.
+    /// Whether this node can serve requests.
     pub readiness: Arc<dyn Readiness>,
-    /// What the operator chose.
+    /// The settings of this API.
     pub settings: ApiSettings,
 }
 
-/// What all requests share.
+/// The state that all requests share.
 #[derive(Clone)]
 pub(crate) struct Server {
-    /// The backend, the outside world, the settings.
+    /// The backends, the outside world and the settings.
     pub(crate) api: Api,
-    /// How much each caller may ask.
+    /// Limits per caller.
     pub(crate) callers: Arc<Callers>,
-    /// How much is let in at once.
+    /// Limits of the process as a whole.
     pub(crate) admission: Admission,
-    /// What was lately searched for.
+    /// The latest searches.
     pub(crate) searches: Arc<Searches>,
-    /// What was lately changed. Streams that need the same of it wait for the one that reads it.
+    /// The latest changes. Streams that need the same step wait for the one that reads it.
     pub(crate) tail: Arc<Mutex<Tail>>,
 }
 
 impl Server {
-    /// With callers and searches of its own.
+    /// A server with its own callers and searches.
     pub(crate) fn new(api: Api, admission: Admission) -> Self {
         Self {
             callers: Arc::new(Callers::new(&api.settings, api.clock.clone())),

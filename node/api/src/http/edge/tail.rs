@@ -1,8 +1,7 @@
-//! What was changed of late in one partition, read from the ledger once for all streams of its
-//! events.
+//! The latest changes of one partition, read from the ledger once for all event streams.
 //!
-//! Streams go on in the same steps: a stream that comes from elsewhere reads for itself up to the
-//! next of them.
+//! All streams advance in the same steps: a stream that starts between two steps reads for itself
+//! up to the next one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
@@ -12,17 +11,17 @@ use placement_model::LedgerEntry;
 use placement_model::types::ProviderUuid;
 use tokio::time::Instant;
 
-/// So many steps are kept for streams that are behind. Each is a page of the ledger.
+/// Maximum number of steps kept for streams that lag. Each is a page of the ledger.
 const STEPS_MAX: usize = 16;
 
-/// A page of the ledger, and what streams made of it for others.
+/// A page of the ledger, with what streams computed from it for each other.
 pub(crate) struct Step {
-    /// The last entry of the log that it covers.
+    /// Index of the last log entry that it covers.
     pub(crate) up_to: u64,
     entries: Vec<Arc<LedgerEntry>>,
-    /// Those that name a provider.
+    /// The entries by the providers that they name, computed on first use.
     of_providers: OnceLock<BTreeMap<ProviderUuid, Vec<Arc<LedgerEntry>>>>,
-    /// The lines of all of them, by the form of the stream.
+    /// The encoded lines of all entries, by the form of the stream.
     pub(crate) lines: [OnceLock<Bytes>; 2],
 }
 
@@ -36,7 +35,7 @@ impl Step {
         }
     }
 
-    /// The entries, or those that name a provider.
+    /// All entries, or those that name this provider.
     pub(crate) fn entries(&self, provider: Option<&ProviderUuid>) -> &[Arc<LedgerEntry>] {
         let Some(provider) = provider else {
             return &self.entries;
@@ -55,29 +54,29 @@ impl Step {
     }
 }
 
-/// Where a stream is.
+/// The position of a stream relative to the steps.
 pub(crate) enum Place {
     /// This step follows.
     Before(Arc<Step>),
-    /// A step begins there.
+    /// The next known step boundary is at this index.
     Elsewhere(u64),
-    /// The next step is to be read.
+    /// The next step has yet to be read.
     AtTheEnd,
 }
 
-/// The last steps, each of which begins where the one before it ends.
+/// The latest steps; each begins where the previous one ends.
 #[derive(Default)]
 pub(crate) struct Tail {
-    /// Of which history they are.
+    /// Epoch of the history of the steps.
     epoch: u64,
-    /// By the entry after which they begin.
+    /// Steps by the index after which they begin.
     steps: BTreeMap<u64, Arc<Step>>,
-    /// How far streams may go, and when that was seen.
+    /// The index up to which streams may go, and the time at which it was read.
     pub(crate) newest: Option<(Instant, u64)>,
 }
 
 impl Tail {
-    /// What follows this entry.
+    /// The position of a stream that has sent the entry `index`.
     pub(crate) fn after(&mut self, epoch: u64, index: u64) -> Place {
         if self.epoch != epoch {
             *self = Self {
@@ -96,7 +95,7 @@ impl Tail {
         }
     }
 
-    /// Adds what follows this entry, where [`Place::AtTheEnd`] is.
+    /// Adds the step after entry `index`, where [`Place::AtTheEnd`] was returned.
     pub(crate) fn add(&mut self, index: u64, step: Arc<Step>) {
         let end = self.steps.last_key_value().map(|(_, last)| last.up_to);
         if end.is_some_and(|end| end != index) {

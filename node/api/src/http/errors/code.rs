@@ -1,6 +1,6 @@
-//! The codes that programs tell errors apart by.
+//! The codes that programs use to distinguish errors.
 
-/// Those that 503 is answered with.
+/// The codes of 503.
 pub const UNAVAILABLE: [&str; 7] = [
     NOTHING_COMMITTED,
     OUTCOME_UNKNOWN,
@@ -10,7 +10,7 @@ pub const UNAVAILABLE: [&str; 7] = [
     BUSY,
     CANNOT_AUTHENTICATE,
 ];
-/// Those that 409 is answered with.
+/// The codes of 409.
 pub const CONFLICTS: [&str; 6] = [
     UNDEFINED,
     CONCURRENT_UPDATE,
@@ -30,20 +30,20 @@ macro_rules! codes {
         $(#[$about])*
         pub(crate) const $all: &[&str] = &[$($name),*];
 
-        /// Each code with its doc: statuses, a colon, the meaning.
+        /// Each code with its doc, which consists of statuses, a colon and the meaning.
         #[cfg(test)]
         const $page: &[(&str, &str)] = &[$(($code, concat!($($doc, "\n"),*))),*];
     };
 }
 
 codes! {
-    /// Those of the reference, given from microversion 1.23 on.
+    /// The reference's codes, given from microversion 1.23 on.
     REFERENCE, REFERENCE_PAGE:
     /// any: an error without a code of its own.
     pub(crate) UNDEFINED = "placement.undefined_code";
-    /// 409: an inventory that was to be removed is in use.
+    /// 409: an inventory to be removed is in use.
     pub(crate) INVENTORY_IN_USE = "placement.inventory.inuse";
-    /// 409: another client was faster: read again, then try again.
+    /// 409: another client was faster: read the current state, then retry.
     pub(crate) CONCURRENT_UPDATE = "placement.concurrent_update";
     /// 409: the name or UUID of a provider is taken.
     pub(crate) DUPLICATE_NAME = "placement.duplicate_name";
@@ -53,55 +53,55 @@ codes! {
     pub(crate) PROVIDER_HAS_CHILDREN = "placement.resource_provider.cannot_delete_parent";
     /// 400: a reshape names a provider that does not exist.
     pub(crate) PROVIDER_NOT_FOUND = "placement.resource_provider.not_found";
-    /// 400: a query parameter that may come once came twice.
+    /// 400: a query parameter that may occur once occurs several times.
     pub(crate) DUPLICATE_KEY = "placement.query.duplicate_key";
-    /// 400: a query parameter has a wrong value.
+    /// 400: a query parameter has an invalid value.
     pub(crate) BAD_VALUE = "placement.query.bad_value";
     /// 400: a query parameter is missing.
     pub(crate) MISSING_VALUE = "placement.query.missing_value";
 }
 
 codes! {
-    /// Those that only this service has, given at every microversion: no older client can trip over
-    /// them.
+    /// This service's own codes, given at every microversion, as they cannot confuse older clients.
     OWN, OWN_PAGE:
     /// 400: an invalid consistency header.
     pub(crate) BAD_CONSISTENCY = "placement.consistency.bad_value";
-    /// 400: the answer exceeds 128 MiB, or the search 10 s: ask for less.
+    /// 400: the answer exceeds 128 MiB, or the search 10 s: request less.
     pub(crate) SEARCH_ENDED = "placement.candidates.search_ended";
-    /// 400, 413, 414: more of something than a request may have, which the message names; 413: more
-    /// than 4 MiB in the log.
+    /// 400, 413, 414: the request exceeds a limit, which the message names; 413: it exceeds 4 MiB
+    /// in the log.
     pub(crate) LIMIT_EXCEEDED = "placement.limit_exceeded";
-    /// 403: a write to a [backup](operations.md#look-at-a-backup), which is only read.
+    /// 403: a write to a [backup](operations.md#look-at-a-backup), which is read-only.
     pub(crate) READ_ONLY = "placement.read_only";
-    /// 408: the body was not there within 60 s, paused for 10 s, or was slower than 64 KiB/s.
+    /// 408: the body took more than 60 s, paused for 10 s, or was slower than 64 KiB/s.
     pub(crate) BODY_TOO_SLOW = "placement.body_too_slow";
-    /// 410: this node does not keep what was changed since that moment; `oldest` and `oldest_at`
-    /// say since when it does.
+    /// 410: this node no longer keeps the changes since that point; `oldest` and `oldest_at` say
+    /// from where on it keeps them.
     pub(crate) EVENTS_GONE = "placement.events.gone";
-    /// 410: the same of the state of an earlier moment.
+    /// 410: the state at that moment is no longer available; `oldest` and `oldest_at` as above.
     pub(crate) AS_OF_GONE = "placement.as_of.gone";
     /// 412: a token of another cluster's history.
     pub(crate) FOREIGN_INDEX = "placement.consistency.foreign_index";
     /// 413: the body is longer than 16 MiB, or than 1 MiB for `what-if`.
     pub(crate) BODY_TOO_LARGE = "placement.body_too_large";
-    /// 421, 503: host (421) or path (503) belong to [no partition](regions.md#routes), or its
+    /// 421, 503: host (421) or path (503) belong to [no partition](regions.md#routes), or the
     /// routes changed during the request. Nothing was committed.
     pub(crate) MISDIRECTED = "placement.partition.misdirected";
-    /// 429: this user or address exceeds the named limit of `[callers]`; no effect; retry after a
-    /// pause that grows.
+    /// 429: this user or address exceeds the named limit of `[callers]`; no effect; retry with
+    /// exponential backoff.
     pub(crate) TOO_MANY_REQUESTS = "placement.too_many_requests";
     /// 503: the [partition](regions.md#many-clouds) does not exist; no effect.
     pub(crate) NO_PARTITION = "placement.partition.not_found";
-    /// 503: this node or the leader is overloaded, or this user, address or partition has its
-    /// [share of this node](operations.md#rate-limits); no effect; retry after a pause that grows.
+    /// 503: this node or the leader is overloaded, or this user, address or partition has used up
+    /// its [share of this node](operations.md#rate-limits); no effect; retry with exponential
+    /// backoff.
     pub(crate) BUSY = "placement.unavailable.busy";
-    /// 503: Keystone does not answer (cached tokens still work); no effect; retry after a pause
-    /// that grows.
+    /// 503: Keystone does not answer (cached tokens still work); no effect; retry with exponential
+    /// backoff.
     pub(crate) CANNOT_AUTHENTICATE = "placement.unavailable.identity";
-    /// 503: no effect; retry after a pause that grows.
+    /// 503: no effect; retry with exponential backoff.
     pub NOTHING_COMMITTED = "placement.unavailable.nothing_committed";
-    /// 503: `GET /` on a node that is not ready: ask another one.
+    /// 503: `GET /` on a node that is not ready: use another node.
     pub(crate) NOT_READY = "placement.unavailable.not_ready";
     /// 503: the write may be committed: read before retrying. keystoneauth [does
     /// not](deploy/README.md#nova-cyborg).

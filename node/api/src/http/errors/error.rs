@@ -1,4 +1,4 @@
-//! An error that is answered: its status, its message, and the header of some statuses.
+//! An error response: its status, its message, and the header that some statuses have.
 
 use std::fmt::Display;
 
@@ -10,26 +10,26 @@ use placement_model::types::Timestamp;
 use super::code;
 use crate::backend::{PlacementIndex, Unavailable};
 
-/// An error that a client is answered.
+/// An error that a client receives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ApiError {
     /// 4xx or 5xx.
     pub(crate) status: StatusCode,
-    /// What happened, what it means, what to do. A client sees it in a frame.
+    /// The cause, the consequence and the remedy. Clients see it in a frame.
     pub(crate) message: String,
-    /// Whether the response says that it varies with the microversion.
+    /// Whether the response has the microversion in `vary`.
     pub(crate) varies: Varies,
-    /// The header that its status has: where a token is given, which methods are allowed.
+    /// The header of the status: `www-authenticate` of 401, `allow` of 405.
     pub(crate) header: Option<Box<(HeaderName, String)>>,
-    /// Of a microversion that is not served: the first and the last one that are.
+    /// The first and last supported microversion, if the requested one is not supported.
     pub(super) versions: Option<(&'static str, &'static str)>,
-    /// Of changes that are not kept any more: the token and the time from which on they are.
+    /// The token and the time from which on changes are kept, if earlier ones are requested.
     pub(super) oldest: Option<Box<(String, Option<String>)>>,
     /// One of [`code::REFERENCE`] or [`code::OWN`].
     pub(crate) code: &'static str,
 }
 
-/// Whether a response says that it varies with the microversion.
+/// Whether a response has the microversion in `vary`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Varies {
     Yes,
@@ -49,9 +49,9 @@ impl ApiError {
         }
     }
 
-    /// 503, after which one may try again. No `Retry-After` says when: keystoneauth would wait for
-    /// so long each time, in place of its pauses that double, so that services would give up early
-    /// and come back all at once.
+    /// 503; the client may retry. There is no `Retry-After`: keystoneauth would wait for that time
+    /// before each retry instead of doubling its pauses, so that services would give up early and
+    /// come back all at once.
     pub(super) fn unavailable(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, code, message)
     }
@@ -65,51 +65,51 @@ impl ApiError {
         Self { varies, ..self }
     }
 
-    /// The same error with this code.
+    /// Replaces the code.
     pub(crate) fn with_code(self, code: &'static str) -> Self {
         Self { code, ..self }
     }
 
-    /// 400.
+    /// 400 without a code of its own.
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, code::UNDEFINED, message)
     }
 
-    /// 409.
+    /// 409 without a code of its own.
     pub(crate) fn conflict(message: impl Into<String>) -> Self {
         Self::new(StatusCode::CONFLICT, code::UNDEFINED, message)
     }
 
-    /// 401.
+    /// 401 without a challenge.
     pub(crate) fn unauthenticated(message: impl Into<String>) -> Self {
         Self::new(StatusCode::UNAUTHORIZED, code::UNDEFINED, message).varying(Varies::No)
     }
 
-    /// The same error, which says where Keystone gives tokens.
+    /// Adds the header that says where to get a token.
     pub(crate) fn challenge(self, www_authenticate_uri: &str) -> Self {
         let challenge = format!("Keystone uri=\"{www_authenticate_uri}\"");
         self.with_header(WWW_AUTHENTICATE, challenge)
     }
 
-    /// 503: who is calling cannot be found out now.
+    /// 503: the caller cannot be authenticated now.
     pub(crate) fn cannot_authenticate() -> Self {
-        let message = "Keystone does not answer, so it cannot be found out whose the X-Auth-Token is. \
+        let message = "Keystone does not answer, so the X-Auth-Token cannot be validated. \
                        Nothing was done; send the request again later.";
         Self::unavailable(code::CANNOT_AUTHENTICATE, message).varying(Varies::No)
     }
 
-    /// 403.
+    /// 403 without a code of its own.
     pub(crate) fn forbidden(message: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, code::UNDEFINED, message).varying(Varies::No)
     }
 
-    /// 405. `allow` is what is possible instead.
+    /// 405. `allow` lists the allowed methods.
     pub(crate) fn method_not_allowed(allow: String) -> Self {
         let error = Self::method_too_new("The method specified is not allowed for this resource.");
         error.with_header(ALLOW, allow)
     }
 
-    /// 405 of a method that this microversion does not have.
+    /// 405 for a method that this microversion does not have.
     pub(crate) fn method_too_new(message: impl Into<String>) -> Self {
         Self::new(StatusCode::METHOD_NOT_ALLOWED, code::UNDEFINED, message)
     }
@@ -120,13 +120,13 @@ impl ApiError {
         Self::new(StatusCode::NOT_ACCEPTABLE, code::UNDEFINED, message)
     }
 
-    /// 415.
+    /// 415 for any media type except JSON.
     pub(crate) fn unsupported_media_type(given: &str) -> Self {
         let message = format!("The media type {given} is not supported, use application/json");
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, code::UNDEFINED, message)
     }
 
-    /// 410: what is asked for was before this place and time.
+    /// 410: the request needs changes from before `oldest` and `at`.
     pub(crate) fn gone(
         code: &'static str,
         what: &str,
@@ -134,15 +134,15 @@ impl ApiError {
         at: Timestamp,
     ) -> Self {
         let (oldest, at) = (oldest.to_string(), at.rfc3339());
-        let since = (at.as_ref()).map_or_else(String::new, |at| format!(", of {at}"));
-        let message = format!("{what}: this node keeps what was changed after {oldest}{since}.");
+        let since = (at.as_ref()).map_or_else(String::new, |at| format!(" ({at})"));
+        let message = format!("{what}: this node keeps changes after {oldest}{since}.");
         Self {
             oldest: Some(Box::new((oldest, at))),
             ..Self::new(StatusCode::GONE, code, message)
         }
     }
 
-    /// 413.
+    /// 413 for a body over the limit.
     pub(crate) fn body_too_large(limit_bytes: usize) -> Self {
         let message = format!(
             "The body is longer than the {limit_bytes} bytes that this service reads. Split the \
@@ -151,13 +151,13 @@ impl ApiError {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, code::BODY_TOO_LARGE, message)
     }
 
-    /// 400 of a request that carries more of something than one may.
+    /// 400 for a request with more than `limit` of `what`.
     pub(crate) fn over_limit(what: &str, limit: usize) -> Self {
         let message = format!("The request has more than {limit} {what}. Send less at once.");
         Self::new(StatusCode::BAD_REQUEST, code::LIMIT_EXCEEDED, message)
     }
 
-    /// 414.
+    /// 414 for a URL over the limit.
     pub(crate) fn uri_too_long(limit_bytes: usize) -> Self {
         let message = format!(
             "The URL is longer than the {limit_bytes} bytes that this service reads. Ask for less at once."
@@ -165,14 +165,14 @@ impl ApiError {
         Self::new(StatusCode::URI_TOO_LONG, code::LIMIT_EXCEEDED, message)
     }
 
-    /// 408.
+    /// 408 for a body that exceeds a time limit.
     pub(crate) fn body_too_slow() -> Self {
-        let message = "The body did not come in time. Send it within a minute, without pauses of ten seconds, \
-                       and at least 64 KiB a second.";
+        let message = "The body did not arrive in time. Send it within a minute, without pauses of ten seconds, \
+                       and at 64 KiB/s or more.";
         Self::new(StatusCode::REQUEST_TIMEOUT, code::BODY_TOO_SLOW, message)
     }
 
-    /// 406 of a microversion that is not served; `min` and `max` are.
+    /// 406 for an unsupported microversion; `min` and `max` are supported.
     pub(crate) fn unacceptable_version(
         message: impl Into<String>,
         min: &'static str,
@@ -185,63 +185,63 @@ impl ApiError {
         }
     }
 
-    /// 400 of a consistency header.
+    /// 400 for a malformed consistency header.
     pub(crate) fn bad_consistency(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, code::BAD_CONSISTENCY, message)
     }
 
-    /// 503 of `/` on a node that is not ready.
+    /// 503 for `/` on a node that is not ready.
     pub(crate) fn not_ready(reason: &str) -> Self {
         let message = format!("This node is not ready: {reason}. Other nodes may be.");
         Self::unavailable(code::NOT_READY, message)
     }
 
-    /// 503 of a request that this node has no room for now. Nothing was begun.
+    /// 503: this node has no capacity for the request now. Nothing was begun.
     pub(crate) fn busy(reason: &str) -> Self {
         let message = format!("{reason}. Send the request again, or to another node.");
         Self::unavailable(code::BUSY, message)
     }
 
-    /// 429: a caller asks too much. Nothing was begun. Without `Retry-After`, as
+    /// 429: a caller exceeds a limit. Nothing was begun. Without `Retry-After`, as in
     /// [`ApiError::unavailable`].
     pub(crate) fn too_many_requests(reason: &str) -> Self {
         let message = format!(
-            "{reason}. Nothing was done. Send the request again after a pause that grows each time, and fewer \
-             of them, or have the limit raised."
+            "{reason}. Nothing was done. Retry with pauses that grow each time, send fewer requests, \
+             or have the limit raised."
         );
         let status = StatusCode::TOO_MANY_REQUESTS;
         Self::new(status, code::TOO_MANY_REQUESTS, message).varying(Varies::No)
     }
 
-    /// 503: no audit record could be kept. Nothing was begun.
+    /// 503: no audit record can be kept. Nothing was begun.
     pub(crate) fn cannot_record(why: &str) -> Self {
         let message = format!(
-            "This node keeps a record of each write, and can keep none now: {why}. Nothing was \
+            "This node cannot keep an audit record of the write now: {why}. Nothing was \
              committed. It is safe to send the request again, or to another node."
         );
         Self::unavailable(code::NOTHING_COMMITTED, message)
     }
 
-    /// 503: what was read is not handed out, as its audit record is not kept yet, and may be lost.
+    /// 503: the answer to a read is withheld, as its audit record may be lost.
     pub(crate) fn read_not_recorded() -> Self {
-        let message = "This node keeps a record of each answer with all that there is, and could not keep that of \
-                       this one in time. It is safe to send the request again, or to another node.";
+        let message = "This node could not keep the audit record of this answer in time. \
+                       It is safe to send the request again, or to another node.";
         Self::unavailable(code::NOTHING_COMMITTED, message)
     }
 
-    /// 503: it was done, but its audit record is not kept yet, and may be lost.
+    /// 503: the write was carried out, but its audit record may be lost.
     pub(crate) fn not_recorded() -> Self {
-        let message = "The write was carried out, but this node could not keep its record of it in time, so it \
+        let message = "The write was carried out, but this node could not keep its audit record in time, so it \
                        is not acknowledged. Read what you wanted to change before you send the request again.";
         Self::unavailable(code::OUTCOME_UNKNOWN, message)
     }
 
-    /// 400 of a candidate search that was ended: sent again, it would be ended again.
+    /// 400: a candidate search exceeded a limit; a retry would exceed it again.
     pub(crate) fn search_ended(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, code::SEARCH_ENDED, message)
     }
 
-    /// 500 of a bug.
+    /// 500: a bug.
     pub(crate) fn internal() -> Self {
         let message = "An unexpected error prevented the server from answering. It is in the \
                       server's log under this request id.";
@@ -264,7 +264,7 @@ impl From<Unavailable> for ApiError {
             Unavailable::Rerouted => unanswered(code::MISDIRECTED, SAFE),
             Unavailable::NoPartition(name) => {
                 let command = format!("`placementctl partitions create {name}`");
-                let advice = format!("An operator makes it with {command}.");
+                let advice = format!("An operator creates it with {command}.");
                 unanswered(code::NO_PARTITION, &advice)
             }
             Unavailable::NoSpace(_) => {
@@ -291,7 +291,7 @@ impl From<Unavailable> for ApiError {
     }
 }
 
-/// Names as messages list them.
+/// Joins names as messages list them.
 pub(crate) fn joined(names: &[impl Display]) -> String {
     let names: Vec<String> = names.iter().map(ToString::to_string).collect();
     names.join(", ")

@@ -1,4 +1,4 @@
-//! The headers that name the caller to OpenStack's services.
+//! The headers in which OpenStack services receive the identity of the caller.
 
 use std::borrow::Cow;
 
@@ -27,7 +27,7 @@ const SERVICE_PROJECT: HeaderName = HeaderName::from_static("x-service-project-i
 const SERVICE_PROJECT_DOMAIN: HeaderName = HeaderName::from_static("x-service-project-domain-id");
 const SERVICE_ROLES: HeaderName = HeaderName::from_static("x-service-roles");
 
-/// What a proxy sets, and must not hand on from clients.
+/// Headers that a proxy sets, and must not forward from clients.
 pub(super) const OF_PROXIES: [HeaderName; 15] = [
     IDENTITY_STATUS,
     USER,
@@ -46,11 +46,11 @@ pub(super) const OF_PROXIES: [HeaderName; 15] = [
     SERVICE_ROLES,
 ];
 
-/// The 401 of a request without a token.
+/// Message of the 401 for a request without a token.
 pub(super) const NO_TOKEN: &str = "The request has no X-Auth-Token header. Send one.";
 
 impl Identity {
-    /// The scope and the domains that the headers of a Keystone middleware name, read by `text`.
+    /// Reads the scope and the domains from the headers of a Keystone middleware, through `text`.
     pub(super) fn in_headers(
         headers: &HeaderMap,
         text: impl Fn(HeaderName) -> Option<String>,
@@ -70,7 +70,7 @@ impl Identity {
 }
 
 impl CallingService {
-    /// The service that the headers of a Keystone middleware name.
+    /// Reads the service from the headers of a Keystone middleware.
     pub(super) fn in_headers(headers: &HeaderMap) -> Self {
         let text = |name: HeaderName| headers::text(headers, name).filter(|text| !text.is_empty());
         let owned = |name| text(name).map(Cow::into_owned);
@@ -84,7 +84,7 @@ impl CallingService {
     }
 }
 
-/// The names in `X-Roles` or `X-Service-Roles`.
+/// Splits the value of `X-Roles` or `X-Service-Roles` at commas.
 pub(super) fn roles(given: &str) -> Vec<String> {
     let names = given.split(',').map(str::trim);
     let names = names.filter(|name| !name.is_empty());

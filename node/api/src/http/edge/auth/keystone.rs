@@ -1,4 +1,4 @@
-//! `[auth] strategy = "keystone"`: tokens are Keystone's, and the roles are those that it tells.
+//! `[auth] strategy = "keystone"`: Keystone validates the tokens and names the roles.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::http::errors::ApiError;
 use crate::identity::{CallingService, Identity};
 use crate::keystone::{Away, Keystone, Token};
 
-/// Asks Keystone.
+/// Validates the token, and the service token if there is one, with Keystone.
 pub(super) async fn identify(
     keystone: &Keystone,
     headers: &HeaderMap,
@@ -26,14 +26,14 @@ pub(super) async fn identify(
         Some(service) => {
             let service = token_of(keystone, &service, false).await?;
             let service = service.ok_or_else(|| {
-                refused("The X-Service-Token is not known to Keystone, or has expired.")
+                refused("The X-Service-Token is unknown to Keystone or has expired.")
             })?;
-            // Whether a service may come with its user's token long after it was given it.
+            // Whether the service token vouches for an expired user token.
             let wanted = &keystone.section().service_token_roles;
             let mut roles = service.identity.roles.iter();
             let vouches = roles.any(|role| wanted.contains(role));
             if !vouches && keystone.section().service_token_roles_required {
-                return Err(refused("The X-Service-Token has no role of a service."));
+                return Err(refused("The X-Service-Token has no service role."));
             }
             with = CallingService::from(&service.identity);
             vouches
@@ -42,18 +42,16 @@ pub(super) async fn identify(
     };
     let token = token_of(keystone, &token, is_vouched_for).await?;
     let token = token.ok_or_else(|| {
-        refused(
-            "The X-Auth-Token is not known to Keystone, or has expired. Ask Keystone for another.",
-        )
+        refused("The X-Auth-Token is unknown to Keystone or has expired. Request a new one.")
     })?;
-    // What a service asks for in its user's name is not what the user asked for.
+    // Access rules limit what the user requests, not what a service requests in the user's name.
     if let Some(rules) = &token.access_rules
         && !is_vouched_for
         && !rules.allow(method, path)
     {
         return Err(refused(&format!(
             "The access rules of the application credential do not allow {method} {path} of the service \
-                 placement. Use one with a rule for it."
+                 placement. Use a credential with a rule for it."
         )));
     }
     Ok(Identity {
@@ -111,7 +109,7 @@ mod tests {
         let (cloud, _, keystone) = fixtures::keystone(300);
         documents(&cloud, &[("bob:9000", json!({"is_admin_project": false}))]);
         for (token, expected) in [("alice:9000", true), ("bob:9000", false)] {
-            // From Keystone, and then from what is remembered of it.
+            // First from Keystone, then from the cache.
             for _ in 0..2 {
                 let headers = tokens(&[(TOKEN, token)]);
                 let caller = identify(&keystone, &headers, "GET", "/traits")
@@ -188,7 +186,7 @@ mod tests {
                 assert!(refused.message.contains(path), "{refused:?}");
             }
         }
-        // A service goes on with a request that its user was allowed elsewhere.
+        // A service may continue a request that its user was allowed elsewhere.
         let with = [(TOKEN, "app:9000"), (SERVICE_TOKEN, "nova:9000")];
         assert!(
             identify(&keystone, &tokens(&with), "PUT", other)

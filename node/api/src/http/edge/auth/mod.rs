@@ -1,4 +1,4 @@
-//! Who is calling.
+//! Authentication: who sends a request.
 
 mod identity;
 mod keystone;
@@ -14,11 +14,11 @@ use crate::access::{Encrypted, Peer};
 use crate::http::errors::ApiError;
 use crate::identity::Identity;
 
-/// The caller of a request for `path`, as the client sees it, that came over a connection from
-/// `peer` (`[auth] strategy`).
+/// Authenticates the caller as `[auth] strategy` says. `path` is the path that the client sees; the
+/// request came over a connection from `peer`.
 ///
 /// # Errors
-/// 401 if it does not say who it is, or wrongly; 503 if that cannot be found out now.
+/// 401 if the credentials are missing or wrong; 503 if they cannot be checked now.
 pub(crate) async fn identify(
     api: &Api,
     parts: &Parts,

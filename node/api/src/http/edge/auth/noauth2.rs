@@ -1,4 +1,4 @@
-//! `[auth] strategy = "noauth2"`: every caller is who they say. For tests and for trying it out.
+//! `[auth] strategy = "noauth2"`: callers are believed without a check. For tests and trials only.
 
 use std::borrow::Cow;
 
@@ -9,11 +9,11 @@ use super::super::headers;
 use super::identity::{ROLES, TENANT, TOKEN, roles};
 use crate::identity::{CallingService, Identity};
 
-/// Who the request says it is; `None`: it says nothing.
+/// The caller that the request claims; `None` if it has no token.
 ///
 /// The token is `user[:project]`; the user `admin` has the role `admin`. `X-Roles` replaces the
-/// roles; `X-Project-Id`, `OpenStack-System-Scope` and the other headers that a Keystone
-/// middleware would set are believed as well.
+/// roles. `X-Project-Id`, `OpenStack-System-Scope` and the other headers of a Keystone middleware
+/// are believed as well.
 pub(super) fn identify(headers: &HeaderMap) -> Option<Identity> {
     let text = |name: HeaderName| headers::text(headers, name);
     let owned = |name| text(name).map(Cow::into_owned);
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_token_no_caller_is_known() {
+    fn request_without_token_has_no_caller() {
         assert_eq!(identify(&[("x-roles", "admin")]), None);
     }
 

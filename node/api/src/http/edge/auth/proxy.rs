@@ -1,5 +1,5 @@
-//! `[auth] strategy = "proxy"`: a proxy in front has checked who is calling and says so in headers,
-//! which are believed from its addresses alone.
+//! `[auth] strategy = "proxy"`: a proxy authenticates the caller and names it in headers. The
+//! headers are believed only if they come from an address of a proxy.
 
 use std::borrow::Cow;
 
@@ -21,34 +21,35 @@ pub(super) fn identify(
 ) -> Result<Identity, ApiError> {
     let refused = |message: &str| ApiError::unauthenticated(message);
     let is_known = peer.is_some_and(|Peer(peer)| section.is_proxy(&peer.ip().to_canonical()));
-    // The authority that vouches for a certificate is that of the proxies.
+    // Only proxies have certificates of the authority that vouches for this connection.
     if !is_known && !is_vouched_for {
         return Err(refused(
-            "Requests are taken from the proxy that checks who is calling. Send this one to it.",
+            "Requests are accepted only from the authenticating proxy. Send this one to it.",
         ));
     }
-    // A proxy that adds its word to the client's would let the client choose.
+    // If a proxy only added its headers to those of the client, the client could choose its
+    // identity.
     if let Some(twice) = (OF_PROXIES.iter()).find(|name| headers.get_all(*name).iter().count() > 1)
     {
         return Err(refused(&format!(
-            "The proxy sent {twice} twice. It has to replace what clients send in it."
+            "The proxy sent {twice} twice. It must replace the client's header."
         )));
     }
     let text = |name: HeaderName| headers::text(headers, name).filter(|text| !text.is_empty());
     let owned = |name| text(name).map(Cow::into_owned);
     if text(IDENTITY_STATUS).as_deref() != Some("Confirmed") {
         return Err(refused(
-            "The proxy has not confirmed who is calling (X-Identity-Status).",
+            "The proxy did not confirm the caller (X-Identity-Status).",
         ));
     }
     let user_id =
-        owned(USER).ok_or_else(|| refused("The proxy does not say who is calling (X-User-Id)."))?;
+        owned(USER).ok_or_else(|| refused("The proxy did not name the caller (X-User-Id)."))?;
     let service = match text(SERVICE_STATUS).as_deref() {
         None => CallingService::default(),
         Some("Confirmed") => CallingService::in_headers(headers),
         Some(_) => {
             return Err(refused(
-                "The proxy has not confirmed the service that calls (X-Service-Identity-Status).",
+                "The proxy did not confirm the calling service (X-Service-Identity-Status).",
             ));
         }
     };

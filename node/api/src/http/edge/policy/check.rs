@@ -1,7 +1,7 @@
 //! The rule language: `role:admin or (rule:reader and project_id:%(project_id)s)`.
 //!
-//! What of a rule cannot be understood neither holds nor fails to hold: `not` turns it into nothing
-//! else, so it never allows anything, while another side of an `or` still may.
+//! The value of a check that cannot be parsed is unknown, also inside `not`, so it never grants
+//! access; another side of an `or` still may.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,19 +9,19 @@ use std::collections::BTreeMap;
 use super::Target;
 use crate::identity::Identity;
 
-/// Parentheses and negations within each other: deeper is not understood.
+/// Maximum nesting of parentheses and negations; deeper rules are treated as unparsable.
 const DEPTH_MAX: usize = 64;
-/// Checks within each other while a rule is judged, those of the rules included that it refers to.
+/// Maximum nesting of checks during an evaluation, including the rules that are referred to.
 const JUDGED_DEPTH_MAX: usize = 512;
 
-/// One rule, parsed.
+/// A parsed rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Check {
-    /// `@`, or nothing at all.
+    /// `@`, or an empty rule.
     True,
     /// `!`.
     False,
-    /// What cannot be understood, and why.
+    /// A check that cannot be parsed, with the reason.
     NotUnderstood(String),
     /// `not x`.
     Not(Box<Check>),
@@ -33,13 +33,13 @@ pub(super) enum Check {
     Role(Pattern),
     /// `rule:name`.
     Rule(String),
-    /// `attribute:value`: this attribute of the caller has this value.
+    /// `attribute:value`: the caller's attribute has this value.
     Attribute(String, Pattern),
-    /// `'text':value`: the text, which stands in the rule itself, is this value.
+    /// `'text':value`: the literal text equals the value.
     Constant(String, Pattern),
 }
 
-/// A text in which `%(name)s` stands for what the target says.
+/// A text in which `%(name)s` is replaced by an attribute of the target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Pattern(Vec<Part>);
 
@@ -62,7 +62,7 @@ enum Token {
 }
 
 impl Check {
-    /// The rule that the text spells.
+    /// Parses a rule.
     pub(super) fn parse(text: &str) -> Self {
         if text.is_empty() {
             return Self::True;
@@ -74,18 +74,20 @@ impl Check {
         };
         match parser.any() {
             Some(check) if parser.tokens.is_empty() => check,
-            _ => Self::NotUnderstood(format!("{text:?} is no rule")),
+            _ => Self::NotUnderstood(format!("{text:?} is not a rule")),
         }
     }
 
-    /// One check without operators.
+    /// Parses a single check, without operators.
     pub(super) fn parse_one(text: &str) -> Self {
         let understood = match text.split_once(':') {
             None if text == "!" => Ok(Self::False),
             None if text == "@" => Ok(Self::True),
             Some(("role", name)) => Pattern::parse(name).map(Self::Role),
             Some(("rule", name)) => Ok(Self::Rule(name.to_owned())),
-            Some(("http" | "https", _)) => Err("other servers are not asked".to_owned()),
+            Some(("http" | "https", _)) => {
+                Err("remote checks (http, https) are not supported".to_owned())
+            }
             Some((name, value)) => Self::comparison(name, value),
             None => Err("a check has the form KIND:VALUE".to_owned()),
         };
@@ -100,12 +102,12 @@ impl Check {
             return Ok(Self::Constant(constant.to_owned(), Pattern::parse(value)?));
         }
         if attribute_is(&Identity::default(), name, "").is_none() {
-            return Err(format!("nothing called {name:?} is known of callers"));
+            return Err(format!("callers have no attribute {name:?}"));
         }
         Ok(Self::Attribute(name.to_owned(), Pattern::parse(value)?))
     }
 
-    /// Every check in it that has no others in it.
+    /// All checks without sub-checks.
     pub(super) fn leaves(&self) -> Vec<&Self> {
         match self {
             Self::Not(check) => check.leaves(),
@@ -114,7 +116,7 @@ impl Check {
         }
     }
 
-    /// The rules that it refers to.
+    /// The names of the rules that it refers to.
     pub(super) fn referred(&self) -> impl Iterator<Item = &str> {
         let leaves = self.leaves().into_iter();
         leaves.filter_map(|leaf| match leaf {
@@ -140,12 +142,12 @@ impl Pattern {
             let named = rest
                 .strip_prefix('(')
                 .and_then(|rest| rest.split_once(")s"));
-            let (name, after) = named.ok_or("after % comes (NAME)s or another %")?;
+            let (name, after) = named.ok_or("% must be followed by (NAME)s or another %")?;
             parts.push(Part::Text(std::mem::take(&mut plain)));
             parts.push(match name {
                 "project_id" => Part::ProjectId,
                 "user_id" => Part::UserId,
-                _ => return Err(format!("nothing called {name:?} is known of requests")),
+                _ => return Err(format!("requests have no attribute {name:?}")),
             });
             rest = after;
         }
@@ -155,8 +157,8 @@ impl Pattern {
         Ok(Self(parts))
     }
 
-    /// The text, with what the target says; `None` if the target has no such thing, which no check
-    /// holds for.
+    /// Replaces the names by the target's attributes; `None` if the target lacks one, in which case
+    /// the check fails.
     fn fill_in(&self, target: Target<'_>) -> Option<Cow<'_, str>> {
         let text = |part| match part {
             &Part::ProjectId => (target.project_id).map(|project| Cow::Owned(project.to_owned())),
@@ -170,7 +172,7 @@ impl Pattern {
     }
 }
 
-/// Words are separated by white space; parentheses stick to their fronts and backs.
+/// Splits a rule at white space, and parentheses off the fronts and backs of words.
 fn tokens(text: &str) -> Vec<Token> {
     let mut tokens = Vec::new();
     for word in text.split_whitespace() {
@@ -250,7 +252,7 @@ fn one_or(mut checks: Vec<Check>, many: fn(Vec<Check>) -> Check) -> Check {
     }
 }
 
-/// Whether the rule of this name holds. Rules that go in circles do not.
+/// Whether the rule of this name holds. Cyclic rules do not.
 pub(super) fn holds(
     rules: &BTreeMap<String, Check>,
     name: &str,
@@ -268,20 +270,21 @@ pub(super) fn holds(
     evaluation.judge(name) == Some(true) && !evaluation.hopeless
 }
 
-/// One question to the rules, with everything a rule can speak of.
+/// One evaluation, with everything that a rule can refer to.
 struct Evaluation<'a> {
     rules: &'a BTreeMap<String, Check>,
     identity: &'a Identity,
     target: Target<'a>,
-    /// Each rule is judged once, however many refer to it. `None`: it is being judged.
+    /// Results by rule: each is evaluated once, however many refer to it. `None` while it is being
+    /// evaluated.
     judged: BTreeMap<&'a str, Option<Holds>>,
-    /// How many checks are being judged, each for the sake of the one before.
+    /// Current nesting of checks.
     depth: usize,
-    /// Whether a rule was met that refers to itself, directly or through others, or too deep a one.
+    /// Whether a rule refers to itself, directly or through others, or is nested too deeply.
     hopeless: bool,
 }
 
-/// `None`: it is unknown whether it holds.
+/// `None`: unknown, as part of the check cannot be parsed.
 type Holds = Option<bool>;
 
 impl<'a> Evaluation<'a> {
@@ -331,7 +334,7 @@ impl<'a> Evaluation<'a> {
         holds
     }
 
-    /// `decisive` if one of them is; otherwise the opposite if all are.
+    /// `decisive` if one of the checks yields it; otherwise the opposite, if all checks are known.
     fn first(&mut self, checks: &'a [Check], decisive: bool) -> Holds {
         let mut all = Some(!decisive);
         for check in checks {
@@ -345,7 +348,7 @@ impl<'a> Evaluation<'a> {
     }
 }
 
-/// Whether an attribute of a caller has this value; `None`: callers have no such attribute.
+/// Whether an attribute of a caller has this value; `None` if callers have no such attribute.
 fn attribute_is(caller: &Identity, name: &str, value: &str) -> Option<bool> {
     let optional = |text: &Option<String>| text.as_deref().unwrap_or("None") == value;
     let listed = |roles: &[String]| roles.iter().any(|role| role == value);
@@ -360,7 +363,7 @@ fn attribute_is(caller: &Identity, name: &str, value: &str) -> Option<bool> {
         "roles" => listed(&caller.roles),
         "is_admin_project" if caller.is_admin_project => value == "True",
         "is_admin_project" => value == "False",
-        // The scope of callers that have one.
+        // Only callers with a system scope have this attribute.
         "system" => !value.is_empty() && caller.system_scope.as_deref() == Some(value),
         "service_user_id" => optional(&service.user_id),
         "service_user_domain_id" => optional(&service.user_domain_id),
@@ -371,7 +374,7 @@ fn attribute_is(caller: &Identity, name: &str, value: &str) -> Option<bool> {
     })
 }
 
-/// Whatever the case of their letters.
+/// Compares role names, ignoring case.
 fn is_same_role(one: &str, other: &str) -> bool {
     let both_ascii = one.is_ascii() && other.is_ascii();
     one.eq_ignore_ascii_case(other) || (!both_ascii && one.to_lowercase() == other.to_lowercase())
@@ -513,7 +516,7 @@ mod tests {
         assert!(holds("not (rule:nowhere and role:x)", &["admin"]));
     }
 
-    /// Checks, some of which cannot be understood.
+    /// Random rules; some of their checks cannot be parsed.
     fn check() -> impl Strategy<Value = String> {
         let one = prop_oneof![
             Just("role:admin"),
@@ -550,7 +553,7 @@ mod tests {
             holds(&rule, &["admin"]);
         }
 
-        /// Whatever the truth is of what cannot be understood: what is allowed would be allowed.
+        /// Replaces unparsable checks by random truth values: a rule that grants access still does.
         #[test]
         fn unreadable_checks_never_make_a_rule_allow(
             rule in check(),

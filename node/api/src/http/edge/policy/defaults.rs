@@ -1,13 +1,13 @@
-//! The rules that hold when no file says otherwise.
+//! The default policy rules, which apply unless a file overrides them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::check::Check;
 
-/// What the old defaults, of before the roles `service` and `reader` were known, allow everywhere.
+/// The upstream default of before the roles `service` and `reader`, which allows everything.
 const OLD: &str = "role:admin";
 
-/// Rules that others refer to.
+/// Base rules, to which the operations' rules refer.
 const BASE: [(&str, &str); 5] = [
     ("admin_api", OLD),
     ("service_api", "role:service"),
@@ -22,21 +22,21 @@ const BASE: [(&str, &str); 5] = [
     ),
 ];
 
-/// The base rule of this service's own routes, which show what many of upstream's routes show. A
-/// file that closes one of these to some callers closes the own routes to them, too.
+/// The base rule of this service's own routes, which show the data of many upstream routes. A file
+/// that restricts one of the upstream read rules restricts the own routes too.
 const ALL_READS: &str = "all_reads_api";
 
-/// The default policy: the names of the operations' rules.
+/// The default policy, by the names of the operations' rules.
 #[derive(Clone)]
 pub(crate) struct Defaults(pub(crate) BTreeSet<&'static str>);
 
-/// Whether a rule of upstream's guards operations that read, and no others.
+/// Whether the upstream rule guards only operations that read.
 pub(crate) fn is_of_reads(operation: &str) -> bool {
     let ends = [":list", ":show", ":usages"];
     operation.starts_with("placement:") && ends.iter().any(|end| operation.ends_with(end))
 }
 
-/// How the rule of an operation is spelled.
+/// The text of the default rule of an operation.
 fn rule_of(operation: &str) -> String {
     let rule = match operation {
         "placement:usages" => "rule:admin_or_project_reader_or_service_api",
@@ -51,13 +51,13 @@ fn rule_of(operation: &str) -> String {
 }
 
 impl Defaults {
-    /// The names of all rules that there are by default.
+    /// The names of all default rules.
     pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
         let base = BASE.iter().map(|(name, _)| *name).chain([ALL_READS]);
         base.chain(self.0.iter().copied())
     }
 
-    /// All rules, and how they are spelled.
+    /// The names and texts of all default rules.
     pub(crate) fn spelled(
         &self,
         enforce_new_defaults: bool,
@@ -73,7 +73,7 @@ impl Defaults {
             .chain(operations)
     }
 
-    /// All rules: the defaults, overridden by those of files.
+    /// All rules: the defaults with the overrides from files.
     pub(super) fn rules(
         &self,
         overrides: impl Iterator<Item = (String, Check)>,

@@ -1,4 +1,4 @@
-//! A policy file: a YAML mapping of rule names to rules, as oslo.policy has it.
+//! A policy file: a YAML mapping of rule names to rules, in the format of oslo.policy.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -13,30 +13,32 @@ use yaml_rust2::scanner::{Marker, TScalarStyle};
 
 use super::check::Check;
 
-/// Longest file.
+/// Maximum size of a file.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// Policy files that cannot be used.
+/// A policy file that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyError {
     /// A file or directory is missing or cannot be read.
     #[error("cannot read {0}: {1}")]
     Unreadable(PathBuf, io::Error),
-    /// It says nothing: it may have been emptied.
-    #[error("{0} has no rule; if that is meant, write {{}} into it, or take it out of [policy]")]
+    /// The file has no rules: it may have been emptied by accident.
+    #[error("{0} has no rules; if this is intended, write {{}} to it or remove it from [policy]")]
     Empty(PathBuf),
-    /// It ends in the middle of a line: it may be half-written.
-    #[error("the last line of {0} does not end: the file may be cut off; end it with a line break")]
+    /// The file does not end with a line break: it may be half-written.
+    #[error("{0} does not end with a line break, so it may be truncated; add a line break")]
     CutOff(PathBuf),
-    /// It is not what it should be: what is wrong, and where.
+    /// The file is not valid; the text says where and why.
     #[error("{0} is not a YAML mapping of rule names to rules: {1}")]
     Malformed(PathBuf, String),
-    /// This rule, the first of them, is in force, and the file does not have it any more.
-    #[error("{0} no longer has a rule for {1}; if that is meant, send SIGHUP, or restart the node")]
+    /// A rule that is in force is missing from the file; names the first one.
+    #[error(
+        "{0} no longer has a rule for {1}; if this is intended, send SIGHUP or restart the node"
+    )]
     Gone(PathBuf, String),
 }
 
-/// A rule, and where it stands.
+/// A rule with its file and line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Stated {
     pub(super) check: Check,
@@ -50,10 +52,10 @@ pub(super) fn read(path: &Path) -> Result<BTreeMap<String, Stated>, PolicyError>
     parse(path, &text)
 }
 
-/// A file's text. Nothing else than a file is waited for.
+/// Reads a file's text. Refuses anything but a regular file, as reading a pipe could block.
 fn text(path: &Path) -> io::Result<String> {
     if !std::fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("it is no file"));
+        return Err(io::Error::other("not a regular file"));
     }
     let mut text = String::new();
     File::open(path)?
@@ -61,13 +63,13 @@ fn text(path: &Path) -> io::Result<String> {
         .read_to_string(&mut text)?;
     if text.len() as u64 > MAX_BYTES {
         return Err(io::Error::other(format!(
-            "it has more than {MAX_BYTES} bytes"
+            "the file has more than {MAX_BYTES} bytes"
         )));
     }
     Ok(text)
 }
 
-/// The rules in a file's text. It is read event by event, as what is nested has no end otherwise.
+/// Parses a file's text event by event, which bounds the recursion for nested input.
 fn parse(path: &Path, text: &str) -> Result<BTreeMap<String, Stated>, PolicyError> {
     let mut events = Events {
         path,
@@ -75,7 +77,8 @@ fn parse(path: &Path, text: &str) -> Result<BTreeMap<String, Stated>, PolicyErro
     };
     let rules = events.document()?;
     let rules = rules.ok_or_else(|| PolicyError::Empty(path.to_owned()))?;
-    // What is in braces cannot be cut off unnoticed, and programs that write JSON end no line.
+    // Text in braces cannot be truncated unnoticed, and programs that write JSON may omit the last
+    // line break.
     if !text.ends_with('\n') && !text.ends_with('}') {
         return Err(PolicyError::CutOff(path.to_owned()));
     }
@@ -98,7 +101,7 @@ impl Events<'_> {
         Err(PolicyError::Malformed(self.path.to_owned(), reason))
     }
 
-    /// `None`: it has nothing, not even an empty mapping.
+    /// `None` if the document is empty, without even an empty mapping.
     fn document(&mut self) -> Result<Option<BTreeMap<String, Stated>>, PolicyError> {
         let mut rules = None;
         loop {
@@ -112,7 +115,7 @@ impl Events<'_> {
                 (Event::MappingStart(..), at) => {
                     return self.malformed(at, "there is a second document");
                 }
-                (_, at) => return self.malformed(at, "this is something else"),
+                (_, at) => return self.malformed(at, "expected a mapping"),
             }
         }
     }
@@ -141,7 +144,8 @@ impl Events<'_> {
         }
     }
 
-    /// A rule is text in the rule language, or a list of lists: any of the outer, all of an inner.
+    /// A rule is a text in the rule language, or a list of lists: any of the outer and all of an
+    /// inner list.
     fn rule(&mut self, name: &str) -> Result<Check, PolicyError> {
         let (event, at) = self.next()?;
         let rule = match event {
@@ -150,24 +154,24 @@ impl Events<'_> {
         };
         let Some(rule) = rule else {
             let what = format!(
-                "the rule of {name:?} is neither text nor a list of lists of text; text that YAML might \
-                 take for something else, such as \"!\", stands in quotes"
+                "the rule of {name:?} is neither text nor a list of lists of text; quote text that YAML \
+                 reads as another type, such as \"!\""
             );
             return self.malformed(at, &what);
         };
         Ok(rule)
     }
 
-    /// The rest of a list of checks and of lists of checks; `None`: it has something else.
+    /// The rest of a list of checks and of lists of checks; `None` if it contains anything else.
     fn list(&mut self) -> Result<Option<Check>, PolicyError> {
         let mut any = Vec::new();
         let mut is_empty = true;
-        // The checks of an inner list, while it is read.
+        // The checks of an inner list while it is being read.
         let mut inner: Option<Vec<Check>> = None;
         loop {
             match (self.next()?.0, &mut inner) {
                 (Event::SequenceEnd, Some(_)) => {
-                    // An empty one says nothing, as in oslo.policy.
+                    // An empty inner list is ignored, as in oslo.policy.
                     let all = inner.take().filter(|all| !all.is_empty());
                     any.extend(all.map(Check::And));
                 }
@@ -187,7 +191,7 @@ impl Events<'_> {
     }
 }
 
-/// Text that YAML takes for text.
+/// The text of a scalar that YAML reads as a string.
 fn plain_text(event: Event) -> Option<String> {
     match event {
         Event::Scalar(text, TScalarStyle::Plain, _, None) => Yaml::from_str(&text).into_string(),
@@ -293,7 +297,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_file_breaks_the_parser(text in "[-a-z:\\[\\]{}&*!|>'\"#%@, \n\t]{0,80}|.{0,80}") {
-            // What counts is that it returns.
+            // The parser only has to return.
             let _ = parse(&text);
         }
 

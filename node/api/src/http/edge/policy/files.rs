@@ -1,5 +1,5 @@
-//! The policy files: `[policy] file`, then those of each of `[policy] policy_dirs` in the order of
-//! their names. What is read later overrides what was read before.
+//! The policy files: `[policy] file`, then the files of each of `[policy] policy_dirs` in the order
+//! of their names. Later rules override earlier ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Metadata;
@@ -10,25 +10,25 @@ use std::path::{Path, PathBuf};
 use super::file::{self, PolicyError, Stated};
 use crate::http::edge::settings::PolicySettings;
 
-/// What tells one content of the files from another without reading them.
+/// Fingerprint of the files, to detect changes without reading them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Look(Vec<(PathBuf, Option<FileLook>)>);
 
-/// A file's number, length, and when it was changed.
+/// A file's inode, size and modification time (seconds, nanoseconds).
 type FileLook = (u64, u64, i64, i64);
 
-/// What the files say.
+/// The rules of all files.
 #[derive(Debug, Default)]
 pub(super) struct Contents {
-    /// The rule that counts, by its name.
+    /// The rule in effect, by name.
     pub(super) rules: BTreeMap<String, Stated>,
-    /// Every rule of every file.
+    /// Every rule of every file, including overridden ones.
     all: BTreeSet<(PathBuf, String)>,
 }
 
 impl Contents {
     /// # Errors
-    /// A rule of one of these files that the same file does not have any more.
+    /// A rule of one of these files that the same file lacks in `other`.
     pub(super) fn is_contained_in(&self, other: &Self) -> Result<(), PolicyError> {
         match self.all.difference(&other.all).next() {
             None => Ok(()),
@@ -41,12 +41,12 @@ impl Contents {
     }
 }
 
-/// Whether there are files to read.
+/// Whether any file or directory is configured.
 pub(super) fn are_named(settings: &PolicySettings) -> bool {
     settings.file.is_some() || !settings.policy_dirs.is_empty()
 }
 
-/// How they are now.
+/// Takes the fingerprint of the files now.
 pub(super) fn look(settings: &PolicySettings) -> Look {
     let mut found: Vec<PathBuf> = settings.file.iter().cloned().collect();
     for directory in &settings.policy_dirs {
@@ -63,7 +63,7 @@ pub(super) fn look(settings: &PolicySettings) -> Look {
 }
 
 /// # Errors
-/// A file or directory that cannot be read, or says nothing that can be used.
+/// A file or directory is unreadable, or a file is invalid.
 pub(super) fn read(settings: &PolicySettings) -> Result<Contents, PolicyError> {
     let mut files: Vec<PathBuf> = settings.file.iter().cloned().collect();
     for directory in &settings.policy_dirs {
@@ -80,13 +80,13 @@ pub(super) fn read(settings: &PolicySettings) -> Result<Contents, PolicyError> {
     Ok(contents)
 }
 
-/// The files of a directory, but for hidden ones.
+/// The files of a directory, except hidden ones, in the order of their names.
 fn list(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(directory)? {
         let entry = entry?;
         let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
-        // What is gone by now, or cannot be looked at, is an error when it is read.
+        // A file that has vanished or is inaccessible leads to an error when it is read.
         if !is_hidden && !entry.path().is_dir() {
             files.push(entry.path());
         }

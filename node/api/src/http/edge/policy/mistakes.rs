@@ -1,4 +1,4 @@
-//! What is wrong with rules although their files can be read.
+//! Mistakes in rules whose files can be read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -9,24 +9,25 @@ use super::check::Check;
 use super::defaults::Defaults;
 use super::file::Stated;
 
-/// With these prefixes begin the rules of operations.
+/// Prefixes of the names of operations' rules.
 const OPERATIONS: [&str; 2] = ["placement:", "placementd:"];
 
-/// Something in a policy file that does not say what it seems to.
+/// A rule in a policy file that has no effect or never grants access.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}, line {line}: rule {rule:?}: {what}", .path.display())]
 pub struct Mistake {
-    /// The file.
+    /// Path of the policy file.
     pub path: PathBuf,
-    /// Its line.
+    /// Line in the file, from 1.
     pub line: usize,
-    /// The rule.
+    /// Name of the rule.
     pub rule: String,
-    /// What is wrong with it.
+    /// Description of the mistake.
     pub what: String,
 }
 
-/// The mistakes in what files say; `rules` are all that are in force with them.
+/// Finds the mistakes in the rules of files; `rules` are all rules in force, including the
+/// defaults.
 pub(super) fn of(
     stated_rules: &BTreeMap<String, Stated>,
     rules: &BTreeMap<String, Check>,
@@ -51,11 +52,11 @@ pub(super) fn of(
                 .filter(|(distance, known)| *distance <= known.len() / 4);
             let hint = near.map(|(_, near)| format!("; did you mean {near:?}?"));
             let hint = hint.unwrap_or_default();
-            note(format!("it guards nothing, and no rule refers to it{hint}"));
+            note(format!("no operation and no rule uses it{hint}"));
         }
         for leaf in stated.check.leaves() {
             match leaf {
-                Check::NotUnderstood(why) => note(format!("{why}; it allows nothing")),
+                Check::NotUnderstood(why) => note(format!("{why}; it never grants access")),
                 Check::Rule(other) if !rules.contains_key(other) => {
                     note(format!("there is no rule {other:?}"));
                 }
@@ -63,13 +64,13 @@ pub(super) fn of(
             }
         }
         if is_in_circle(name, rules) {
-            note("it refers to itself, and so allows nothing".to_owned());
+            note("it refers to itself, so it never grants access".to_owned());
         }
     }
     found
 }
 
-/// Whether it is an operator's own rule, to which others refer.
+/// Whether the rule is an operator's own, to which other rules refer.
 fn is_own(name: &str, referred: &BTreeSet<&str>) -> bool {
     let is_operation = OPERATIONS.iter().any(|prefix| name.starts_with(prefix));
     name == "default" || !is_operation && referred.contains(name)

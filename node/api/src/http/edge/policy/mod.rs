@@ -1,4 +1,4 @@
-//! Who may do what: a rule per operation, with defaults and files that override them.
+//! Authorization: a rule per operation, with defaults and files that override them.
 //!
 //! The rule language and its meaning are oslo.policy's (docs.openstack.org/oslo.policy).
 
@@ -24,48 +24,47 @@ use files::{Contents, Look};
 use super::settings::PolicySettings;
 use crate::identity::Identity;
 
-/// The rules in force, and the files that they come from.
+/// The rules in force, and the files from which they come.
 ///
-/// Nothing that happens to the files by itself takes a rule away: what cannot be used, and what
-/// lacks a rule that is in force, changes nothing, for it may be half-written, emptied or gone by
-/// mistake.
+/// A change of the files alone never removes a rule: files that are invalid or lack a rule in force
+/// are ignored, as they may be half-written, emptied or deleted by mistake.
 pub struct Policy {
     defaults: Defaults,
     in_force: ArcSwap<InForce>,
     seen: Mutex<Seen>,
 }
 
-/// What requests are judged by.
+/// The rules that requests are checked against.
 struct InForce {
     rules: BTreeMap<String, Check>,
     enforce_scope: bool,
     mistakes: Vec<Mistake>,
 }
 
-/// What is known of the files.
+/// State of the watch on the files.
 struct Seen {
     settings: PolicySettings,
     contents: Contents,
-    /// How they were when they were read.
+    /// Fingerprint of the files when they were read.
     read: Look,
-    /// How they were at the last look.
+    /// Fingerprint of the files at the last check.
     last: Look,
-    /// How they were when they were found not to be of use.
+    /// Fingerprint of the files that were found unusable.
     refused: Option<Look>,
 }
 
-/// What an operation is done to, as far as rules speak of it.
+/// The object of an operation, as far as rules can refer to it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Target<'a> {
-    /// The project it concerns; `None`: no check of it holds.
+    /// The project concerned; every check of it fails if `None`.
     pub(super) project_id: Option<&'a str>,
-    /// The user it concerns, if the operation names one.
+    /// The user concerned, if the operation names one.
     pub(super) user_id: Option<&'a str>,
 }
 
 impl<'a> Target<'a> {
-    /// The target of most operations: whose they are, upstream does not ask. A caller without a
-    /// project has the one called `None`, as in Python.
+    /// The target of most operations: upstream does not look up the owner, so it is the caller. A
+    /// caller without a project has the project `None`, as in Python.
     pub fn of_caller(caller: &'a Identity) -> Self {
         Self {
             project_id: Some(caller.project_id.as_deref().unwrap_or("None")),
@@ -73,7 +72,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// The target of an operation whose query names a project, or could.
+    /// The target of an operation whose query can name a project.
     pub fn of_project(project_id: Option<&'a str>) -> Self {
         Self {
             project_id,
@@ -85,9 +84,9 @@ impl<'a> Target<'a> {
 /// Why an operation is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Denied {
-    /// No rule allows it.
+    /// No rule grants access.
     ByRule,
-    /// The caller's token is for the whole system or for a domain, not for a project.
+    /// The caller's token has system or domain scope instead of project scope.
     ByScope,
 }
 
@@ -110,10 +109,10 @@ impl Policy {
         })
     }
 
-    /// Reads the rules again, under other settings perhaps, and judges by them from now on.
+    /// Reads the rules again, possibly with other settings, and puts them in force.
     ///
     /// # Errors
-    /// The same; the rules from before stay in force.
+    /// A file cannot be used; the previous rules stay in force.
     pub fn reload(&self, settings: &PolicySettings) -> Result<(), PolicyError> {
         let Self { in_force, seen, .. } = Self::over(self.defaults.clone(), settings)?;
         let mut known = self.seen.lock();
@@ -122,8 +121,7 @@ impl Policy {
         Ok(())
     }
 
-    /// Tells the rules in force from others: two nodes of one version with the same rules have the
-    /// same.
+    /// A digest of the rules in force: nodes of one version with equal rules have equal digests.
     pub fn digest(&self) -> String {
         let in_force = self.in_force.load();
         let rules = format!("{:?} {}", in_force.rules, in_force.enforce_scope);
@@ -132,13 +130,13 @@ impl Policy {
         first.map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// Whether there are files that may change.
+    /// Whether any files are configured, which may change.
     pub fn has_files(&self) -> bool {
         files::are_named(&self.seen.lock().settings)
     }
 
-    /// Looks whether the files have changed, and takes them over once they have been the same for
-    /// two looks. It may wait for a disk: no request calls this.
+    /// Checks whether the files have changed, and puts them in force once they are the same in two
+    /// consecutive checks. It may block on a disk: no request calls this.
     pub fn look(&self) {
         let (settings, known) = {
             let seen = self.seen.lock();
@@ -150,11 +148,10 @@ impl Policy {
         }
         let read = files::read(&settings);
         let later = files::look(&settings);
-        // Nothing waits for a disk while it holds this: requests do not, but those who ask how it
-        // stands do.
+        // No disk is accessed while this lock is held: requests do not need it, but monitoring
+        // does.
         let mut seen = self.seen.lock();
-        // What was changed in the meantime is looked at next time; so is what SIGHUP has put in its
-        // place.
+        // A change during the read is handled at the next check; so is a reload by SIGHUP.
         if seen.settings != settings || seen.read != known || later != now {
             return;
         }
@@ -169,15 +166,15 @@ impl Policy {
             Err(error) => {
                 tracing::error!(
                     %error,
-                    "the changed policy files are not used; the rules from before stay in force"
+                    "the changed policy files are unusable; the previous rules stay in force"
                 );
                 seen.refused = Some(now);
             }
         }
     }
 
-    /// Whether the files are to be read: they are not as they were, and were so at the last look,
-    /// too.
+    /// Whether the files need to be read: they differ from those read or refused before, and have
+    /// not changed since the last check.
     fn is_news(&self, now: &Look) -> bool {
         let mut seen = self.seen.lock();
         if seen.read == *now {
@@ -189,18 +186,17 @@ impl Policy {
         is_settled && !is_known
     }
 
-    /// Whether the files say something that is not in force, as it cannot be used.
+    /// Whether the files are unusable, so that older rules stay in force.
     pub fn is_refused(&self) -> bool {
         self.seen.lock().refused.is_some()
     }
 
-    /// The mistakes in the files whose rules are in force.
+    /// The mistakes in the rules in force.
     pub fn mistakes(&self) -> Vec<Mistake> {
         self.in_force.load().mistakes.clone()
     }
 
-    /// The rules of the files that say what would hold without them, and how the defaults are
-    /// spelled.
+    /// The rules in files that equal a default, with the text of the default.
     pub fn redundant(&self) -> Vec<(&'static str, String)> {
         let seen = self.seen.lock();
         let defaults = (self.defaults).spelled(seen.settings.enforce_new_defaults);
@@ -216,10 +212,10 @@ impl Policy {
         self.in_force.load().rules.keys().cloned().collect()
     }
 
-    /// Whether the caller may do `action` to `target`.
+    /// Checks whether the caller may do `action` to `target`.
     ///
     /// # Errors
-    /// The reason why not.
+    /// The reason for the refusal.
     pub fn authorize(
         &self,
         action: &str,
@@ -240,7 +236,7 @@ impl Policy {
 }
 
 impl InForce {
-    /// The rules that these files leave in force; it is logged.
+    /// The rules that result from these files. Logs the mistakes.
     fn of(defaults: &Defaults, settings: &PolicySettings, contents: &Contents) -> Self {
         let stated = contents.rules.iter();
         let overrides = stated.map(|(name, stated)| (name.clone(), stated.check.clone()));
@@ -250,7 +246,7 @@ impl InForce {
             tracing::info!(rules = contents.count(), "read the policy files");
         }
         for mistake in &mistakes {
-            tracing::error!(%mistake, "a rule in a policy file does not say what it seems to");
+            tracing::error!(%mistake, "faulty rule in a policy file");
         }
         Self {
             rules,
@@ -352,7 +348,7 @@ mod tests {
         assert!(allowed(&Policy::read(&settings).unwrap(), LIST, &identity));
     }
 
-    /// A policy of files that a test writes.
+    /// A policy with files that a test writes.
     struct Story {
         dir: tempfile::TempDir,
         settings: PolicySettings,
@@ -365,7 +361,7 @@ mod tests {
     const ADMIN: &[&str] = &["admin"];
 
     impl Story {
-        /// With this file, and a directory that has these.
+        /// Starts with this file, and a directory with these files.
         fn of(file: &str, files: &[(&str, &str)]) -> Self {
             let dir = tempfile::tempdir().unwrap();
             let path = dir.path().join("policy.yaml");
@@ -388,7 +384,7 @@ mod tests {
             }
         }
 
-        /// Writes a file again, or removes it, and lets the node look at it twice.
+        /// Rewrites or removes a file, and lets the policy check it twice.
         fn becomes(&self, name: &str, text: Option<&str>) {
             let path = self.dir.path().join(name);
             match text {
@@ -422,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_vanishes_or_is_emptied_or_half_written_widens_nothing() {
+    fn missing_empty_or_truncated_file_grants_nothing() {
         let whole = format!("{CLOSED}placement:traits:list: role:a and role:b\n");
         let story = Story::of(&whole, &[]);
         let half = &whole[..whole.len() - 12];
@@ -450,11 +446,11 @@ mod tests {
             story.becomes("policy.yaml", Some(&whole));
             assert!(!story.policy.is_refused());
         }
-        // Somebody who says so may take rules away.
+        // An explicit reload may remove rules.
         std::fs::write(story.dir.path().join("policy.yaml"), "{}\n").unwrap();
         story.policy.reload(&story.settings).unwrap();
         assert!(story.lets(ADMIN));
-        // But not by a file that is gone.
+        // But it fails if the file is missing.
         std::fs::remove_file(story.dir.path().join("policy.yaml")).unwrap();
         assert!(story.policy.reload(&story.settings).is_err());
     }
@@ -470,7 +466,7 @@ mod tests {
         assert!(story.lets(ANYBODY));
         story.becomes("policy.d/30-closed.yaml", Some(CLOSED));
         assert!(!story.lets(ADMIN));
-        // The ones before would let everybody in.
+        // The remaining files would grant access to everyone.
         story.becomes("policy.d/30-closed.yaml", None);
         assert!(story.policy.is_refused() && !story.lets(ADMIN));
         story.policy.reload(&story.settings).unwrap();
@@ -511,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_that_do_not_say_what_they_seem_to_are_named() {
+    fn faulty_rules_are_reported() {
         let wrong = [
             (
                 "placement:allocation:manage",
@@ -519,7 +515,7 @@ mod tests {
                 "placement:allocations:manage",
             ),
             ("admin_ap", "role:x", "admin_api"),
-            ("admin_api", "role:x or", "is no rule"),
+            ("admin_api", "role:x or", "is not a rule"),
             ("service_api", "rule:nowhere", "nowhere"),
             ("placement:usages", "rule:placement:usages", "itself"),
             (
@@ -547,7 +543,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_that_say_what_the_defaults_say_are_redundant() {
+    fn rules_equal_to_defaults_are_redundant() {
         let file = format!("{OPEN}admin_api: (role:admin)\nservice_api: role:service or role:x\n");
         let story = Story::of(&file, &[]);
         let redundant = vec![("admin_api", "role:admin".to_owned())];

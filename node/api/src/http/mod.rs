@@ -1,9 +1,9 @@
 //! The OpenStack Placement REST API, microversions 1.0 to 1.39, over the traits of `backend.rs`.
 //!
-//! A request comes in through `edge`, which checks all that does not depend on what is asked, and
-//! finds its operation on the page of all `routes`. Each noun has a file with its handlers in
-//! `nouns`. `wire` turns what clients write into the model's types, `errors` turns refusals into
-//! responses. Nothing here knows of Raft or of the disk.
+//! A request passes `edge`, which makes all checks that do not depend on its content and looks up
+//! its operation in the table of `routes`. Each noun has a file with its handlers in `nouns`.
+//! `wire` parses requests into the model's types, `errors` turns refusals into responses. This
+//! module knows neither Raft nor the disk.
 
 mod edge;
 mod errors;

@@ -1,9 +1,9 @@
-//! The API's description of itself: an OpenAPI 3.1 document, served as `GET /openapi.json`.
-//! `openapi.json` has what each operation is for, what it reads (bodies are checked against these
-//! very shapes) and what it answers when all goes well; what follows from its route is added here:
-//! versions, policy rule, headers and errors. Of this service's own routes it has what they are for
-//! and what they read; their answers are JSON objects that `docs/api.md` describes. Source of the
-//! format: the OpenAPI Specification 3.1.1 and JSON Schema 2020-12.
+//! The OpenAPI 3.1 document of the API, served at `GET /openapi.json`. `openapi.json` has the
+//! purpose of each operation, its input (bodies are validated against these schemas) and its
+//! successful answer. This module adds what follows from the route: versions, policy rule, headers
+//! and errors. For this service's own routes the document has purpose and input only; their answers
+//! are JSON objects that `docs/api.md` describes. Source of the format: the OpenAPI Specification
+//! 3.1.1 and JSON Schema 2020-12.
 
 use std::sync::{Arc, LazyLock};
 
@@ -19,15 +19,15 @@ use super::routes::{ROUTES, WEB};
 use super::wire::microversion::Microversion;
 use super::wire::schema::DOCUMENT;
 
-/// Where it is served.
+/// The path of the document.
 pub const PATH: &str = "/openapi.json";
 
-/// `GET /openapi.json`, to be mounted next to the API. Needs no token, like a node's health.
+/// A router with `GET /openapi.json`, which needs no token, like a node's health checks.
 ///
 /// `server` is the URL below which the paths of the document are, absolute or from the root.
 pub fn router(server: &str) -> Router {
     let server = if server.is_empty() { "/" } else { server }.to_owned();
-    // Made when it is asked for: most nodes are never asked.
+    // Built on the first request, as most nodes never get one.
     let text = Arc::new(LazyLock::new(move || {
         let mut document = document();
         document["servers"][0]["url"] = json!(server);
@@ -40,7 +40,7 @@ pub fn router(server: &str) -> Router {
     )
 }
 
-/// The whole document.
+/// The complete document.
 pub fn document() -> Value {
     let mut document = DOCUMENT.clone();
     let versions = (0..=Microversion::MAX.minor()).map(|minor| format!("placement 1.{minor}"));
@@ -70,7 +70,7 @@ pub fn document() -> Value {
     document
 }
 
-/// A path without its slash, which some clients ask for, is no path to OpenAPI.
+/// The routes that OpenAPI can describe: all except the empty path, which some clients request.
 fn described() -> impl Iterator<Item = &'static Route> {
     ROUTES.iter().filter(|route| !route.path.is_empty())
 }
@@ -79,7 +79,7 @@ fn members(value: &mut Value) -> impl Iterator<Item = (&String, &mut Value)> {
     value.as_object_mut().into_iter().flatten()
 }
 
-/// Adds what follows from its route to the description of an operation.
+/// Completes the description of an operation with what follows from its route.
 fn complete(about: &mut Value, route: &Route, method: &str) {
     let operations = route.operations.iter();
     let variants: Vec<&Operation> = operations.filter(|one| one.method == method).collect();
@@ -138,7 +138,7 @@ fn complete(about: &mut Value, route: &Route, method: &str) {
     }
 }
 
-/// The errors of an operation, but for 409.
+/// The errors of an operation, except 409.
 fn errors(
     route: &Route,
     variants: &[&Operation],
@@ -164,9 +164,9 @@ fn errors(
     found.flat_map(|(_, statuses)| *statuses).copied().collect()
 }
 
-/// Adds headers and body to what an error means.
+/// Completes the description of an error with headers and body.
 fn complete_error(status: &str, error: &mut Value) {
-    // These are answered before the request is one.
+    // 431 is sent before the request is parsed.
     if status == "431" {
         return;
     }
@@ -183,12 +183,12 @@ fn complete_error(status: &str, error: &mut Value) {
     error["content"] = json!({"application/json": json, "text/html": text, "text/plain": text});
 }
 
-/// A reference to what the document describes once.
+/// A reference to a component of the document.
 fn reference(kind: &str, name: &str) -> Value {
     json!({"$ref": format!("#/components/{kind}/{name}")})
 }
 
-/// The headers that every response of the API has.
+/// Adds the headers that every response of the API has.
 fn add_common_headers(answer: &mut Value) {
     for (header, name) in [
         ("X-Openstack-Request-Id", "RequestId"),
@@ -207,14 +207,14 @@ pub struct Guarded {
     pub rule: &'static str,
     pub method: &'static str,
     pub path: &'static str,
-    /// What it is for.
+    /// Purpose, in one line.
     pub summary: &'static str,
-    /// The parameter of the query with the project that the rule is about; `None`: it is about the
-    /// caller's own.
+    /// The query parameter with the project that the rule is about; `None` if the rule is about the
+    /// caller's project.
     pub queried_project: Option<&'static str>,
 }
 
-/// Every operation that a policy rule guards, that of the pages last.
+/// Every operation that a policy rule guards, the web interface last.
 pub fn guarded() -> Vec<Guarded> {
     let guarded = described().flat_map(|route| {
         route.operations.iter().filter_map(|operation| {
@@ -236,7 +236,7 @@ pub fn guarded() -> Vec<Guarded> {
         queried_project: None,
     };
     let mut guarded: Vec<Guarded> = guarded.chain([pages]).collect();
-    // Some versions have an operation of their own.
+    // Some operations have several versions.
     guarded.dedup_by_key(|one| (one.rule, one.method, one.path));
     guarded
 }

@@ -1,6 +1,6 @@
-//! All routes on one page: the reference's, and this service's own.
+//! The table of all routes: the reference's, and this service's own.
 //!
-//! The first operation that fits method and version serves the request.
+//! The first operation that matches method and version serves the request.
 
 use super::edge::policy::{Defaults, Policy, PolicyError};
 use super::edge::route::{Needs, Operation, Route, operation};
@@ -11,13 +11,14 @@ use super::nouns::{
     traits, trees, usages, what_if,
 };
 
-/// By family, with which the names of its policy rules begin, each path with its operations: the
-/// method, what it needs, the policy rule, the handler, and what else holds of it ([`Operation`]).
+/// Families with the paths and operations of each. A family is the first part of its policy rules;
+/// an operation has a method, the headers it needs, the rule, the handler, and further fields of
+/// [`Operation`].
 macro_rules! routes {
     ($($family:ident: $($path:literal {
         $($method:literal $needs:ident $rule:literal $noun:ident::$handler:ident $($field:ident: $value:expr),*;)*
     })*)*) => {
-        /// Every route there is.
+        /// All routes.
         pub(super) static ROUTES: &[Route] = &[$($(Route {
             path: $path,
             operations: &[$(Operation {
@@ -112,7 +113,7 @@ routes! {
         "POST" Content "reshaper:reshape" reshaper::reshape since: 30;
     }
 
-    // Answers that the reference does not have, at every microversion the same.
+    // This service's own routes, which answer the same at every microversion.
     placementd:
     "/placementd/v1" {
         "GET" Accept "" placementd::list policy: None;
@@ -144,10 +145,10 @@ routes! {
     }
 }
 
-/// The rule of the pages of `[web] listen`.
+/// The policy rule of the web interface (`[web] listen`).
 pub const WEB: &str = "placementd:web";
 
-/// The default policy, with the rule of each operation and that of the pages.
+/// The default policy, with the rules of all operations and of the web interface.
 fn defaults() -> Defaults {
     let operations = ROUTES.iter().flat_map(|route| route.operations);
     let rules = operations.filter_map(|operation| operation.policy);
@@ -155,17 +156,17 @@ fn defaults() -> Defaults {
 }
 
 impl Policy {
-    /// The defaults, and what the files say otherwise. Rules with mistakes are logged: they allow
-    /// nothing, or guard nothing.
+    /// Reads the defaults and the files that override them. Mistaken rules are logged; they grant
+    /// no access or have no effect.
     ///
     /// # Errors
-    /// A file or directory that is named and cannot be used. What it was to forbid is unknown then.
+    /// A configured file or directory cannot be used, so it is unknown what it forbids.
     pub fn read(settings: &PolicySettings) -> Result<Self, PolicyError> {
         Self::over(defaults(), settings)
     }
 }
 
-/// How the default of each rule is spelled.
+/// The names and texts of the default rules.
 pub fn default_rules(enforce_new_defaults: bool) -> Vec<(&'static str, String)> {
     defaults().spelled(enforce_new_defaults).collect()
 }

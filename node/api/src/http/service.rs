@@ -1,4 +1,4 @@
-//! The API as a service.
+//! The REST API as a service.
 
 use std::sync::{Arc, LazyLock};
 
@@ -18,55 +18,55 @@ use crate::access::{Peer, Recorded};
 use crate::audit::Listener;
 use crate::identity::Identity;
 
-/// Every route there is.
+/// All routes, prepared for look-up.
 static SPLIT: LazyLock<Routes> = LazyLock::new(|| Routes::of(ROUTES));
 
-/// The whole API; it answers every path.
+/// The REST API of one partition; it answers every path.
 #[derive(Clone)]
 pub struct Service(Arc<Server>);
 
 impl Service {
-    /// The API over this.
+    /// Creates the API over these backends and settings.
     pub fn new(api: Api) -> Self {
         let admission = Admission::new(&api.settings);
         Self(Arc::new(Server::new(api, admission)))
     }
 
-    /// The API of another partition: with callers and searches of its own, in the memory of this
-    /// one.
+    /// Creates the API of another partition, with its own callers and searches, and with the memory
+    /// budget of this one.
     pub fn for_partition(&self, api: Api) -> Self {
         let admission = self.0.admission.for_partition(&api.settings);
         Self(Arc::new(Server::new(api, admission)))
     }
 
-    /// The API of the same partition, reached by another route: with the callers and searches of
+    /// Creates the API of the same partition under another route, with the callers and searches of
     /// this one.
     pub fn reached_by(&self, api: Api) -> Self {
         let server = Server::clone(&self.0);
         Self(Arc::new(Server { api, ..server }))
     }
 
-    /// What it stands on.
+    /// The backends and settings.
     pub fn api(&self) -> &Api {
         &self.0.api
     }
 
-    /// Where clients reach it.
+    /// The address at which clients reach the API.
     pub fn public(&self) -> &PublicAddress {
         &self.0.api.settings.public
     }
 
-    /// How much each caller may ask.
+    /// The limits per caller.
     pub fn callers(&self) -> Arc<Callers> {
         self.0.callers.clone()
     }
 
-    /// What was lately searched for.
+    /// The latest searches.
     pub fn searches(&self) -> Arc<Searches> {
         self.0.searches.clone()
     }
 
-    /// How many searches for candidates wait for their turn.
+    /// Number of candidate searches that wait for a turn.
     pub fn searches_waiting(&self) -> usize {
         self.0.admission.searches.waiting()
     }
@@ -80,8 +80,8 @@ impl Service {
         service::respond(self.0.clone(), &SPLIT, request, peer, None)
     }
 
-    /// Answers an operator, or a user of the pages, whom that listener has authorized: no token is
-    /// asked for, and no limit of callers holds.
+    /// Answers an operator or a user of the web interface whom that listener has authorized: no
+    /// token is needed, and the limits per caller do not apply.
     pub async fn respond_to_authorized(
         &self,
         request: Request<Body>,
@@ -89,7 +89,7 @@ impl Service {
         listener: Listener,
         caller: Identity,
     ) -> Response<Body> {
-        // Boxed, as every request would carry the room for it.
+        // Boxed, as otherwise every request would reserve space for it.
         let authorized = Some(Box::new((listener, caller)));
         let served = service::respond(self.0.clone(), &SPLIT, request, peer, authorized);
         let mut response = served.await.response;
@@ -97,13 +97,13 @@ impl Service {
         response
     }
 
-    /// Answers a client for whom there is no connection left.
+    /// Answers a client beyond the limit of connections.
     pub fn turn_away(&self, request: Request<Body>, peer: Option<Peer>) -> Response<Body> {
-        let busy = ApiError::busy("This node has as many connections as it may");
+        let busy = ApiError::busy("This node has reached its limit of connections");
         service::refuse(&self.0, request, peer, busy)
     }
 
-    /// Answers a request that is no partition's.
+    /// Answers a request that belongs to no partition.
     pub fn misdirected(
         &self,
         request: Request<Body>,

@@ -114,7 +114,7 @@ async fn capacity_of_too_many_rows_is_refused() {
     let all = json!({"inventories": all, "resource_provider_generation": 1});
     cloud.put(&below("inventories"), all).expect(200).await;
     let refused = cloud.get(&format!("{CAPACITY}?by=trait"));
-    refused.refused(400, "Ask for one class").await;
+    refused.refused(400, "Request one class").await;
     let one = cloud
         .read(&format!("{CAPACITY}?by=trait&class=CUSTOM_0"))
         .await;

@@ -1,30 +1,31 @@
-//! The words around an error's message.
+//! The text around an error's message.
 //!
-//! Clients know errors in the frame that WebOb, the library behind the reference implementation,
-//! puts around them: the status's standard sentence, an empty line, the message on one line.
-//! Nova looks for some of these sentences; osc-placement shows what stands after the last newline.
-//! Source: the answers of OpenStack Placement 16.0.0 with WebOb 1.8.11.
+//! WebOb, the library behind the reference implementation, frames each error: the status's standard
+//! sentence, an empty line, the message on one line. Nova matches on some of these sentences;
+//! osc-placement shows the text after the last newline. Source: the answers of OpenStack Placement
+//! 16.0.0 with WebOb 1.8.11.
 
 use std::borrow::Cow;
 
 use http::StatusCode;
 
-/// What errors need to know of the request.
+/// The parts of a request that errors show.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asked<'a> {
-    /// The method, of 405.
+    /// The method, for 405.
     pub method: &'a str,
-    /// `accept`, of 406.
+    /// `accept`, for 406.
     pub(crate) accept: Option<&'a str>,
-    /// `content-type`, of 415.
+    /// `content-type`, for 415.
     pub(crate) content_type: Option<&'a str>,
-    /// The id of the request.
+    /// The id of this request.
     pub(crate) request_id: &'a str,
-    /// Whether it is made at microversion 1.23 or later.
+    /// Whether the request has microversion 1.23 or later.
     pub(crate) since_23: bool,
 }
 
-/// The words before and after a message. White space is kept in HTML; in text it becomes blanks.
+/// The text before and after a message. HTML keeps its white space; plain text turns newlines into
+/// blanks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Frame {
     before: String,
@@ -32,7 +33,7 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// The frame of a status. The sentences that repeat the request have their own white space.
+    /// The frame of a status. Sentences that repeat the request have white space of their own.
     pub(super) fn of(status: StatusCode, asked: Asked<'_>) -> Self {
         let before = match status {
             StatusCode::METHOD_NOT_ALLOWED => {
@@ -66,12 +67,12 @@ impl Frame {
         self.marked_up(&escape_html(&self.before), &escape_html(message))
     }
 
-    /// The message in its frame as 401 has it in JSON: with the marks of HTML, but not escaped.
+    /// The framed message for the JSON of a 401: with HTML tags, but unescaped.
     pub(super) fn html_unescaped(&self, message: &str) -> String {
         self.marked_up(&self.before, message)
     }
 
-    /// The message in its frame as text. The message stands on the last line, alone.
+    /// The framed message as text. The message is alone on the last line.
     pub(super) fn text(&self, message: &str) -> String {
         let [before, message, after] = [&self.before, message, self.after].map(one_line);
         format!("{before}\n\n {message}{after}")
@@ -116,8 +117,8 @@ fn sentence(status: StatusCode) -> &'static str {
     }
 }
 
-/// The text without newlines and without what looks like a tag of HTML. Names that clients choose
-/// may hold both; some programs show errors in web pages.
+/// The text without newlines and HTML tags. Names chosen by clients may contain both, and some
+/// programs show errors in web pages.
 fn one_line(text: &str) -> String {
     let flat = text.replace('\n', " ").replace('\r', "");
     without_tags(&flat.replace("<!--", "").replace("-->", ""))
@@ -129,7 +130,7 @@ fn without_tags(text: &str) -> String {
         && let Some((name, after)) = tag.split_once('>')
     {
         kept.push_str(before);
-        // A line break divides words.
+        // A line break separates words.
         let tag = name.get(..2).unwrap_or_default();
         if tag.eq_ignore_ascii_case("br") {
             kept.push(' ');
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn names_break_neither_the_line_nor_a_page() {
+    fn names_are_sanitized_in_text_and_html() {
         let hostile = "a<b>c\nd<br/>e\r<!-- f --> 1 < 2 é";
         assert_eq!(
             framed(404, hostile),
@@ -199,7 +200,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_message_leaves_its_line(status in 400_u16..600, message in "(?s)[<>!br\\-\n\r]*.{0,20}") {
+        fn message_stays_on_one_line(status in 400_u16..600, message in "(?s)[<>!br\\-\n\r]*.{0,20}") {
             let text = framed(status, &message);
             prop_assert_eq!(text.matches('\n').count(), 2);
         }

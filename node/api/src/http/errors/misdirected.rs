@@ -1,4 +1,4 @@
-//! Requests that are no partition's: they are refused, and no state is asked.
+//! Requests that belong to no partition. They are refused without a look at any state.
 
 use http::StatusCode;
 use placement_model::types::{PartitionName, PathPrefix, RoutePrefix};
@@ -10,46 +10,46 @@ use crate::backend::Unavailable;
 /// Longest part of a host or a path that an error repeats, in characters.
 const SHOWN_MAX: usize = 200;
 
-/// Why a request is no partition's.
+/// The reason why a request belongs to no partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Misdirected {
-    /// No partition has the host that it asks for.
+    /// No partition has the requested host.
     Host(Option<String>),
-    /// Its path is below no partition's prefix, and it is no path of the default partition's API.
+    /// The path is neither below a partition's prefix nor a path of the default partition's API.
     Path(String),
-    /// This node's `[api] prefix` is below that of a partition.
+    /// This node's `[api] prefix` is below the prefix of a partition.
     Prefix {
-        /// The partition's.
+        /// The prefix of that partition.
         partition: RoutePrefix,
-        /// This node's.
+        /// The prefix of this node.
         api: PathPrefix,
     },
-    /// It came by the listener of a partition that does not exist.
+    /// The request came in at the listener of a partition that does not exist.
     NoPartition(PartitionName),
-    /// This node does not know the partitions of its cluster yet.
+    /// This node does not know the partitions of its cluster yet; the text says why.
     Unknown(String),
 }
 
 impl From<&Misdirected> for ApiError {
-    /// Never 404: Nova would take that for a host that is gone.
+    /// Never 404, which Nova would take for a missing host.
     fn from(why: &Misdirected) -> Self {
         let message = match why {
             Misdirected::Host(host) => {
                 let host = shown(host.as_deref().unwrap_or_default());
                 let message = format!(
                     "No partition of this cluster has the host {host:?}. Use the host of your cloud's endpoint; an \
-                     operator gives a partition this one with `placementctl partitions route NAME --host HOST`."
+                     operator assigns this one to a partition with `placementctl partitions route NAME --host HOST`."
                 );
                 return Self::new(StatusCode::MISDIRECTED_REQUEST, code::MISDIRECTED, message);
             }
             Misdirected::Path(path) => format!(
                 "The path {:?} is below the prefix of no partition of this cluster. Use the path of your cloud's \
-                 endpoint; an operator gives a partition this one with `placementctl partitions route NAME --prefix \
+                 endpoint; an operator assigns this one to a partition with `placementctl partitions route NAME --prefix \
                  PATH`.",
                 shown(path)
             ),
             Misdirected::Prefix { partition, api } => format!(
-                "A partition has the prefix {partition}, and this node has the default partition's API below {api}: \
+                "A partition has the prefix {partition}, and this node serves the default partition's API below {api}: \
                  an operator corrects [api] prefix of this node, or gives the partition another prefix."
             ),
             Misdirected::NoPartition(name) => {

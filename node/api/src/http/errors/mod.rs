@@ -1,6 +1,6 @@
-//! Every error the API answers. `error` is the type, `not_found` has each 404, `refusals` maps the
-//! model's refusals to errors, `frame` has the words around a message, and `render` writes JSON,
-//! HTML and text.
+//! The errors of the API. `error` has the type, `not_found` every 404, `refusals` maps the model's
+//! refusals to errors, `frame` has the text around a message, and `render` writes JSON, HTML and
+//! text.
 
 pub(super) mod code;
 mod error;

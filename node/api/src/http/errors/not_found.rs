@@ -1,4 +1,4 @@
-//! Every 404, a function for each thing that may be missing.
+//! Every 404: one function per kind of missing object.
 
 use std::fmt::Display;
 
@@ -11,53 +11,54 @@ fn not_found(message: String) -> ApiError {
     ApiError::new(StatusCode::NOT_FOUND, code::UNDEFINED, message)
 }
 
-/// A path that does not exist at all, or not at this version (which varies).
+/// No such path, or none at this version (which varies).
 pub(crate) fn path(varies: Varies) -> ApiError {
     not_found(String::new()).varying(varies)
 }
 
-/// A resource provider. Whether the answer varies depends on the route, as in the reference.
+/// A missing resource provider. Whether the answer varies depends on the route, as in the
+/// reference.
 pub(crate) fn provider(uuid: impl Display, varies: Varies) -> ApiError {
     not_found(format!("No resource provider with uuid {uuid} found")).varying(varies)
 }
 
-/// A resource provider that was to be deleted.
+/// A missing resource provider in a deletion.
 pub(crate) fn provider_to_delete(uuid: impl Display) -> ApiError {
     not_found(format!(
         "No resource provider with uuid {uuid} found for delete"
     ))
 }
 
-/// A resource provider whose allocations were to be listed.
+/// A missing resource provider in a listing of its allocations.
 pub(crate) fn provider_with_allocations(uuid: &str) -> ApiError {
     not_found(format!(
         "Resource provider '{uuid}' not found: No resource provider with uuid {uuid} found"
     ))
 }
 
-/// A provider's inventory of a class.
+/// A missing inventory of a provider.
 pub(crate) fn inventory(class: &str, provider: &str) -> ApiError {
     not_found(format!("No inventory of class {class} for {provider}"))
 }
 
-/// An inventory that was to be deleted.
+/// A missing inventory in a deletion.
 pub(super) fn inventory_to_delete(class: impl Display, reason: &str) -> ApiError {
     not_found(format!(
         "No inventory of class {class} found for delete: {reason}"
     ))
 }
 
-/// A resource class.
+/// A missing resource class.
 pub(crate) fn resource_class(name: impl Display) -> ApiError {
     not_found(format!("No such resource class {name}.")).varying(Varies::No)
 }
 
-/// Traits.
+/// Missing traits.
 pub(crate) fn traits(names: &[impl Display]) -> ApiError {
     not_found(format!("No such trait(s): {}.", joined(names)))
 }
 
-/// Allocations of a consumer, which were to be deleted.
+/// A consumer without allocations in a deletion.
 pub(super) fn allocations(consumer: impl Display) -> ApiError {
     not_found(format!("No allocations for consumer '{consumer}'"))
 }

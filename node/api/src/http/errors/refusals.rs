@@ -1,5 +1,5 @@
-//! The one table from the model's refusals to errors. Those whose text depends on the request have
-//! a function each.
+//! The table from the model's refusals to errors. Refusals whose text depends on the request have a
+//! function each.
 
 use std::fmt::Display;
 
@@ -11,7 +11,7 @@ use super::error::{ApiError, Varies, joined};
 use super::write_kind::WriteKind;
 use super::{code, not_found};
 
-/// The error of a refusal.
+/// Maps a refusal of a write to an error.
 pub(crate) fn refused(write: WriteKind<'_>, refusal: Refusal) -> ApiError {
     let conflict = |message: String| ApiError::conflict(message);
     let unable = |fact: String| conflict(format!("Unable to allocate inventory: {fact}"));
@@ -181,14 +181,14 @@ pub(crate) fn refused(write: WriteKind<'_>, refusal: Refusal) -> ApiError {
             let status = StatusCode::SERVICE_UNAVAILABLE;
             ApiError::new(status, code::UNDEFINED, refusal.to_string())
         }
-        // The client asks again, and the name leads to the one that is there now, or to none.
+        // On a retry the name leads to the current partition, or to none.
         Refusal::PartitionGone(_) => {
             let message = format!("The partition was deleted: {refusal}. Nothing was committed.");
             ApiError::unavailable(code::NO_PARTITION, message)
         }
-        // The request is routed again when the client sends it again.
+        // On a retry the request is routed again.
         Refusal::RoutesChanged(_) => crate::backend::Unavailable::Rerouted.into(),
-        // Operators' own: no request of the API comes to them.
+        // Refusals of operators' commands, which no request of the API causes.
         Refusal::PartitionNotFound(_)
         | Refusal::PartitionExists(_)
         | Refusal::PartitionInUse(_)
@@ -219,13 +219,13 @@ fn parent_loop(write: WriteKind<'_>) -> ApiError {
     action_failed(write, action, reason)
 }
 
-/// A new provider with an empty name.
+/// The error for a new provider with an empty name.
 pub(crate) fn provider_without_name(uuid: ProviderUuid) -> ApiError {
     let write = WriteKind::CreateProvider { name: "", uuid };
     action_failed(write, "create", "name is required")
 }
 
-/// 400. `action` is the reference's word for what failed.
+/// 400. `action` is the reference's term for the failed action.
 fn action_failed(write: WriteKind<'_>, action: &str, reason: &str) -> ApiError {
     let reason = format!("Object action {action} failed because: {reason}");
     ApiError::bad_request(match write {

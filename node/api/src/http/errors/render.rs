@@ -1,7 +1,7 @@
 //! Errors as JSON, HTML and text.
 //!
 //! JSON follows the OpenStack API guideline on errors: `errors[0]` with `status`, `title`,
-//! `detail`, `request_id` and, from 1.23, `code`. 401 is built otherwise.
+//! `detail`, `request_id` and, from 1.23, `code`. 401 has a form of its own.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ use super::code;
 use super::error::ApiError;
 use super::frame::{Asked, Frame};
 
-/// Room for most bodies: growing to it by doubling costs as much as writing them.
+/// Initial capacity for a body: most fit, and growth by doubling would cost as much as the writing.
 const USUAL_BYTES: usize = 1024;
 
-/// The formats we know to write.
+/// The formats of errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
     /// `application/json`.
@@ -35,7 +35,7 @@ impl ApiError {
         let frame = Frame::of(self.status, asked);
         let is_401 = self.status == StatusCode::UNAUTHORIZED;
         match format {
-            // Keystone gives the token.
+            // The header is the challenge of `[auth] strategy = "keystone"`.
             _ if is_401 && self.header.is_some() => (self.json_like_keystone(), JSON),
             Format::Json if is_401 => (self.json_unauthenticated(&frame), JSON),
             Format::Json => (self.json(&frame, asked), JSON),
@@ -98,7 +98,7 @@ impl ApiError {
         }))
     }
 
-    /// As keystonemiddleware answers in front of upstream, with our reason behind its words.
+    /// The answer of keystonemiddleware in front of upstream, followed by our reason.
     fn json_like_keystone(&self) -> Bytes {
         let message = &self.message;
         to_json(&json!({"error": {
@@ -121,7 +121,7 @@ impl ApiError {
     }
 }
 
-/// Writes a value of ours as JSON.
+/// Serializes one of our own types.
 pub(crate) fn to_json(value: &impl Serialize) -> Bytes {
     let mut json = Vec::with_capacity(USUAL_BYTES);
     serde_json::to_writer(&mut json, value)

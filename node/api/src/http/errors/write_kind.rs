@@ -1,8 +1,8 @@
-//! The writes that errors tell apart.
+//! The writes that errors distinguish.
 
 use placement_model::types::ProviderUuid;
 
-/// Which write was refused, as far as its errors depend on it.
+/// The write that was refused, as far as errors depend on it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum WriteKind<'a> {
     /// `POST /resource_providers`.
@@ -10,7 +10,7 @@ pub(crate) enum WriteKind<'a> {
     /// `PUT /resource_providers/{uuid}`.
     UpdateProvider {
         uuid: ProviderUuid,
-        /// Whether the parent was to be removed rather than replaced.
+        /// Whether the request removes the parent rather than replacing it.
         clears_parent: bool,
     },
     /// `DELETE /resource_providers/{uuid}`.
@@ -25,11 +25,11 @@ pub(crate) enum WriteKind<'a> {
     DeleteInventory,
     /// `DELETE …/inventories`.
     DeleteInventories,
-    /// Writes of a provider's traits or aggregates.
+    /// Writes to a provider's traits or aggregates.
     ChangeProvider,
-    /// Writes of traits.
+    /// Writes to a trait.
     ChangeTrait,
-    /// Writes of resource classes.
+    /// Writes to a resource class.
     ChangeResourceClass,
     /// `PUT /resource_classes/{name}` below 1.7.
     RenameResourceClass,

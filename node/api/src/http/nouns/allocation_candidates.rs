@@ -1,9 +1,8 @@
 //! `GET /allocation_candidates`, from 1.10.
 //!
-//! The search runs on a state of its own, and writes the answer straight into its bytes. A short
-//! one runs where its request is; one that turns out to be long begins again away from the threads
-//! that serve requests. It ends early when its client is gone, when it takes longer than the
-//! deadline, and when its answer grows beyond the limit.
+//! The search runs on a state of its own and writes the answer straight into its bytes. A short
+//! search runs on the thread of its request; a long one starts again on another thread. A search
+//! ends early when its client disconnects, at its deadline, and when its answer exceeds the limit.
 
 mod template;
 mod writer;
@@ -30,14 +29,14 @@ use crate::http::edge::searches::Searched;
 use crate::http::edge::settings::CandidateSettings;
 use crate::http::errors::ApiError;
 
-/// A search whose answer takes more is made elsewhere, as is one that takes more steps than a watch
-/// is called after: on this kind of machine either is well below a millisecond.
+/// A search runs on the thread of its request up to this size of its answer and up to the first
+/// call of its watch. On current hardware either takes well below a millisecond.
 const AT_ONCE_MAX_BYTES: usize = 64 * 1024;
 
-/// In such steps a search takes memory of what there is for all requests.
+/// Granularity in which a search takes memory from the budget of all requests.
 const MEMORY_STEP_BYTES: usize = 64 * 1024;
 
-/// What one candidate adds to an answer with its provider's summary: rarely less.
+/// Estimated bytes that a candidate adds to an answer, with its provider's summary; rarely less.
 const CANDIDATE_BYTES: usize = 256;
 
 /// `GET /allocation_candidates`.
@@ -50,7 +49,7 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     let settings = api.settings.candidates.clone();
     let admission = &context.server.admission;
     let seed = settings.randomize.then(|| api.ids.uuid().as_u64_pair().0);
-    // All there are need no random beginning.
+    // Without a limit all candidates are found, and the starting point does not matter.
     request.seed = seed.filter(|_| request.limit.is_some());
     let job = Job {
         patience: context.patience(context.begun, settings.deadline),
@@ -70,7 +69,7 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
         }
         let turn = admission.searches.turn(job.patience.left()).await?;
         let found = context.compute(move || {
-            // It searches on for a moment after its client is gone.
+            // The search goes on for a moment after its client has disconnected.
             let _turn = turn;
             job.run(&mut memory)
         });
@@ -80,7 +79,7 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     answered(context, found, asked)
 }
 
-/// The answer; what was found is kept for anyone who asks why.
+/// Builds the answer; the search is kept so that it can be explained later.
 fn answered(context: &RequestContext, found: Found, asked: Arc<Asked>) -> Result<Answer, ApiError> {
     let limits = [asked.request.limit, asked.request.search_max];
     let least = limits.into_iter().flatten().min();
@@ -92,29 +91,29 @@ fn answered(context: &RequestContext, found: Found, asked: Arc<Asked>) -> Result
     Ok(context.modified_now(Answer::chunks(found.body?)))
 }
 
-/// What a search has led to.
+/// The result of a search.
 struct Found {
-    /// A whole answer, or the name that does not exist.
+    /// The whole answer, or the error for a name that does not exist.
     body: Result<Vec<Bytes>, ApiError>,
     candidates: usize,
 }
 
-/// One search with all it needs.
+/// One search with all its inputs.
 struct Job {
-    /// Until the deadline, from when its request came in.
+    /// Ends at the deadline, counted from the arrival of the request.
     patience: Patience,
     asked: Arc<Asked>,
     settings: CandidateSettings,
-    /// With `randomize`.
+    /// Set with `randomize`.
     seed: Option<u64>,
 }
 
-/// Why there is no answer; `None`: the watch ended the search.
+/// The reason why there is no answer; `None` if the watch ended the search.
 type Unanswered = Option<ApiError>;
 
 impl Job {
-    /// The answer if it takes little to make, as most do. `None`: it has to be made elsewhere, from
-    /// the beginning.
+    /// The answer if it takes little time, as most do; `None` if the search must start again on
+    /// another thread.
     fn run_briefly(&self, memory: &mut Memory) -> Result<Option<Found>, ApiError> {
         let watch = |_steps| ControlFlow::Break(());
         match self.answer(Box::new(watch), AT_ONCE_MAX_BYTES, memory) {
@@ -131,7 +130,7 @@ impl Job {
         answer.map_err(|unanswered| unanswered.unwrap_or_else(|| too_long(deadline)))
     }
 
-    /// Searches and writes. What takes more than `most` bytes counts as interrupted.
+    /// Searches and writes the answer. An answer of more than `most` bytes counts as interrupted.
     fn answer<'a>(
         &'a self,
         watch: Watch<'a>,
@@ -142,7 +141,7 @@ impl Job {
         let mut take = |bytes: usize| {
             if bytes > max {
                 return Err(Some(ApiError::search_ended(format!(
-                    "The answer would take more than {max} bytes of memory. Ask with a limit, or for less."
+                    "The answer would take more than {max} bytes of memory. Set a limit, or request less."
                 ))));
             }
             memory.grow_to(bytes.next_multiple_of(MEMORY_STEP_BYTES))?;
@@ -167,7 +166,7 @@ impl Job {
         }
         let summaries = Summaries::new(request);
         let mut writer = AnswerWriter::new(&view.state, &search, summaries, *version);
-        // Bytes of what was found and not yet written.
+        // Bytes of candidates that are found but not yet written.
         let mut kept_bytes = 0;
         if let Some(seed) = self.seed {
             let mut all = Vec::new();
@@ -202,7 +201,7 @@ impl Job {
 
 fn too_long(deadline: Duration) -> ApiError {
     ApiError::search_ended(format!(
-        "The search was ended at its deadline, after {} s. Ask with a limit, or for less.",
+        "The search exceeded its deadline of {} s. Set a limit, or request less.",
         deadline.as_secs_f64()
     ))
 }

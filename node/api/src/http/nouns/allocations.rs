@@ -26,10 +26,10 @@ use crate::http::wire::microversion::Microversion;
 use crate::http::wire::spelling;
 use crate::http::wire::values::Members;
 
-/// The project and user of allocations below 1.8, whose requests name none.
+/// Project and user of allocations below 1.8, whose requests name neither.
 const UNKNOWN_OWNER: &str = "00000000-0000-0000-0000-000000000000";
 
-/// What one provider gives, or one consumer takes.
+/// Amounts that one provider gives or one consumer takes.
 #[derive(Serialize)]
 struct HoldingBody<R: Serialize> {
     resources: R,
@@ -39,7 +39,7 @@ struct HoldingBody<R: Serialize> {
     consumer_generation: Option<Generation>,
 }
 
-/// Amounts per class.
+/// The amounts per class, as a JSON object.
 fn amounts(resources: &[(ResourceClassName, u64)]) -> impl Serialize {
     let amounts = resources.iter();
     Members(amounts.map(|(class, amount)| (class.as_str(), *amount)))
@@ -58,7 +58,7 @@ struct ConsumerBody<'a, T: Serialize> {
     consumer_type: Option<&'a str>,
 }
 
-/// `GET /allocations/{consumer_uuid}`. An unknown consumer has no allocations; that is not a 404.
+/// `GET /allocations/{consumer_uuid}`. An unknown consumer has no allocations, rather than a 404.
 pub(crate) async fn of_consumer(context: &RequestContext) -> Result<Answer, ApiError> {
     let view = context.view().await?;
     let consumer = view.state.consumer(&ConsumerUuid::from(context.param(0)));
@@ -100,8 +100,8 @@ pub(crate) async fn of_provider(context: &RequestContext) -> Result<Answer, ApiE
     Ok(context.modified(Answer::chunks(body), modified))
 }
 
-/// All that is held of a provider, and when that was last written; `None` if more consumers than so
-/// many hold something.
+/// All allocations of a provider, and the time of the latest change; `None` if there are more than
+/// `consumers_max` consumers.
 fn provider_body(
     state: &SharedState,
     provider: ProviderUuid,
@@ -166,7 +166,7 @@ pub(crate) async fn delete(context: &RequestContext) -> Result<Answer, ApiError>
     context.carry_out(command, WriteKind::Deallocate).await
 }
 
-/// Several consumers in the order of the body, as in `POST /allocations` and the reshaper.
+/// Parses several consumers in the order of the body, as in `POST /allocations` and the reshaper.
 pub(crate) fn parse_consumers(
     context: &RequestContext,
     body: &Json,
@@ -186,7 +186,7 @@ fn admit(context: &RequestContext, consumers: &[ConsumerAllocations]) -> Result<
     context.admit("allocations", allocations, |limits| limits.allocations)
 }
 
-/// One consumer's body, which fits the schema of its version.
+/// Parses the body of one consumer, which matches the schema of its version.
 fn parse_consumer(
     consumer: &str,
     body: &Json,
@@ -218,7 +218,8 @@ fn parse_consumer(
     })
 }
 
-/// A list below 1.12, a dict from then on. If a list names a provider twice, the last entry wins.
+/// The providers of a list below 1.12, or of an object from then on. If a list names a provider
+/// twice, the last entry wins.
 fn providers_in(allocations: &Json) -> IndexMap<&str, &Json> {
     let listed = allocations.items().iter().map(|item| {
         let provider = item.at("resource_provider").at("uuid");

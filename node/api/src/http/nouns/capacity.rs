@@ -27,7 +27,7 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
 
 fn too_long() -> ApiError {
     let message = format!(
-        "The answer would have more than {CONTENT_ROWS_MAX} rows. Ask for one class, as class=VCPU, or without by."
+        "The answer would have more than {CONTENT_ROWS_MAX} rows. Request one class, as class=VCPU, or omit by."
     );
     ApiError::bad_request(message).with_code(code::LIMIT_EXCEEDED)
 }

@@ -42,7 +42,7 @@ fn parse_filter(query: &Query, state: &State) -> Result<ConsumerFilter, ApiError
         provider: provider.transpose()?,
         project: query.last("project").map(ProjectId::from),
         user: query.last("user").map(UserId::from),
-        // `unknown`, which is no type's name, are those without.
+        // `unknown`, which is not a valid type name, selects consumers without a type.
         consumer_type: consumer_type.map(|name| name.parse().ok()),
         class: class_in(query, state)?,
         updated_until: None,

@@ -1,8 +1,8 @@
-//! `GET /placementd/v1/events`: what changes, as it changes.
+//! `GET /placementd/v1/events`: a stream of changes.
 //!
-//! A task writes the lines of a stream, and waits until its client has taken those before: so no
-//! more than a piece of it waits here, and a client that takes nothing any more is noticed whatever
-//! carries its connection.
+//! A task writes the lines of a stream, and waits until its client has taken the previous ones. So
+//! at most one chunk per stream is buffered, and a client that stops reading is noticed on any kind
+//! of connection.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -39,22 +39,21 @@ use crate::http::wire::chunks::put;
 use crate::http::wire::query::Query;
 use crate::world;
 
-/// A stream ends after so long, which bounds how long a token is good that was taken back.
+/// Maximum duration of a stream. It bounds how long a revoked token stays usable.
 const LIFETIME: Duration = Duration::from_secs(300);
-/// A stream says at least so often how far it is.
+/// Maximum interval between reports of the stream's position.
 const PROGRESS: Duration = Duration::from_secs(5);
-/// A client that takes nothing for so long is too slow.
+/// A client that takes no data for this long is too slow.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// What changes within so long goes out together, for each so many streams that there are: their
-/// wake-ups take time from writes.
+/// Changes within this interval are sent together; the interval grows by itself for each
+/// [`STREAMS_APART`] open streams, as their wake-ups take time from writes.
 const APART: Duration = Duration::from_millis(20);
 const STREAMS_APART: usize = 16;
-/// So many rows of a snapshot are looked at, or so many bytes of it written, before others have
-/// their turn.
+/// Limits of rows examined and of bytes written of a snapshot, before other tasks get their turn.
 const ROWS_AT_ONCE: usize = 500;
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// The header in which a browser that lost a stream says how far it had come.
+/// The header in which a browser that lost a stream sends the id of the last event.
 const LAST_EVENT_ID: &str = "last-event-id";
 
 /// `GET /placementd/v1/events`.
@@ -83,7 +82,7 @@ pub(crate) async fn watch(context: &RequestContext) -> Result<Answer, ApiError> 
         Some(token) if token.index >= ledger.floor().index => Begin::After(token.index),
         Some(_) if is("or_snapshot", "true") => Begin::Snapshot { reset: true },
         Some(token) => {
-            let what = format!("What was changed after {token} is not kept any more");
+            let what = format!("Changes after {token} are not kept any more");
             return Err(ledger.gone(code::EVENTS_GONE, &what));
         }
     };
@@ -107,11 +106,11 @@ pub(crate) async fn watch(context: &RequestContext) -> Result<Answer, ApiError> 
     };
     let last = last.map_err(|_| ApiError::internal())?;
     let task = async move {
-        // A panic is in the log by now, and the stream just ends.
+        // A panic is logged already; the stream just ends.
         let _ = contain(watch.run(view, begin, last)).await;
     };
     context.server.api.background.spawn(Box::pin(task));
-    // It has its place for as long as its client has not taken all of it.
+    // The stream keeps its place until its client has taken all of it.
     let body = stream::unfold(
         (receiver, place),
         async |(mut receiver, place): (Receiver<Piece>, Held)| {
@@ -126,15 +125,15 @@ pub(crate) async fn watch(context: &RequestContext) -> Result<Answer, ApiError> 
     }))
 }
 
-/// Which changes a query asks for.
+/// Parses the filter of a query for changes.
 ///
 /// # Errors
-/// 400 for a kind that does not exist, and for what can be no name.
+/// 400 for an unknown kind and for an invalid name.
 pub(super) fn parse_filter(query: &Query) -> Result<Filter, ApiError> {
     let kinds = query.last("kind").map(|text| {
         let kinds = text.split(',').map(|one| {
             let kind: Result<_, value::Error> = Kind::deserialize(one.into_deserializer());
-            let right = "give some of provider, inventory, trait, aggregate, class, consumer and allocation";
+            let right = "give one or more of provider, inventory, trait, aggregate, class, consumer and allocation";
             kind.map_err(|_| bad_value("kind", one, right))
         });
         kinds.collect::<Result<Vec<_>, _>>()
@@ -157,24 +156,24 @@ pub(super) fn parse_filter(query: &Query) -> Result<Filter, ApiError> {
     })
 }
 
-/// A token that a query or a header gives.
+/// Parses a token from a query or a header.
 ///
 /// # Errors
-/// 400 if it is not one.
+/// 400 if the text is not a token.
 pub(super) fn parse_place(name: &str, text: &str) -> Result<PlacementIndex, ApiError> {
     let right = "give a token of an earlier answer, as 7.1234";
     parse_token(text).ok_or_else(|| bad_value(name, text, right))
 }
 
-/// Where a stream begins.
+/// The starting point of a stream.
 enum Begin {
     /// After this entry.
     After(u64),
-    /// With all that is there; `reset`: as what the client has is too old.
+    /// With a snapshot; `reset` if the client's position is no longer kept.
     Snapshot { reset: bool },
 }
 
-/// Why a stream ends.
+/// The reason why a stream ends, as the client sees it.
 #[derive(Clone, Copy, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum End {
@@ -185,7 +184,7 @@ enum End {
     PartitionGone,
 }
 
-/// A line that is no change.
+/// A line that is not a change.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Mark<'a> {
@@ -195,12 +194,12 @@ enum Mark<'a> {
     Progress(&'a str),
 }
 
-/// How lines are written.
+/// The format of lines.
 #[derive(Clone, Copy)]
 enum Form {
-    /// A JSON value on each line.
+    /// A JSON value per line.
     Lines,
-    /// As events that a server sends. Source: the HTML standard, section 9.2.
+    /// Server-sent events. Source: the HTML standard, section 9.2.
     Events,
 }
 
@@ -212,7 +211,7 @@ impl Form {
         }
     }
 
-    /// Writes a line; `id` is from where on a client goes on that has it.
+    /// Writes a line; `id` is the position from which a client that has the line goes on.
     fn put(self, out: &mut Vec<u8>, id: Option<&str>, line: &impl Serialize) {
         match self {
             Self::Lines => put(out, line),
@@ -229,31 +228,31 @@ impl Form {
     }
 }
 
-/// Some lines, and the memory that they take.
+/// Some lines, and the memory that they occupy.
 struct Piece {
     lines: Bytes,
     _memory: Memory,
 }
 
-/// A stream that is being written.
+/// A stream in progress.
 struct Watch {
     server: Arc<Server>,
     caller: Caller,
     ledger: Ledger,
     filter: Filter,
     form: Form,
-    /// Whether it goes on when all is sent.
+    /// Whether it goes on after everything has been sent.
     follows: bool,
-    /// To the body: one piece, and the end.
+    /// To the body of the response: one chunk, and the end.
     sender: Sender<Piece>,
-    /// All entries up to this one are sent; `None` before a snapshot has ended.
+    /// All entries up to this index are sent; `None` until the snapshot has ended.
     sent: Option<u64>,
-    /// When that was last sent, too, and of which entry.
+    /// The time of the latest report of the position, and the position.
     progress: (Instant, Option<u64>),
 }
 
 impl Watch {
-    /// Writes the stream to its end.
+    /// Writes the stream until it ends.
     async fn run(mut self, view: View, begin: Begin, last: OwnedPermit<Piece>) {
         let (client, ledger) = (self.sender.clone(), self.ledger.clone());
         let ended = tokio::select! {
@@ -302,7 +301,7 @@ impl Watch {
         }
     }
 
-    /// Sends all values that are asked for. The state is kept no longer than that takes.
+    /// Sends all matching values. The state is dropped as soon as they are sent.
     async fn send_rows(&mut self, state: SharedState) -> Result<(), End> {
         let mut rows = state.rows();
         loop {
@@ -317,12 +316,12 @@ impl Watch {
                 looked += 1;
             }
             self.send(lines).await?;
-            // Others wait for this thread, too.
+            // Other tasks need this thread too.
             tokio::task::yield_now().await;
         }
     }
 
-    /// Sends what changes from now on.
+    /// Sends changes as they are applied.
     async fn follow(&mut self) -> Result<(), End> {
         loop {
             let (seen, newest) = self.newest().await?;
@@ -333,7 +332,7 @@ impl Watch {
             sleep_until(seen + self.apart()).await;
             let news = self.ledger.applied_after(self.sent.unwrap_or_default());
             let due = self.progress.0 + PROGRESS;
-            // Without news, it is time to say that.
+            // Without changes, the position is due for a report.
             let _ = timeout_at(due, news).await;
         }
     }
@@ -343,8 +342,9 @@ impl Watch {
         APART * u32::try_from(streams).map_or(u32::MAX, |more| 1 + more)
     }
 
-    /// How far this node is, and when that was seen: the same for all streams for a while, so that
-    /// they go on in the same steps. An error if the partition is gone.
+    /// The index up to which this node has applied entries, and the time at which it was read. All
+    /// streams share it for a while, so that they advance in the same steps. An error if the
+    /// partition is deleted.
     async fn newest(&self) -> Result<(Instant, u64), End> {
         let mut tail = self.server.tail.lock().await;
         if let Some(newest) = tail
@@ -366,7 +366,7 @@ impl Watch {
         }
     }
 
-    /// Sends what has changed up to there, or a little more.
+    /// Sends the changes up to index `newest`, or slightly beyond.
     async fn catch_up(&mut self, newest: u64) -> Result<(), End> {
         while let Some(sent) = self.sent.filter(|sent| *sent < newest) {
             let step = self.step(sent, newest).await?;
@@ -388,7 +388,7 @@ impl Watch {
         Ok(())
     }
 
-    /// The lines of what is asked for, and how far they go; nothing, if nothing is asked for.
+    /// The lines of the matching entries and the position after them; empty if no entry matches.
     fn lines(&self, step: &Step) -> Bytes {
         let mut lines = Vec::new();
         let is_here = |entry: &&Arc<LedgerEntry>| self.ledger.has(entry);
@@ -409,7 +409,7 @@ impl Watch {
         lines.into()
     }
 
-    /// A page of what follows an entry up to another one.
+    /// A page of the entries after one index and up to another.
     async fn step(&self, after: u64, up_to: u64) -> Result<Arc<Step>, End> {
         let mut tail = self.server.tail.lock().await;
         match tail.after(self.ledger.epoch, after) {
@@ -418,7 +418,7 @@ impl Watch {
                 drop(tail);
                 self.read(after, up_to.min(start)).await
             }
-            // Others wait, and have it too.
+            // Other streams wait for this step and use it too.
             Place::AtTheEnd => {
                 let step = self.read(after, up_to).await?;
                 tail.add(after, Arc::clone(&step));
@@ -442,9 +442,9 @@ impl Watch {
                 Ok(Arc::new(Step::new(up_to, entries)))
             }
             Some(Err(LedgerUnavailable::Gone(_))) => Err(End::Gone),
-            // Another node may be able to.
+            // The client may succeed on another node.
             Some(Err(LedgerUnavailable::Failed(reason))) => {
-                tracing::error!(reason, "what was changed cannot be read");
+                tracing::error!(reason, "the change log cannot be read");
                 Err(End::Drain)
             }
             None => Err(End::Drain),
@@ -469,7 +469,7 @@ impl Watch {
         self.send(lines).await
     }
 
-    /// Sends lines once those before are taken.
+    /// Sends lines after the client has taken the previous ones.
     async fn send(&self, lines: impl Into<Bytes>) -> Result<(), End> {
         let lines = lines.into();
         if lines.is_empty() {

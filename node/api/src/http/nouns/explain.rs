@@ -1,4 +1,4 @@
-//! `GET /placementd/v1/explain`: why a request for candidates has the answer that it has.
+//! `GET /placementd/v1/explain`: explains the candidates of a request.
 
 use placement_model::query::candidates::CandidateRequest;
 
@@ -12,8 +12,8 @@ use crate::http::wire::query::{Query, parse_candidates};
 /// The first microversion with candidates.
 const CANDIDATES_SINCE: u8 = 10;
 
-/// The microversion by which a query is read: the newest, unless one is asked for that has
-/// candidates.
+/// The microversion in which a query is parsed: the requested one if it has candidates, otherwise
+/// the newest.
 pub(super) fn version(context: &RequestContext) -> Microversion {
     match context.version.from(CANDIDATES_SINCE) {
         true => context.version,
@@ -21,7 +21,7 @@ pub(super) fn version(context: &RequestContext) -> Microversion {
     }
 }
 
-/// Reads a query that stands in a body; bounded as that of an URL is.
+/// Parses a query inside a body, with the limits of a URL's query.
 pub(super) fn parse_within_body(
     context: &RequestContext,
     query: &str,
@@ -36,7 +36,7 @@ pub(super) fn parse_within_body(
 }
 
 /// # Errors
-/// 400.
+/// 400 if the query is invalid or has too many groups.
 pub(super) fn parse(
     context: &RequestContext,
     query: &Query,
@@ -54,7 +54,7 @@ pub(crate) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
     let version = version(context);
     let request = parse(context, context.query()?, version)?;
     let explanations = &context.server.admission.explanations;
-    // Before the state: one that is kept is copied by writes.
+    // Taken before the state: writes copy a state that is held.
     let turn = explanations.turn(context.caller, WAIT).await?;
     let asked = Asked {
         view: context.view().await?,

@@ -1,4 +1,4 @@
-//! `GET /placementd/v1/history`: what has changed, the last first.
+//! `GET /placementd/v1/history`: changes, the latest first.
 
 use std::sync::Arc;
 
@@ -16,9 +16,9 @@ use crate::http::errors::{ApiError, code};
 use crate::http::wire::changes::{Filter, Line};
 use crate::http::wire::chunks::put;
 
-/// So many entries are shown, if nothing else is asked for.
+/// Default number of entries.
 const LIMIT_USUAL: usize = 100;
-/// An answer with more bytes is not continued: that is as much as one node relays for another.
+/// Size in bytes at which a page ends: as much as a node relays for another.
 const PAGE_BYTES: usize = 512 * 1024;
 
 /// `GET /placementd/v1/history`.
@@ -41,7 +41,7 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
         filter,
         limit,
     };
-    // It is not kept while this waits.
+    // The state is not held during the wait.
     drop(view);
     let explanations = &context.server.admission.explanations;
     let turn = explanations.turn(context.caller, WAIT).await?;
@@ -53,7 +53,7 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     Ok(Answer::chunks(vec![made.await?.into()]))
 }
 
-/// A walk through what was changed, from there back.
+/// A walk backward through the changes.
 struct Walk {
     ledger: Ledger,
     filter: Filter,
@@ -62,13 +62,13 @@ struct Walk {
 }
 
 impl Walk {
-    /// The answer: as many entries as were asked for, or found in time.
+    /// The answer: as many entries as requested, or as found in time.
     fn page(&self, patience: &Patience) -> Result<Vec<u8>, ApiError> {
         let mut json = b"{\"history\":[".to_vec();
         let (mut from, mut shown) = (self.from, 0);
         let next = loop {
             let read = self.ledger.backward(from);
-            let what = "What was changed before is not kept any more";
+            let what = "Earlier changes are not kept any more";
             let read = read.map_err(|error| self.ledger.error(&error, code::EVENTS_GONE, what));
             let entries = read?;
             let Some(oldest) = entries.last() else {
@@ -91,7 +91,7 @@ impl Walk {
         Ok(json)
     }
 
-    /// Writes the entries that are asked for. Returns the last one, if no more are to be shown.
+    /// Writes the matching entries. Returns the index of the last one if the page is full.
     fn put(
         &self,
         json: &mut Vec<u8>,

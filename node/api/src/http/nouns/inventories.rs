@@ -19,15 +19,15 @@ use crate::http::wire::json::Json;
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::values::Members;
 
-/// The largest unit, when a client gives none.
+/// The default of `max_unit`.
 const MAX_UNIT: i64 = 2_147_483_647;
 
-/// An inventory shown alone: a stored one, or one that [`echo`] returns.
+/// A single inventory: a stored one, or the echo of [`echo`].
 #[derive(Serialize)]
 struct InventoryBody<T: Serialize> {
     #[serde(flatten)]
     inventory: T,
-    /// Left out if it is 0.
+    /// Omitted if 0.
     #[serde(skip_serializing_if = "is_zero")]
     resource_provider_generation: Generation,
 }
@@ -36,7 +36,7 @@ fn is_zero(generation: &Generation) -> bool {
     generation.0 == 0
 }
 
-/// An inventory as the client has just written it: numbers are echoed as they were given.
+/// The inventory as the client has just written it, with numbers as they were spelled.
 fn echo(record: &Json) -> impl Serialize + Clone {
     const ZERO: &Json = &Json::Int(0);
     const ONE: &Json = &Json::Int(1);
@@ -180,7 +180,7 @@ pub(crate) async fn delete_all(context: &RequestContext) -> Result<Answer, ApiEr
     context.carry_out(command, write).await
 }
 
-/// From 1.26 everything may be reserved.
+/// From 1.26 the whole total may be reserved.
 fn capacity_rule(version: Microversion) -> CapacityRule {
     match version.from(26) {
         true => CapacityRule::NotNegative,
@@ -188,7 +188,7 @@ fn capacity_rule(version: Microversion) -> CapacityRule {
     }
 }
 
-/// A provider's whole set, as in `PUT …/inventories` and in the reshaper.
+/// Parses a provider's whole set, as in `PUT …/inventories` and in the reshaper.
 pub(crate) fn parse_set(
     body: &Json,
 ) -> Result<(Generation, BTreeMap<Given<ResourceClassName>, Inventory>), ApiError> {
@@ -199,7 +199,7 @@ pub(crate) fn parse_set(
     Ok((given_generation(body).unwrap_or_default(), inventories))
 }
 
-/// A record that fits the schema, or stands under a name that no class can have.
+/// Parses a record that matches the schema, or is under a name that is not a valid class.
 fn parse_record(class: &str, record: &Json) -> Result<Inventory, ApiError> {
     let whole = |key: &str, default: i64| {
         u32::try_from(record.at(key).integer().unwrap_or(default)).unwrap_or_default()

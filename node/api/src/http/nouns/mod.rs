@@ -1,4 +1,4 @@
-//! The handlers, a file per noun of the API.
+//! The handlers: a file per noun of the API.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -37,22 +37,23 @@ pub(crate) mod trees;
 pub(crate) mod usages;
 pub(crate) mod what_if;
 
-/// The generation of a provider that the client last saw, if the body gives one.
+/// The provider's generation that the client last saw, if the body has one.
 fn given_generation(body: &Json) -> Option<Generation> {
     let given = body.at("resource_provider_generation").integer();
     given.map(Generation)
 }
 
-/// The name that a body gives.
+/// Parses the name in a body.
 fn name_in<N: FromStr<Err: Display>>(body: &Json) -> Result<N, ApiError> {
     let name = body.at("name").text().unwrap_or_default();
     name.parse().map_err(invalid_json)
 }
 
-/// A list that needs a look at more rows is made away from the threads that serve requests.
+/// Number of rows up to which a list is built on the thread of its request.
 const ROWS_AT_ONCE_MAX: usize = 500;
 
-/// What `make` makes of at most so many rows; it returns `None` if there are more.
+/// Calls `make` with a maximum number of rows, for which it returns `None` if there are more. A
+/// long list is built on another thread.
 async fn listed<T: Send + 'static>(
     context: &RequestContext,
     make: impl Fn(usize) -> Result<Option<T>, ApiError> + Send + 'static,
@@ -64,10 +65,10 @@ async fn listed<T: Send + 'static>(
     made.ok_or_else(ApiError::internal)
 }
 
-/// What operators ask of the content is made of at most so many rows.
+/// Maximum number of rows examined for an operator's query.
 const CONTENT_ROWS_MAX: usize = 100_000;
 
-/// The class that a query asks for.
+/// The class that a query names.
 ///
 /// # Errors
 /// 400 if there is no such class.
@@ -77,14 +78,14 @@ fn class_in(query: &Query, state: &State) -> Result<Option<ResourceClassName>, A
     };
     let class = text.parse().ok();
     let known = class.filter(|class| state.resource_class_id(class).is_some());
-    let right = "give one of those that GET /resource_classes lists";
+    let right = "give a class that GET /resource_classes lists";
     known.map_or_else(
         || Err(bad_value("class", text, right)),
         |class| Ok(Some(class)),
     )
 }
 
-/// Most rows of one answer, where a query may limit them.
+/// Maximum number of rows of one answer, for queries with a limit.
 const LIMIT_MAX: usize = 1_000;
 
 fn parse_limit(text: &str) -> Result<usize, ApiError> {
@@ -93,7 +94,7 @@ fn parse_limit(text: &str) -> Result<usize, ApiError> {
     limit.ok_or_else(|| bad_value("limit", text, &right))
 }
 
-/// So many seconds ago; the form of the number was checked.
+/// The time so many seconds ago. The query's schema has checked the number.
 fn ago(context: &RequestContext, seconds: &str) -> Timestamp {
     let Timestamp(now) = micros(context.server.api.clock.now());
     let seconds = spelling::integer(seconds).unwrap_or(0);
@@ -101,13 +102,13 @@ fn ago(context: &RequestContext, seconds: &str) -> Timestamp {
     Timestamp(i64::try_from(ago).unwrap_or(i64::MIN))
 }
 
-/// 400 of a parameter that has the right form and another value than it may.
+/// 400 for a parameter that is well-formed but has an invalid value.
 fn bad_value(name: &str, text: &str, right: &str) -> ApiError {
     let message = format!("Invalid query string parameters: {name} is '{text}'; {right}");
     ApiError::bad_request(message).with_code(code::BAD_VALUE)
 }
 
-/// 400 of a query that names what does not exist; `traits` comes before the traits.
+/// 400 for a query with an unknown name; `traits` precedes the traits.
 fn unknown_name(error: &UnknownName, traits: &str) -> ApiError {
     ApiError::bad_request(match error {
         UnknownName::ResourceClass(name) => {
@@ -124,12 +125,12 @@ struct Link {
     href: String,
 }
 
-/// 400 of a body that has the right shape and a malformed name in it.
+/// 400 for a body that matches the schema but has a malformed name.
 fn invalid_json(error: impl Display) -> ApiError {
     ApiError::bad_request(format!("JSON does not validate: {error}"))
 }
 
-/// The generation that a write below a provider gave it, and when.
+/// The provider's generation after a write, and the time of the write.
 fn written(reply: &Reply) -> Result<(Generation, Timestamp), ApiError> {
     match *reply {
         Reply::ProviderWritten { generation, at } => Ok((generation, at)),
@@ -137,7 +138,7 @@ fn written(reply: &Reply) -> Result<(Generation, Timestamp), ApiError> {
     }
 }
 
-/// The answer of a write after which something of this name exists, and when that was made.
+/// The answer to a write that ensures that a name exists, and the time at which it was created.
 fn ensured(reply: &Reply, location: String) -> (Answer, Option<Timestamp>) {
     let (answer, at) = match *reply {
         Reply::Named { created, modified } if created => (Answer::created(), Some(modified)),

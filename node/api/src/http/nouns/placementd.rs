@@ -6,7 +6,7 @@ use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
 use crate::http::errors::ApiError;
 
-/// `GET /placementd/v1`: the version of these routes, and those that a policy rule guards.
+/// `GET /placementd/v1`: the version of these routes, and the routes that a policy rule guards.
 pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     context.refuse_as_of("send the request without it")?;
     let rules = context.routes.own_rules().into_iter();

@@ -36,7 +36,7 @@ fn path(name: &ResourceClassName) -> String {
     format!("/resource_classes/{name}")
 }
 
-/// The class that the path names.
+/// Parses the class name in the path.
 fn named(context: &RequestContext) -> Result<ResourceClassName, ApiError> {
     let name = context.param(0);
     name.parse().map_err(|_| not_found::resource_class(name))
@@ -74,7 +74,7 @@ pub(crate) async fn create(context: &RequestContext) -> Result<Answer, ApiError>
     Ok(Answer::created().location(location))
 }
 
-/// `PUT /resource_classes/{name}`, 1.2 to 1.6: gives the class another name.
+/// `PUT /resource_classes/{name}`, 1.2 to 1.6: renames the class.
 pub(crate) async fn rename(context: &RequestContext) -> Result<Answer, ApiError> {
     let body = context.body().await?;
     let new_name: ResourceClassName = name_in(&body)?;
@@ -87,10 +87,10 @@ pub(crate) async fn rename(context: &RequestContext) -> Result<Answer, ApiError>
     Ok(Answer::json(&class_body(context, &new_name)))
 }
 
-/// `PUT /resource_classes/{name}`, from 1.7: makes sure that the class exists.
+/// `PUT /resource_classes/{name}`, from 1.7: ensures that the class exists.
 ///
-/// The reference pastes the name into JSON and parses that, so quotes and backslashes in it have
-/// JSON's meaning.
+/// The reference pastes the name into JSON and parses the result, so quotes and backslashes in the
+/// name have their meaning in JSON.
 pub(crate) async fn ensure(context: &RequestContext) -> Result<Answer, ApiError> {
     let pasted = format!("{{\"name\": \"{}\"}}", context.param(0));
     let schema = schema::body_of("POST", "/resource_classes", context.version);

@@ -18,20 +18,20 @@ use crate::http::wire::microversion::Microversion;
 use crate::http::wire::query::{Query, parse_member_of, parse_required, parse_resources};
 use crate::http::wire::spelling;
 
-/// What comes before the traits that do not exist.
+/// Text before the names of missing traits.
 const TRAITS: &str = "Invalid trait(s) in \"required\" parameter: ";
 
-/// A provider on the wire.
+/// The JSON form of a provider.
 #[derive(Serialize)]
 struct ProviderBody<'a> {
     uuid: ProviderUuid,
     name: &'a str,
     generation: Generation,
     links: Vec<Link>,
-    /// From 1.14.
+    /// Present from 1.14.
     #[serde(skip_serializing_if = "Option::is_none")]
     parent_provider_uuid: Option<Option<ProviderUuid>>,
-    /// From 1.14.
+    /// Present from 1.14.
     #[serde(skip_serializing_if = "Option::is_none")]
     root_provider_uuid: Option<ProviderUuid>,
 }
@@ -126,7 +126,7 @@ pub(crate) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
 /// `POST /resource_providers`.
 pub(crate) async fn create(context: &RequestContext) -> Result<Answer, ApiError> {
     let body = context.body().await?;
-    // An empty one is no other than a missing one.
+    // An empty UUID is treated as a missing one.
     let given = body.at("uuid").text().and_then(spelling::uuid);
     let uuid = ProviderUuid(given.unwrap_or_else(|| context.server.api.ids.uuid()));
     let name: ProviderName = name_in(&body)?;
@@ -154,7 +154,7 @@ pub(crate) async fn create(context: &RequestContext) -> Result<Answer, ApiError>
 }
 
 /// `PUT /resource_providers/{uuid}`. As in the reference, the answer shows the provider after this
-/// change, but the time of the change before.
+/// change, but the time of the previous change.
 pub(crate) async fn update(context: &RequestContext) -> Result<Answer, ApiError> {
     let uuid = context.provider_or_404()?;
     let body = context.body_below(uuid).await?;

@@ -8,7 +8,7 @@ use crate::http::errors::ApiError;
 use crate::http::wire::microversion::Microversion;
 
 /// `GET /`. The link is relative to the address that the client used, so it is empty. 503 on a node
-/// that is not ready: many balancers, such as kolla's, ask nothing else.
+/// that is not ready: many load balancers, such as kolla's, check only this route.
 pub(crate) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
     context.refuse_as_of("send the request without it")?;
     let api = &context.server.api;

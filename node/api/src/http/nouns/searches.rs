@@ -1,4 +1,4 @@
-//! `GET /placementd/v1/searches`: what this node was lately asked.
+//! `GET /placementd/v1/searches`: the latest searches on this node.
 
 use serde_json::json;
 
@@ -10,7 +10,7 @@ use crate::http::errors::ApiError;
 
 /// `GET /placementd/v1/searches`, with `since` in seconds, `empty`, `project` and `request_id`.
 pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
-    context.refuse_as_of("give since=SECONDS for those of late")?;
+    context.refuse_as_of("use since=SECONDS for recent searches")?;
     let query = context.query()?;
     query.check_once(context.route, context.version)?;
     let which = Which {
@@ -20,12 +20,12 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
         project: query.last("project").map(str::to_owned),
         limit: query.last("limit").map_or(Ok(LIMIT_USUAL), parse_limit)?,
     };
-    // What is kept is that of a partition that exists, as far as the request asks for certainty.
+    // Checks that the partition exists, with the consistency that the request asks for.
     context.view().await?;
     let (searches, left_out) = context.server.searches.of(&which);
     let answer = json!({ "searches": searches, "left_out": left_out });
     Ok(Answer::json(&answer))
 }
 
-/// So many searches are shown, if nothing else is asked for.
+/// Default number of searches.
 const LIMIT_USUAL: usize = 100;

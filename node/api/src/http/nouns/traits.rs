@@ -22,7 +22,7 @@ struct TraitsBody<'a> {
     resource_provider_generation: Option<Generation>,
 }
 
-/// An answer that was modified with its newest trait.
+/// An answer whose modification time is that of its newest trait.
 fn answer(
     context: &RequestContext,
     traits: &[(TraitName, Timestamp)],
@@ -36,8 +36,8 @@ fn answer(
     context.modified(Answer::json(&body), modified)
 }
 
-/// Which names to list: those `in:` a list, or those that begin as `startswith:` says, in either
-/// case. Other operators filter nothing.
+/// Parses the filter of names: `in:` a list, or `startswith:` a prefix, ignoring case. Other
+/// operators filter nothing.
 fn name_filter(text: &str) -> Result<impl Fn(&str) -> bool, ApiError> {
     let Some((operator, value)) = text.split_once(':') else {
         return Err(ApiError::bad_request(format!(

@@ -13,13 +13,13 @@ use crate::http::wire::values::Members;
 
 #[derive(Serialize)]
 struct UsagesBody<T: Serialize> {
-    /// Of a provider.
+    /// Only for a provider.
     #[serde(skip_serializing_if = "Option::is_none")]
     resource_provider_generation: Option<Generation>,
     usages: T,
 }
 
-/// What consumers of one type take, with their number among the classes.
+/// The usage of consumers of one type; their number is listed next to the classes.
 #[derive(Serialize)]
 struct TypeBody<'a> {
     #[serde(flatten)]

@@ -1,4 +1,4 @@
-//! `/placementd/v1/what-if`: writes on a copy of the state, and questions to what becomes of it.
+//! `/placementd/v1/what-if`: writes to a copy of the state, and questions about the result.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,19 +26,19 @@ use crate::http::edge::state::{Api, Server};
 use crate::http::errors::ApiError;
 use crate::http::wire::microversion::Microversion;
 
-/// Longest body.
+/// Maximum size of a body, in bytes.
 pub(crate) const BODY_MAX_BYTES: usize = 1024 * 1024;
-/// Most writes of one request.
+/// Maximum number of writes per request.
 const CHANGES_MAX: usize = 1_000;
-/// Most questions of one request.
+/// Maximum number of questions per request.
 const QUESTIONS_MAX: usize = 4;
-/// Most claims of one question.
+/// Maximum number of claims per question.
 const CLAIMS_MAX: u64 = 10_000;
-/// How long a question for claims may take.
+/// Time limit for a question about claims.
 const DEADLINE: Duration = Duration::from_secs(10);
-/// The same of a `GET`, which people wait for.
+/// Time limit of `GET`, as people wait for it.
 const FIT_DEADLINE: Duration = Duration::from_secs(1);
-/// How long either may wait for its turn: longer than a question of someone else takes.
+/// Time limit for the wait for a turn: longer than another question takes.
 const WAIT: Duration = Duration::from_secs(15);
 
 #[derive(Deserialize)]
@@ -50,7 +50,7 @@ struct WhatIf {
     ask: Vec<Question>,
 }
 
-/// A write of the API, as it would be sent.
+/// A write in the form of a request to the API.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Change {
@@ -64,9 +64,9 @@ struct Change {
 enum Question {
     /// How often a request for candidates can be claimed.
     Fit { query: String, at_most: u64 },
-    /// Why it has the answer that it has.
+    /// Why a request has the candidates that it has.
     Explain { query: String },
-    /// What all providers have, class by class.
+    /// Capacity of all providers by class.
     Capacity {},
 }
 
@@ -76,7 +76,7 @@ struct Answered {
     answers: Vec<Found>,
 }
 
-/// What a write is answered.
+/// The answer to a write.
 #[derive(Serialize)]
 struct Changed {
     status: u16,
@@ -107,7 +107,7 @@ pub(crate) async fn ask(context: &RequestContext) -> Result<Answer, ApiError> {
     let questions = asked.ask.into_iter();
     let questions = questions.map(|question| question.parse(context, version));
     let questions = questions.collect::<Result<Vec<_>, _>>()?;
-    // One turn for the changes and one for each question, so that others have theirs in between.
+    // The changes take one turn and each question another, so that others get turns in between.
     let what_ifs = &context.server.admission.what_ifs;
     let place = what_ifs.place(context.caller, WAIT).await?;
     let turn = place.turn(WAIT).await?;
@@ -127,7 +127,7 @@ pub(crate) async fn ask(context: &RequestContext) -> Result<Answer, ApiError> {
     for change in asked.changes {
         let request = request(context, change, version)?;
         changes.push(changed(context.routes.rehearse(server.clone(), request).await).await?);
-        // Others wait for this thread, too.
+        // Other tasks need this thread too.
         tokio::task::yield_now().await;
     }
     let becomes = Arc::new(Becomes {
@@ -147,8 +147,8 @@ pub(crate) async fn ask(context: &RequestContext) -> Result<Answer, ApiError> {
     Ok(Answer::json(&Answered { changes, answers }))
 }
 
-/// `GET /placementd/v1/what-if`, with the query of `/allocation_candidates`: how often it can be
-/// claimed now.
+/// `GET /placementd/v1/what-if`, with the query of `/allocation_candidates`: how often the request
+/// can be claimed now.
 pub(crate) async fn fit(context: &RequestContext) -> Result<Answer, ApiError> {
     let request = explain::parse(context, context.query()?, explain::version(context))?;
     let what_ifs = &context.server.admission.what_ifs;
@@ -164,10 +164,10 @@ pub(crate) async fn fit(context: &RequestContext) -> Result<Answer, ApiError> {
     Ok(Answer::json(&fit.await?))
 }
 
-/// What the state becomes.
+/// The state after the changes.
 struct Becomes {
     view: View,
-    /// Renewed for each question.
+    /// Deadline, renewed for each question.
     patience: Patience,
 }
 
@@ -185,18 +185,18 @@ impl Becomes {
     }
 }
 
-/// Answers a question.
+/// A parsed question: a function from the state to the answer.
 type Ask = Box<dyn FnOnce(&Becomes) -> Result<Found, ApiError> + Send>;
 
 impl Question {
     /// # Errors
-    /// 400 for what is wrong whatever the state becomes.
+    /// 400 if the question is invalid in any state.
     fn parse(self, context: &RequestContext, version: Microversion) -> Result<Ask, ApiError> {
         let parse = |query: String| explain::parse_within_body(context, &query, version);
         Ok(match self {
             Self::Fit { at_most, .. } if at_most > CLAIMS_MAX => {
                 return Err(ApiError::bad_request(format!(
-                    "at_most is {at_most}; at most {CLAIMS_MAX} claims are tried"
+                    "at_most is {at_most}; give {CLAIMS_MAX} or less"
                 )));
             }
             Self::Fit { query, at_most } => {
@@ -230,19 +230,19 @@ async fn changed(response: Response<Body>) -> Result<Changed, ApiError> {
     let status = response.status().as_u16();
     let body = response.into_body().collect().await;
     let body = body.map_err(|_| ApiError::internal())?.to_bytes();
-    // Errors may be pages for people.
+    // Errors may be in HTML.
     let body = serde_json::from_slice(&body).ok();
     Ok(Changed { status, body })
 }
 
-/// A write as a request to the API.
+/// Builds the request to the API for a write.
 fn request(
     context: &RequestContext,
     change: Change,
     version: Microversion,
 ) -> Result<Request<Body>, ApiError> {
     let Change { method, path, body } = change;
-    // As the API will read it.
+    // Decoded as the API does.
     let decoded = percent_decode_str(&path).decode_utf8_lossy();
     let is_write = [Method::PUT, Method::POST, Method::DELETE]
         .iter()

@@ -1,8 +1,8 @@
-//! Rows of the state as clients of `/placementd/v1/events` and `history` see them, and what a log
-//! entry has changed of them.
+//! Rows of the state as clients of `/placementd/v1/events` and `history` see them, and the changes
+//! of a log entry.
 //!
-//! A row of a consumer is several here: the consumer itself, and what it holds of each provider. An
-//! empty set of traits or aggregates is as good as none, and has no value.
+//! The row of a consumer becomes several values: the consumer and its allocations per provider. An
+//! empty set of traits or aggregates has no value.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::values::Members;
 use crate::backend::PlacementIndex;
 
-/// What dense ids stand for; `None` for one that is not known.
+/// Look-up of ids; `None` for an unknown id.
 pub(crate) trait Meanings {
     fn provider(&self, id: ProviderId) -> Option<ProviderUuid>;
     fn class(&self, id: ResourceClassId) -> Option<&ResourceClassName>;
@@ -41,7 +41,7 @@ impl Meanings for Names {
     }
 }
 
-/// Of ids in rows of this state.
+/// For ids in rows of this state.
 impl Meanings for State {
     fn provider(&self, id: ProviderId) -> Option<ProviderUuid> {
         Some(self.node_by_id(id)?.uuid)
@@ -56,7 +56,7 @@ impl Meanings for State {
     }
 }
 
-/// What a value is of.
+/// The kind of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Kind {
@@ -69,31 +69,30 @@ pub(crate) enum Kind {
     Allocation,
 }
 
-/// Which changes and rows are asked for: those that meet all that is given.
+/// Filter of changes and rows; all given conditions must hold.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Filter {
-    /// Of one of these kinds.
+    /// The value has one of these kinds.
     pub(crate) kinds: Option<Vec<Kind>>,
-    /// Of this provider, or held of it.
+    /// The value is, or belongs to, this provider, or is an allocation of it.
     pub(crate) provider: Option<ProviderUuid>,
-    /// This consumer, or held by it.
+    /// The value is this consumer, or an allocation of it.
     pub(crate) consumer: Option<ConsumerUuid>,
-    /// Of consumers of this project.
+    /// The value belongs to a consumer of this project.
     pub(crate) project: Option<ProjectId>,
-    /// The class, or an amount of it.
+    /// The value is this class, or an inventory or allocation of it.
     pub(crate) class: Option<ResourceClassName>,
-    /// Also what was written with the value that it had.
+    /// Includes values that were written without a change.
     pub(crate) rewritten: bool,
 }
 
 impl Filter {
-    /// Whether it asks for everything.
+    /// Whether the filter matches everything.
     pub(crate) fn is_all(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether something of what is asked for can be in an entry with these names: a cheap look
-    /// before a thorough one.
+    /// Whether an entry with these names can match: a cheap test before the thorough one.
     fn may_match(&self, names: &Names) -> bool {
         let asked = self.provider.as_ref();
         asked.is_none_or(|asked| names.providers.values().any(|named| named == asked))
@@ -121,7 +120,7 @@ impl Filter {
     }
 }
 
-/// What identifies a value among those of its kind.
+/// Identifies a value among the values of its kind.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 enum Key<'a> {
@@ -132,7 +131,7 @@ enum Key<'a> {
         resource_provider: Option<ProviderUuid>,
         resource_class: Option<&'a ResourceClassName>,
     },
-    /// The set of a provider.
+    /// The traits or aggregates of a provider.
     Of {
         resource_provider: Option<ProviderUuid>,
     },
@@ -174,7 +173,7 @@ impl Key<'_> {
     }
 }
 
-/// What is there, in the words of the REST API.
+/// The value, with the names of the REST API.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 enum Value<'a> {
@@ -205,19 +204,19 @@ enum Value<'a> {
     },
 }
 
-/// A value with its key, at one moment.
+/// A value with its key, at one point in time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Item<'a> {
     kind: Kind,
     key: Key<'a>,
     value: Value<'a>,
-    /// Of a consumer, or of who holds an allocation.
+    /// The project of the consumer, or of the consumer of an allocation.
     #[serde(skip)]
     project: Option<&'a ProjectId>,
 }
 
-/// What a row is, in the order of [`Kind`]; nothing, if it is deleted or empty. What is held is
-/// sorted by the ids of providers, which come with it.
+/// The values of a row, in the order of [`Kind`]; empty if the row is deleted or empty. Allocations
+/// are sorted by the ids of their providers, which are returned with them.
 fn items<'a>(meanings: &'a impl Meanings, row: &'a Change) -> Vec<(Option<ProviderId>, Item<'a>)> {
     let item = |kind, key, value| {
         let project = None;
@@ -327,7 +326,7 @@ fn allocation<'a>(
     }
 }
 
-/// What an entry has changed of one value; `None` for what does not exist.
+/// The change of one value; `None` where it does not exist.
 #[derive(Serialize)]
 struct Changed<'a> {
     kind: Kind,
@@ -336,7 +335,7 @@ struct Changed<'a> {
     after: Option<Value<'a>>,
 }
 
-/// An entry as clients see it.
+/// An entry in the form that clients see.
 #[derive(Serialize)]
 pub(crate) struct Line<'a> {
     index: String,
@@ -347,7 +346,7 @@ pub(crate) struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// What an entry of this epoch has changed of what is asked for; `None`: nothing.
+    /// The matching changes of an entry of this epoch; `None` if there are none.
     pub(crate) fn of(epoch: u64, entry: &'a LedgerEntry, filter: &Filter) -> Option<Self> {
         if !filter.may_match(&entry.names) {
             return None;
@@ -369,10 +368,10 @@ impl<'a> Line<'a> {
     }
 }
 
-/// A value before and after.
+/// A value before and after a change.
 type Pair<'a> = (Option<Item<'a>>, Option<Item<'a>>);
 
-/// Brings together what is of the same provider; both are sorted.
+/// Pairs the values of the same provider; both lists are sorted.
 fn pairs<'a>(
     before: Vec<(Option<ProviderId>, Item<'a>)>,
     after: Vec<(Option<ProviderId>, Item<'a>)>,
@@ -395,7 +394,7 @@ fn changed<'a>((before, after): Pair<'a>, filter: &Filter) -> Option<Changed<'a>
     if !is_new || !(is_asked_for(&before) || is_asked_for(&after)) {
         return None;
     }
-    // Of what was renamed, the new name.
+    // A renamed value has its new name.
     let Item { kind, key, .. } = after.or(before)?;
     Some(Changed {
         kind,
@@ -405,7 +404,7 @@ fn changed<'a>((before, after): Pair<'a>, filter: &Filter) -> Option<Changed<'a>
     })
 }
 
-/// Calls a function with each value that a row of this state has and that is asked for.
+/// Calls a function with each matching value of a row.
 pub(crate) fn each_value(
     state: &State,
     row: &Change,

@@ -1,18 +1,18 @@
-//! JSON of any length, written straight into the pieces that become a body.
+//! JSON of any length, written straight into the chunks of a body.
 
 use bytes::Bytes;
 use serde::Serialize;
 use uuid::Uuid;
 
-/// A piece is closed once it has so many bytes. No piece is copied when the next one begins, as one
-/// growing buffer would be.
+/// Size in bytes at which a chunk is closed. Closed chunks are never copied, unlike the content of
+/// a single growing buffer.
 const CHUNK_BYTES: usize = 64 * 1024;
-/// What an item that begins just below that adds, mostly.
+/// Spare capacity for the item that reaches the limit.
 const ITEM_BYTES: usize = 4 * 1024;
-/// Room for most answers: growing to it by doubling costs as much as writing them.
+/// Initial capacity: most answers fit, and growth by doubling would cost as much as the writing.
 const FIRST_BYTES: usize = 16 * 1024;
 
-/// A body that is being written.
+/// A body in progress.
 #[derive(Default)]
 pub(crate) struct Chunks {
     closed: Vec<Bytes>,
@@ -28,7 +28,7 @@ impl Chunks {
         }
     }
 
-    /// Where the next item goes; items are not split.
+    /// The buffer for the next item; an item is never split.
     pub(crate) fn item(&mut self) -> &mut Vec<u8> {
         if self.open.len() >= CHUNK_BYTES {
             let next = Vec::with_capacity(CHUNK_BYTES + ITEM_BYTES);
@@ -54,12 +54,12 @@ impl Chunks {
         }
     }
 
-    /// How many bytes there are.
+    /// Number of bytes written.
     pub(crate) fn bytes(&self) -> usize {
         self.closed_bytes + self.open.len()
     }
 
-    /// The body, in one piece or in several.
+    /// Returns the chunks of the body.
     pub(crate) fn finish(mut self) -> Vec<Bytes> {
         self.closed.push(self.open.into());
         self.closed
@@ -78,7 +78,7 @@ pub(crate) fn put_integer(json: &mut Vec<u8>, integer: impl itoa::Integer) {
     json.extend_from_slice(buffer.format(integer).as_bytes());
 }
 
-/// What a UUID takes as a JSON string.
+/// Length in bytes of a UUID as a JSON string.
 pub(crate) const QUOTED_UUID_BYTES: usize = 38;
 
 /// Writes a UUID as a JSON string.
@@ -88,7 +88,7 @@ pub(crate) fn put_uuid(json: &mut Vec<u8>, uuid: &Uuid) {
     json.extend_from_slice(&text);
 }
 
-/// Writes a UUID between the quotes of a JSON string.
+/// Writes a UUID between the quotes of a JSON string at `text`.
 pub(crate) fn quote_uuid(text: &mut [u8], uuid: &Uuid) {
     uuid.as_hyphenated().encode_lower(&mut text[1..]);
 }

@@ -1,5 +1,5 @@
-//! JSON as clients send it: members keep their order, of a repeated member the last counts, and
-//! numbers keep whether they were written as integers.
+//! JSON as clients send it: members keep their order, the last of repeated members counts, and
+//! numbers remember whether they were written as integers.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ pub(crate) enum Json {
     Null,
     /// `true`, `false`
     Bool(bool),
-    /// Written without point and exponent, and not too large for `i64`.
+    /// A number without point and exponent that fits `i64`.
     Int(i64),
     /// Any other number.
     Float(f64),
@@ -23,17 +23,17 @@ pub(crate) enum Json {
     Text(String),
     /// A list.
     Array(Vec<Json>),
-    /// An object, in the order in which its members first came.
+    /// An object, with its members in the order of their first occurrence.
     #[serde(serialize_with = "write_members")]
     Object(IndexMap<String, Json>),
 }
 
 impl Json {
-    /// Reads a body of so many values at most, as each takes some hundred bytes of memory.
+    /// Parses a body of at most `most` values, as each takes some hundred bytes of memory.
     ///
     /// # Errors
-    /// Text that is not JSON: also `NaN` and `Infinity`, half surrogates, and nesting beyond 128.
-    /// More values than that: an error in the data ([`serde_json::Error::is_data`]).
+    /// The text is not JSON, which includes `NaN`, `Infinity`, lone surrogates, and nesting beyond
+    /// 128. More than `most` values are an error in the data ([`serde_json::Error::is_data`]).
     pub(crate) fn parse(most: usize, body: &[u8]) -> Result<Self, serde_json::Error> {
         let mut values_left = most;
         let mut deserializer = serde_json::Deserializer::from_slice(body);
@@ -55,7 +55,7 @@ impl Json {
         self.get(key).unwrap_or(&Self::Null)
     }
 
-    /// The members of an object; of anything else, none.
+    /// The members of an object; empty for any other value.
     pub(crate) fn members(&self) -> impl Iterator<Item = (&str, &Self)> + Clone {
         let members = match self {
             Self::Object(members) => Some(members),
@@ -65,7 +65,7 @@ impl Json {
         members.map(|(key, value)| (key.as_str(), value))
     }
 
-    /// The items of a list; of anything else, none.
+    /// The items of a list; empty for any other value.
     pub(crate) fn items(&self) -> &[Self] {
         match self {
             Self::Array(items) => items,
@@ -73,7 +73,7 @@ impl Json {
         }
     }
 
-    /// The text, if the value is one.
+    /// The text; `None` for any other value.
     pub(crate) fn text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
@@ -81,7 +81,7 @@ impl Json {
         }
     }
 
-    /// The integer, also if it was written like `5.0`; clipped to the range of `i64`.
+    /// The integer, also if written like `5.0`; clamped to the range of `i64`.
     pub(crate) fn integer(&self) -> Option<i64> {
         match self {
             Self::Int(value) => Some(*value),
@@ -90,7 +90,7 @@ impl Json {
         }
     }
 
-    /// The number.
+    /// The number; `None` for any other value.
     pub(crate) fn number(&self) -> Option<f64> {
         match self {
             Self::Int(value) => Some(*value as f64),
@@ -100,7 +100,7 @@ impl Json {
     }
 }
 
-/// Makes a value, while so many may still come.
+/// Deserializes a value and counts it against the remaining limit.
 struct JsonSeed<'a>(&'a mut usize);
 
 impl<'de> DeserializeSeed<'de> for JsonSeed<'_> {

@@ -1,5 +1,5 @@
-//! Microversions: `OpenStack-API-Version: placement 1.N`.
-//! Source: the OpenStack API guideline on microversions, and what microversion-parse accepts.
+//! Microversions: `OpenStack-API-Version: placement 1.N`. Source: the OpenStack API guideline on
+//! microversions, and the behaviour of microversion-parse.
 
 use std::sync::LazyLock;
 
@@ -8,21 +8,21 @@ use crate::http::errors::{ApiError, Varies};
 
 /// The newest minor version.
 const NEWEST: i128 = 39;
-/// What each header begins with.
+/// Prefix of each header value.
 const SERVICE: &str = "placement ";
 
-/// The header of each version.
+/// The header value of each version.
 static HEADERS: LazyLock<[String; NEWEST as usize + 1]> =
     LazyLock::new(|| std::array::from_fn(|minor| format!("{SERVICE}1.{minor}")));
 
-/// The version of the API a client speaks: 1.0 to 1.39.
+/// A version of the API: 1.0 to 1.39.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Microversion(u8);
 
 impl Microversion {
-    /// The oldest, which a client gets that asks for none.
+    /// The oldest version, and the default of requests without the header.
     pub(crate) const MIN: Self = Self(0);
-    /// The newest.
+    /// The newest version.
     pub(crate) const MAX: Self = Self(NEWEST as u8);
 
     /// Version `1.minor`.
@@ -36,12 +36,12 @@ impl Microversion {
         &self.header()[SERVICE.len()..]
     }
 
-    /// The value of the header that says which version an answer is in.
+    /// The value of the response header for this version.
     pub(crate) fn header(self) -> &'static str {
         &HEADERS[usize::from(self.0)]
     }
 
-    /// The number behind the point.
+    /// The minor version.
     pub(crate) fn minor(self) -> u8 {
         self.0
     }
@@ -51,12 +51,11 @@ impl Microversion {
         self.0 >= minor
     }
 
-    /// The version that the value of the header asks for; several headers are joined by commas.
-    ///
-    /// The last entry for placement counts.
+    /// Parses the value of the header; several headers are joined by commas, and the last entry for
+    /// placement counts.
     ///
     /// # Errors
-    /// Text that is not a version, or a version that does not exist.
+    /// 406 for a version that does not exist; 400 for malformed text.
     pub(crate) fn parse(header: Option<&str>) -> Result<Self, ApiError> {
         let entries = header.unwrap_or_default().rsplit(',');
         let asked = entries
@@ -82,7 +81,7 @@ impl Microversion {
             Some((1, minor @ 0..=NEWEST)) => Ok(Self(minor as u8)),
             Some(_) => Err(ApiError::unacceptable_version(
                 format!(
-                    "Invalid microversion: Unacceptable version header: {text}; this service speaks 1.0 to 1.39"
+                    "Invalid microversion: Unacceptable version header: {text}; this service supports 1.0 to 1.39"
                 ),
                 Self::MIN.text(),
                 Self::MAX.text(),

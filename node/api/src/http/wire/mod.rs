@@ -1,5 +1,5 @@
-//! The formats that clients write: JSON bodies, query strings, integers and UUIDs in several
-//! spellings.
+//! Parsers and writers of the wire formats: JSON bodies, query strings, integers and UUIDs in
+//! several spellings.
 
 pub(crate) mod changes;
 pub(crate) mod chunks;

@@ -1,9 +1,9 @@
-//! Integers and UUIDs in every spelling that the reference takes.
+//! Integers and UUIDs in every spelling that the reference accepts.
 
 use uuid::Uuid;
 
-/// The integer that the text spells in ASCII digits, with or without a sign and white space around
-/// it; clipped to the range of `i128`.
+/// Parses an integer in ASCII digits, with an optional sign and surrounding white space; clamped to
+/// the range of `i128`.
 pub(crate) fn integer(text: &str) -> Option<i128> {
     let text = text.trim();
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
@@ -17,11 +17,11 @@ pub(crate) fn integer(text: &str) -> Option<i128> {
     Some(text.parse().unwrap_or(beyond))
 }
 
-/// Longest text that is taken for a UUID. The reference takes off any number of `urn:` and hyphens,
-/// but what spells an aggregate is kept as it was spelled.
+/// Maximum length of a text that is parsed as a UUID. The reference removes any number of `urn:`
+/// and hyphens, but an aggregate keeps its spelling.
 const UUID_MAX_BYTES: usize = 128;
 
-/// The UUID that the text spells: with or without hyphens, in braces, as a URN, in either case.
+/// Parses a UUID: with or without hyphens, in braces, as a URN, in either case.
 pub(crate) fn uuid(text: &str) -> Option<Uuid> {
     if text.len() > UUID_MAX_BYTES {
         return None;
@@ -34,7 +34,7 @@ pub(crate) fn uuid(text: &str) -> Option<Uuid> {
     u128::from_str_radix(&plain, 16).ok().map(Uuid::from_u128)
 }
 
-/// Whether the text spells a UUID with its hyphens in their places.
+/// Whether the text is a UUID with hyphens in the usual places.
 pub(crate) fn is_hyphenated_uuid(text: &str) -> bool {
     uuid(text).is_some()
         && [8, 13, 18, 23]

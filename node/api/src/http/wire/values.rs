@@ -1,8 +1,8 @@
-//! JSON values that several nouns write.
+//! JSON values that several nouns share.
 
 use serde::{Serialize, Serializer};
 
-/// Pairs written as a JSON object, in their order.
+/// Pairs serialized as a JSON object, in their order.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Members<T>(pub(crate) T);
 

@@ -1,4 +1,4 @@
-//! The bytes of candidates but for their UUIDs, once for each shape.
+//! Templates of candidates: all bytes except the UUIDs, once per shape.
 
 use std::collections::BTreeMap;
 
@@ -6,21 +6,21 @@ use placement_model::query::candidates::Candidate;
 
 use crate::http::wire::chunks::{QUOTED_UUID_BYTES, quote_uuid};
 
-/// So many shapes are remembered.
+/// Maximum number of templates kept.
 pub(super) const SHAPES_MAX: usize = 64;
 
-/// What is taken, provider by provider in their order: the kinds of their parts, each with whether
-/// its provider is that of the one before.
+/// The parts of a candidate ordered by provider: the kind of each, and whether its provider is the
+/// same as that of the part before.
 type Shape = Vec<(usize, bool)>;
 
-/// Templates by the shape of their candidates, one of them chosen.
+/// Templates by shape, one of which is chosen.
 #[derive(Default)]
 pub(super) struct Templates {
-    /// The kind of each part.
+    /// Kind of each part.
     kinds: Vec<usize>,
-    /// The parts of the candidate at hand, in the order of their providers.
+    /// The parts of the current candidate, in the order of their providers.
     order: Vec<usize>,
-    /// Its shape.
+    /// Shape of the current candidate.
     shape: Shape,
     at: usize,
     list: Vec<Template>,
@@ -28,15 +28,15 @@ pub(super) struct Templates {
     bytes: usize,
 }
 
-/// What all candidates of a shape have in common.
+/// The bytes that all candidates of a shape have in common.
 #[derive(Default)]
 pub(super) struct Template {
     pub(super) json: Vec<u8>,
-    /// Where a UUID goes, and whose.
+    /// Offset and owner of each UUID.
     pub(super) uuids: Vec<(usize, Whose)>,
 }
 
-/// The provider of a part, which is given or stands at this place of the order.
+/// The provider of a part, which is given by its number or by its place in the order.
 #[derive(Clone, Copy)]
 pub(super) enum Whose {
     Part(usize),
@@ -52,12 +52,12 @@ impl Templates {
         }
     }
 
-    /// The memory that all of them take, about.
+    /// Approximate memory use of all templates.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Chooses the template of a candidate. False if it has to be added first.
+    /// Chooses the template of a candidate. Returns false if it must be added first.
     pub(super) fn choose(&mut self, candidate: &Candidate<'_>) -> bool {
         let id = |part: usize| candidate.node(part).id;
         let pairs = self.order.windows(2).zip(self.shape.iter().skip(1));
@@ -88,8 +88,8 @@ impl Templates {
         false
     }
 
-    /// Adds the template of the candidate at hand, and chooses it. `write` gets where each part
-    /// stands in the order.
+    /// Adds the template of the current candidate and chooses it. `write` receives a function from
+    /// a part to its place in the order.
     pub(super) fn add(&mut self, write: impl FnOnce(&mut Template, &dyn Fn(usize) -> Whose)) {
         let mut template = Template::default();
         let mut places = vec![0; self.order.len()];
@@ -106,7 +106,7 @@ impl Templates {
         self.known.insert(self.shape.clone(), self.at);
     }
 
-    /// Writes the candidate at hand, whose template is chosen.
+    /// Writes the current candidate with the chosen template.
     pub(super) fn put(&self, json: &mut Vec<u8>, candidate: &Candidate<'_>) {
         let start = json.len();
         let template = &self.list[self.at];

@@ -1,4 +1,4 @@
-//! Writes the answer of a search into its bytes: no name is looked up and no text made twice.
+//! Writes the answer of a search into bytes. No name is looked up and no text is built twice.
 //!
 //! Names of classes and traits, and suffixes of groups, have no character that JSON escapes.
 
@@ -17,12 +17,12 @@ use super::template::{Template, Templates, Whose};
 use crate::http::wire::chunks::{Chunks, put_each, put_integer, put_uuid};
 use crate::http::wire::microversion::Microversion;
 
-/// So many different looks are remembered.
+/// Maximum number of looks kept.
 const LOOKS_MAX: usize = 64;
-/// Names of the traits with these ids are remembered.
+/// Traits with ids below this have their names cached.
 const NAMES_MAX: usize = 4096;
 
-/// An answer that is being written.
+/// An answer in progress.
 pub(super) struct AnswerWriter<'a> {
     chunks: Chunks,
     candidates: usize,
@@ -38,17 +38,17 @@ pub(super) struct AnswerWriter<'a> {
     state: &'a State,
 }
 
-/// What the summary of a provider shares with those of others, made ready. The trees of a cloud
-/// look alike, so the provider at the same place of the tree before is likely to have the same.
+/// Precomputed parts of a provider's summary. The trees of a cloud are similar, so the provider at
+/// the same place of the previous tree is likely to have the same inventories.
 #[derive(Default)]
 struct Look {
     inventories: Vec<ResourceClassId>,
-    /// Which inventories are shown, in the order of their names, and what stands before the
+    /// Indices of the shown inventories, in the order of their names, each with the text before the
     /// capacity.
     resources: Vec<(usize, Vec<u8>)>,
 }
 
-/// Names of traits by their ids, each looked up once; empty where it was not.
+/// Names of traits by id, each looked up once; empty if not looked up yet.
 #[derive(Default)]
 struct TraitNames<'a>(Vec<&'a str>);
 
@@ -96,12 +96,12 @@ impl<'a> AnswerWriter<'a> {
         }
     }
 
-    /// How many bytes are written, or kept for writing more.
+    /// Bytes written, and bytes of templates.
     pub(super) fn bytes(&self) -> usize {
         self.chunks.bytes() + self.templates.bytes()
     }
 
-    /// How many candidates are written.
+    /// Number of candidates written.
     pub(super) fn candidates(&self) -> usize {
         self.candidates
     }
@@ -124,7 +124,7 @@ impl<'a> AnswerWriter<'a> {
         self.outline.amounts(candidate, &mut self.amounts);
         let id = |amount: &Amount| candidate.node(amount.part).id;
         let providers = self.amounts.chunk_by(|one, other| id(one) == id(other));
-        // A list below 1.12, a dict from then on.
+        // A list below 1.12, an object from then on.
         let (open, before, between, close): (&[u8], &[u8], &[u8], u8) = match self.version.from(12)
         {
             true => (b"{\"allocations\":{", b"", b":{\"resources\":", b'}'),
@@ -164,7 +164,7 @@ impl<'a> AnswerWriter<'a> {
         });
     }
 
-    /// Writes the summaries. `check` gets the number of bytes after each.
+    /// Writes the summaries. `check` receives the number of bytes after each.
     pub(super) fn finish<E>(
         mut self,
         mut check: impl FnMut(usize) -> Result<(), E>,
@@ -202,7 +202,7 @@ impl<'a> AnswerWriter<'a> {
         Ok(chunks.finish())
     }
 
-    /// Below 1.27 only the classes asked for.
+    /// Writes the resources of a summary: below 1.27 only the requested classes.
     fn put_resources(&self, json: &mut Vec<u8>, node: &Node, look: &mut Look) {
         let classes = node.inventories.iter().map(|stock| stock.class);
         if !classes.eq(look.inventories.iter().copied()) {
@@ -226,7 +226,8 @@ impl<'a> AnswerWriter<'a> {
         json.push(b'}');
     }
 
-    /// In the order of their creation: the standard ones first. Tests of clients rely on it.
+    /// Writes the traits of a summary in the order of their creation, standard traits first, as
+    /// tests of clients expect.
     fn put_traits(&self, json: &mut Vec<u8>, node: &Node, names: &mut TraitNames<'a>) {
         json.extend_from_slice(b",\"traits\":[");
         put_each(json, node.traits.iter(), |json, id| {
@@ -302,7 +303,7 @@ mod tests {
     use super::*;
     use crate::http::wire::values::Members;
 
-    /// A capacity with all its digits, also beyond 64 bits.
+    /// A capacity with all its digits, which may exceed 64 bits.
     struct Whole(Capacity);
 
     impl Serialize for Whole {
@@ -419,7 +420,7 @@ mod tests {
         })
     }
 
-    /// What serde_json writes of the answer with names.
+    /// The answer as serde_json writes it.
     fn by_serde(found: &Candidates, request: &CandidateRequest, version: Microversion) -> String {
         let requested: BTreeSet<&str> = (request.groups.iter())
             .flat_map(|group| group.resources.keys())
@@ -451,11 +452,11 @@ mod tests {
         String::from_utf8(pieces.concat()).unwrap()
     }
 
-    /// What is taken from a provider.
+    /// Amounts taken from one provider.
     type Taken = BTreeMap<ResourceClassName, u64>;
 
-    /// Checks what is written for a cloud of two trees with so many devices each; returns how often
-    /// which amounts are taken, provider by provider.
+    /// Checks the answer for a cloud of two trees with `devices` devices each. Returns how often
+    /// each list of amounts, provider by provider, occurs.
     fn shapes(devices: u64, groups: &[RequestGroup]) -> BTreeMap<Vec<Taken>, usize> {
         let providers = ["here", "there"].into_iter().flat_map(|host| {
             let device = move |nth| {
@@ -482,12 +483,12 @@ mod tests {
     #[test]
     fn candidates_of_many_shapes_are_written_as_serde_json_writes_them() {
         let [one, other] = [CLASSES[0], CLASSES[1]];
-        // On one device or on two, in the order of their creation or not.
+        // On one or two devices, in the order of their creation or not.
         let apart = group("", &[(one, 1), (other, 1)]);
         let shapes_of_two = shapes(2, &[apart, group("_A", &[(one, 2)])]);
         assert_eq!(shapes_of_two.len(), 7, "{shapes_of_two:?}");
         assert_eq!(shapes_of_two.values().sum::<usize>(), 2 * 8);
-        // More than are remembered, and groups that may change places.
+        // More shapes than are kept, and groups that can swap places.
         let suffixes = ["_A", "_B", "_C", "_D", "_E"].into_iter();
         let groups = suffixes.zip([1, 1, 2, 4, 8]);
         let groups = groups.map(|(suffix, amount)| group(suffix, &[(one, amount)]));
@@ -504,7 +505,7 @@ mod tests {
         })]
 
         #[test]
-        fn the_bytes_are_those_that_serde_json_writes((cloud, mut request) in cases(false)) {
+        fn written_bytes_equal_those_of_serde_json((cloud, mut request) in cases(false)) {
             let state = cloud.state();
             for minor in [10, 12, 17, 27, 29, 34, 39] {
                 request.nested = minor >= 29;

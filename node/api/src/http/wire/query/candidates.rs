@@ -14,10 +14,10 @@ use crate::http::errors::{ApiError, code, joined};
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::{schema, spelling};
 
-/// Reads the whole query string.
+/// Parses the whole query string.
 ///
 /// # Errors
-/// 400 for what this version does not know, and for what contradicts itself.
+/// 400 for parameters that this version does not have, and for contradictions.
 pub(crate) fn parse_candidates(
     query: &Query,
     version: Microversion,
@@ -46,7 +46,7 @@ pub(crate) fn parse_candidates(
     Ok(request)
 }
 
-/// Parameters of the request as a whole.
+/// Parses the parameters that concern the request as a whole.
 fn parse_wide(query: &Query) -> Result<CandidateRequest, ApiError> {
     let mut request = CandidateRequest {
         limit: query.first("limit").map(parse_limit).transpose()?,
@@ -87,7 +87,7 @@ fn bad_value(message: impl Into<String>) -> ApiError {
     ApiError::bad_request(message).with_code(code::BAD_VALUE)
 }
 
-/// The first of several limits counts, while the schema looks at the last.
+/// Of several limits the first counts, while the schema checks the last.
 fn parse_limit(text: &str) -> Result<usize, ApiError> {
     match spelling::integer(text) {
         Some(limit @ 1..) => Ok(usize::try_from(limit).unwrap_or(usize::MAX)),
@@ -97,8 +97,8 @@ fn parse_limit(text: &str) -> Result<usize, ApiError> {
     }
 }
 
-/// The first of several policies counts, while the schema looks at the last; one that is neither
-/// isolates nothing.
+/// Of several policies the first counts, while the schema checks the last; an unknown policy does
+/// not isolate.
 fn parse_policy(text: &str) -> Option<GroupPolicy> {
     match text {
         "" => None,
@@ -107,10 +107,10 @@ fn parse_policy(text: &str) -> Option<GroupPolicy> {
     }
 }
 
-/// Groups in the order of their first appearance.
+/// Parses the groups, in the order of their first occurrence.
 fn parse_groups(query: &Query, version: Microversion) -> Result<Vec<RequestGroup>, ApiError> {
     let mut groups: IndexMap<&str, RequestGroup> = IndexMap::new();
-    // What a key's values are together is read once, where the key comes first.
+    // All values of a key are parsed together, at its first occurrence.
     let mut unread: HashMap<&str, Vec<&str>> = HashMap::new();
     for (key, value) in query.iter() {
         unread.entry(key).or_default().push(value);
@@ -145,7 +145,7 @@ fn parse_groups(query: &Query, version: Microversion) -> Result<Vec<RequestGroup
     Ok(groups.into_values().collect())
 }
 
-/// The classes in the order in which a query that was read names them, each once.
+/// The classes of a valid query in the order of their first occurrence.
 fn class_order(query: &Query, version: Microversion) -> Vec<Given<ResourceClassName>> {
     let mut order = IndexSet::new();
     for (key, value) in query.iter() {
@@ -157,7 +157,7 @@ fn class_order(query: &Query, version: Microversion) -> Vec<Given<ResourceClassN
     order.into_iter().collect()
 }
 
-/// Any spelling of a UUID is let through, but only the canonical one can be a provider's.
+/// Any spelling of a UUID is accepted, but only the canonical one can match a provider.
 fn parse_in_tree(value: &str) -> Result<Given<ProviderUuid>, ApiError> {
     let text = value.trim();
     if spelling::uuid(text).is_none() {
@@ -169,13 +169,13 @@ fn parse_in_tree(value: &str) -> Result<Given<ProviderUuid>, ApiError> {
     Ok(Given::from(text))
 }
 
-/// A key of a group's parameter, as prefix and suffix.
+/// Splits the key of a group's parameter into prefix and suffix.
 fn split_key(key: &str, version: Microversion) -> Option<(&'static str, &str)> {
     let mut keys = schema::group_keys(version).iter();
     keys.find_map(|(prefix, form)| Some((*prefix, form.suffix(key)?)))
 }
 
-/// From 1.36 on groups of a subtree may be without resources.
+/// From 1.36 on a group may lack resources if it is in a subtree.
 fn check_resourceless(request: &CandidateRequest) -> Result<(), ApiError> {
     let groups = &request.groups;
     if groups.iter().all(|group| group.resources.is_empty()) {
@@ -207,7 +207,7 @@ fn check_resourceless(request: &CandidateRequest) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Before 1.36 every group asks for resources.
+/// Before 1.36 every group must request resources.
 fn check_orphans(groups: &[RequestGroup]) -> Result<(), ApiError> {
     let orphans = || groups.iter().filter(|group| group.resources.is_empty());
     let keys = |prefix: &str, has: fn(&RequestGroup) -> bool| {
@@ -240,7 +240,7 @@ fn check_orphans(groups: &[RequestGroup]) -> Result<(), ApiError> {
     }))
 }
 
-/// A set of which every member is forbidden cannot be had.
+/// Rejects a set of required traits of which every member is forbidden.
 fn check_contradictions(groups: &[RequestGroup]) -> Result<(), ApiError> {
     let mut contradictions = Vec::new();
     for group in groups {
@@ -274,14 +274,15 @@ mod tests {
         parse_candidates(&query, Microversion::new(minor)).map_err(|error| error.message)
     }
 
-    /// Whether so many parameters cost no more than a few for each of them.
+    /// Parses a query with these parameters, and asserts that the time is at most linear in their
+    /// number.
     fn is_read_soon(parameters: impl Iterator<Item = String>) -> CandidateRequest {
         let parameters: Vec<String> = parameters.collect();
         let query = format!(
             "resources=VCPU:1&group_policy=none&{}",
             parameters.join("&")
         );
-        // The processor's time of this thread: other work on the machine does not count.
+        // CPU time of this thread, which is independent of other load on the machine.
         let spent = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap();
         let began = spent();
         let request = parse(&query, 39).unwrap();

@@ -8,20 +8,20 @@ use crate::http::errors::ApiError;
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::spelling;
 
-/// Which aggregates a group wants and does not want.
+/// The aggregates that a group requires and forbids.
 #[derive(Default)]
 pub(crate) struct MemberOf {
-    /// At least one of each set.
+    /// The provider must be in at least one aggregate of each set.
     pub(crate) any_of: Vec<BTreeSet<AggregateUuid>>,
-    /// None of these.
+    /// The provider must be in none of these.
     pub(crate) forbidden: BTreeSet<AggregateUuid>,
 }
 
-/// Reads all values of the parameter `member_of{suffix}`: several from 1.24, negative ones from
+/// Parses all values of the parameter `member_of{suffix}`: several from 1.24, negative ones from
 /// 1.32.
 ///
 /// # Errors
-/// 400 for text of a form that this version does not have.
+/// 400 for a form that this version does not have.
 pub(crate) fn parse_member_of(
     values: &[&str],
     suffix: &str,
@@ -29,8 +29,8 @@ pub(crate) fn parse_member_of(
 ) -> Result<MemberOf, ApiError> {
     if !version.from(24) && values.len() > 1 {
         return Err(ApiError::bad_request(format!(
-            "Multiple member_of{suffix} parameters are not supported in this microversion; 1.24 \
-             knows them"
+            "Multiple member_of{suffix} parameters are not supported in this microversion; they \
+             require 1.24"
         )));
     }
     let mut member_of = MemberOf::default();

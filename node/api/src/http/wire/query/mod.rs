@@ -1,4 +1,4 @@
-//! Query strings: what each parameter's text means. Facts (does the trait exist?) are not checked.
+//! Parsers of query strings. They do not check whether names exist.
 
 mod candidates;
 mod member_of;

@@ -7,10 +7,10 @@ use placement_model::types::{Given, ResourceClassName};
 use crate::http::errors::ApiError;
 use crate::http::wire::spelling;
 
-/// Amounts per class; of a class given twice the last counts. Class names are taken as they are.
+/// Parses amounts per class; of repeated classes the last counts. Class names are not validated.
 ///
 /// # Errors
-/// 400 for text of another form, and for amounts below 1 or beyond 64 bits.
+/// 400 for any other form, and for amounts below 1 or beyond 64 bits.
 pub(crate) fn parse_resources(
     text: &str,
 ) -> Result<BTreeMap<Given<ResourceClassName>, u64>, ApiError> {

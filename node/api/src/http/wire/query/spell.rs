@@ -1,5 +1,5 @@
-//! Writes a request for candidates as a query of `/allocation_candidates`: what
-//! [`super::parse_candidates`] reads.
+//! Spells a request for candidates as a query of `/allocation_candidates`: the inverse of
+//! [`super::parse_candidates`].
 
 use std::fmt::Display;
 
@@ -7,7 +7,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use placement_model::query::candidates::{CandidateRequest, GroupPolicy, RequestGroup};
 use placement_model::types::{AggregateUuid, Given, TraitName};
 
-/// What stands for itself in a value, besides letters and digits.
+/// Characters that need no escape in a value, besides letters and digits.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'_')
     .remove(b'-')

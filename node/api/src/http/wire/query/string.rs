@@ -1,4 +1,4 @@
-//! A query string as parameters in order.
+//! A query string as a list of parameters.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -10,16 +10,16 @@ use crate::http::wire::json::Json;
 use crate::http::wire::microversion::Microversion;
 use crate::http::wire::schema;
 
-/// The parameters of a request in the order in which they came; a name may come several times.
+/// The parameters of a request in their order; a name may occur several times.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// Reads a query string of so many parameters at most: they are separated by `&` or `;`, as in
+    /// Parses a query string of at most `most` parameters: they are separated by `&` or `;`, as in
     /// WebOb, `+` is a blank, and a parameter without `=` is empty.
     ///
     /// # Errors
-    /// 400 for more parameters, and for bytes that are not UTF-8.
+    /// 400 for more than `most` parameters, and for bytes that are not UTF-8.
     pub(crate) fn parse_at_most(most: usize, text: &str) -> Result<Self, ApiError> {
         let pieces = text.split(['&', ';']).filter(|piece| !piece.is_empty());
         if pieces.clone().nth(most).is_some() {
@@ -37,7 +37,7 @@ impl Query {
         Self::parse_at_most(usize::MAX, text)
     }
 
-    /// All parameters.
+    /// The names and values of all parameters.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0
             .iter()
@@ -55,15 +55,15 @@ impl Query {
         self.all(name).next()
     }
 
-    /// The last value of a parameter, which is the one that counts for most.
+    /// The last value of a parameter, which is the one that counts in most cases.
     pub(crate) fn last<'a>(&'a self, name: &'a str) -> Option<&'a str> {
         self.all(name).next_back()
     }
 
-    /// Checks names and last values against what this path knows in this version.
+    /// Checks names and last values against the schema of this path and version.
     ///
     /// # Errors
-    /// 400.
+    /// 400 with the first problem.
     pub(crate) fn check(&self, path: &str, version: Microversion) -> Result<(), ApiError> {
         let members = self.iter();
         let members = members.map(|(name, value)| (name.to_owned(), Json::Text(value.to_owned())));
@@ -73,10 +73,10 @@ impl Query {
         })
     }
 
-    /// The same for a path that takes each parameter once.
+    /// The same, for a path on which each parameter may occur once.
     ///
     /// # Errors
-    /// 400.
+    /// 400 with the first problem.
     pub(crate) fn check_once(&self, path: &str, version: Microversion) -> Result<(), ApiError> {
         self.check(path, version)?;
         let mut seen = BTreeSet::new();

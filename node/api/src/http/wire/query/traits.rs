@@ -7,19 +7,19 @@ use placement_model::types::{Given, TraitName};
 use crate::http::errors::ApiError;
 use crate::http::wire::microversion::Microversion;
 
-/// What a group requires and forbids.
+/// The traits that a group requires and forbids.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Required {
-    /// At least one trait of each set.
+    /// The provider must have at least one trait of each set.
     pub(crate) any_of: Vec<BTreeSet<Given<TraitName>>>,
-    /// None of these.
+    /// The provider must have none of these.
     pub(crate) forbidden: BTreeSet<Given<TraitName>>,
 }
 
-/// Reads all values of one parameter `required`. Below 1.39 only the last of several counts.
+/// Parses all values of one parameter `required`. Below 1.39 only the last value counts.
 ///
 /// # Errors
-/// 400 for text of a form that this version does not have.
+/// 400 for a form that this version does not have.
 pub(crate) fn parse_required(values: &[&str], version: Microversion) -> Result<Required, ApiError> {
     let skipped = if version.from(39) {
         0
@@ -33,7 +33,7 @@ pub(crate) fn parse_required(values: &[&str], version: Microversion) -> Result<R
     Ok(required)
 }
 
-/// Reads `root_required`, which may forbid but not ask for one of several.
+/// Parses `root_required`, which supports forbidden traits but not `in:`.
 pub(super) fn parse_root_required(value: &str) -> Result<Required, ApiError> {
     let mut required = Required::default();
     read(value, true, false, &mut required)?;
@@ -56,7 +56,7 @@ fn read(
     let traits: Vec<&str> = list.unwrap_or(value).split(',').map(str::trim).collect();
     let is_empty = |name: &&str| match list {
         Some(_) => name.is_empty(),
-        // Any number of exclamation marks counts as one.
+        // Several exclamation marks count as one.
         None => name.trim_start_matches('!').is_empty(),
     };
     let forbids = traits.iter().any(|name| name.starts_with('!'));

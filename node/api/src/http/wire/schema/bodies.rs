@@ -1,4 +1,4 @@
-//! What a body must look like: the shapes that the API's description shows, `openapi.json`.
+//! The schemas of bodies, from the API's description, `openapi.json`.
 
 use std::ops::RangeInclusive;
 use std::sync::LazyLock;
@@ -9,12 +9,12 @@ use serde_json::{Map, Value, json};
 use super::types::Schema;
 use crate::http::wire::microversion::Microversion;
 
-/// The description of the API, but for what follows from its routes.
+/// The description of the API, without the parts that follow from its routes.
 pub(crate) static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
     serde_json::from_str(include_str!("../../openapi.json")).expect("the file is JSON")
 });
 
-/// What a body looks like in some microversions.
+/// The schema of a body in some microversions.
 struct Shape {
     method: &'static str,
     path: &'static str,
@@ -43,7 +43,7 @@ static SHAPES: LazyLock<Vec<Shape>> = LazyLock::new(|| {
     found
 });
 
-/// What the body of an operation must look like.
+/// The schema of an operation's body.
 pub(crate) fn body_of(method: &str, path: &str, version: Microversion) -> &'static Schema {
     let fits = |shape: &&Shape| {
         shape.path == path
@@ -54,7 +54,7 @@ pub(crate) fn body_of(method: &str, path: &str, version: Microversion) -> &'stat
     found.expect("each operation that reads a body has a shape for each of its versions")
 }
 
-/// The versions that a shape belongs to: its title, if there are several shapes.
+/// The versions of a shape, from its title; a single shape has none and applies to all versions.
 fn minors_of(shape: &Value) -> RangeInclusive<u8> {
     let Some(title) = shape["title"].as_str() else {
         return 0..=Microversion::MAX.minor();
@@ -71,12 +71,12 @@ fn members(value: &'static Value) -> impl Iterator<Item = (&'static str, &'stati
     members.map(|(name, value)| (name.as_str(), value))
 }
 
-/// A schema of the description.
+/// Deserializes a schema of the description.
 pub(super) fn read(schema: &Value) -> Schema {
     Schema::deserialize(resolved(schema)).expect("the description has the keywords of `Schema`")
 }
 
-/// A schema without references and titles, in which `null` is allowed by a schema of its own.
+/// Resolves references and drops titles; a type with `null` becomes a schema of its own.
 fn resolved(schema: &Value) -> Value {
     let Value::Object(keywords) = schema else {
         return schema.clone();
@@ -86,7 +86,7 @@ fn resolved(schema: &Value) -> Value {
         return resolved(target.expect("a reference leads somewhere"));
     }
     let keywords = keywords.iter();
-    // A member of that name would have a schema.
+    // A `title` that is not a string is the schema of a member with that name.
     let keywords = keywords.filter(|(keyword, value)| *keyword != "title" || !value.is_string());
     let mut found: Map<String, Value> = keywords
         .map(|(keyword, value)| (keyword.clone(), resolved(value)))

@@ -1,7 +1,7 @@
-//! What a body or a query string must look like, per microversion.
+//! The schemas of bodies and query strings per microversion.
 //!
-//! A schema is a value that is made once; [`Schema::check`] names the place of what is wrong and
-//! what would be right, in the phrases of JSON Schema validators that clients know.
+//! A schema is built once; [`Schema::check`] reports the place of an error and the valid form, in
+//! the phrases of JSON Schema validators that clients know.
 
 mod bodies;
 mod pattern;
@@ -17,10 +17,10 @@ pub(crate) use types::Schema;
 use super::json::Json;
 use crate::http::errors::ApiError;
 
-/// Reads a body of so many values at most, and checks it.
+/// Parses a body of at most `values_max` values and checks it against the schema.
 ///
 /// # Errors
-/// 400 for what is not JSON, is too much or does not fit the schema.
+/// 400 for malformed JSON, too many values, or a mismatch with the schema.
 pub(crate) fn read_body(values_max: usize, body: &[u8], schema: &Schema) -> Result<Json, ApiError> {
     let json = Json::parse(values_max, body).map_err(|error| {
         if error.is_data() {

@@ -1,17 +1,17 @@
-//! The forms of text that schemas ask for, as regular expressions. Those of classes and UUIDs are
-//! matched by hand: the expressions took longer than reading the body.
+//! The text patterns of schemas, as regular expressions. The patterns of classes and UUIDs are
+//! matched by hand, as the expressions took longer than parsing the body.
 
 use placement_model::types::is_upper_byte;
 use regex_lite::Regex;
 use serde::Deserialize;
 
-/// A form of text.
+/// A text pattern.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(from = "String")]
 pub(crate) struct Pattern {
-    /// The form as the reference writes it.
+    /// The regular expression as the reference spells it.
     pub(super) text: String,
-    /// What a text of this form begins with.
+    /// Literal prefix of all matching texts.
     beginning: String,
     regex: Regex,
     by_hand: Option<fn(&str) -> bool>,
@@ -19,7 +19,7 @@ pub(crate) struct Pattern {
 
 impl From<String> for Pattern {
     fn from(text: String) -> Self {
-        // Where the reference's expression ends in `$`, Python lets a newline through.
+        // In Python, `$` also matches before a trailing newline.
         let regex = Regex::new(&text.replace('$', r"\n?\z"));
         Self {
             by_hand: match text.as_str() {
@@ -35,7 +35,7 @@ impl From<String> for Pattern {
 }
 
 impl Pattern {
-    /// Whether the text has this form.
+    /// Whether the text matches.
     pub(super) fn matches(&self, text: &str) -> bool {
         match self.by_hand {
             Some(matches) => matches(text),
@@ -43,7 +43,7 @@ impl Pattern {
         }
     }
 
-    /// What stands in the form's parentheses, of a text that has it; empty if it is left out.
+    /// The group in parentheses of a matching text; empty if the group is absent.
     pub(crate) fn suffix<'t>(&self, text: &'t str) -> Option<&'t str> {
         let begins = text.starts_with(&self.beginning);
         let found = begins.then(|| self.regex.captures(text)).flatten()?;
@@ -51,7 +51,7 @@ impl Pattern {
     }
 }
 
-/// Names of parameters differ in their beginning, mostly.
+/// The literal prefix of a pattern, which tells most parameter names apart.
 fn beginning(form: &str) -> &str {
     let before_group = form.split_once('(').map_or("", |(before, _)| before);
     let literal = before_group.strip_prefix('^').unwrap_or_default();
@@ -62,7 +62,7 @@ fn beginning(form: &str) -> &str {
     if is_literal { literal } else { "" }
 }
 
-/// Resource classes and consumer types.
+/// The pattern of resource classes and consumer types.
 fn is_upper(text: &str) -> bool {
     let name = text.strip_suffix('\n').unwrap_or(text);
     !name.is_empty() && name.bytes().all(is_upper_byte)
@@ -123,7 +123,7 @@ mod tests {
             assert!(!upper.matches(misfit), "{misfit:?}");
         }
         assert!(pattern("^[1-9][0-9]*$").matches("10\n"));
-        // Each choice has its own ends.
+        // Each alternative has its own anchors.
         let consumer_type = pattern("^[A-Z0-9_]+$|^all|^unknown$");
         for fits in ["INSTANCE", "unknown", "unknown\n", "all", "allocation"] {
             assert!(consumer_type.matches(fits), "{fits:?}");

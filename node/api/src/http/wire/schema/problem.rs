@@ -1,27 +1,27 @@
-//! What is wrong with a value, in the phrases of JSON Schema validators that clients look for.
+//! Validation errors, in the phrases of JSON Schema validators that clients match on.
 
 use std::fmt;
 
 use crate::http::wire::json::Json;
 
-/// How many bytes of a client's value are shown.
+/// Maximum length in bytes of a client's value in an error.
 const SHOWN_MAX: usize = 256;
 
-/// Why a value does not fit its schema.
+/// The reason why a value does not match its schema.
 #[derive(Debug)]
 pub(crate) struct Problem {
-    /// What is wrong, and what would be right.
+    /// The error and the valid form.
     message: String,
-    /// The keyword of the schema that refuses the value.
+    /// The keyword of the schema that rejects the value.
     keyword: &'static str,
-    /// Where the value is: `/name/of/member`; empty at the top.
+    /// Path to the value: `/name/of/member`; empty at the top.
     path: String,
-    /// Where the schema is: `['properties']['name']`.
+    /// Path to the schema: `['properties']['name']`.
     schema: String,
 }
 
 impl Problem {
-    /// A problem at the top.
+    /// An error at the top level.
     pub(super) fn new(keyword: &'static str, message: String) -> Self {
         Self {
             message,
@@ -31,14 +31,14 @@ impl Problem {
         }
     }
 
-    /// The same problem of a value that may be `null` as well.
+    /// The same error for a value that may also be `null`.
     pub(super) fn and_not_null(mut self) -> Self {
         self.message.push_str(", and not null");
         self
     }
 
-    /// The same problem, seen from the list or object that has the value as `name` and the schema
-    /// at `schema`.
+    /// The same error as seen from the parent, which has the value as `name` and the schema at
+    /// `schema`.
     pub(super) fn below(self, name: &str, schema: &str) -> Self {
         Self {
             path: format!("/{name}{}", self.path),
@@ -59,7 +59,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// A value as errors show it: JSON, but text in single quotes.
+/// A value as errors show it: JSON, but with strings in single quotes.
 pub(super) fn shown(value: &Json) -> String {
     match value {
         Json::Text(text) => quoted(text),
@@ -72,13 +72,13 @@ pub(super) fn quoted(text: &str) -> String {
     format!("'{}'", cut(text))
 }
 
-/// Texts in single quotes, with commas between.
+/// Texts in single quotes, separated by commas.
 pub(super) fn all_quoted<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     let quoted: Vec<String> = texts.into_iter().map(quoted).collect();
     quoted.join(", ")
 }
 
-/// The text without what goes beyond the bytes that are shown.
+/// Truncates the text to [`SHOWN_MAX`] bytes.
 pub(super) fn cut(text: &str) -> String {
     if text.len() <= SHOWN_MAX {
         return text.to_owned();

@@ -1,5 +1,5 @@
-//! Query strings, as objects of the last value of each parameter: what the API's description shows,
-//! `openapi.json`.
+//! Schemas of query strings, as objects with the last value of each parameter, from the API's
+//! description, `openapi.json`.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -13,7 +13,7 @@ use crate::http::wire::microversion::Microversion;
 
 const CANDIDATES: &str = "/allocation_candidates";
 
-/// By path, what a query looks like in each microversion.
+/// The schema of a query by path and minor version.
 static QUERIES: LazyLock<HashMap<&str, Vec<Schema>>> = LazyLock::new(|| {
     let paths = DOCUMENT["paths"].as_object().into_iter().flatten();
     let schemas = |path| {
@@ -26,7 +26,7 @@ static QUERIES: LazyLock<HashMap<&str, Vec<Schema>>> = LazyLock::new(|| {
         .collect()
 });
 
-/// What the query of a `GET` must look like.
+/// The schema of the query of a `GET`.
 pub(crate) fn query_of(path: &str, version: Microversion) -> &'static Schema {
     &QUERIES[path][usize::from(version.minor())]
 }
@@ -38,7 +38,7 @@ fn query(path: &str, minor: u8) -> Schema {
     };
     let parameters = DOCUMENT["paths"][path]["get"]["parameters"].as_array();
     let known = parameters.into_iter().flatten();
-    // `groups` stands for the keys of groups, below.
+    // `groups` is a placeholder for the keys of groups, which are added below.
     let known =
         known.filter(|parameter| since(parameter) <= minor && parameter["name"] != "groups");
     for parameter in known {
@@ -57,7 +57,7 @@ fn query(path: &str, minor: u8) -> Schema {
     Schema::Object(query)
 }
 
-/// The same parameters for any number of groups.
+/// Turns the parameters of a group into patterns for any number of groups.
 fn name_groups(query: &mut Object, keys: &GroupKeys) {
     for (prefix, form) in keys {
         let mut known = query.properties.iter();
@@ -68,8 +68,8 @@ fn name_groups(query: &mut Object, keys: &GroupKeys) {
     }
 }
 
-/// The first minor version that has a parameter: the end of its description, unless its path is as
-/// old.
+/// The first minor version with a parameter, from the end of its description; 0 if it is as old as
+/// its path.
 fn since(parameter: &Value) -> u8 {
     let description = parameter["description"].as_str().unwrap_or_default();
     let since = description.rsplit_once("From microversion 1.");
@@ -79,7 +79,7 @@ fn since(parameter: &Value) -> u8 {
     })
 }
 
-/// What one value of a parameter looks like; several are described as a list.
+/// The schema of one value of a parameter; repeatable parameters are described as lists.
 fn value_of(parameter: &Value) -> Schema {
     let schema = &parameter["schema"];
     let mut one = schema["anyOf"].get(0).unwrap_or(schema).clone();
@@ -89,10 +89,10 @@ fn value_of(parameter: &Value) -> Schema {
     read(&one)
 }
 
-/// A group's parameters: what their names begin with, and the form of these names.
+/// A group's parameters: the prefix and the pattern of each name.
 type GroupKeys = [(&'static str, Pattern); 4];
 
-/// The keys of groups at a version: the suffix is a number, or from 1.33 a name.
+/// The keys of groups in a version: the suffix is a number, or from 1.33 on a name.
 pub(crate) fn group_keys(version: Microversion) -> &'static GroupKeys {
     keys_of_groups(version.from(33))
 }

@@ -1,4 +1,4 @@
-//! The types of schemas: JSON Schema, as far as the API's description uses it.
+//! The types of schemas: the subset of JSON Schema that the API's description uses.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::pattern::Pattern;
 
-/// What a value must look like.
+/// A schema of a value.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(
     tag = "type",
@@ -16,19 +16,19 @@ use super::pattern::Pattern;
     deny_unknown_fields
 )]
 pub(crate) enum Schema {
-    /// An integer, also one written like `5.0`.
+    /// An integer, also if written like `5.0`.
     Integer {
         minimum: Option<i64>,
         maximum: Option<i64>,
     },
-    /// A number.
+    /// A number with an upper bound.
     Number {
         maximum: f64,
         /// Handlers refuse negative numbers with an error of their own.
         #[serde(rename = "minimum")]
         _minimum: IgnoredAny,
     },
-    /// Text.
+    /// A string with its constraints.
     String(Text),
     /// A list.
     Array {
@@ -40,11 +40,11 @@ pub(crate) enum Schema {
     },
     /// An object.
     Object(Object),
-    /// The same, or `null`.
+    /// The schema, or `null`.
     Nullable { schema: Box<Schema> },
 }
 
-/// What text must look like. Lengths are in characters.
+/// The constraints of a string. Lengths are in characters.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub(crate) struct Text {
@@ -56,28 +56,28 @@ pub(crate) struct Text {
     pub(super) one_of: Vec<String>,
 }
 
-/// How a UUID may be spelled.
+/// The permitted spellings of a UUID.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Format {
-    /// In any way.
+    /// Any spelling of upstream.
     Uuid,
-    /// With its hyphens in their places.
+    /// With the hyphens in their usual places.
     HyphenatedUuid,
 }
 
-/// What an object must look like.
+/// The constraints of an object.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub(crate) struct Object {
     #[serde(deserialize_with = "pairs")]
     pub(super) properties: Vec<(String, Schema)>,
-    /// Members by the form of their names.
+    /// Schemas of members by patterns of their names.
     #[serde(deserialize_with = "pairs")]
     pub(super) pattern_properties: Vec<(Pattern, Schema)>,
     pub(super) required: Vec<String>,
     pub(super) min_properties: usize,
-    /// Whether there may be other members; `None`: yes.
+    /// Whether other members are allowed; `None` means yes.
     pub(super) additional_properties: Option<bool>,
 }
 

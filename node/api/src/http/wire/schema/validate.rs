@@ -1,5 +1,5 @@
-//! Validation: the first thing that is wrong with a value. What is wrong with an object itself
-//! comes before what is wrong with its members.
+//! Validation, which reports the first error. Errors of an object itself come before errors of its
+//! members.
 
 use std::collections::HashSet;
 use std::fmt::Debug;
@@ -10,10 +10,10 @@ use crate::http::wire::json::Json;
 use crate::http::wire::spelling;
 
 impl Schema {
-    /// Whether a value fits.
+    /// Checks a value against the schema.
     ///
     /// # Errors
-    /// The first thing that is wrong with it.
+    /// The first error.
     pub(crate) fn check(&self, value: &Json) -> Result<(), Problem> {
         match (self, value) {
             (Self::Nullable { .. }, Json::Null) => Ok(()),
@@ -77,12 +77,12 @@ fn at_most<N: PartialOrd + Debug>(value: &Json, number: N, max: N) -> Result<(),
     })
 }
 
-/// No schema asks for more than one.
+/// The error for too few items; no schema requires more than one.
 fn empty(value: &Json) -> String {
     format!("{} should be non-empty", shown(value))
 }
 
-/// Only lists of text are asked for this.
+/// Schemas require unique items of strings only.
 fn all_differ(values: &[Json]) -> bool {
     let mut seen = HashSet::new();
     let mut texts = values.iter().filter_map(Json::text);
@@ -102,7 +102,10 @@ impl Text {
         })?;
         let max = self.max_length.unwrap_or(usize::MAX);
         require(length <= max, "maxLength", || {
-            format!("{} is too long: it may have {max} characters", quoted(text))
+            format!(
+                "{} is too long: at most {max} characters are allowed",
+                quoted(text)
+            )
         })?;
         let has_format = match self.format {
             None => true,
@@ -149,7 +152,7 @@ impl Object {
         Ok(())
     }
 
-    /// The schemas of the members of this name, with their keyword and key.
+    /// The schemas for members of this name, with keyword and key.
     fn schemas_of(&self, name: &str) -> impl Iterator<Item = (&'static str, &str, &Schema)> {
         let named = self.properties.iter().filter(move |(key, _)| key == name);
         let named = named.map(|(key, schema)| ("properties", key.as_str(), schema));

@@ -90,7 +90,7 @@ async fn a_peer_with_a_wrong_certificate_is_refused_with_the_reason() {
         .until_logged(&[1, 2], "it is not encrypted, and TLS is required")
         .await;
     cluster
-        .until_logged(&[3], "this cluster speaks TLS only")
+        .until_logged(&[3], "this cluster accepts TLS only")
         .await;
     cluster.kill_9(3);
 
@@ -173,7 +173,7 @@ async fn an_expired_certificate_does_not_replace_a_good_one() {
     let words = [
         "healthy: 3 of 3",
         "node 3: ",
-        "the certificate from before stays in use",
+        "the previous certificate stays in use",
     ];
     cluster.until_shown(&["status"], 0, &words).await;
     let data_dir = cluster.directory().join("none").display().to_string();

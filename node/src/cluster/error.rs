@@ -40,9 +40,9 @@ pub enum StartError {
     /// A listener could not be bound.
     #[error("cannot listen on {address} for {purpose}: {error}")]
     Listen {
-        /// The listener's purpose.
+        /// The listener's purpose, such as `the API`.
         purpose: &'static str,
-        /// The configured address.
+        /// The address from the configuration.
         address: String,
         /// The operating system's error.
         error: std::io::Error,
@@ -53,7 +53,7 @@ pub enum StartError {
     /// The node was invited to a cluster but is a member of another one.
     #[error("node {node} already belongs to cluster {cluster}")]
     Joined {
-        /// The invited node.
+        /// Number of the invited node.
         node: u64,
         /// The cluster of its data directory.
         cluster: uuid::Uuid,

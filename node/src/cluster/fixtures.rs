@@ -81,7 +81,7 @@ impl Alone {
     pub(super) async fn becomes(&self, what: &str, is_so: impl Fn(&Replica) -> bool) {
         let begun = Instant::now();
         while !is_so(&self.running.replica) {
-            assert!(begun.elapsed() < PATIENCE, "timed out waiting to become {what}");
+            assert!(begun.elapsed() < PATIENCE, "not yet {what}");
             sleep(Duration::from_millis(5)).await;
         }
     }

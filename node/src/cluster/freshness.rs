@@ -35,7 +35,6 @@ impl Freshness {
         }
     }
 
-    /// The current moment.
     pub(crate) fn now(&self) -> Moment {
         Moment {
             at: Instant::now(),

@@ -13,7 +13,6 @@ pub(crate) struct InternalAction {
     pub(crate) done: bool,
 }
 
-/// Records internal actions.
 pub(crate) trait ActionLog: Send + Sync {
     fn record(&self, action: InternalAction);
 }

@@ -1,8 +1,8 @@
-//! The calling end of one connection to another node: many calls at once, each with its deadline.
+//! The calling side of one connection to another node: many concurrent calls, each with a deadline.
 //!
 //! A connection that stays silent while an answer is due is given up with all its calls, and the
-//! next call makes a fresh one: after a broken path TCP may take minutes to say so. A long message
-//! that still goes out, piece by piece, is no silence.
+//! next call opens a fresh one: after a broken path, TCP may take minutes to report it. A long
+//! message that is still being sent, piece by piece, does not count as silence.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -31,35 +31,35 @@ use super::wire_io::{Outbox, outbox, read_frame, read_some, write_frame, write_f
 use crate::tasks::Tasks;
 use placement_api::net::BoxStream;
 
-/// How often an idle connection is tried.
+/// How often an idle connection is pinged.
 const IDLE_PING: Duration = Duration::from_secs(10);
-/// How the request for a write begins.
+/// First byte of the request for a write.
 const WRITE: u8 = Method::Write as u8;
-/// A silence shorter than this says nothing about a connection.
+/// A shorter silence says nothing about a connection.
 const PATIENCE_MIN: Duration = Duration::from_millis(100);
 
-/// Why a call gave nothing.
+/// A reason for which a call has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CallError {
     /// The call never left this node.
     #[error("{0}")]
     NotSent(String),
-    /// The other node will not speak with this one.
+    /// The other node rejects this node.
     #[error("refused: {0}")]
     Refused(String),
-    /// The other node will not speak with this one any more: it was removed from the cluster.
+    /// The other node rejects this node because it was removed from the cluster.
     #[error("refused: {0}")]
     Removed(String),
-    /// The call was sent, and its answer will not come.
+    /// The call was sent, and its answer will not arrive.
     #[error("{0}")]
     Lost(String),
-    /// No answer within the call's deadline.
+    /// No answer arrived within the call's deadline.
     #[error("no answer within {0:?}")]
     Timeout(Duration),
-    /// The other node answered that it cannot.
+    /// The other node answered that it cannot carry out the call.
     #[error("{0}")]
     Failed(String),
-    /// The other node answered that it cannot even read the call.
+    /// The other node answered that it cannot decode the call.
     #[error("{0}")]
     Unreadable(String),
 }
@@ -74,21 +74,21 @@ impl CallError {
     }
 }
 
-/// What is measured on a connection.
+/// Measurements of a connection.
 #[derive(Default)]
 pub(crate) struct Extras {
-    /// Where it is noted what pings measure, if they do.
+    /// Receives the round trips of pings, if they are measured.
     pub(crate) round_trips: Option<Arc<RoundTrips>>,
-    /// Where it is counted what goes out.
+    /// Counts sent bytes.
     pub(crate) sent: Arc<Sent>,
-    /// Where it is counted what comes in damaged.
+    /// Counts damaged frames.
     pub(crate) damage: Arc<Damage>,
 }
 
-/// An open connection. Clones are the same connection.
+/// An open connection. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Channel {
-    /// The version of the records that are sent.
+    /// Version of the records that are sent.
     records: RecordVersion,
     outbox: Arc<Outbox>,
     calls: Arc<Mutex<Calls>>,
@@ -97,24 +97,23 @@ pub(crate) struct Channel {
 struct Calls {
     next: u64,
     waiting: BTreeMap<u64, oneshot::Sender<Result<Bytes, CallError>>>,
-    /// When something last came in, or could go out again.
+    /// When something last arrived, or could be sent again.
     alive: Instant,
-    /// Since when an answer (a pong too) is due and nothing came, whether or not a caller still
-    /// waits for it: callers that give up early, one after the other, must not hide that the path
-    /// is dead.
+    /// Since when an answer (or a pong) is due and nothing arrived, whether or not a caller still
+    /// waits for it: callers that give up early, one after another, must not hide a dead path.
     quiet_since: Option<Instant>,
-    /// Something was sent that has no answer, and no ping since.
+    /// Something without an answer was sent, and no ping since.
     unanswered: bool,
     pings: Pings,
     closed: Option<String>,
 }
 
-/// The pings of one connection, which are answered in their order.
+/// The pings of one connection, which are answered in order.
 #[derive(Default)]
 struct Pings {
     sent: u64,
     answered: u64,
-    /// The one that is measured, and when it was sent: one at a time.
+    /// The measured ping and when it was sent; one at a time.
     measured: Option<(u64, Instant)>,
 }
 
@@ -124,12 +123,12 @@ impl Pings {
         self.measured.get_or_insert((self.sent, Instant::now()));
     }
 
-    /// Whether one of them is not answered yet.
+    /// Whether a ping is not answered yet.
     fn is_due(&self) -> bool {
         self.answered < self.sent
     }
 
-    /// How long the one that is measured has taken, if this is its answer.
+    /// The round trip of the measured ping, if this is its answer.
     fn answered(&mut self) -> Option<Duration> {
         self.answered += 1;
         let (number, at) = self.measured?;
@@ -141,7 +140,7 @@ impl Pings {
 }
 
 impl Calls {
-    /// The other side lives.
+    /// Notes that the other side is alive.
     fn note_life(&mut self) {
         let now = Instant::now();
         self.alive = now;
@@ -149,8 +148,8 @@ impl Calls {
         self.quiet_since = is_due.then_some(now);
     }
 
-    /// Whether a frame is still to be sent. A write that was given up while it waited is not: where
-    /// the path is too thin for all, it is for those who still wait.
+    /// Whether a frame still has to be sent. A write that was given up in the queue is dropped: on
+    /// an overloaded path, the capacity belongs to callers that still wait.
     fn is_needed(&self, frame: &Frame) -> bool {
         let is_write = frame.kind == Kind::Request && frame.body.first() == Some(&WRITE);
         !is_write || self.waiting.contains_key(&frame.call)
@@ -165,12 +164,12 @@ impl Calls {
     }
 }
 
-/// An answer that is under way. Dropping it gives the call up.
+/// A pending answer. Dropping it gives the call up.
 pub(crate) struct Answer {
     id: u64,
     answer: oneshot::Receiver<Result<Bytes, CallError>>,
     calls: Arc<Mutex<Calls>>,
-    /// Where the other side learns that the call is given up, if it can make use of that.
+    /// Tells the other side that the call is given up, for calls that can make use of it.
     gives_up: Option<Arc<Outbox>>,
 }
 
@@ -184,7 +183,7 @@ impl Drop for Answer {
 }
 
 impl Answer {
-    /// Waits for the answer, perhaps for as long as the connection lives.
+    /// Waits for the answer, possibly as long as the connection lives.
     pub(crate) async fn wait(&mut self) -> Result<Bytes, CallError> {
         match (&mut self.answer).await {
             Ok(answer) => answer,
@@ -194,7 +193,8 @@ impl Answer {
 }
 
 impl Channel {
-    /// Says hello on a fresh stream and, if welcome, serves it with tasks of `tasks`.
+    /// Sends the hello on a fresh stream and, if welcome, serves the connection with tasks of
+    /// `tasks`.
     pub(crate) async fn open(
         mut stream: BoxStream,
         hello: &Hello,
@@ -256,12 +256,12 @@ impl Channel {
         Ok((channel, welcome))
     }
 
-    /// The version of the records that are sent on this connection.
+    /// Version of the records that are sent on this connection.
     pub(crate) fn records(&self) -> RecordVersion {
         self.records
     }
 
-    /// Whether new calls make no sense any more.
+    /// Whether the connection is closed, so that new calls fail.
     pub(crate) fn is_closed(&self) -> bool {
         self.calls.lock().closed.is_some()
     }
@@ -271,12 +271,12 @@ impl Channel {
         self.outbox.delay()
     }
 
-    /// Asks whether the other side is there, which measures the way to it.
+    /// Sends a ping, which also measures the round trip.
     pub(crate) fn ping(&self) {
         ping(&self.calls, &self.outbox);
     }
 
-    /// Gives the connection up, for what this call has seen of it.
+    /// Closes the connection because of an observation of the caller.
     pub(crate) fn close(&self, reason: &str) {
         self.calls.lock().close(reason);
     }
@@ -286,8 +286,8 @@ impl Channel {
         let bytes = [&[method as u8], body].concat();
         let (sender, answer) = oneshot::channel();
         let id = {
-            // Until it is known that an answer is waited for, and so that the order of numbers is
-            // that on the wire.
+            // Held until the waiter is registered, and so that numbers are assigned in the order on
+            // the wire.
             let mut calls = self.calls.lock();
             let id = calls.next;
             self.queue(&calls, id, bytes)?;
@@ -304,8 +304,8 @@ impl Channel {
         })
     }
 
-    /// Sends a call that needs no answer, and that may be lost. A ping follows if nothing comes in,
-    /// so that a dead path is noticed.
+    /// Sends a call that needs no answer and may be lost. A ping follows if nothing arrives, so
+    /// that a dead path is noticed.
     pub(crate) fn tell(&self, method: Method, body: &[u8]) -> Result<(), CallError> {
         let bytes = [&[method as u8], body].concat();
         let mut calls = self.calls.lock();
@@ -325,7 +325,8 @@ impl Channel {
         }
     }
 
-    /// One call. If nothing at all came in while it waited in vain, the connection is given up.
+    /// One call. If it times out and nothing else arrived in the meantime, the connection is
+    /// closed.
     pub(crate) async fn call(
         &self,
         method: Method,
@@ -337,7 +338,7 @@ impl Channel {
         Ok(answer)
     }
 
-    /// One call of a question and an answer that are records.
+    /// One call whose question and answer are records.
     pub(crate) async fn ask<Q: Serialize + Sync, A: DeserializeOwned>(
         &self,
         method: Method,
@@ -348,7 +349,7 @@ impl Channel {
         decode(&self.call(method, &question, deadline).await?)
     }
 
-    /// One call whose answer is not needed any more once `known` ends.
+    /// One call whose answer is no longer needed once `known` completes.
     pub(crate) async fn call_unless<T>(
         &self,
         method: Method,
@@ -375,8 +376,8 @@ impl Channel {
         }
     }
 
-    /// Gives the connection up if nothing came in since `begun`, unless the wait was so short
-    /// that this means little.
+    /// Closes the connection if nothing arrived since `begun`, unless the wait was too short to
+    /// mean anything.
     pub(crate) fn suspect(&self, begun: Instant, waited: Duration, reason: &str) {
         let mut calls = self.calls.lock();
         if calls.alive <= begun && waited >= PATIENCE_MIN {
@@ -391,13 +392,13 @@ impl Channel {
         // If the connection is gone, so is the stream.
         self.outbox
             .send(Frame::new(Kind::StreamEnd, stream, Bytes::new()));
-        // It has no answer, and a connection that loses it is dead.
+        // The message has no answer; the ping detects a connection that loses it.
         self.ping();
     }
 }
 
 fn ping(calls: &Mutex<Calls>, outbox: &Outbox) {
-    // Queued under the lock, so that they are counted in the order on the wire.
+    // Queued under the lock, so that pings are counted in the order on the wire.
     let mut calls = calls.lock();
     if outbox.send(Frame::new(Kind::Ping, 0, Bytes::new())) {
         calls.pings.sent();
@@ -421,7 +422,7 @@ async fn introduce(stream: &mut BoxStream, hello: &Hello) -> Result<Welcome, Cal
                 .map_err(|error| CallError::NotSent(format!("bad welcome: {error}")))?;
             if !VERSIONS.contains(&welcome.version) {
                 return Err(CallError::Refused(format!(
-                    "it speaks version {} of the protocol, which this node does not",
+                    "it chose version {} of the protocol, which this node does not support",
                     welcome.version
                 )));
             }
@@ -434,7 +435,7 @@ async fn introduce(stream: &mut BoxStream, hello: &Hello) -> Result<Welcome, Cal
     }
 }
 
-/// A [`Failure`] as an error: of this kind, unless it names another one.
+/// Converts a [`Failure`] to an error of this kind, unless it names another kind.
 fn failure(body: &[u8], kind: fn(String) -> CallError) -> CallError {
     match wire::decode::<Failure>(body) {
         Ok(failure) if failure.removed => CallError::Removed(failure.message),
@@ -451,7 +452,7 @@ struct Reader {
     outbox: Weak<Outbox>,
     joiner: Joiner,
     silence: Duration,
-    /// Which node is there.
+    /// The node on the other side.
     node: u64,
     extras: Extras,
 }
@@ -468,7 +469,7 @@ impl Reader {
         self.calls.lock().close(&reason);
     }
 
-    /// Takes answers until the connection must be given up; says why.
+    /// Receives answers until the connection must be closed; returns the reason.
     async fn serve(&mut self) -> std::io::Result<String> {
         let mut buffer = BytesMut::new();
         let mut last_ping = Instant::now();
@@ -498,7 +499,7 @@ impl Reader {
                         last_ping = Instant::now();
                         match self.outbox.upgrade() {
                             Some(outbox) => ping(&self.calls, &outbox),
-                            None => return Ok("not needed any more".to_owned()),
+                            None => return Ok("no longer needed".to_owned()),
                         }
                     }
                 }
@@ -532,9 +533,9 @@ impl Reader {
     }
 }
 
-/// Reads the answer to a call.
+/// Decodes the answer to a call.
 pub(crate) fn decode<A: DeserializeOwned>(answer: &[u8]) -> Result<A, CallError> {
-    wire::decode(answer).map_err(|error| CallError::Failed(format!("an answer that is {error}")))
+    wire::decode(answer).map_err(|error| CallError::Failed(format!("the answer is {error}")))
 }
 
 #[cfg(test)]
@@ -544,11 +545,11 @@ mod tests {
     use super::super::message::samples;
     use super::*;
 
-    /// Longer than a call's deadline, so that only one of the two can be over first.
+    /// Longer than a call's deadline, so that only one of the two can expire first.
     const SILENCE: Duration = Duration::from_millis(400);
     const DEADLINE: Duration = Duration::from_millis(200);
 
-    /// A node that answers the hello and then nothing, as behind a dead path.
+    /// A node that answers the hello and then nothing, as on a dead path.
     async fn silent(extras: Extras) -> (Channel, DuplexStream, Tasks) {
         let (near, mut far) = tokio::io::duplex(1 << 20);
         let welcome = wire::encode_named(&samples::welcome());
@@ -564,7 +565,8 @@ mod tests {
     #[tokio::test]
     async fn silent_connection_is_closed_though_callers_give_up_early() {
         let (channel, _far, _tasks) = silent(Extras::default()).await;
-        // Heartbeats: shorter than what says anything about a connection, with pauses between.
+        // Heartbeats with deadlines too short to say anything about a connection, and pauses
+        // between.
         let begun = Instant::now();
         while begun.elapsed() < SILENCE * 3 {
             let deadline = Duration::from_millis(20);
@@ -592,7 +594,7 @@ mod tests {
             ..Extras::default()
         };
         let (channel, mut far, _tasks) = silent(extras).await;
-        // Two are under way: the first is the one that is measured, and its answer comes first.
+        // Two pings are under way: the first is measured, and its answer arrives first.
         channel.ping();
         tokio::time::sleep(Duration::from_millis(20)).await;
         channel.ping();
@@ -605,7 +607,7 @@ mod tests {
         tokio::time::sleep(Duration::from_millis(1)).await;
         let took = ways.all()[&2].least;
         assert!((30..32).contains(&took.as_millis()), "{took:?}");
-        // It was shown half a round trip ago, and the sleep has taken 1 ms.
+        // The clock was read half a round trip ago, and the sleep has taken 1 ms.
         let shown = ways.clock_of(2).unwrap().0;
         assert!((7_015_000..7_018_000).contains(&shown), "{shown}");
     }
@@ -627,14 +629,14 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn silent_connection_is_closed_though_nothing_that_is_sent_has_an_answer() {
+    async fn silent_connection_is_closed_although_no_call_expects_an_answer() {
         let (channel, _far, _tasks) = silent(Extras::default()).await;
         channel.tell(Method::Append, &[]).unwrap();
         tokio::time::sleep(SILENCE * 2).await;
         assert!(channel.is_closed());
     }
 
-    /// A leader that comes to need it would lose `silence_ms` to it.
+    /// A leader that begins to use the connection would lose `silence_ms` on it.
     #[tokio::test(start_paused = true)]
     async fn idle_connection_with_an_unanswered_ping_is_closed() {
         let (channel, _far, _tasks) = silent(Extras::default()).await;

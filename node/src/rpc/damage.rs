@@ -1,4 +1,4 @@
-//! Frames that arrived damaged: how many, and from where.
+//! Counts frames that arrived damaged.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::frame::Damaged;
 use super::log_throttle::LogThrottle;
 
-/// Damaged frames, from whichever node and in either direction.
+/// Damaged frames, from any node and in either direction.
 #[derive(Default)]
 pub(crate) struct Damage {
     frames: AtomicU64,
@@ -14,13 +14,12 @@ pub(crate) struct Damage {
 }
 
 impl Damage {
-    /// How many frames arrived damaged since this node started.
+    /// Number of damaged frames since this node started.
     pub(crate) fn frames(&self) -> u64 {
         self.frames.load(Ordering::Relaxed)
     }
 
-    /// Counts and logs it if this is why a connection with a node ends; 0 is a node that is not
-    /// known yet.
+    /// Counts and logs the error if it is damage; `peer` 0 is an unidentified node.
     pub(super) fn note(&self, peer: u64, error: &io::Error) {
         if !Damaged::is_cause_of(error) {
             return;
@@ -30,7 +29,8 @@ impl Damage {
             tracing::warn!(
                 peer,
                 %error,
-                "the connection is dropped, and what was not answered is sent again; if this goes on, look at the \
+                "closed a connection, its unanswered calls are sent again; if this continues, \
+                check the \
                  network between the two nodes"
             );
         }

@@ -1,23 +1,24 @@
-//! What travels between nodes: length, kind, call, checksums, body.
+//! The frames between nodes: length, kind, call, checksums, body.
 //!
-//! | bytes | what |
+//! | bytes | field |
 //! |---|---|
-//! | 4 | length of what follows, big endian |
+//! | 4 | length of the rest of the frame, big endian |
 //! | 1 | [`Kind`] |
-//! | 8 | number of the call, big endian; 0 without one, and for a call that needs no answer |
+//! | 8 | number of the call, big endian; 0 without a call, and for a call that needs no answer |
 //! | 8 | XXH3 of the body, big endian |
 //! | 4 | the low half of the XXH3 of the 21 bytes before, big endian |
 //! | rest | the body |
 //!
-//! TCP's own checksum has 16 bits, and misses one damaged segment in 65,536. A length is believed
-//! only once the head's checksum is right, so that a damaged one is an error at once; nothing of a
-//! damaged frame is read further.
+//! TCP's own checksum has 16 bits, and misses one damaged segment in 65,536. A length is used only
+//! after the head's checksum was verified, so a damaged length is an error at once; the rest of a
+//! damaged frame is not read.
 //!
-//! The first frame of each side is a hello; it settles the version of all that follows.
+//! The first frame of each side is the hello or its answer, which settles the version of all frames
+//! that follow.
 //!
-//! A long message goes in pieces, so that what is urgent need not wait until all of it is through:
-//! frames of kind [`Kind::Piece`] with the number of the call, and at the end the frame itself with
-//! what is left. One message at a time goes in pieces in one direction.
+//! A long message is sent in pieces, so that urgent frames need not wait for all of it: frames of
+//! kind [`Kind::Piece`] with the number of the call, and finally the frame itself with the rest of
+//! the body. Only one message at a time is sent in pieces per direction.
 
 use std::io;
 
@@ -28,27 +29,27 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, IntoDeserializer};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Longest message that is read, in bytes, whether or not it comes in pieces. The configuration
-/// keeps commands and batches well below.
+/// Longest accepted message, in bytes, whether or not it arrives in pieces. The configuration keeps
+/// commands and batches well below.
 pub(crate) const FRAME_BYTES_MAX: usize = 96 * 1024 * 1024;
-/// Longest frame that is read of a peer that has not been welcomed, in bytes.
+/// Longest frame accepted before the welcome, in bytes.
 pub(crate) const UNWELCOMED_BYTES_MAX: usize = 4 * 1024;
-/// Longest frame of an introduction, in bytes: who calls has not been shown to be a member.
+/// Longest frame of an introduction, in bytes: the caller may not be a member.
 pub(crate) const INTRODUCTION_BYTES_MAX: usize = 64 * 1024;
-/// Bytes of a message in one piece, in the product.
+/// Bytes of a message in one piece, in production.
 pub(crate) const PIECE_BYTES: usize = Limits::PRODUCT.piece;
 
-/// The number of a call that needs no answer. A node that does not know this answers, and that is
-/// ignored.
+/// The call number of calls that need no answer. A node of an earlier version answers them anyway,
+/// and the answer is ignored.
 pub(super) const UNANSWERED: u64 = 0;
 
 const LENGTH: usize = 4;
-/// What the head's checksum covers: the length, the kind, the call, the body's checksum.
+/// Bytes covered by the head's checksum: the length, the kind, the call, the body's checksum.
 const CHECKED: usize = LENGTH + 1 + 8 + 8;
 /// Bytes before the body.
 const HEAD: usize = CHECKED + 4;
 
-/// A frame that did not arrive as it was sent.
+/// A frame did not arrive as it was sent.
 #[derive(Debug, thiserror::Error)]
 #[error("a frame arrived damaged: the checksum of its {part} is wrong")]
 pub(crate) struct Damaged {
@@ -56,7 +57,7 @@ pub(crate) struct Damaged {
 }
 
 impl Damaged {
-    /// Whether this is why a connection ends.
+    /// Whether damage is the cause of this error.
     pub(super) fn is_cause_of(error: &io::Error) -> bool {
         error.get_ref().is_some_and(|cause| cause.is::<Self>())
     }
@@ -71,47 +72,46 @@ fn head_checksum(checked: &[u8]) -> u32 {
     xxh3_64(checked) as u32
 }
 
-/// What a frame is. Numbers are never reused; they go on from 1 without a gap.
+/// The kind of a frame. Numbers are never reused, and increase from 1 without a gap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[repr(u8)]
 pub(crate) enum Kind {
-    /// Who calls whom, and which versions it speaks.
+    /// Caller, callee and the protocol versions that the caller supports.
     Hello = 1,
-    /// The answer to a hello: the version that is spoken from here on.
+    /// Accepts a hello: the version that both sides use from here on.
     Welcome = 2,
-    /// The other answer to a hello: why not, as text.
+    /// Rejects a hello, with the reason as text.
     Refusal = 3,
     /// A call: the method's number, then its body.
     Request = 4,
-    /// What a call gave.
+    /// The result of a call.
     Response = 5,
-    /// Why a call gave nothing.
+    /// The failure of a call: a [`super::message::Failure`].
     Failure = 6,
-    /// Are you there?
+    /// Requests a pong.
     Ping = 7,
-    /// I am; the body is what the wall clock shows, in microseconds since 1970, big endian.
+    /// Answer to a ping; the body is the wall clock in microseconds since 1970, big endian.
     Pong = 8,
     /// The caller sends no more on this stream of appends; the call number is the stream's.
     StreamEnd = 9,
     /// A part of the message that ends with the next frame of the same call and another kind.
     Piece = 10,
-    /// The caller waits for this call no more.
+    /// The caller no longer waits for this call.
     GivenUp = 11,
-    /// A message that was packed: [`super::packing`]. Only to those who announced that they can
-    /// unpack it.
+    /// A compressed message: [`super::packing`]. Sent only to nodes that announced support.
     Packed = 12,
 }
 
 impl Kind {
-    /// Whether it goes before what waits, and between the pieces of a message.
+    /// Whether the frame overtakes others, even between the pieces of a message.
     pub(crate) fn is_urgent(self) -> bool {
         matches!(self, Kind::Ping | Kind::Pong)
     }
 }
 
-/// The variant with this number in an enum whose numbers go on from 1.
+/// The variant with this number, in an enum whose numbers increase from 1.
 pub(super) fn numbered<T: DeserializeOwned>(number: u8) -> Option<T> {
-    // By serde, variants are numbered from 0.
+    // Serde numbers variants from 0.
     let index = u32::from(number).checked_sub(1)?;
     let variant: Result<_, serde::de::value::Error> = T::deserialize(index.into_deserializer());
     variant.ok()
@@ -134,12 +134,12 @@ impl Frame {
         }
     }
 
-    /// Bytes of memory that it takes while it waits.
+    /// Bytes of memory that the frame takes in a queue.
     pub(super) fn queued_bytes(&self) -> usize {
         size_of::<Self>() + self.body.len()
     }
 
-    /// The frames in which the message is sent: this one, behind as many pieces as it takes.
+    /// The frames in which the message is sent: pieces, then the frame with the rest.
     pub(crate) fn pieces(self, piece_bytes: usize) -> impl Iterator<Item = Self> {
         if self.body.len() > piece_bytes {
             RarePath::SentInPieces.ran();
@@ -169,8 +169,10 @@ impl Frame {
         out.put_slice(&self.body);
     }
 
-    /// Takes the first whole frame out of `input`; `None` if there is none yet. It is an error if
-    /// the frame has more than `bytes_max`, or is [`Damaged`].
+    /// Takes the first complete frame out of `input`; `None` if it is incomplete.
+    ///
+    /// # Errors
+    /// The frame is longer than `bytes_max`, of an unknown kind, or [`Damaged`].
     pub(crate) fn read(input: &mut BytesMut, bytes_max: usize) -> io::Result<Option<Self>> {
         let Some(length) = input.first_chunk::<LENGTH>() else {
             return Ok(None);
@@ -178,7 +180,7 @@ impl Frame {
         let length = u32::from_be_bytes(*length) as usize;
         if !(HEAD - LENGTH..=bytes_max).contains(&length) {
             return Err(invalid(format!(
-                "a frame of {length} bytes, where {bytes_max} are the most"
+                "a frame of {length} bytes; the maximum is {bytes_max}"
             )));
         }
         if input.len() < HEAD {
@@ -241,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn each_number_is_that_of_one_variant() {
+    fn each_number_names_one_variant() {
         for number in 0..=u8::MAX {
             let kind = numbered(number).map(|kind: Kind| kind as u8);
             assert_eq!(kind, (1..=12).contains(&number).then_some(number));
@@ -257,7 +259,7 @@ mod tests {
             let error = Frame::read(&mut input, FRAME_BYTES_MAX).unwrap_err();
             assert!(input.capacity() < 1024, "{error}");
         }
-        // Right checksums under a kind that no version has.
+        // A valid checksum with a kind that no version has.
         let mut bytes = BytesMut::new();
         Frame::new(Kind::Pong, 0, Bytes::new()).write(&mut bytes);
         bytes[LENGTH] = 99;

@@ -1,4 +1,4 @@
-//! Messages as they were sent, from the frames that come in.
+//! Reassembles messages from the frames that arrive.
 
 use std::io;
 
@@ -7,15 +7,15 @@ use bytes::BytesMut;
 use super::frame::{FRAME_BYTES_MAX, Frame, INTRODUCTION_BYTES_MAX, Kind, invalid};
 use super::packing::unpack;
 
-/// Puts messages together that come in pieces, and unpacks them.
+/// Joins the pieces of messages, and unpacks messages.
 pub(crate) struct Joiner {
     begun: Option<(u64, BytesMut)>,
-    /// Messages are short and come whole: it is not known whether the other side is a member.
+    /// Introductions must be short, whole and plain: the other side may not be a member.
     is_introduction: bool,
 }
 
 impl Joiner {
-    /// For a connection that is an introduction, or one of a member.
+    /// For a connection that is an introduction, or for one of a member.
     pub(crate) fn new(is_introduction: bool) -> Self {
         Self {
             begun: None,
@@ -23,7 +23,7 @@ impl Joiner {
         }
     }
 
-    /// Takes the next whole message out of `input`; `None` if there is none yet.
+    /// Takes the next complete message out of `input`; `None` if it is incomplete.
     pub(crate) fn next(&mut self, input: &mut BytesMut) -> io::Result<Option<Frame>> {
         let bytes_max = match self.is_introduction {
             true => INTRODUCTION_BYTES_MAX,
@@ -37,11 +37,11 @@ impl Joiner {
         Ok(None)
     }
 
-    /// Takes the next frame; gives the message that ends with it.
+    /// Takes the next frame; returns the message that it completes.
     fn take(&mut self, frame: Frame) -> io::Result<Option<Frame>> {
         if self.is_introduction && matches!(frame.kind, Kind::Piece | Kind::Packed) {
             return Err(invalid(format!(
-                "a {:?} in an introduction, whose messages come whole and plain",
+                "a {:?} in an introduction, whose messages must be whole and plain",
                 frame.kind
             )));
         }
@@ -52,7 +52,7 @@ impl Joiner {
     }
 
     fn join(&mut self, mut frame: Frame) -> io::Result<Option<Frame>> {
-        // What is urgent goes between the pieces.
+        // Urgent frames may arrive between the pieces.
         if frame.kind.is_urgent() {
             return Ok(Some(frame));
         }

@@ -1,4 +1,4 @@
-//! Repeated reasons are logged once in a while.
+//! Limits the logging of repeated reasons.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,20 +6,20 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// How often the same is logged of the same node.
+/// Minimum time between equal messages about one node.
 const PAUSE: Duration = Duration::from_secs(30);
 
-/// What was last logged of which node.
+/// The last message about each node.
 #[derive(Default)]
 pub(super) struct LogThrottle {
     last: Mutex<BTreeMap<u64, (String, Instant)>>,
 }
 
 impl LogThrottle {
-    /// Callers choose their numbers: remember a few.
+    /// Callers choose their numbers, so remember only a few.
     const REMEMBERED: usize = 64;
 
-    /// Whether this is to be logged of a node now.
+    /// Whether this message about a node should be logged now.
     pub(super) fn is_due(&self, node: u64, what: &str) -> bool {
         let mut last = self.last.lock();
         let is_old = |(logged, at): &(String, Instant)| logged == what && at.elapsed() < PAUSE;

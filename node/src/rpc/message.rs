@@ -1,5 +1,6 @@
-//! The bodies of calls between nodes. Each is a record of `raft-store`'s wire format, of the
-//! version that the protocol on the connection has. Fields are only added, variants only appended.
+//! The bodies of calls between nodes. Each is a record of `raft-store`'s wire format, in the
+//! version that belongs to the connection's protocol version. Fields are only added, variants only
+//! appended.
 
 use std::collections::BTreeSet;
 
@@ -17,11 +18,11 @@ use uuid::Uuid;
 
 use super::frame::FRAME_BYTES_MAX;
 
-/// The versions of the protocol that this binary speaks. The feature `rehearsal` is one ahead.
+/// The protocol versions that this binary supports. The feature `rehearsal` is one ahead.
 pub(crate) const VERSIONS: std::ops::RangeInclusive<u16> =
     1..=if cfg!(feature = "rehearsal") { 2 } else { 1 };
 
-/// The version of the records that are sent by a version of the protocol.
+/// The record version that belongs to a protocol version.
 pub(crate) fn records(protocol: u16) -> RecordVersion {
     match protocol {
         0..=1 => RecordVersion::FIRST,
@@ -29,7 +30,7 @@ pub(crate) fn records(protocol: u16) -> RecordVersion {
     }
 }
 
-/// Bytes of a message in one piece. An introduction is short and goes whole.
+/// Bytes of a message in one piece. An introduction is short and sent whole.
 pub(crate) fn piece_bytes(is_introduction: bool) -> usize {
     match is_introduction {
         true => FRAME_BYTES_MAX,
@@ -37,20 +38,20 @@ pub(crate) fn piece_bytes(is_introduction: bool) -> usize {
     }
 }
 
-/// What a connection is for: bulk may not hold up what is urgent.
+/// Separate connections by purpose, so that bulk data does not delay urgent messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Lane {
-    /// Votes, heartbeats, read indexes.
+    /// Votes, heartbeats and read indexes.
     Control,
-    /// Log entries.
+    /// Log entries, in streams.
     Log,
-    /// Writes and operators' requests on their way to the leader.
+    /// Writes and operators' requests that are forwarded.
     Forward,
-    /// Snapshots.
+    /// Snapshots, in chunks.
     Snapshot,
 }
 
-/// What can be called. Numbers are never reused; they go on from 1 without a gap.
+/// The methods of calls. Numbers are never reused, and increase from 1 without a gap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[repr(u8)]
 pub(crate) enum Method {
@@ -66,34 +67,35 @@ pub(crate) enum Method {
     Snapshot = 5,
     /// A write for the leader.
     Write = 6,
-    /// How far a read must be.
+    /// The leader's confirmed read index.
     ReadIndex = 7,
     /// An operator's request for the leader.
     Admin = 8,
-    /// Introduce yourself.
+    /// Asks a node for its [`Introduction`].
     Probe = 9,
-    /// Join this cluster.
+    /// Invites a node to join this cluster.
     Invite = 10,
     /// The digest of the state after an entry.
     Checkpoint = 11,
-    /// Is your disk nearly full?
+    /// Whether the node's disk is nearly full.
     IsShort = 12,
-    /// In which of its starts has this node last written?
+    /// The last start of a node in which it has written.
     LastStart = 13,
-    /// An operator's request for one node, which came in at another.
+    /// An operator's request for one node, received by another.
     Operate = 14,
-    /// Would you lead?
+    /// Whether the node is willing to lead.
     MayLead = 15,
-    /// Let me in: I have a token.
+    /// A node with a token asks for admission: [`JoinCall`].
     Join = 16,
-    /// Which vote do you hold?
+    /// The vote that the node has made.
     HeldVote = 17,
-    /// How far have you committed, as the leader, and who votes?
+    /// As the leader, the commit index and the voters: [`CommitPoint`].
     ReadPoint = 18,
 }
 
 impl Method {
-    /// The connection that its calls take. Heartbeats are appends on that for what is urgent.
+    /// The connection that the method uses. Heartbeats are appends on the connection for urgent
+    /// messages.
     pub(crate) fn lane(self) -> Lane {
         match self {
             Self::Append => Lane::Log,
@@ -103,14 +105,14 @@ impl Method {
         }
     }
 
-    /// Whether it has this node, or the cluster, do what an operator wants. Raft's own calls and
-    /// questions are taken from nodes that this one does not know yet, too: it may lag behind in
-    /// the membership.
+    /// Whether the call carries out an operator's request on this node or in the cluster. Raft's
+    /// own calls and queries are also accepted from nodes that this node does not know yet: it may
+    /// lag behind in the membership.
     pub(crate) fn is_order(self) -> bool {
         matches!(self, Self::Admin | Self::Operate)
     }
 
-    /// Whether nodes that do not belong to one cluster yet may ask this of each other.
+    /// Whether nodes that do not belong to one cluster yet may make this call.
     pub(crate) fn is_introduction(self) -> bool {
         matches!(
             self,
@@ -119,57 +121,57 @@ impl Method {
     }
 }
 
-/// The first message of a caller. It and its answer have named fields, as no version is settled
-/// yet.
+/// The first message of a caller. It and its answer have named fields, because no version is
+/// settled yet.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Hello {
-    /// Oldest protocol version it speaks.
+    /// Oldest protocol version that the caller supports.
     pub(crate) oldest: u16,
-    /// Newest protocol version it speaks.
+    /// Newest protocol version that the caller supports.
     pub(crate) newest: u16,
-    /// The cluster it belongs to.
+    /// The caller's cluster.
     pub(crate) cluster: Option<Uuid>,
-    /// Who it is.
+    /// The caller's number.
     pub(crate) from: u64,
-    /// The node that it means to call; `None` if it only knows an address.
+    /// The node that it means to call; `None` if it knows only an address.
     pub(crate) to: Option<u64>,
-    /// It only asks who the other is: the clusters may differ.
+    /// Whether this is only an introduction: the clusters may differ.
     pub(crate) introduction: bool,
-    /// The highest feature level to which it agrees.
+    /// The highest feature level that the caller supports.
     pub(crate) level: Level,
-    /// The region in which it stands.
+    /// The caller's region.
     pub(crate) region: String,
 }
 
 /// The answer to a hello.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Welcome {
-    /// The version that both speak from here on.
+    /// The version that both sides use from here on.
     pub(crate) version: u16,
-    /// Who was called.
+    /// Number of the called node.
     pub(crate) node: u64,
-    /// The highest feature level to which it agrees.
+    /// The highest feature level that the called node supports.
     pub(crate) level: Level,
-    /// The region in which it stands.
+    /// Region of the called node.
     pub(crate) region: String,
 }
 
-/// What an operator asks of one node at the listener of another.
+/// An operator's request for one node, received by another node's listener.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Order {
-    /// Its method.
+    /// The HTTP method.
     pub(crate) method: String,
-    /// Its path, as at the listener of the node that is meant.
+    /// The path, as at the listener of the destination.
     pub(crate) path: String,
-    /// Whom the operator's certificate names, if one was shown.
+    /// The owner of the operator's certificate, if there is one.
     pub(crate) operator: Option<String>,
-    /// Headers and body, if it is for the REST API. A node that does not know this refuses the
+    /// Headers and body of a request to the REST API. A node of an earlier version refuses the
     /// call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) api: Option<(Headers, Blob)>,
 }
 
-/// Headers of HTTP, by name.
+/// HTTP headers, by name.
 pub(crate) type Headers = Vec<(String, Blob)>;
 
 /// The response to an [`Order`].
@@ -177,19 +179,19 @@ pub(crate) type Headers = Vec<(String, Blob)>;
 pub(crate) struct OrderReply {
     pub(crate) status: u16,
     pub(crate) body: Blob,
-    /// Those of the REST API's answer.
+    /// Headers of the REST API's response.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) headers: Headers,
 }
 
-/// Why a call gave nothing.
+/// The failure of a call.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Failure {
-    /// As text.
+    /// The reason, as text.
     pub(crate) message: String,
-    /// It was not understood at all.
+    /// Whether the call could not be decoded.
     pub(crate) unreadable: bool,
-    /// The node that calls was removed from the cluster.
+    /// Whether the caller was removed from the cluster.
     pub(crate) removed: bool,
 }
 
@@ -200,12 +202,12 @@ struct AppendHead {
     previous: Option<WireLogId>,
     committed: Option<WireLogId>,
     entries: u32,
-    /// Requests with the same number are handled in the order of their sending.
+    /// Requests with the same number are handled in the order in which they are sent.
     stream: Option<u64>,
 }
 
-/// Writes an append of as many of `entries` as fit into `bytes_max`, at least one if there is one.
-/// Returns how many.
+/// Encodes an append with as many of `entries` as fit into `bytes_max`, but at least one if there
+/// are any. Returns the body and the number of entries in it.
 pub(crate) fn encode_append(
     version: RecordVersion,
     request: &AppendEntriesRequest<TypeConfig>,
@@ -244,7 +246,7 @@ pub(crate) fn encode_append(
     (body, taken)
 }
 
-/// What [`encode_append`] wrote, its entries not yet read.
+/// A decoded append of [`encode_append`], whose entries are still encoded.
 #[derive(Debug)]
 pub(crate) struct Append {
     head: AppendHead,
@@ -252,7 +254,7 @@ pub(crate) struct Append {
 }
 
 impl Append {
-    /// Reads the head.
+    /// Decodes the head.
     pub(crate) fn read(mut body: Bytes) -> Result<Self, WireError> {
         let head = wire::decode(&take(&mut body)?)?;
         Ok(Self {
@@ -261,17 +263,17 @@ impl Append {
         })
     }
 
-    /// Its stream. Without one it is a heartbeat.
+    /// The stream's number; `None` for a heartbeat.
     pub(crate) fn stream(&self) -> Option<u64> {
         self.head.stream
     }
 
-    /// How much there is to read.
+    /// Length of the encoded entries.
     pub(crate) fn entries_bytes(&self) -> usize {
         self.entries.len()
     }
 
-    /// Reads the entries.
+    /// Decodes the entries.
     pub(crate) fn into_request(self) -> Result<AppendEntriesRequest<TypeConfig>, WireError> {
         let (head, mut body) = (self.head, self.entries);
         let mut entries = Vec::with_capacity((head.entries as usize).min(4096));
@@ -305,7 +307,7 @@ fn take(body: &mut Bytes) -> Result<Bytes, WireError> {
 pub(crate) enum AppendReply {
     /// All entries up to here are on disk.
     Flushed(Option<WireLogId>),
-    /// The entry before the first one is not what this log has.
+    /// The log has another entry before the first one of the append.
     Conflict(WireLogId),
     /// Another node leads, or is a candidate.
     HigherVote(WireVote),
@@ -316,11 +318,11 @@ pub(crate) enum AppendReply {
 pub(crate) struct VoteCall {
     pub(crate) vote: WireVote,
     pub(crate) last: Option<WireLogId>,
-    /// The leader itself asked for this election.
+    /// Whether the leader itself asked for this election.
     pub(crate) transfer: bool,
 }
 
-/// The answer to a vote.
+/// The answer to a vote request.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct VoteReply {
     pub(crate) vote: WireVote,
@@ -336,15 +338,16 @@ pub(crate) struct TransferCall {
     pub(crate) last: Option<WireLogId>,
 }
 
-/// A part of a snapshot. The first one has no data and asks where to begin: the receiver may hold a
-/// part from an earlier transfer. The last one has no data either, and is at the end: install it.
+/// A part of a snapshot. The first call has no data and asks for the offset to begin at: the
+/// receiver may hold a part from an earlier transfer. The last call has no data either, and its
+/// offset at the end requests the installation.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct SnapshotCall {
     pub(crate) vote: WireVote,
     pub(crate) meta: WireSnapshotMeta,
-    /// Of the whole snapshot.
+    /// Length of the whole snapshot.
     pub(crate) bytes: u64,
-    /// Where the data belongs.
+    /// Offset of the data in the snapshot.
     pub(crate) offset: u64,
     pub(crate) data: Blob,
 }
@@ -352,38 +355,40 @@ pub(crate) struct SnapshotCall {
 /// The answer to a part of a snapshot.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum SnapshotReply {
-    /// Go on at this byte: what is before it has arrived.
+    /// Continue at this byte; everything before has arrived.
     From { offset: u64 },
-    /// Installed, or refused by a higher vote; the vote now.
+    /// Installed, or rejected by a higher vote; the vote now.
     Done(WireVote),
-    /// It arrived whole, but is damaged or another cluster's; nothing was changed. Why, as text.
+    /// It arrived completely, but is damaged or another cluster's; nothing was changed. The reason,
+    /// as text.
     Refused(String),
-    /// This node cannot take it for now: it has no room, or its storage has failed. Why, as text.
+    /// The receiver cannot take it for now: it has no room, or its storage failed. The reason, as
+    /// text.
     NotNow(String),
 }
 
-/// A write on its way to the leader.
+/// A write that is forwarded to the leader.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct WriteCall {
-    /// Recognised by the state machine if it comes twice.
+    /// Identifies the write to the state machine if it arrives twice.
     pub(crate) write_id: WriteId,
-    /// Of the HTTP request: `req-UUID` for the logs and the ledger, or text for the logs.
+    /// Id of the HTTP request: `req-UUID` for the logs and the ledger, or text for the logs.
     pub(crate) request_id: String,
-    /// The record of the [`placement_model::Command`]. The node that the client asked encodes it
+    /// The encoded [`placement_model::Command`]. The node that received the request encodes it
     /// once.
     pub(crate) command: Blob,
-    /// For how long the client waits, in milliseconds.
+    /// How long the client still waits, in milliseconds.
     pub(crate) patience_ms: u32,
-    /// In which partition, and how the request was routed there.
+    /// The partition, and how the request was routed there.
     pub(crate) destination: Destination,
-    /// The `traceparent` of the span that it is sent in. A call that has one goes with the names of
-    /// its fields, so that earlier versions ignore it.
+    /// The `traceparent` of the span in which the write is sent. A call with one is encoded with
+    /// field names, so that earlier versions ignore it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) trace: Option<String>,
 }
 
 impl WriteCall {
-    /// The body of the call.
+    /// Encodes the body of the call.
     pub(crate) fn encode(&self, records: RecordVersion) -> Vec<u8> {
         match self.trace {
             None => wire::encode(records, self),
@@ -392,26 +397,27 @@ impl WriteCall {
     }
 }
 
-/// Why a write is not known to be committed, mostly with the reason as text. One that is committed
-/// has no answer: the node that has sent it sees it in the log.
+/// Why a write is not known to be committed. A committed write has no answer: the node that sent it
+/// sees it in the log.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum WriteReply {
-    /// Not done, and it never will be by this call.
+    /// Not done, and this call never will be.
     NotLeader,
-    /// It may or may not be committed.
+    /// It may or may not be committed; the reason, as text.
     Unknown(String),
-    /// Not done, and it never will be by this call, since the node that was asked cannot.
+    /// Not done, and this call never will be, since the node that was asked cannot; the reason, as
+    /// text.
     Rejected(String),
-    /// Not done: the disks have no room for it.
+    /// Not done: the disks have no room for it; the details, as text.
     NoSpace(String),
-    /// Not done: too many writes wait already.
+    /// Not done: too many writes are waiting already; the details, as text.
     Busy(String),
-    /// Not done, and no leader of this cluster will: its record has more bytes than it takes.
+    /// Not done, and no leader of this cluster will: its record exceeds the limit.
     TooLarge { bytes: u64, bytes_max: u64 },
 }
 
-/// How far a read must be: a leader has committed as far as `index`, if a quorum of each of these
-/// sets of voters shows the vote by which it leads.
+/// A proof for reads: the leader has committed up to `index`, if a quorum of each of these sets of
+/// voters shows the vote by which it leads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CommitPoint {
     pub(crate) vote: WireVote,
@@ -419,39 +425,39 @@ pub(crate) struct CommitPoint {
     pub(crate) voters: Vec<BTreeSet<u64>>,
 }
 
-/// Who a node is.
+/// The answer of a node to [`Method::Probe`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Introduction {
-    /// Its number.
+    /// Number of the node.
     pub(crate) node: u64,
-    /// The cluster it belongs to.
+    /// The cluster of the node.
     pub(crate) cluster: Option<Uuid>,
-    /// Whether it has a Raft log: it takes part in a cluster that has been formed.
+    /// Whether the node has a Raft log, so it takes part in a formed cluster.
     pub(crate) formed: bool,
-    /// Where clients reach it.
+    /// URL of its REST API.
     pub(crate) api: String,
-    /// Where the other nodes reach it.
+    /// Its address for other nodes.
     pub(crate) peer: String,
-    /// Where operators reach it.
+    /// Its address for operators.
     pub(crate) admin: String,
-    /// The highest feature level to which it agrees.
+    /// The highest feature level that the node supports.
     pub(crate) level: Level,
 }
 
-/// A node that has no data asks to be let in.
+/// A node without data asks for admission.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct JoinCall {
-    /// The number that its token was given out with.
+    /// The number in its token.
     pub(crate) node: u64,
-    /// What shows that it may.
+    /// The secret of its token.
     pub(crate) token: String,
-    /// Distinguishes it from others with the same token.
+    /// Distinguishes the node from others with the same token.
     pub(crate) nonce: Uuid,
-    /// Its own description.
+    /// The node's description of itself.
     pub(crate) member: Member,
 }
 
-/// The token is shown to no one.
+/// Omits the token.
 impl std::fmt::Debug for JoinCall {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "JoinCall of node {} ({})", self.node, self.member)
@@ -495,7 +501,7 @@ mod tests {
 
     use super::*;
 
-    /// Each kind of message comes back from both ways of writing it.
+    /// Decoding returns each message from both encodings.
     fn check<T: Serialize + DeserializeOwned + Debug>(messages: &[T]) {
         for message in messages {
             let written = [RecordVersion::FIRST, RecordVersion::NEWEST]

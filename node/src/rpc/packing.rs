@@ -1,4 +1,4 @@
-//! Long messages between regions go packed (LZ4), where that makes them shorter. Both sides
+//! Compresses long messages between regions with LZ4, if that makes them shorter. Both sides
 //! announce their regions in their hello.
 
 use std::collections::BTreeMap;
@@ -12,15 +12,14 @@ use parking_lot::Mutex;
 
 use super::frame::{FRAME_BYTES_MAX, Frame, Kind, invalid, numbered};
 
-/// Shorter bodies hold nothing that repeats.
+/// Shorter bodies contain too little repetition, in bytes.
 const WORTHWHILE_BYTES: usize = 256;
-/// The head of a packed message: the kind of the message, and how many bytes its body has.
+/// Head of a packed message: the kind of the message and the length of its body.
 const HEAD: usize = 1 + 4;
-/// A byte of LZ4 stands for so many at most: a message that claims more is invalid, and gets no
-/// memory.
+/// Maximum compression ratio of LZ4: a message that claims more is invalid, and gets no memory.
 const RATIO_MAX: usize = 255;
 
-/// The message as it goes out where both sides pack: packed if that makes it shorter by an eighth.
+/// Compresses a message, if that makes it shorter by at least an eighth.
 pub(super) fn pack(frame: Frame) -> Frame {
     let length = frame.body.len();
     if length < WORTHWHILE_BYTES {
@@ -42,7 +41,7 @@ pub(super) fn pack(frame: Frame) -> Frame {
     Frame::new(Kind::Packed, frame.call, packed)
 }
 
-/// The message that was packed.
+/// Decompresses a message.
 pub(super) fn unpack(mut frame: Frame) -> io::Result<Frame> {
     if frame.body.len() < HEAD {
         return Err(invalid("a packed message that ends early"));
@@ -61,12 +60,12 @@ pub(super) fn unpack(mut frame: Frame) -> io::Result<Frame> {
     }
 }
 
-/// Bytes of the messages to one node.
+/// Bytes of the messages sent to one node.
 #[derive(Debug, Default)]
 pub(crate) struct Sent {
-    /// Before packing.
+    /// Bytes before packing.
     plain: AtomicU64,
-    /// As sent.
+    /// Bytes as sent.
     packed: AtomicU64,
 }
 
@@ -84,17 +83,17 @@ impl Sent {
     }
 }
 
-/// What was sent to whom.
+/// Bytes sent to each node.
 #[derive(Debug, Default)]
 pub(crate) struct Traffic(Mutex<BTreeMap<u64, Arc<Sent>>>);
 
 impl Traffic {
-    /// What is sent to a node.
+    /// The counters of one node.
     pub(super) fn to(&self, node: u64) -> Arc<Sent> {
         self.0.lock().entry(node).or_default().clone()
     }
 
-    /// What was sent to all of them.
+    /// The counters of all nodes.
     pub(crate) fn all(&self) -> BTreeMap<u64, Arc<Sent>> {
         self.0.lock().clone()
     }
@@ -149,7 +148,7 @@ mod tests {
             &bomb(FRAME_BYTES_MAX + 1),
             &bomb(100 * RATIO_MAX + 1),
             &bomb(100 * RATIO_MAX),
-            // A message within a message has no end.
+            // A nested message would allow endless recursion.
             &[Kind::Packed as u8, 0, 0, 0, 1, 0x10, 7],
             &[Kind::Piece as u8, 0, 0, 0, 1, 0x10, 7],
             &[99, 0, 0, 0, 1, 0x10, 7],

@@ -1,4 +1,4 @@
-//! The other nodes: one connection per node and lane, made when needed, kept while it works.
+//! Connections to the other nodes: one per node and lane, opened when needed, kept while it works.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,7 +22,7 @@ use super::round_trips::RoundTrips;
 use crate::tasks::Tasks;
 use crate::tls::Link;
 
-/// Makes and keeps connections to other nodes.
+/// Opens and keeps connections to other nodes.
 pub(crate) struct Peers {
     link: Link,
     pub(super) me: u64,
@@ -30,38 +30,38 @@ pub(crate) struct Peers {
     connect: Duration,
     silence: Duration,
     tasks: Tasks,
-    /// The highest feature level to which this node agrees.
+    /// The highest feature level that this node supports.
     level: AtomicU32,
-    /// Those of other nodes when they were last connected.
+    /// Feature levels of other nodes when last connected.
     levels: Mutex<BTreeMap<u64, Level>>,
-    /// Where the members are, as this node knows.
+    /// Addresses of the members, as this node knows them.
     addresses: Mutex<BTreeMap<u64, String>>,
-    /// With the addresses that they lead to.
+    /// Connections, with the addresses that they lead to.
     slots: Mutex<BTreeMap<(u64, Lane), (String, Attempt)>>,
-    /// Peers that could not be reached when last tried, and why: logged once.
+    /// Peers that were unreachable at the last attempt, with the reason. Changes are logged once.
     lost: watch::Sender<BTreeMap<u64, String>>,
-    /// How far the others are, and what their clocks show.
+    /// Round trips to the others, and their clocks.
     pub(crate) round_trips: Arc<RoundTrips>,
-    /// What was sent to them.
+    /// Bytes sent to each node.
     pub(crate) traffic: Traffic,
-    /// What came in damaged, on connections that either side has made.
+    /// Damaged frames, on connections in both directions.
     pub(crate) damage: Arc<Damage>,
-    /// The region in which this node stands.
+    /// The region of this node.
     pub(crate) region: String,
 }
 
-/// An error of the network for people: without its number.
+/// A network error without its error number, for people.
 fn plain(error: &io::Error) -> String {
     let text = error.to_string();
     let end = text.find(" (os error ").unwrap_or(text.len());
     text[..end].to_owned()
 }
 
-/// A connection, or the attempt to make it: one for a crowd of callers, which goes on when any of
+/// A connection, or the attempt to open it: shared by all its callers, and continued when any of
 /// them gives up.
 type Attempt = watch::Receiver<Option<Result<Channel, CallError>>>;
 
-/// Whether a connection works or may come.
+/// Whether a connection works or is being opened.
 fn is_of_use(attempt: &Attempt) -> bool {
     match &*attempt.borrow() {
         None => attempt.has_changed().is_ok(),
@@ -99,41 +99,41 @@ impl Peers {
 
     /// From now on this node calls as a member of `cluster`.
     pub(crate) fn join(&self, cluster: Uuid) {
-        // Set once: a node joins one cluster in its life.
+        // Set once: a node joins only one cluster in its life.
         let _ = self.cluster.set(cluster);
     }
 
-    /// The cluster this node belongs to.
+    /// The cluster that this node belongs to.
     pub(crate) fn cluster(&self) -> Option<Uuid> {
         self.cluster.get().copied()
     }
 
-    /// From now on this node agrees to feature levels up to this one.
+    /// From now on this node supports feature levels up to `level`.
     pub(crate) fn agree_to(&self, level: Level) {
         self.level.store(level.0, Ordering::Relaxed);
     }
 
-    /// The highest feature level to which this node agrees.
+    /// The highest feature level that this node supports.
     pub(crate) fn level(&self) -> Level {
         Level(self.level.load(Ordering::Relaxed))
     }
 
-    /// The highest feature level to which another node agreed when it was last connected.
+    /// The highest feature level that another node supported when it was last connected.
     pub(crate) fn level_of(&self, node: u64) -> Option<Level> {
         self.levels.lock().get(&node).copied()
     }
 
-    /// Where a member is, as far as this node knows.
+    /// Address of a member, as far as this node knows.
     pub(crate) fn address_of(&self, node: u64) -> Option<String> {
         self.addresses.lock().get(&node).cloned()
     }
 
-    /// Notes where the members are.
+    /// Notes the addresses of the members.
     pub(crate) fn note_addresses(&self, addresses: BTreeMap<u64, String>) {
         *self.addresses.lock() = addresses;
     }
 
-    /// Notes to which feature level another node agrees.
+    /// Notes the feature level that another node supports.
     pub(crate) fn note_level(&self, node: u64, level: Level) {
         self.levels.lock().insert(node, level);
     }
@@ -161,14 +161,14 @@ impl Peers {
         connected.unwrap_or_else(|| Err(CallError::NotSent("this node stops".to_owned())))
     }
 
-    /// Measures the way to a node if this one has a connection for what is urgent to it.
+    /// Measures the round trip to a node if there is a connection for urgent messages to it.
     pub(crate) fn measure_if_connected(&self, to: u64) {
         if let Some(channel) = self.connected(to, Lane::Control) {
             channel.ping();
         }
     }
 
-    /// Gives up the connection of one kind to a node, if there is one, with all calls on it.
+    /// Closes the connection of one lane to a node, if there is one, with all calls on it.
     pub(crate) fn close(&self, to: u64, lane: Lane, reason: &str) {
         if let Some(channel) = self.connected(to, lane) {
             channel.close(reason);
@@ -192,7 +192,7 @@ impl Peers {
         attempt
     }
 
-    /// Logs when a peer is lost or found again, not each attempt.
+    /// Logs when a peer becomes unreachable or reachable again, not every attempt.
     fn note(&self, peer: u64, address: &str, error: Option<&CallError>) {
         self.lost.send_if_modified(|lost| match error {
             Some(error) => {
@@ -210,8 +210,8 @@ impl Peers {
         });
     }
 
-    /// Peers that could not be reached when last tried, and why, from now on. A change of the
-    /// reason is no news.
+    /// Subscribes to the peers that were unreachable at the last attempt, with the reasons. A
+    /// change of the reason is not reported.
     pub(crate) fn lost(&self) -> watch::Receiver<BTreeMap<u64, String>> {
         self.lost.subscribe()
     }
@@ -243,8 +243,8 @@ impl Peers {
         answer
     }
 
-    /// Connects on the node's own runtime, also for a request that is served on another one.
-    /// Without a lane it is for an introduction.
+    /// Connects on the node's own runtime, even for a request that is served on another one. `lane`
+    /// `None`: for an introduction.
     async fn connect(
         self: &Arc<Self>,
         to: Option<u64>,
@@ -278,7 +278,7 @@ impl Peers {
             level: self.level(),
             region: self.region.clone(),
         };
-        // On the others what is urgent may wait behind what is long.
+        // On the other lanes, pings may wait behind long messages.
         let is_measured = lane == Some(Lane::Control);
         let extras = Extras {
             round_trips: is_measured.then(|| self.round_trips.clone()),
@@ -289,7 +289,7 @@ impl Peers {
         let (channel, welcome) = opened.await?;
         if shown.is_some_and(|shown| !shown.is_of_node(welcome.node)) {
             let reason = format!(
-                "it says it is node {}, and its certificate does not",
+                "it claims to be node {}, but its certificate does not",
                 welcome.node
             );
             channel.close(&reason);
@@ -303,8 +303,7 @@ impl Peers {
         );
         self.note_level(welcome.node, welcome.level);
         if is_measured {
-            // Before anything is asked: who is elected knows the clocks of those that have voted
-            // for it.
+            // Before any call: a node that is elected should know the clocks of its voters.
             channel.ping();
         }
         Ok(channel)
@@ -324,7 +323,7 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(10);
 
-    /// A network on which a connection fails, when it is let.
+    /// A network on which connections fail when the test permits it.
     struct Slow {
         tried: AtomicUsize,
         may_fail: Semaphore,
@@ -374,13 +373,13 @@ mod tests {
             assert!(matches!(other.await, Err(CallError::NotSent(_))));
         }
         assert!(lost.borrow().contains_key(&2));
-        // A failed connection is tried again, and another address at once.
+        // A failed connection is retried, and another address is tried at once.
         let again = peers.channel(2, "two:1", Lane::Log).now_or_never();
         let elsewhere = peers.channel(2, "two:2", Lane::Log).now_or_never();
         assert!(again.is_none() && elsewhere.is_none());
         tokio::task::yield_now().await;
         assert_eq!(net.tried.load(Ordering::Relaxed), 3);
-        // A node that stops keeps no one waiting.
+        // A stopping node lets no caller wait.
         let waiting = peers.channel(2, "two:2", Lane::Log);
         tasks.abandon();
         assert!(waiting.await.is_err());

@@ -34,38 +34,38 @@ use super::message::{
 use super::peers::Peers;
 use super::snapshots::{Sending, Unsent};
 
-/// Appends that may be under way to one node at once without a pause between them.
+/// Appends to one node that may be under way at once without a pause between them.
 const APPENDS_MAX: usize = 32;
-/// How many more may be, and the pause before each: over a long way no entry waits for an answer,
-/// and each append takes along what came in the meantime.
+/// Appends to one node that may be under way at most, and the pause before each of them beyond
+/// `APPENDS_MAX`. On a long path no entry waits for an answer, and each append includes the entries
+/// that arrived during the pause.
 const APPENDS_FAR_MAX: usize = 512;
 const APPENDS_PAUSE: Duration = Duration::from_millis(2);
-/// Bytes of appends from which on no further ones are sent before an answer comes.
+/// Bytes of unanswered appends from which on no further ones are sent.
 const APPENDS_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// The rate of the slowest link that a cluster is run on: 4 Mbit/s.
+/// The rate of the slowest supported link: 4 Mbit/s.
 const SLOWEST_BYTES_PER_S: f64 = 512.0 * 1024.0;
 
-/// How long a message of so many bytes may be on its way over the slowest link that a cluster is
-/// run on.
+/// How long a message of this length may take on the slowest supported link.
 pub(crate) fn upload(bytes: usize) -> Duration {
     Duration::from_secs_f64(bytes as f64 / SLOWEST_BYTES_PER_S)
 }
 
-/// Limits of what is sent.
+/// Limits of messages.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     /// Bytes of log entries in one message.
     pub(crate) append_bytes_max: usize,
-    /// How long an append may stay unanswered, however long it was on its way to the other node. A
-    /// dead path is noticed sooner, by its silence; a node whose disk hangs for so long ends.
+    /// How long an append may stay unanswered, not counting its transmission. A dead path is
+    /// noticed sooner, by its silence; a node whose disk hangs for so long ends itself.
     pub(crate) append_deadline: Duration,
     /// Bytes of a snapshot in one message.
     pub(crate) snapshot_chunk_bytes: usize,
-    /// How long one message of a snapshot may take.
+    /// Deadline of one message of a snapshot.
     pub(crate) snapshot_chunk_deadline: Duration,
 }
 
-/// Makes [`Network`]s.
+/// Factory of [`Network`]s.
 #[derive(Clone)]
 pub(crate) struct Networks {
     peers: Arc<Peers>,
@@ -110,11 +110,11 @@ impl Networks {
     }
 }
 
-/// openraft's way to one other node.
+/// openraft's client of one other node.
 pub(crate) struct Network {
     shared: Networks,
     target: u64,
-    /// Where it was when openraft asked for this.
+    /// Its address when openraft asked for this client.
     first_address: String,
     lane: Lane,
 }
@@ -122,7 +122,7 @@ pub(crate) struct Network {
 type RpcResult<T> = Result<T, RPCError<TypeConfig>>;
 
 impl Network {
-    /// Where the node is now: openraft keeps this value while the node moves.
+    /// The current address of the node: openraft keeps this value when the node moves.
     fn address(&self) -> String {
         let known = self.shared.peers.address_of(self.target);
         known.unwrap_or_else(|| self.first_address.clone())
@@ -138,7 +138,7 @@ impl Network {
                     tracing::error!(
                         target_node = self.target,
                         reason,
-                        "a node cannot read what this one sends"
+                        "a node cannot read the messages of this node"
                     );
                 }
                 RPCError::Unreachable(Unreachable::from_string(reason))
@@ -166,7 +166,7 @@ impl Network {
         answer.await.map_err(|error| self.error(action, error))
     }
 
-    /// A connection for calls of one kind.
+    /// A connection of one lane.
     async fn channel(&self, lane: Lane) -> Result<Channel, CallError> {
         let address = self.address();
         (self.shared.peers)
@@ -233,7 +233,7 @@ impl Network {
         vote: Vote,
         snapshot: Snapshot,
     ) -> Result<SnapshotResponse<TypeConfig>, StreamingError<TypeConfig>> {
-        // First of all: a snapshot for a node that is away would be written for no one.
+        // First of all: writing a snapshot for an unreachable node would be wasted.
         let reached = self.channel(Lane::Snapshot).await;
         reached.map_err(|error| self.error(RPCTypes::InstallSnapshot, error))?;
         let limits = self.shared.limits;
@@ -286,13 +286,13 @@ impl RaftNetworkV2<TypeConfig> for Network {
             if self.lane == Lane::Control {
                 return openraft::network::stream_append_sequential(self, input, option).await;
             }
-            // A request before the connection: it is while openraft makes the request that it waits
-            // out its backoff. Connecting first would try a node that is down as fast as the
+            // Wait for a request before connecting: openraft waits out its backoff while it makes
+            // the request. Connecting first would retry a node that is down as fast as the
             // processor can.
             let Some(first) = input.next().await else {
                 return Ok(futures::stream::empty().boxed());
             };
-            // There and back for TCP, twice for TLS, and once for the hello.
+            // One round trip for TCP, two for TLS, and one for the hello.
             let way = self.shared.peers.round_trips.to(self.target);
             let greetings = way.map_or(Duration::ZERO, |way| way.mean * 4);
             let connected = timeout(option.soft_ttl() + greetings, self.channel(self.lane))
@@ -370,7 +370,7 @@ impl RaftNetworkV2<TypeConfig> for Network {
             last: req.last_log_id().map(WireLogId::from),
         };
         let what = (Method::TransferLeader, RPCTypes::TransferLeader);
-        // openraft only logs a refusal, and so it takes it for an error of the call.
+        // openraft only logs a refusal, so it is reported as an error of the call.
         let accepted: () = self.call(what, &call, option.soft_ttl()).await?;
         Ok(Ok(accepted))
     }
@@ -388,7 +388,7 @@ impl Drop for StreamNumber {
     }
 }
 
-/// Appends that are sent one after the other without waiting, and answered in order.
+/// Appends that are sent one after another without waiting, and answered in order.
 ///
 /// Nothing runs in the background: dropping this drops the input, which openraft needs back before
 /// it starts the next stream.
@@ -397,12 +397,12 @@ struct Appends<'s, S> {
     stream: StreamNumber,
     input: S,
     input_ended: bool,
-    /// What is left of a request that was too large for one message, and where it goes on.
+    /// The rest of a request that was too large for one message, and the index of its next entry.
     split: Option<(AppendEntriesRequest<TypeConfig>, usize)>,
-    /// Its first append is sent.
+    /// Whether the stream's first append is sent.
     has_begun: bool,
     under_way: VecDeque<UnderWay>,
-    /// Bytes of those under way.
+    /// Bytes of the appends under way.
     under_way_bytes: usize,
     /// When something was last sent or answered.
     moved: Instant,
@@ -410,7 +410,7 @@ struct Appends<'s, S> {
     sent: Instant,
 }
 
-/// An append that has been sent.
+/// An append that was sent.
 struct UnderWay {
     answer: Answer,
     bytes: usize,
@@ -427,7 +427,7 @@ impl<S> Appends<'_, S>
 where
     S: Stream<Item = AppendEntriesRequest<TypeConfig>> + Send + Unpin,
 {
-    /// The next answer; `None` when all requests are answered and no more come.
+    /// The next answer; `None` when all requests are answered and the input has ended.
     async fn next(&mut self) -> RpcResult<Option<StreamAppendResult<TypeConfig>>> {
         loop {
             let count = self.under_way.len();
@@ -489,9 +489,9 @@ where
         );
         let channel = &self.stream.channel;
         let error = |error| self.network.error(RPCTypes::AppendEntries, error);
-        // It only says what is committed, which the next append and the next heartbeat say, too;
-        // and what is refused, they are refused. openraft waits for the answer to a stream's first
-        // append, which may be its only one.
+        // An append without entries only reports the commit index, which the next append and the
+        // next heartbeat report as well; if it would be refused, so will they. But openraft waits
+        // for the answer to a stream's first append, which may be its only one.
         if entries.is_empty() && self.has_begun {
             return channel.tell(Method::Append, &body).map_err(error);
         }
@@ -564,8 +564,8 @@ mod tests {
         }
     }
 
-    /// Takes appends; returns the calls that it was sent. A node of before answers those that need
-    /// no answer, too.
+    /// Accepts appends; returns the numbers of the calls that it received. An earlier version also
+    /// answers calls that need no answer.
     async fn follow(mut far: DuplexStream, answers_all: bool, seen: Arc<AtomicUsize>) -> Vec<u64> {
         let mut buffer = BytesMut::new();
         let mut calls = Vec::new();
@@ -598,7 +598,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn append_that_only_says_what_is_committed_waits_for_no_answer() {
+    async fn append_without_entries_waits_for_no_answer() {
         for answers_all in [false, true] {
             let dir = tempfile::tempdir().unwrap();
             let store = new_store(dir.path());
@@ -619,7 +619,8 @@ mod tests {
             let seen = Arc::<AtomicUsize>::default();
             let following = runtime::spawn(follow(far, answers_all, seen.clone()));
 
-            // The first one may be the only one of a stream, for whose answer openraft waits.
+            // openraft waits for the answer to the first append, which may be the only one of a
+            // stream.
             let requests = [
                 request(7, 7, 7),
                 request(7, 8, 7),

@@ -1,6 +1,6 @@
-//! How long a frame to another node and its answer take, and what its wall clock shows, measured by
-//! the pings of the connection that heartbeats use: they wait behind nothing on this side, and the
-//! other answers them at once.
+//! Round trips to other nodes, and their wall clocks, measured by pings on the connection for
+//! heartbeats: there the pings wait behind nothing on this side, and the other side answers at
+//! once.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,23 +9,23 @@ use parking_lot::Mutex;
 use placement_model::types::Timestamp;
 use tokio::time::Instant;
 
-/// For how long the shortest of the round trips is remembered, at least; at most twice as long.
+/// How long the shortest round trip is remembered: at least this, at most twice as long.
 const RECENT: Duration = Duration::from_secs(60);
-/// What one measurement counts in the mean, as RFC 6298 has it.
+/// One measurement contributes 1/8 to the mean, as in RFC 6298.
 const WEIGHT: u32 = 8;
-/// For how long what a clock has shown counts. Voters are asked every two seconds.
+/// How long a reported clock remains valid. Voters are pinged every two seconds.
 const CLOCK_RECENT: Duration = Duration::from_secs(10);
 
-/// What is known of the way to another node. It stays known while nothing arrives.
+/// The round trip to another node. It stays known while nothing arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RoundTrip {
-    /// The shortest of the last minute or two: what the distance takes.
+    /// The shortest of the last minute or two: the effect of the distance.
     pub(crate) least: Duration,
-    /// The smoothed mean, with what waits on the way.
+    /// The smoothed mean, including queues on the path.
     pub(crate) mean: Duration,
 }
 
-/// The way to each node that was measured.
+/// Round trips to all measured nodes.
 #[derive(Default)]
 pub(crate) struct RoundTrips {
     known: Mutex<BTreeMap<u64, Known>>,
@@ -36,13 +36,12 @@ struct Known {
     least: Duration,
     least_before: Duration,
     since: Instant,
-    /// What the node's wall clock showed, and when.
+    /// The wall clock of the node, and when it showed that time.
     clock: Option<(Timestamp, Instant)>,
 }
 
 impl RoundTrips {
-    /// Notes one measurement, which has just ended, and what the other clock showed in the middle
-    /// of it.
+    /// Notes a measurement that has just ended, and the other clock at its middle.
     pub(super) fn note(&self, node: u64, took: Duration, shown: Option<Timestamp>) {
         let now = Instant::now();
         let mut known = self.known.lock();
@@ -64,12 +63,12 @@ impl RoundTrips {
         known.clock = shown.or(known.clock);
     }
 
-    /// The way to one node, if it was measured.
+    /// The round trip to one node, if it was measured.
     pub(crate) fn to(&self, node: u64) -> Option<RoundTrip> {
         self.known.lock().get(&node).map(Known::read)
     }
 
-    /// The ways to all nodes that were measured.
+    /// The round trips to all measured nodes.
     pub(crate) fn all(&self) -> BTreeMap<u64, RoundTrip> {
         let known = self.known.lock();
         known
@@ -78,7 +77,7 @@ impl RoundTrips {
             .collect()
     }
 
-    /// What the wall clock of a node shows now, if it was reported lately.
+    /// The current wall clock of a node, if it was reported recently.
     pub(crate) fn clock_of(&self, node: u64) -> Option<Timestamp> {
         let (shown, at) = self.known.lock().get(&node)?.clock?;
         let since = at.elapsed();
@@ -86,7 +85,7 @@ impl RoundTrips {
         (since <= CLOCK_RECENT).then(|| Timestamp(shown.0.saturating_add(micros)))
     }
 
-    /// Forgets all nodes but those.
+    /// Forgets all nodes except those for which `is_of_use` holds.
     pub(crate) fn keep(&self, is_of_use: impl Fn(u64) -> bool) {
         self.known.lock().retain(|node, _| is_of_use(*node));
     }
@@ -112,20 +111,21 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn least_round_trip_is_of_the_last_minutes_and_the_mean_follows_slowly() {
+    async fn least_round_trip_covers_the_last_minutes_and_the_mean_follows_slowly() {
         let ways = RoundTrips::default();
         assert!(ways.all().is_empty());
         ways.note(2, ms(100), None);
         ways.note(2, ms(180), None);
         let way = ways.all()[&2];
         assert_eq!((way.least, way.mean), (ms(100), ms(110)));
-        // The way has become longer: that is believed once the short ones are minutes ago.
+        // The path has become longer: the minimum follows once the short measurements are minutes
+        // old.
         for (pause, least) in [(RECENT / 2, ms(100)), (RECENT, ms(100)), (RECENT, ms(150))] {
             advance(pause).await;
             ways.note(2, ms(150), None);
             assert_eq!(ways.all()[&2].least, least);
         }
-        // A shorter one is believed at once.
+        // The minimum follows a shorter round trip at once.
         ways.note(2, ms(30), None);
         assert_eq!(ways.all()[&2].least, ms(30));
         ways.keep(|node| node != 2);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn reported_clock_goes_on_and_counts_for_ten_seconds() {
+    async fn reported_clock_advances_and_expires_after_ten_seconds() {
         let ways = RoundTrips::default();
         assert_eq!(ways.clock_of(2), None);
         ways.note(2, ms(2_000), Some(Timestamp(1_000_000)));

@@ -1,4 +1,4 @@
-//! The answering end: takes connections of other nodes, settles who they are, and hands their
+//! The answering side: accepts connections of other nodes, authenticates them, and hands their
 //! calls to a [`Handler`].
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,26 +33,26 @@ use crate::tasks::Tasks;
 use crate::tls::{Admitted, Gate, Refused, Shown};
 use placement_api::net::{BoxStream, Listener};
 
-/// How long an unauthenticated peer may take for its hello.
+/// Deadline of an unauthenticated peer's hello.
 const HELLO: Duration = Duration::from_secs(5);
-/// A connection on which nothing arrives for this long is dropped; callers ping more often.
+/// A connection on which nothing arrives for this long is closed; callers ping more often.
 const IDLE_MAX: Duration = Duration::from_secs(60);
-/// Connections whose hello has not been answered that are open at once.
+/// Maximum number of open connections whose hello has not been answered.
 const UNWELCOMED_MAX: usize = 64;
-/// How long an introduction takes at most: a node that joins waits this long for its answer. The
-/// call itself has to come within [`HELLO`].
+/// Deadline of an introduction: a joining node waits this long for its answer. The call itself must
+/// arrive within [`HELLO`].
 const INTRODUCTION: Duration = Duration::from_secs(35);
-/// Introductions that are open at once, and calls of all of them that are carried out at once.
+/// Maximum number of open introductions, and of concurrent calls on all of them.
 const INTRODUCTIONS_MAX: usize = 64;
-/// Connections of members that are open at once: each has a few to each other.
+/// Maximum number of open connections of members: each member opens a few.
 const MEMBERS_MAX: usize = 512;
-/// Calls of one connection that are carried out at once, a write until it is proposed; further ones
-/// are not read yet.
+/// Maximum number of concurrent calls on one connection, where a write counts until it is proposed;
+/// further calls are not read yet.
 const CALLS_MAX: usize = 8192;
-/// Bytes of answers that may wait for their caller to read them; no more of its calls are read in
-/// the meantime.
+/// Bytes of answers that may wait for their caller to read them; until then no more of its calls
+/// are read.
 const ANSWERS_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// How often it is looked whether a caller reads its answers.
+/// How often to check whether a caller has read its answers.
 const ANSWERS_PAUSE: Duration = Duration::from_millis(10);
 
 /// One append of a stream, and where its answer goes.
@@ -63,12 +63,12 @@ pub(crate) struct StreamedAppend {
 }
 
 impl StreamedAppend {
-    /// It is no part of a longer stream. Heartbeats come so, and nothing else.
+    /// Whether it is not part of a stream. Only heartbeats are sent this way.
     pub(crate) fn is_alone(&self) -> bool {
         self.append.stream().is_none()
     }
 
-    /// Reads it. `None` ends the stream: what cannot be read has been answered.
+    /// Decodes it. `None` ends the stream: the undecodable append has been answered.
     pub(crate) async fn read(self) -> Option<(AppendEntriesRequest<TypeConfig>, Reply)> {
         let append = self.append;
         let read = match append.entries_bytes() > runtime::limits().read_inline {
@@ -85,7 +85,7 @@ impl StreamedAppend {
     }
 }
 
-/// One connection, for all that is done for it.
+/// State of one connection, shared by the tasks that serve it.
 struct Connection {
     caller: Caller,
     is_introduction: bool,
@@ -96,15 +96,16 @@ struct Connection {
 }
 
 impl Connection {
-    /// Answers log entries that cannot be read: they are lost for this node, unless they are sent
-    /// again.
+    /// Answers log entries that cannot be decoded: they are lost for this node, unless they are
+    /// sent again.
     fn unreadable(&self, error: WireError, reply: Reply) {
         let peer = self.caller.node;
         let is_newer = matches!(error, WireError::Newer(_));
         if is_newer {
             self.handler.outgrown(peer, &error);
         } else if self.logged.is_due(peer, "damage") {
-            tracing::error!(peer, %error, "log entries came in damaged; the connection is dropped, so that they are sent again");
+            tracing::error!(peer, %error, "log entries arrived damaged; closing the connection, \
+                so that they are sent again");
         }
         reply.send(Err(Denied::Malformed(error)));
         if !is_newer {
@@ -112,11 +113,11 @@ impl Connection {
         }
     }
 
-    /// Answers a call that is not admitted. A connection of a node that was removed ends.
+    /// Rejects a call. The connection of a removed node ends.
     fn refuse(&self, denied: Denied, reply: Reply) {
         let (peer, reason) = (self.caller.node, denied.to_string());
         if self.logged.is_due(peer, &reason) {
-            tracing::warn!(peer, reason, "refused a peer's call");
+            tracing::warn!(peer, reason, "rejected a peer's call");
         }
         let is_removed = matches!(denied, Denied::Removed { .. });
         reply.send(Err(denied));
@@ -126,10 +127,10 @@ impl Connection {
     }
 }
 
-/// Where the answer to one call goes. Dropped unanswered, it answers the caller that the call was
-/// given up.
+/// Sends the answer to one call. If dropped unanswered, it tells the caller that the call was given
+/// up.
 pub(crate) struct Reply {
-    /// The version of the records of its connection.
+    /// Version of the records on its connection.
     pub(crate) records: RecordVersion,
     call: u64,
     outbox: Weak<Outbox>,
@@ -170,22 +171,24 @@ impl Drop for Reply {
     }
 }
 
-/// The node that has forwarded a write, and learns why it is refused. Dropped, it answers as
-/// [`Reply`] does. It keeps no connection open: who has closed it waits for no answer.
+/// Answers the node that forwarded a write, only if the write is refused. If dropped, it answers
+/// like [`Reply`]. It does not keep the connection open: a caller that closed it waits for no
+/// answer.
 pub(crate) struct Forwarder {
     reply: Reply,
     given_up: Arc<GivenUp>,
-    /// Of its connection, for a call, until the write is proposed.
+    /// The permit of its connection for a call, held until the write is proposed.
     permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Forwarder {
-    /// Whether it does not wait any more.
+    /// Whether the caller has stopped waiting.
     pub(crate) fn has_given_up(&self) -> bool {
         self.given_up.has(self.reply.call)
     }
 
-    /// The write is proposed. Others of its connection need not wait until it is decided.
+    /// Notes that the write is proposed: further calls of the connection need not wait until it is
+    /// committed.
     pub(crate) fn proposed(&mut self) {
         self.permit = None;
     }
@@ -196,19 +199,19 @@ impl Forwarder {
         self.reply.send(refused);
     }
 
-    /// The write is committed, which has no answer: the node sees it in the log.
+    /// Notes that the write is committed, without an answer: the node sees it in the log.
     pub(crate) fn committed(self) {
         self.reply.leave();
     }
 }
 
-/// The writes of one connection that their caller waits for no more.
+/// The writes of one connection that their caller has given up.
 #[derive(Default)]
 struct GivenUp {
-    /// The connection has ended.
+    /// Whether the connection has ended.
     all: AtomicBool,
-    /// The last ones, at most [`CALLS_MAX`]: some were proposed before this was known, some never
-    /// came.
+    /// The latest given-up calls, at most [`CALLS_MAX`]: some were proposed before, some never
+    /// arrived.
     calls: Mutex<BTreeSet<u64>>,
 }
 
@@ -226,25 +229,25 @@ impl GivenUp {
     }
 }
 
-/// Who calls, and how it is answered.
+/// The calling node and the encoding of its answers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Caller {
-    /// Its number.
+    /// The caller's number.
     pub(crate) node: u64,
-    /// The version of the records on its connection.
+    /// Version of the records on its connection.
     pub(crate) records: RecordVersion,
 }
 
-/// What a node does when it is called.
+/// Handles the calls of other nodes.
 pub(crate) trait Handler: Send + Sync + 'static {
-    /// Welcomes a caller to this version of the protocol.
+    /// Welcomes a caller with this version of the protocol.
     fn greet(&self, hello: &Hello, version: u16) -> Result<Welcome, Denied>;
 
-    /// Whether a node that was welcome may call this now; if not, why. A connection may outlive
-    /// what its node was.
+    /// Checks that a welcomed node may make this call now. A connection may outlive its node's
+    /// membership.
     fn admits(&self, from: u64, method: Method) -> Result<(), Denied>;
 
-    /// What this node's wall clock shows.
+    /// The wall clock of this node.
     fn clock(&self) -> Timestamp;
 
     /// Answers one call, with a record of the caller's version.
@@ -255,8 +258,8 @@ pub(crate) trait Handler: Send + Sync + 'static {
         body: Bytes,
     ) -> BoxFuture<'_, Result<Vec<u8>, Denied>>;
 
-    /// Queues a write that another node forwards, or refuses it. Returns what takes longer than the
-    /// reader of its connection may take.
+    /// Queues a write that another node forwards, or refuses it. Returns the remaining work if it
+    /// takes longer than the reader of the connection may take.
     fn write(
         self: Arc<Self>,
         from: u64,
@@ -264,8 +267,8 @@ pub(crate) trait Handler: Send + Sync + 'static {
         forwarder: Forwarder,
     ) -> Option<BoxFuture<'static, ()>>;
 
-    /// Takes note that a node sends log entries which a newer binary has written: this one must not
-    /// go on without them.
+    /// Notes that a node sends log entries of a newer binary: this node must not continue without
+    /// them.
     fn outgrown(&self, by: u64, error: &WireError);
 
     /// Handles the appends of one stream in order, until the stream ends.
@@ -275,29 +278,29 @@ pub(crate) trait Handler: Send + Sync + 'static {
 /// A connection whose hello was answered.
 struct Met {
     stream: BoxStream,
-    /// What came after the hello.
+    /// Bytes that followed the hello.
     buffer: BytesMut,
     hello: Hello,
     version: u16,
 }
 
-/// What the connections of one listener share.
+/// State shared by all connections of one listener.
 #[derive(Clone)]
 struct Reception {
     gate: Gate,
     handler: Arc<dyn Handler>,
-    /// The connections that are open, by what is known of who made them.
+    /// The open connections, by authentication.
     unwelcomed: Arc<Newest>,
     introductions: Arc<Newest>,
     members: Arc<Newest>,
-    /// How many more calls of introductions may be carried out at once.
+    /// Remaining concurrent calls on introductions.
     introduction_calls: Arc<Semaphore>,
     logged: Arc<LogThrottle>,
     damage: Arc<Damage>,
     tasks: Tasks,
 }
 
-/// Takes connections until the tasks are stopped.
+/// Accepts connections until the tasks are stopped.
 pub(crate) async fn serve(
     mut listener: Box<dyn Listener>,
     gate: Gate,
@@ -319,7 +322,7 @@ pub(crate) async fn serve(
                 });
             }
             Err(error) => {
-                tracing::warn!(%error, "cannot take a connection of a peer");
+                tracing::warn!(%error, "cannot accept a connection of a peer");
                 sleep(Duration::from_millis(100)).await;
             }
         }
@@ -367,14 +370,15 @@ impl Reception {
             .inspect_err(|error| self.damage.note(from, error))
     }
 
-    /// Secures a connection and answers its hello; `None` if it is refused.
+    /// Secures a connection and answers its hello; `None` if it is rejected.
     async fn meet(&self, stream: BoxStream, address: SocketAddr) -> io::Result<Option<Met>> {
         let (mut stream, shown) = match self.gate.admit(stream).await {
             Ok(Admitted { stream, shown, .. }) => (stream, shown),
             Err(Refused { reason, plain }) => {
-                // A peer that is refused here is unauthenticated, whatever its number.
+                // A peer rejected here is unauthenticated, whatever its number.
                 if self.logged.is_due(0, &reason) {
-                    tracing::warn!(%address, reason, "refused a connection to the port for other nodes");
+                    tracing::warn!(%address, reason, "rejected a connection to the port for \
+                        other nodes");
                 }
                 if let Some(plain) = plain {
                     answer_plain(plain).await?;
@@ -386,14 +390,14 @@ impl Reception {
         let first = read_frame(&mut stream, &mut buffer, UNWELCOMED_BYTES_MAX).await;
         let hello = match first.inspect_err(|error| self.damage.note(0, error))? {
             Some(frame) if frame.kind == Kind::Hello => wire::decode::<Hello>(&frame.body)?,
-            _ => return Err(io::Error::other("no hello came first")),
+            _ => return Err(io::Error::other("the first message is not a hello")),
         };
         let welcome = match self.greet(&hello, shown) {
             Ok(welcome) => welcome,
             Err(denied) => {
                 let (peer, reason) = (hello.from, denied.to_string());
                 if self.logged.is_due(peer, &reason) {
-                    tracing::warn!(peer, %address, reason, "refused a peer's connection");
+                    tracing::warn!(peer, %address, reason, "rejected a peer's connection");
                 }
                 let refusal = wire::encode_named(&denied.failure());
                 write_frame(&mut stream, &Frame::new(Kind::Refusal, 0, refusal)).await?;
@@ -410,16 +414,17 @@ impl Reception {
         }))
     }
 
-    /// Welcomes a node, with the version that is spoken.
+    /// Welcomes a node with the negotiated version.
     fn greet(&self, hello: &Hello, shown: Option<Shown>) -> Result<Welcome, Denied> {
         if shown.is_some_and(|shown| !shown.is_of_node(hello.from)) {
-            let reason = format!("the certificate is not that of node {}", hello.from);
+            let reason = format!("the certificate does not belong to node {}", hello.from);
             return Err(Denied::Refused(reason));
         }
         let version = hello.newest.min(*VERSIONS.end());
         if version < *VERSIONS.start() || version < hello.oldest {
             return Err(Denied::Refused(format!(
-                "node {} speaks versions {} to {} of the protocol, this node speaks {} to {}: upgrade one \
+                "node {} supports versions {} to {} of the protocol, this node {} to {}: upgrade \
+                one \
                  step at a time",
                 hello.from,
                 hello.oldest,
@@ -485,14 +490,14 @@ impl Reception {
             alive = Instant::now();
         }
         drop(calls);
-        // Answers that are queued still go out, if the caller reads them.
+        // Queued answers are still sent, if the caller reads them.
         let _ = timeout(HELLO, all_written.cancelled()).await;
         drop(stop);
         Ok(())
     }
 }
 
-/// Answers the hello of a node that does not speak TLS, and nothing else.
+/// Answers the hello of a node that does not use TLS, and nothing else.
 async fn answer_plain(mut stream: BoxStream) -> io::Result<()> {
     let mut buffer = BytesMut::new();
     let first = read_frame(&mut stream, &mut buffer, UNWELCOMED_BYTES_MAX).await?;
@@ -504,11 +509,12 @@ async fn answer_plain(mut stream: BoxStream) -> io::Result<()> {
     Ok(())
 }
 
-const TLS_ONLY: &str = "this cluster speaks TLS only: set [peer] tls = \"require\" and [tls], with a certificate for \
+const TLS_ONLY: &str = "this cluster accepts TLS only: set [peer] tls = \"require\" and [tls], \
+    with a certificate for \
                         this node";
 
 fn crowded() -> io::Error {
-    io::Error::other("it had to make room for newer ones")
+    io::Error::other("closed to make room for newer connections")
 }
 
 /// The calls of one connection.
@@ -516,9 +522,9 @@ struct Calls {
     connection: Arc<Connection>,
     outbox: Arc<Outbox>,
     streams: BTreeMap<u64, mpsc::UnboundedSender<StreamedAppend>>,
-    /// How many more calls may be carried out at once.
+    /// Limits the calls that are carried out concurrently.
     permits: Arc<Semaphore>,
-    /// A write that is given up and not proposed yet never will be.
+    /// A write that is given up before its proposal is never proposed.
     given_up: Arc<GivenUp>,
     tasks: Tasks,
 }
@@ -530,7 +536,7 @@ impl Drop for Calls {
 }
 
 impl Calls {
-    /// An error ends the connection.
+    /// Handles one frame. An error ends the connection.
     async fn take(&mut self, frame: Frame) -> io::Result<()> {
         match frame.kind {
             Kind::Request => {
@@ -547,12 +553,12 @@ impl Calls {
                 self.streams.remove(&frame.call);
             }
             Kind::Pong => {}
-            kind => return Err(io::Error::other(format!("an unexpected {kind:?}"))),
+            kind => return Err(io::Error::other(format!("unexpected frame {kind:?}"))),
         }
         Ok(())
     }
 
-    /// Waits until the caller has read so many of its answers that there is room for more.
+    /// Waits until the caller has read enough of its answers to make room for more.
     async fn answers_read(&self) -> io::Result<()> {
         let begun = Instant::now();
         let bytes_max = match self.connection.is_introduction {
@@ -609,7 +615,7 @@ impl Calls {
                 given_up: self.given_up.clone(),
                 permit: Some(permit),
             };
-            // In their order, without a task for each.
+            // In order, without a task for each.
             if let Some(rest) = handler.write(caller.node, &body, forwarder) {
                 self.tasks.spawn(rest);
             }
@@ -622,7 +628,7 @@ impl Calls {
         Ok(())
     }
 
-    /// Appends of one stream go through one task, in order; others are calls like all.
+    /// Appends of one stream go through one task, in order; others are handled like any call.
     fn append(&mut self, append: Append, reply: Reply) {
         let open = || {
             let (queue, appends) = mpsc::unbounded_channel();
@@ -672,13 +678,13 @@ mod tests {
     /// A write whose outcome the caller sees by itself.
     const SEEN: &[u8] = b"seen";
 
-    /// A node that takes all entries that it can read, and keeps all writes but those that are
+    /// A node that accepts all entries that it can decode, and keeps all writes that are not
     /// committed.
     #[derive(Default)]
     struct Follower {
         outgrown: Mutex<Vec<(u64, WireError)>>,
         writes: Mutex<Vec<Forwarder>>,
-        /// Whether those who call were removed.
+        /// Whether callers were removed.
         removed: AtomicBool,
         damage: Arc<Damage>,
         appends: AtomicU64,
@@ -808,7 +814,7 @@ mod tests {
                 let frame = Frame::new(Kind::Hello, 0, hello);
                 near.write_all(&encoded(&frame)).await.unwrap();
             }
-            // It may have been closed by then.
+            // The connection may be closed by then.
             let _ = near.write_all(bytes).await;
             let _ = near.shutdown().await;
             let _ = near.read_to_end(&mut Vec::new()).await;
@@ -854,7 +860,7 @@ mod tests {
         }
     }
 
-    /// A path on which the follower is met by TLS.
+    /// A network on which the follower is reached by TLS.
     struct Secured {
         follower: Arc<Follower>,
         gate: Gate,
@@ -886,7 +892,7 @@ mod tests {
             },
             tasks: tasks.clone(),
         });
-        // They say that they are node 1.
+        // All of them claim to be node 1.
         let others = Authority::new();
         for (certificates, to, welcome) in [
             (authority.node(1), Some(2), true),
@@ -917,7 +923,7 @@ mod tests {
         tasks.stop().await;
     }
 
-    /// Carries so many bytes a second, and holds few.
+    /// Transfers this many bytes per second, and buffers few.
     async fn thin_path(
         mut from: impl AsyncRead + Unpin,
         mut to: impl AsyncWrite + Unpin,
@@ -985,7 +991,7 @@ mod tests {
         let channel = connect(&follower, &tasks).await;
         let mut refused = channel.begin(Method::Write, &[]).unwrap();
         let mut dropped = channel.begin(Method::Write, &[]).unwrap();
-        // Whatever was sent before this answer has been queued.
+        // Everything sent before this answer has been queued.
         channel.call(Method::Probe, &[], PATIENCE).await.unwrap();
         let mut writes = std::mem::take(&mut *follower.writes.lock()).into_iter();
         let first = writes.next().unwrap();
@@ -997,7 +1003,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_of_calls_that_were_given_up_is_bounded() {
+    fn number_of_remembered_given_up_calls_is_bounded() {
         let given_up = GivenUp::default();
         let last = 3 * CALLS_MAX as u64;
         (1..=last).for_each(|call| given_up.note(call));
@@ -1017,7 +1023,7 @@ mod tests {
         };
         let seen = channel.call_unless(Method::Write, &[], PATIENCE, known);
         assert!(matches!(seen.await, Ok(Either::Left(()))));
-        // Whatever was sent before this answer has arrived.
+        // Everything sent before this answer has arrived.
         channel.call(Method::Probe, &[], PATIENCE).await.unwrap();
         assert!(committed.wait().now_or_never().is_none());
         assert_eq!(follower.writes_under_way(), 1);
@@ -1041,7 +1047,7 @@ mod tests {
         for _ in 0..3 * UNWELCOMED_MAX {
             silent.push(TokioNet.connect(&address).await.unwrap());
         }
-        // The oldest ones had to go, long before their time to say hello was over.
+        // The oldest connections had to be closed, long before the deadline of their hello.
         let begun = Instant::now();
         let mut byte = [0];
         for gone in silent.iter_mut().take(UNWELCOMED_MAX) {
@@ -1054,7 +1060,7 @@ mod tests {
         Channel::open(stream, &hello, PATIENCE, Extras::default(), &tasks)
             .await
             .unwrap();
-        // An unauthenticated peer may send short frames only.
+        // An unauthenticated peer may only send short frames.
         let mut peer = TokioNet.connect(&address).await.unwrap();
         let length = (UNWELCOMED_BYTES_MAX as u32 + 1).to_be_bytes();
         peer.write_all(&length).await.unwrap();
@@ -1104,7 +1110,7 @@ mod tests {
             let mut damaged = call.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
             near.write_all(&damaged).await.unwrap();
-            // The other side closes it, having sent no more than welcome.
+            // The other side closes the connection after nothing but the welcome.
             let mut answers = Vec::new();
             let ended = timeout(PATIENCE, near.read_to_end(&mut answers)).await;
             ended.expect("the connection is kept").unwrap();
@@ -1144,7 +1150,7 @@ mod tests {
         tasks.stop().await;
     }
 
-    /// A connection that is an introduction, and was welcomed.
+    /// A welcomed connection for an introduction.
     async fn introduced(follower: &Arc<Follower>, tasks: &Tasks) -> DuplexStream {
         let hello = Hello {
             introduction: true,
@@ -1220,7 +1226,7 @@ mod tests {
                 let call = Frame::new(Kind::Request, 1, vec![Method::Probe as u8]);
                 write_frame(&mut near, &call).await.unwrap();
             }
-            // The head of a call that never ends, one byte a second.
+            // The head of a call that never ends, one byte per second.
             let mut bytes = encoded(&Frame::new(Kind::Request, 2, vec![0; 60_000])).into_iter();
             while near.write_u8(bytes.next().unwrap()).await.is_ok() {
                 sleep(Duration::from_secs(1)).await;
@@ -1231,7 +1237,7 @@ mod tests {
         tasks.stop().await;
     }
 
-    /// A call with one log entry, and where the record of that begins.
+    /// A call with one log entry, and the offset of the entry's record.
     fn append(version: RecordVersion) -> (Vec<u8>, usize) {
         append_of(version, None)
     }
@@ -1266,7 +1272,7 @@ mod tests {
             let frame = Frame::new(Kind::Request, call, body.clone());
             write_frame(&mut near, &frame).await.unwrap();
         }
-        // They are taken in their order.
+        // The calls are handled in order.
         let answer = read_frame(&mut near, &mut BytesMut::new(), UNWELCOMED_BYTES_MAX).await;
         assert_eq!(answer.unwrap().unwrap().call, 1);
         assert_eq!(follower.appends.load(Ordering::Relaxed), 3);
@@ -1298,7 +1304,7 @@ mod tests {
         let (good, at) = append(channel.records());
         assert!(send(&channel, &good).await.is_ok());
         let mut damaged = good.clone();
-        // A byte with which nothing begins.
+        // No record begins with this byte.
         damaged[at + 1] = 0xc1;
         let refused = send(&channel, &damaged).await.unwrap_err();
         assert!(matches!(refused, CallError::Unreadable(_)), "{refused:?}");

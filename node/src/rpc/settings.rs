@@ -1,4 +1,4 @@
-//! `[peer]`.
+//! The table `[peer]`.
 
 use crate::tls::PeerTls;
 use placement_api::settings::settings;
@@ -6,20 +6,21 @@ use placement_api::settings::settings;
 settings! {
     /// Traffic between nodes.
     PeerSection {
-        /// Address for the other nodes, `host:port`.
+        /// Address to listen on for the other nodes, `host:port`.
         listen: String = "127.0.0.1:18779".to_owned(),
-        /// The address that the other nodes reach, `host:port`; empty: the one listened on.
+        /// Address at which the other nodes reach this node, `host:port`; empty: the listening
+        /// address.
         advertise: String = String::new(),
-        /// Whether nodes use TLS between each other, with `[tls]`. `off`; `allow`: accept TLS, and
-        /// connect without; `prefer`: connect with TLS, and accept both; `require`: always. On a
-        /// running cluster take one step at a time, on all nodes.
+        /// Whether nodes use TLS between each other, with `[tls]`. `off`: never; `allow`: accept
+        /// TLS, connect without; `prefer`: connect with TLS, accept both; `require`: always. On a
+        /// running cluster, take one step at a time on all nodes.
         tls: PeerTls = PeerTls::Off,
     }
     fixed {
-        /// A connection that answers nothing for this long while an answer is due is given up, in
+        /// A connection without an answer for this long while one is due is closed, in
         /// milliseconds.
         silence_ms: u64 = 1_000,
-        /// How long connecting may take, in milliseconds.
+        /// Deadline of connecting, in milliseconds.
         connect_ms: u64 = 1_000,
     }
 }

@@ -1,5 +1,4 @@
-//! Snapshots on their way to other nodes: sent in pieces, at a pace, and from where an interrupted
-//! transfer ended.
+//! Sends snapshots to other nodes: in pieces, at a limited rate, resuming interrupted transfers.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,38 +14,38 @@ use tokio::time::{Instant, sleep_until};
 use super::message::{SnapshotCall, SnapshotReply};
 use crate::disk_space::Room;
 
-/// A transfer of which nothing arrived for this long is under way no more.
+/// A transfer without progress for this long is no longer under way.
 const STALLED: Duration = Duration::from_secs(30);
-/// How long a transfer keeps the log and the snapshots after it waiting, at most.
+/// How long a transfer may delay cutting the log and building snapshots.
 const KEEPS_WAITING: Duration = Duration::from_secs(30 * 60);
 /// How long a node that cannot take a snapshot is left alone, at first and at most.
 const AGAIN_MIN: Duration = Duration::from_secs(2);
 const AGAIN_MAX: Duration = Duration::from_secs(60);
 
-/// The snapshots that this node sends to others. It sends one to its end: in the meantime it builds
-/// no newer one, and keeps the log that follows.
+/// The snapshots that this node sends to others. While it sends one, it builds no newer one and
+/// keeps the log that follows.
 pub(crate) struct Sending {
     drafts: Drafts,
     room: Room,
-    /// Bytes a second, at most.
+    /// Maximum rate, in bytes per second; 0: no fixed limit.
     bytes_per_s: u64,
     targets: Mutex<BTreeMap<u64, Target>>,
 }
 
 /// A node that needs a snapshot.
 struct Target {
-    /// Which one it is sent.
+    /// The last log entry that its snapshot covers.
     covers: Option<LogId>,
     begun: Instant,
-    /// When something arrived there last, or when it was first asked; `None` if it does not take
-    /// it.
+    /// When something last arrived there, or when it was first asked; `None` if it does not accept
+    /// the snapshot.
     moved: Option<Instant>,
-    /// Something has arrived there.
+    /// Whether something has arrived there.
     has_some: bool,
-    /// Its snapshot is being written down here, or all has arrived and is being verified and
-    /// installed.
+    /// Whether its snapshot is being written to a file here, or has arrived completely and is being
+    /// verified and installed.
     at_work: bool,
-    /// When it is asked again, if it cannot take one now.
+    /// When to ask again, if it cannot take a snapshot now.
     put_off: Option<PutOff>,
 }
 
@@ -59,7 +58,7 @@ struct PutOff {
 pub(super) enum Unsent<E> {
     /// A call failed.
     Call(E),
-    /// It has to be sent again, perhaps another one; why, as text.
+    /// It has to be sent again, or another snapshot instead; the reason, as text.
     Again(String),
 }
 
@@ -73,14 +72,14 @@ impl Sending {
         }
     }
 
-    /// The node that is being sent a snapshot, if one is.
+    /// The node to which a snapshot is being sent, if there is one.
     pub(crate) fn under_way(&self) -> Option<u64> {
         let targets = self.targets.lock();
         let mut under_way = targets.iter().filter(|(_, target)| target.is_under_way());
         under_way.next().map(|(id, _)| *id)
     }
 
-    /// Sends a snapshot to the node `to` by `call`. Gives the vote of that node.
+    /// Sends a snapshot to the node `to` by `call`. Returns that node's vote.
     pub(super) async fn send<'a, E>(
         &self,
         to: u64,
@@ -98,14 +97,14 @@ impl Sending {
         let file = match written {
             Ok(file) => file,
             Err(error) => {
-                let reason = format!("this node cannot write it down: {error}");
+                let reason = format!("this node cannot write it to a file: {error}");
                 return Err(self.put_off(to, reason));
             }
         };
         tracing::info!(
             target_node = to,
             bytes = file.length(),
-            "a node is sent a snapshot"
+            "sending a snapshot"
         );
         let bytes = file.length();
         let part = |offset, data: Vec<u8>| SnapshotCall {
@@ -169,14 +168,14 @@ impl Sending {
         self.drafts.write_down(snapshot).await
     }
 
-    /// Notes what a node is sent. Returns when it may be asked, if not at once.
+    /// Notes the snapshot for a node. Returns when the node may be asked, if not at once.
     fn begin(&self, to: u64, covers: Option<LogId>) -> Option<Instant> {
         let mut targets = self.targets.lock();
         let target = (targets.entry(to)).or_insert_with(|| Target::new(covers, None));
         if target.covers != covers {
             *target = Target::new(covers, target.put_off.take());
         }
-        // The call before may have been given up.
+        // The previous call may have been given up.
         target.at_work = false;
         target.put_off.as_ref().map(|put_off| put_off.until)
     }
@@ -192,12 +191,12 @@ impl Sending {
             target.moved = Some(Instant::now());
             target.has_some = true;
             if target.put_off.take().is_some() {
-                tracing::info!(target_node = to, "the snapshot is taken now");
+                tracing::info!(target_node = to, "the node accepts the snapshot now");
             }
         });
     }
 
-    /// Leaves a node alone for a while, longer each time. Logged once, with the reason: either end
+    /// Leaves a node alone for a while, longer each time. The reason is logged once: either side
     /// may lack room.
     fn put_off<E>(&self, to: u64, reason: String) -> Unsent<E> {
         if let Some(target) = self.targets.lock().get_mut(&to) {
@@ -207,7 +206,7 @@ impl Sending {
                     tracing::warn!(
                         target_node = to,
                         reason,
-                        "a node has not received the snapshot that it needs; the transfer is tried again"
+                        "a node has not received the snapshot that it needs; retrying"
                     );
                     AGAIN_MIN
                 }
@@ -222,22 +221,22 @@ impl Sending {
         Unsent::Again(reason)
     }
 
-    /// After the snapshot was found bad: it may be so on the disk of this node.
+    /// After the receiver found the snapshot damaged: checks whether it is damaged on this node's
+    /// disk.
     async fn look_at_own<E>(&self, to: u64, reason: String) -> Unsent<E> {
         match self.drafts.mend().await {
             Ok(true) => {
-                tracing::warn!(target_node = to, reason, "the snapshot is sent again");
+                tracing::warn!(target_node = to, reason, "sending the snapshot again");
                 Unsent::Again(reason)
             }
             Ok(false) => self.put_off(to, reason),
             Err(error) => {
-                self.put_off(to, format!("{reason}; it cannot be written again: {error}"))
+                self.put_off(to, format!("{reason}; writing it again failed: {error}"))
             }
         }
     }
 
-    /// Takes no more than half of what link and disks can bear, and no more than the operator
-    /// allows.
+    /// Uses at most half of what link and disks can sustain, and at most the configured rate.
     async fn rest(&self, begun: Instant, took: Duration, chunk_bytes: usize) {
         let least = match self.bytes_per_s {
             0 => Duration::ZERO,
@@ -260,14 +259,14 @@ impl Target {
         }
     }
 
-    /// It is asked for the first time: writing the snapshot down may have taken long.
+    /// Notes the first question to the node: writing the snapshot may have taken long.
     fn asked(&mut self) {
         if !self.has_some {
             self.moved = self.moved.map(|_| Instant::now());
         }
     }
 
-    /// A node that cannot be reached, and has nothing yet, does not keep the log from being cut.
+    /// An unreachable node that has received nothing does not delay cutting the log.
     fn unanswered(&mut self) {
         if !self.has_some {
             self.moved = None;
@@ -302,14 +301,14 @@ mod tests {
     const CHUNK: usize = 10;
     const TO: u64 = 2;
 
-    /// A node that has something to send.
+    /// A node with a snapshot to send.
     struct Origin {
         dir: TempDir,
         store: Store,
         sending: Sending,
     }
 
-    /// What the other node was called with, and when.
+    /// The calls to the other node, with their times.
     type Calls = Arc<Mutex<Vec<(Instant, SnapshotCall)>>>;
 
     impl Origin {
@@ -343,7 +342,8 @@ mod tests {
             self.store.drafts.write_down(&snapshot).await.unwrap()
         }
 
-        /// Sends to a node that answers so, each time after a while; gives those calls.
+        /// Sends to a node that answers each call after a while; returns whether it arrived, and
+        /// the calls.
         async fn send(
             &mut self,
             takes: Duration,
@@ -420,7 +420,7 @@ mod tests {
         assert_eq!(origin.sending.under_way(), None);
     }
 
-    /// A log that is cut while the node is being reached would have it need another snapshot after
+    /// If the log were cut while the node is contacted, the node would need another snapshot after
     /// this one.
     #[tokio::test(start_paused = true)]
     async fn transfer_is_under_way_from_its_first_call_on() {
@@ -431,7 +431,7 @@ mod tests {
             assert_eq!(sending.under_way(), Some(TO));
             async { Err(()) }.boxed()
         };
-        // Writing it down has taken long.
+        // Writing the file has taken long.
         sending.begin(TO, snapshot.meta.last_log_id);
         tokio::time::sleep(STALLED).await;
         let sent = sending.send(TO, Vote::new_committed(1, 1), &snapshot, CHUNK, call);
@@ -449,7 +449,7 @@ mod tests {
         origin.send(Duration::ZERO, never).await;
         tokio::time::sleep(STALLED).await;
         assert_eq!(origin.sending.under_way(), None);
-        // One that moves on and on ends nevertheless.
+        // A transfer that always makes progress ends nevertheless.
         let begun = Instant::now();
         while begun.elapsed() < KEEPS_WAITING {
             origin.send(Duration::ZERO, never).await;
@@ -522,7 +522,7 @@ mod tests {
         assert!(arrived);
         assert!(calls[0].0 - begun < AGAIN_MIN, "it is sent at once");
 
-        // One that is good here was damaged on the way.
+        // A snapshot that is good here was damaged on the way.
         assert!(!origin.send(Duration::ZERO, refused).await.0);
         assert_eq!(origin.store.metrics.counters.snapshots_damaged.get(), 1);
         let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! Frames over a byte stream: one task writes what is queued, together; readers parse as they go.
+//! Frames over a byte stream: one task writes queued frames together; readers parse incrementally.
 
 use std::future::poll_fn;
 use std::io;
@@ -15,40 +15,40 @@ use tokio::time::Instant;
 
 use super::frame::{Frame, PIECE_BYTES};
 
-/// How many queued frames are gathered into one write.
+/// Maximum number of queued frames in one write.
 const GATHER_MAX: usize = 256;
 
-/// Where frames are put that are to be written. Writing ends when no one has it any more.
+/// A queue of frames to write. Writing ends when the last handle is dropped.
 pub(super) struct Outbox {
     frames: mpsc::UnboundedSender<(Frame, Instant)>,
     urgent: mpsc::UnboundedSender<Frame>,
     waiting: Arc<Waiting>,
 }
 
-/// What is known of the frames that are not written yet.
+/// State of the frames that are not written yet.
 #[derive(Default)]
 struct Waiting {
     bytes: AtomicUsize,
-    /// Since when the one waits that is being written.
+    /// When the frame that is being written was queued.
     since: Mutex<Option<Instant>>,
 }
 
 impl Waiting {
-    /// A frame waits no longer: it is being written.
+    /// Notes that a frame is being written.
     fn has_begun(&self, frame: &Frame) {
         self.bytes
             .fetch_sub(frame.queued_bytes(), Ordering::Relaxed);
     }
 }
 
-/// What is to be written.
+/// The frames to write.
 pub(super) struct Queued {
     frames: mpsc::UnboundedReceiver<(Frame, Instant)>,
     urgent: mpsc::UnboundedReceiver<Frame>,
     waiting: Arc<Waiting>,
 }
 
-/// A queue of frames.
+/// Creates a queue of frames.
 pub(super) fn outbox() -> (Arc<Outbox>, Queued) {
     let (frames, queued_frames) = mpsc::unbounded_channel();
     let (urgent, queued_urgent) = mpsc::unbounded_channel();
@@ -67,7 +67,7 @@ pub(super) fn outbox() -> (Arc<Outbox>, Queued) {
 }
 
 impl Outbox {
-    /// Queues a frame, behind all others unless it is urgent; false if nothing is written any more.
+    /// Queues a frame, behind all others unless it is urgent; false if writing has ended.
     pub(super) fn send(&self, frame: Frame) -> bool {
         let bytes = frame.queued_bytes();
         self.waiting.bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -77,22 +77,22 @@ impl Outbox {
         self.frames.send((frame, Instant::now())).is_ok()
     }
 
-    /// Bytes of memory that is taken by frames that wait to be written.
+    /// Bytes of memory that queued frames take.
     pub(super) fn waiting_bytes(&self) -> usize {
         self.waiting.bytes.load(Ordering::Relaxed)
     }
 
-    /// How long a frame waits until it is written.
+    /// How long the frame that is being written has waited.
     pub(super) fn delay(&self) -> Duration {
         let since = *self.waiting.since.lock();
         since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 }
 
-/// Writes queued frames until no one has the outbox any more or the stream closes. Messages longer
-/// than `piece_bytes` go in pieces. When the path was full and takes more again, `progress` is
-/// called: on a slow one it may take long until the other side has something to send. When the turn
-/// of a frame comes, what `prepare` makes of it goes out, if anything.
+/// Writes queued frames until all handles of the outbox are dropped or the stream closes. Messages
+/// longer than `piece_bytes` are sent in pieces. `progress` is called when a full path accepts
+/// bytes again: on a slow path it may take long until the other side has something to send. When a
+/// frame's turn comes, the result of `prepare` is sent, if there is one.
 pub(super) async fn write_frames<W: AsyncWrite + Unpin>(
     mut stream: W,
     mut queued: Queued,
@@ -171,8 +171,8 @@ pub(super) async fn write_frame<W: AsyncWrite + Unpin>(
     stream.flush().await
 }
 
-/// The next frame, of at most so many bytes; `None` when the other side has closed. Cancel-safe:
-/// what was read stays in `buffer`.
+/// The next frame, of at most `bytes_max` bytes; `None` when the other side has closed.
+/// Cancel-safe: bytes that were read stay in `buffer`.
 pub(super) async fn read_frame<R: AsyncRead + Unpin>(
     stream: &mut R,
     buffer: &mut BytesMut,

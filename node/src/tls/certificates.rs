@@ -1,4 +1,4 @@
-//! Certificates as they stand in their files, read again when these change.
+//! Certificates from files, reloaded when these change.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -21,22 +21,22 @@ use super::CertificateFiles;
 use super::Shown;
 use placement_api::world::Clock;
 
-/// How often it is looked whether the files have changed.
+/// How often the files are checked for changes.
 const LOOK: Duration = Duration::from_secs(5);
 const DAY: Duration = Duration::from_hours(24);
-/// How long before they expire operators are warned, once a day.
+/// How long before the expiry operators are warned, once a day.
 const SOON: Duration = Duration::from_hours(30 * 24);
 
-/// Whether clients show a certificate.
+/// Whether clients must present a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Clients {
-    /// One of the authorities vouches for each.
+    /// Each client presents a certificate of one of the authorities.
     Must,
-    /// For those that show one, an authority vouches.
+    /// Clients may connect without; a presented certificate must be of one of the authorities.
     May,
 }
 
-/// Certificate files that cannot be used.
+/// A certificate file cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {reason}", file.display())]
 pub struct WrongFiles {
@@ -51,16 +51,16 @@ fn wrong(file: &Path, reason: impl fmt::Display) -> WrongFiles {
     }
 }
 
-/// What both ends of a connection are made with.
+/// TLS configurations for both directions.
 pub(super) struct Ends {
     pub(super) server: Arc<ServerConfig>,
-    /// `None` if no authority vouches for the other end.
+    /// `None` without authorities for the other end.
     pub(super) client: Option<Arc<ClientConfig>>,
-    /// When this end's chain is valid, and when its authorities are.
+    /// Validity of this end's chain, and of its authorities.
     periods: Vec<Period>,
 }
 
-/// When the certificates of a file are valid, as far as that is known.
+/// Validity of the certificates of a file, as far as known.
 struct Period {
     file: PathBuf,
     from: Option<SystemTime>,
@@ -68,7 +68,7 @@ struct Period {
 }
 
 impl Period {
-    /// Each certificate of a chain has to be valid.
+    /// The period in which all certificates of a chain are valid.
     fn of_chain(file: &Path, chain: &[CertificateDer<'_>]) -> Self {
         Self {
             file: file.to_owned(),
@@ -77,7 +77,7 @@ impl Period {
         }
     }
 
-    /// One authority has to be valid.
+    /// The period in which at least one authority may be valid.
     fn of_authorities(file: &Path, all: &[CertificateDer<'_>]) -> Self {
         Self {
             file: file.to_owned(),
@@ -103,24 +103,24 @@ impl Period {
 /// In RFC 3339.
 fn shown(at: SystemTime) -> String {
     let at = OffsetDateTime::from(at).format(&Rfc3339);
-    at.unwrap_or_else(|_| "in another age".to_owned())
+    at.unwrap_or_else(|_| "at an unknown time".to_owned())
 }
 
-/// One end's certificate and authorities, as they stand in their files.
+/// One end's certificate and authorities, loaded from files.
 pub(crate) struct Certificates {
     source: Source,
     current: RwLock<(Contents, Arc<Ends>)>,
-    /// Why the files as they stand now are not in use.
+    /// Why the current files are not in use, if they are not.
     refused: RwLock<Option<WrongFiles>>,
 }
 
-/// The files, and what their certificates are for.
+/// The files, and the purpose of their certificates.
 struct Source {
     files: CertificateFiles,
     clients: Clients,
-    /// What may be spoken under TLS, as ALPN names it.
+    /// ALPN names of the allowed protocols.
     protocols: Vec<Vec<u8>>,
-    /// A name that the certificate must bear.
+    /// A name that the certificate must contain.
     name: Option<String>,
 }
 
@@ -132,11 +132,11 @@ struct Contents {
 }
 
 impl Certificates {
-    /// Reads the files. `protocols` are what may be spoken under TLS, by their names of ALPN;
-    /// `name` is what this end's certificate must be good for.
+    /// Loads the files. `protocols` are the ALPN names of the allowed protocols; `name` is a name
+    /// that this end's certificate must contain.
     ///
     /// # Errors
-    /// [`WrongFiles`]: the file and what is wrong with it.
+    /// [`WrongFiles`]: the file, and the reason why it cannot be used.
     pub(crate) fn open(
         files: CertificateFiles,
         clients: Clients,
@@ -163,7 +163,7 @@ impl Certificates {
         self.current.read().1.clone()
     }
 
-    /// From when on others refuse what is shown.
+    /// When the first certificate in use expires.
     pub(crate) fn end(&self) -> Option<SystemTime> {
         Some(self.first_to_end()?.1)
     }
@@ -176,10 +176,10 @@ impl Certificates {
             .min_by_key(|(_, until)| *until)
     }
 
-    /// Whether what is shown is valid now.
+    /// Checks that the certificates in use are valid now.
     ///
     /// # Errors
-    /// [`WrongFiles`]: it has expired, or is not valid yet.
+    /// [`WrongFiles`]: a certificate has expired, or is not valid yet.
     pub(crate) fn must_be_valid(&self, now: SystemTime) -> Result<(), WrongFiles> {
         let ends = self.ends();
         ends.periods
@@ -187,13 +187,13 @@ impl Certificates {
             .try_for_each(|one| one.must_include(now))
     }
 
-    /// What operators have to do about the files.
+    /// The problem that operators have to solve, if there is one.
     pub(crate) fn problem(&self, now: SystemTime) -> Option<String> {
         let refused = self.refused.read().clone().map(Warning::Refused);
         Some(refused.or_else(|| self.warning(now))?.to_string())
     }
 
-    /// What operators have to know of what is shown now.
+    /// The warning about the certificates in use.
     fn warning(&self, now: SystemTime) -> Option<Warning> {
         if let Err(wrong) = self.must_be_valid(now) {
             return Some(Warning::Invalid(wrong));
@@ -204,8 +204,8 @@ impl Certificates {
         (remaining < SOON).then_some(Warning::Expires { file, days })
     }
 
-    /// Reads the files again; whether they have changed. Files that cannot be used are ignored,
-    /// also those whose certificate has expired or is not valid yet.
+    /// Reloads the files; returns whether they have changed. Unusable files are ignored, also if
+    /// their certificates have expired or are not valid yet.
     fn look(&self, now: SystemTime) -> Result<bool, WrongFiles> {
         let contents = self.source.read()?;
         if self.current.read().0 == contents {
@@ -219,8 +219,8 @@ impl Certificates {
         Ok(true)
     }
 
-    /// Takes over what is written to the files, for connections that are made then. A certificate
-    /// and a key that are not written at once do not fit for a moment: those from before stay.
+    /// Reloads changed files for new connections. If certificate and key are not written at once,
+    /// they do not match for a moment; the previous ones stay in use then.
     pub(crate) async fn watch(self: Arc<Self>, clock: Arc<dyn Clock>) {
         let mut warned: Option<(Warning, Duration)> = None;
         loop {
@@ -246,22 +246,23 @@ impl Certificates {
             if let Some(error) = &refused
                 && self.refused.read().as_ref() != Some(error)
             {
-                tracing::error!(%error, "changed certificates cannot be used; those from before stay in use");
+                tracing::error!(%error, "cannot use changed certificates; the previous ones stay \
+                    in use");
             }
             *self.refused.write() = refused;
         }
     }
 }
 
-/// What operators have to know of certificates.
+/// Warnings for operators.
 enum Warning {
     Expires {
         file: PathBuf,
         days: u64,
     },
-    /// Those in use.
+    /// A certificate in use is not valid.
     Invalid(WrongFiles),
-    /// Those that are not in use therefore.
+    /// Changed files cannot be used.
     Refused(WrongFiles),
 }
 
@@ -284,10 +285,10 @@ impl fmt::Display for Warning {
             Self::Invalid(wrong) => {
                 write!(
                     f,
-                    "{wrong}: other nodes and clients refuse this certificate: renew it"
+                    "{wrong}: other nodes and clients reject this certificate: renew it"
                 )
             }
-            Self::Refused(wrong) => write!(f, "{wrong}: the certificate from before stays in use"),
+            Self::Refused(wrong) => write!(f, "{wrong}: the previous certificate stays in use"),
         }
     }
 }
@@ -362,18 +363,18 @@ impl Source {
     }
 }
 
-/// The certificates of a PEM file, one at least.
+/// The certificates of a PEM file, at least one.
 fn chain(file: &Path, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, WrongFiles> {
     let chain: Vec<_> = CertificateDer::pem_slice_iter(pem)
         .collect::<Result<_, _>>()
         .map_err(|error| wrong(file, error))?;
     match chain.is_empty() {
-        true => Err(wrong(file, "has no certificate in it")),
+        true => Err(wrong(file, "contains no certificate")),
         false => Ok(chain),
     }
 }
 
-/// From when until when a certificate is valid.
+/// Start and end of a certificate's validity.
 fn validity(certificate: &CertificateDer<'_>) -> Option<(SystemTime, SystemTime)> {
     let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
     let validity = certificate.validity();
@@ -393,7 +394,7 @@ mod tests {
     #[test]
     fn operators_are_warned_before_a_certificate_or_its_authority_expires() {
         let certificates = Authority::new().node(1);
-        // The authority's: 2999-12-31.
+        // The authority expires on 2999-12-31.
         let end = SystemTime::UNIX_EPOCH + Duration::from_secs(32_503_593_600);
         assert_eq!(certificates.end(), Some(end));
         for (left, expected) in [
@@ -424,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_that_is_not_valid_now_does_not_replace_one_that_is() {
+    fn invalid_certificate_does_not_replace_a_valid_one() {
         let authority = Authority::new();
         let certificates = authority.node(1);
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_800_000);

@@ -1,4 +1,4 @@
-//! An authority for tests, and certificates that it vouches for.
+//! A certificate authority for tests.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::CertificateFiles;
 use super::certificates::{Certificates, Clients};
 use super::{PEER, node_name};
 
-/// Its files are gone when it is.
+/// Its files are deleted when it is dropped.
 pub(crate) struct Authority {
     dir: TempDir,
     issuer: Issuer<'static, KeyPair>,
@@ -21,7 +21,7 @@ impl Authority {
         let dir = tempfile::tempdir().unwrap();
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        // Before what it vouches for.
+        // Earlier than the certificates that it issues.
         params.not_after = rcgen::date_time_ymd(2999, 12, 31);
         let key = KeyPair::generate().unwrap();
         let certificate = params.self_signed(&key).unwrap();
@@ -32,12 +32,12 @@ impl Authority {
         }
     }
 
-    /// Writes a certificate with this name in it to the files of that name.
+    /// Issues a certificate with these names and writes it to files called `file`.
     pub(crate) fn issue(&self, file: &str, names: &[&str]) -> CertificateFiles {
         self.write(file, named(names))
     }
 
-    /// Writes another certificate of a node, valid from the first day of one year to that of
+    /// Issues another certificate of a node, valid from the first day of one year to that of
     /// another.
     pub(crate) fn issue_for(&self, id: u64, years: Range<i32>) {
         let mut params = named(&[&node_name(id), PEER]);
@@ -59,7 +59,7 @@ impl Authority {
         }
     }
 
-    /// Those of a node.
+    /// Issues the certificates of a node and opens them.
     pub(crate) fn node(&self, id: u64) -> Arc<Certificates> {
         let files = self.issue(&format!("node-{id}"), &[&node_name(id), PEER]);
         Certificates::open(files, Clients::Must, &[], Some(node_name(id))).unwrap()

@@ -1,4 +1,4 @@
-//! What is asked of a connection before it is served.
+//! Authentication of a connection before it is served.
 
 use std::io;
 use std::sync::Arc;
@@ -11,19 +11,19 @@ use super::Shown;
 use super::certificates::Certificates;
 use placement_api::net::BoxStream;
 
-/// How a TLS client begins: with a record of the handshake. No HTTP request begins so, and no frame
-/// between nodes: it would be longer than the longest.
+/// First byte of a TLS handshake. No HTTP request begins with it, nor does a frame between nodes:
+/// the frame would exceed the maximum length.
 const HANDSHAKE: u8 = 22;
 
 /// How the connections of a listener are secured.
 #[derive(Clone)]
 pub(crate) enum Gate {
-    /// They are not.
+    /// Plain connections.
     Plain,
-    /// By TLS.
+    /// TLS connections.
     Tls {
         certificates: Arc<Certificates>,
-        /// Plain connections are taken as well, during a migration.
+        /// Whether plain connections are accepted as well, during a migration.
         plain_too: bool,
     },
 }
@@ -31,20 +31,20 @@ pub(crate) enum Gate {
 /// A connection that may be served.
 pub(crate) struct Admitted {
     pub(crate) stream: BoxStream,
-    /// The certificate of who made it, if it showed one.
+    /// The certificate of the client, if it presented one.
     pub(crate) shown: Option<Shown>,
     /// Whether it is encrypted.
     pub(crate) is_tls: bool,
-    /// Whether HTTP/2 was agreed upon.
+    /// Whether HTTP/2 was negotiated.
     pub(crate) is_http2: bool,
 }
 
-/// A connection that is not served.
+/// A rejected connection.
 pub(crate) struct Refused {
-    /// Why, as text for operators.
+    /// The reason, as text for operators.
     pub(crate) reason: String,
-    /// The connection, if it is a plain one where TLS is required: its other end can be answered
-    /// so.
+    /// The connection, if it is a plain one where TLS is required: the caller can answer it
+    /// plainly.
     pub(crate) plain: Option<BoxStream>,
 }
 
@@ -104,17 +104,18 @@ impl Admitted {
     }
 }
 
-/// Why a handshake failed, for an operator who looks for the mistake.
+/// Why a handshake failed, in words for operators.
 pub(super) fn reason(error: &io::Error) -> String {
     let tls = (error.get_ref()).and_then(|inner| inner.downcast_ref::<rustls::Error>());
     let Some(tls) = tls else {
         return error.to_string();
     };
     let words = match tls {
-        rustls::Error::NoCertificatesPresented => "it shows no certificate",
+        rustls::Error::NoCertificatesPresented => "it presents no certificate",
         rustls::Error::InvalidCertificate(wrong) => match wrong {
             CertificateError::UnknownIssuer | CertificateError::BadSignature => {
-                "no authority of this cluster vouches for its certificate: it is another cluster's or home-made"
+                "its certificate is not signed by an authority of this cluster: it belongs to \
+                another cluster or is self-signed"
             }
             CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
                 "its certificate has expired"
@@ -123,7 +124,7 @@ pub(super) fn reason(error: &io::Error) -> String {
                 "its certificate is not valid yet"
             }
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-                "its certificate is that of another node"
+                "its certificate belongs to another node"
             }
             _ => return tls.to_string(),
         },
@@ -132,12 +133,12 @@ pub(super) fn reason(error: &io::Error) -> String {
             AlertDescription::UnknownCA
             | AlertDescription::DecryptError
             | AlertDescription::BadCertificate,
-        ) => "it takes this node's certificate for another cluster's or home-made",
+        ) => "it rejects this node's certificate: it does not know the authority",
         rustls::Error::AlertReceived(AlertDescription::CertificateExpired) => {
-            "it takes this node's certificate for expired"
+            "it rejects this node's certificate as expired"
         }
         rustls::Error::AlertReceived(AlertDescription::CertificateRequired) => {
-            "it asks for a certificate"
+            "it requires a certificate"
         }
         _ => return tls.to_string(),
     };

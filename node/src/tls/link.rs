@@ -15,18 +15,18 @@ use placement_api::net::{BoxStream, Net};
 #[derive(Clone)]
 pub(crate) struct Link {
     net: Arc<dyn Net>,
-    /// `None`: plainly.
+    /// `None`: without TLS.
     certificates: Option<Arc<Certificates>>,
 }
 
 impl Link {
-    /// Over this network, with this node's certificate if there is one.
+    /// Connections over this network, with this node's certificates if there are any.
     pub(crate) fn new(net: Arc<dyn Net>, certificates: Option<Arc<Certificates>>) -> Self {
         Self { net, certificates }
     }
 
-    /// Connects to a node, or, without a number, to whichever node of the cluster is there, and
-    /// gives the certificate that it has shown. The caller sets the deadline.
+    /// Connects to a node or, without a number, to any node of the cluster. Also returns the
+    /// certificate that the other end has presented. The caller sets the deadline.
     pub(crate) async fn connect(
         &self,
         address: &str,
@@ -40,7 +40,7 @@ impl Link {
         let name = ServerName::try_from(name).map_err(io::Error::other)?;
         let ends = certificates.ends();
         let client = (ends.client.clone())
-            .ok_or_else(|| io::Error::other("there is no authority for other nodes"))?;
+            .ok_or_else(|| io::Error::other("no authority for other nodes is configured"))?;
         let secured = TlsConnector::from(client).connect(name, stream).await;
         let stream = secured.map_err(|error| io::Error::new(error.kind(), reason(&error)))?;
         let shown = Shown::first(stream.get_ref().1.peer_certificates());

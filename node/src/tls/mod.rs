@@ -1,7 +1,7 @@
 //! TLS on this node's listeners, and on its connections to other nodes.
 //!
-//! The names in a certificate identify a node or an operator: [`Shown`]. The authority of the
-//! cluster vouches for its nodes and operators alone.
+//! The names in a certificate identify a node or an operator: [`Shown`]. The cluster's authority
+//! signs certificates of its nodes and operators only.
 
 mod certificates;
 #[cfg(test)]
@@ -25,25 +25,25 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::server::ParsedCertificate;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-/// The name in the certificate of each node of a cluster.
+/// The name in the certificates of all nodes.
 const PEER: &str = "peer.placement.internal";
-/// The name in the certificate of an operator.
+/// The name in the certificates of operators.
 const ADMIN: &str = "admin.placement.internal";
 
-/// Most of a name that is shown.
+/// Longest part of an owner's name that is shown, in characters.
 pub(crate) const OWNER_MAX: usize = 64;
 
-/// The name in a node's certificate that no other node of its cluster has.
+/// The name in the certificate of one node only.
 fn node_name(node: u64) -> String {
     format!("node-{node}.placement.internal")
 }
 
-/// The certificate that the other end has shown, and an authority vouches for.
+/// The verified certificate that the other end has presented.
 #[derive(Debug, Clone)]
 pub(crate) struct Shown(Arc<CertificateDer<'static>>);
 
 impl Shown {
-    /// The first of those that were shown.
+    /// The end-entity certificate of a chain.
     fn first(chain: Option<&[CertificateDer<'static>]>) -> Option<Self> {
         let first = chain?.first()?;
         Some(Self(Arc::new(first.clone())))
@@ -59,7 +59,7 @@ impl Shown {
         self.bears(ADMIN.to_owned())
     }
 
-    /// Whose it is, by its common name, such as `admin-alice`.
+    /// The owner: the common name of the certificate, such as `admin-alice`.
     pub(crate) fn owner(&self) -> Option<String> {
         let (_, certificate) = X509Certificate::from_der(&self.0).ok()?;
         let name = certificate.subject().iter_common_name().next()?;

@@ -1,4 +1,4 @@
-//! Which listener is secured how.
+//! How each listener is secured.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use super::{Gate, Link, node_name};
 use crate::permissions::{Exposed, check_secret_file};
 use placement_api::net::Net;
 
-/// Which listeners are to be secured, and with which files. `None`: not by TLS.
+/// Which listeners use TLS, and with which files. `None`: without TLS.
 #[derive(Debug)]
 pub(crate) struct Wanted {
     pub(crate) peer: Option<(PeerTls, CertificateFiles)>,
     pub(crate) admin: Option<CertificateFiles>,
-    /// With whether plain connections are accepted too.
+    /// The flag: whether plain connections are accepted too.
     pub(crate) api: Option<(bool, CertificateFiles)>,
     pub(crate) web: Option<CertificateFiles>,
 }
@@ -26,19 +26,19 @@ pub(crate) struct Gates {
     pub(crate) web: Gate,
 }
 
-/// What the configuration has of TLS, with the certificates that its files hold.
+/// The TLS setup of this node, with the loaded certificates.
 pub(crate) struct Secured {
     pub(crate) gates: Gates,
-    /// How other nodes are connected to.
+    /// How this node connects to the others.
     pub(crate) link: Link,
-    /// To be read again while this node runs, with the listeners that show them.
+    /// The certificates to reload while this node runs, with the listeners that use them.
     pub(crate) certificates: Vec<(&'static str, Arc<Certificates>)>,
 }
 
 /// Why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum NotSecured {
-    /// A key can be read by others.
+    /// Other users can read a key.
     #[error(transparent)]
     Exposed(#[from] Exposed),
     /// A file cannot be used.
@@ -47,7 +47,7 @@ pub enum NotSecured {
 }
 
 impl Secured {
-    /// Reads the certificates.
+    /// Loads the certificates.
     pub(crate) fn open(wanted: Wanted, node: u64, net: Arc<dyn Net>) -> Result<Self, NotSecured> {
         let mut gates = Gates {
             api: Gate::Plain,

@@ -1,4 +1,4 @@
-//! `[tls]`, and what other tables say of TLS.
+//! The table `[tls]`, and the TLS settings of other tables.
 
 use std::path::{Path, PathBuf};
 
@@ -7,16 +7,16 @@ use serde::{Deserialize, Serialize};
 use placement_api::settings::{Invalid, settings};
 
 settings! {
-    /// Certificates by which the nodes of a cluster identify each other. `placementctl tls` makes
+    /// Certificates by which the nodes of a cluster identify each other. `placementctl tls` creates
     /// them.
     TlsSection {
-        /// PEM file with the authorities of this cluster, which serve its nodes and operators only.
-        /// These three files are read again when they change.
+        /// PEM file with the authorities of this cluster, which sign its nodes and operators only.
+        /// These three files are reloaded when they change.
         ca_file: Option<PathBuf> = None,
         /// PEM file with this node's certificate, for `node-ID.placement.internal` and
         /// `peer.placement.internal`, followed by intermediate certificates.
         cert_file: Option<PathBuf> = None,
-        /// PEM file with its key.
+        /// PEM file with the key of `cert_file`.
         key_file: Option<PathBuf> = None,
     }
 }
@@ -25,35 +25,34 @@ settings! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PeerTls {
-    /// No.
+    /// Nodes never use TLS.
     Off,
-    /// Those that begin so. Other nodes are connected to plainly.
+    /// Accepts TLS and plain connections; connects without TLS.
     Allow,
-    /// Those that begin so. Other nodes are connected to by TLS.
+    /// Accepts TLS and plain connections; connects with TLS.
     Prefer,
-    /// All.
+    /// Nodes always use TLS.
     Require,
 }
 
-/// Whether operators connect by TLS: one who connected plainly would be obeyed.
+/// Whether operators must connect by TLS: a plain connection has the same rights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AdminTls {
-    /// No.
+    /// Operators connect without TLS.
     Off,
-    /// All.
+    /// Operators must use TLS.
     Require,
 }
 
-/// Where a certificate is, its key, and what vouches for the other end's.
+/// Files of a certificate, its key, and the authorities for the other end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CertificateFiles {
-    /// PEM: this end's certificate first, then what leads to its authority.
+    /// PEM: this end's certificate first, then the intermediate ones.
     pub(crate) certificate: PathBuf,
-    /// PEM: the key of it.
+    /// PEM: the key of `certificate`.
     pub(crate) key: PathBuf,
-    /// PEM: the authorities that vouch for the other end. `None`: it is not asked for a
-    /// certificate.
+    /// PEM: the authorities for the other end. `None`: it is not asked for a certificate.
     pub(crate) authorities: Option<PathBuf>,
 }
 
@@ -61,7 +60,7 @@ impl TlsSection {
     /// The files for connections within the cluster.
     ///
     /// # Errors
-    /// One is not set.
+    /// A file is not set.
     pub(crate) fn of_the_cluster(&self) -> Result<CertificateFiles, Invalid> {
         let authorities = required("tls.ca_file", self.ca_file.as_deref())?;
         self.for_clients((None, None), Some(authorities))
@@ -70,7 +69,7 @@ impl TlsSection {
     /// The files for clients: a certificate and a key of their own, or those of the cluster.
     ///
     /// # Errors
-    /// One is not set.
+    /// A file is not set.
     pub(crate) fn for_clients(
         &self,
         own: (Option<&Path>, Option<&Path>),
@@ -83,7 +82,7 @@ impl TlsSection {
                 required("tls.key_file", self.key_file.as_deref())?,
             ),
             _ => {
-                let message = "and api.tls_cert_file are set both or neither";
+                let message = "and api.tls_cert_file must be set together";
                 return Err(Invalid::new("api.tls_key_file", message));
             }
         };
@@ -96,6 +95,6 @@ impl TlsSection {
 }
 
 fn required(setting: &str, file: Option<&Path>) -> Result<PathBuf, Invalid> {
-    let missing = || Invalid::new(setting, "is required where TLS is not off");
+    let missing = || Invalid::new(setting, "is required unless TLS is off");
     file.map(Path::to_owned).ok_or_else(missing)
 }

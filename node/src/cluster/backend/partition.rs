@@ -26,9 +26,9 @@ pub(crate) struct PartitionBackend {
     /// The route that led requests here; `None`: they arrive through the partition's own listener
     /// or from this process.
     pub(crate) by: Option<RoutedBy>,
-    /// The node's reads.
+    /// Reads of the whole node, not only of this partition.
     pub(crate) read: Arc<dyn ReadBackend>,
-    /// The node's writes.
+    /// Writes of the whole node, not only to this partition.
     pub(crate) write: Arc<Writes>,
 }
 

@@ -132,8 +132,8 @@ impl Slot {
         let is_new = |leader: &u64| to.map_or(Some(*leader) != before, |to| to == *leader);
         let found = wait_for(self.wait(), || leader().filter(is_new)).await;
         found.ok_or_else(|| {
-            let reason = "leadership was handed over, but this node has not heard from the new \
-                leader: check the status";
+            let reason = "leadership was handed over, but the new leader is not known here \
+                yet: check the status";
             Refused::Unavailable(reason.to_owned())
         })
     }

@@ -3,7 +3,7 @@
 //! All nodes apply the same log, so after the same entry their states have the same digest. If they
 //! do not (a flipped bit in memory, a bug), nothing else would show it: the node would continue to
 //! answer, wrongly. So each node compares digests with the others, and a node that differs from a
-//! majority is quarantined. If no majority agrees, nobody knows which state is right; the log
+//! majority is quarantined. If no majority agrees, it is unknown which state is right; the log
 //! reports the difference.
 
 use std::collections::{BTreeMap, BTreeSet};

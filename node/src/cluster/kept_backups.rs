@@ -108,7 +108,6 @@ impl Kept {
         words.extend(standing.problems.values().cloned());
         if let Some(age) = standing.copies_overdue() {
             words.push(format!("the bucket has lacked copies for {age} s"));
-            ));
         }
         if let Some((from, to)) = standing.gap {
             words.push(format!(

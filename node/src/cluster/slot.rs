@@ -66,8 +66,7 @@ impl Leaving {
         if reasons.stopping {
             return Some("this node is stopping");
         }
-        let drained =
-            "an operator has drained this node; `placementctl undrain` reverts it";
+        let drained = "an operator has drained this node; `placementctl undrain` reverts it";
         reasons.drained.then_some(drained)
     }
 }

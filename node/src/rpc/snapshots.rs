@@ -230,9 +230,7 @@ impl Sending {
                 Unsent::Again(reason)
             }
             Ok(false) => self.put_off(to, reason),
-            Err(error) => {
-                self.put_off(to, format!("{reason}; writing it again failed: {error}"))
-            }
+            Err(error) => self.put_off(to, format!("{reason}; writing it again failed: {error}")),
         }
     }
 

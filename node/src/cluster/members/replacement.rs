@@ -100,7 +100,11 @@ async fn step(node: &Running, by: u64, replaced: &Replaced) -> Result<Step, Refu
     }
     let needs_vote = replaced.votes && !voters.contains(&by);
     if needs_vote && (is_reachable || !has_vote) {
-        tracing::info!(by, old, "a member gets the vote of the node that it replaces");
+        tracing::info!(
+            by,
+            old,
+            "a member gets the vote of the node that it replaces"
+        );
         // Forced, because `[cluster] survive` does not apply between two steps.
         owner.promote(by, true).await?;
         return Ok(Step::Next);
@@ -115,11 +119,7 @@ async fn step(node: &Running, by: u64, replaced: &Replaced) -> Result<Step, Refu
             owner.hand_over(None).await?;
             return Ok(Step::Next);
         }
-        tracing::info!(
-            by,
-            old,
-            "a member loses its vote to its replacement"
-        );
+        tracing::info!(by, old, "a member loses its vote to its replacement");
         owner.set_membership(now, left, replica.members()).await?;
         return Ok(Step::Next);
     }

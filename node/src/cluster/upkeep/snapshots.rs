@@ -95,8 +95,11 @@ pub(crate) async fn end_streams_of_those_behind(node: Arc<Running>) {
             node.replica
                 .given_up_streams
                 .fetch_add(1, Ordering::Relaxed);
-            node.peers
-                .close(to, Lane::Log, "it lacks more entries than the log should keep");
+            node.peers.close(
+                to,
+                Lane::Log,
+                "it lacks more entries than the log should keep",
+            );
         }
     }
 }
@@ -222,8 +225,7 @@ impl Running {
         }
         let replica = &self.replica;
         let applied = replica.views.applied_index();
-        let failed =
-            |error| Refused::Unavailable(format!("cannot make the rows durable: {error}"));
+        let failed = |error| Refused::Unavailable(format!("cannot make the rows durable: {error}"));
         self.cover().await.map_err(failed)?;
         let give_up = Instant::now() + DEADLINE;
         while self.ends().covered < applied {

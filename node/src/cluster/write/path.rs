@@ -230,7 +230,10 @@ impl Running {
         let reason = if Instant::now() >= deadline {
             format!("the leader, node {}, did not answer in time", leader.id)
         } else {
-            format!("node {} no longer leads, after the write was sent to it", leader.id)
+            format!(
+                "node {} no longer leads, after the write was sent to it",
+                leader.id
+            )
         };
         Err(match sent.into_inner() {
             true => WriteReply::Unknown(reason),
@@ -261,8 +264,7 @@ impl Running {
                 .channel(leader.id, &leader.address, Lane::Forward)
                 .await?;
             if let Some(wait) = self.crowded(&channel) {
-                let reason =
-                    format!("the send queue to the leader is full ({wait:.1?} of delay)");
+                let reason = format!("the send queue to the leader is full ({wait:.1?} of delay)");
                 return Ok(Err(WriteReply::Busy(reason)));
             }
             sent.store(true, Ordering::Relaxed);

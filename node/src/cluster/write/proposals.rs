@@ -365,9 +365,7 @@ fn committed(result: ClientWriteResult<TypeConfig>) -> Result<u64, WriteReply> {
     Err(match result {
         Ok(written) => match written.data {
             Applied::Outcome(_) => return Ok(written.log_id.index()),
-            Applied::NoCommand => {
-                WriteReply::Unknown("the log entry holds no command".to_owned())
-            }
+            Applied::NoCommand => WriteReply::Unknown("the log entry holds no command".to_owned()),
         },
         Err(ClientWriteError::ForwardToLeader(_)) => WriteReply::NotLeader,
         Err(error) => WriteReply::Unknown(error.to_string()),

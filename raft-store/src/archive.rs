@@ -4,7 +4,7 @@
 //! backup-INDEX   a backup; gets this name after it is written, synced and verified
 //! log-FIRST      committed entries from FIRST on, in files of several megabytes:
 //!                magic "PLACELOG", a frame with the header, then batches: a frame with the time
-//!                by the clock of the archiving node, and one frame per entry
+//!                by the clock of the archiving node, and one frame per entry.
 //! ```
 //!
 //! A node archives its applied entries every second, so these times show whether the timestamps of
@@ -280,7 +280,7 @@ impl LogArchive {
 /// gap.
 ///
 /// # Errors
-/// A file cannot be read, or is not part of such a log.
+/// A file cannot be read, or is not part of an archived log.
 pub fn inspect_kept_log(
     dir: &Path,
     from: u64,
@@ -330,7 +330,7 @@ fn gap((from, to): (u64, u64), damage: Option<String>) -> LogLine {
 /// End of a restore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Until {
-    /// All available entries.
+    /// All entries that the archive contains.
     End,
     /// Commands with this timestamp or an earlier one.
     Time(Timestamp),
@@ -376,7 +376,7 @@ fn stamp(entry: &Entry) -> Option<Timestamp> {
 /// An entry, with its timestamp if it is a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
-    /// Log index.
+    /// Index of the entry in the log.
     pub index: u64,
     /// Timestamp; `None` if the entry is not a command.
     pub at: Option<Timestamp>,
@@ -394,7 +394,7 @@ impl Stamp {
 /// Archived entries beyond the end of the restore, as far as they can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeftOut {
-    /// Number of entries.
+    /// Number of entries left out.
     pub entries: u64,
     /// The first entry left out.
     pub first: Stamp,

@@ -18,9 +18,9 @@ pub struct Counters {
     pub sync: Histogram,
     /// Durations of apply batches.
     pub apply: Histogram,
-    /// Log entries synced.
+    /// Log entries that were synced.
     pub synced_entries: Counter,
-    /// Log entries applied.
+    /// Log entries that were applied.
     pub applied_entries: Counter,
     /// Failed attempts to build a snapshot.
     pub snapshots_failed: Counter,

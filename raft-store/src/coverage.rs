@@ -10,7 +10,7 @@ macro_rules! rare_paths {
         }
 
         impl RarePath {
-            /// All rare paths.
+            /// All rare paths, in order of declaration.
             pub const ALL: &'static [Self] = &[$(Self::$path,)+];
 
             /// Name in reports of simulations.

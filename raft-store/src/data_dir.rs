@@ -193,7 +193,7 @@ pub fn boots(dir: &Path) -> Result<u64> {
 }
 
 /// The random id that distinguishes this node from others that join with the same token. Stores
-/// `fresh` if there is none yet.
+/// `fresh` unless the directory has one.
 ///
 /// # Errors
 /// File system errors, and [`OpenError::Damaged`].

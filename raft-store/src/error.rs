@@ -15,7 +15,7 @@ pub(crate) type Result<T, E = OpenError> = std::result::Result<T, E>;
 pub const JOIN_AGAIN: &str = "let its machine join again, with an empty directory: \
                              `placementctl replace` rebuilds it from the others";
 
-/// Why a data directory cannot be opened. Nothing in it was changed.
+/// Why a data directory cannot be opened. The directory is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The directory belongs to no node yet.
@@ -120,11 +120,11 @@ pub enum OpenError {
     /// An operating system error.
     #[error("cannot {action} {path}: {source}")]
     Io {
-        /// The attempted action.
+        /// The attempted action, as a verb.
         action: &'static str,
         /// The file or directory.
         path: PathBuf,
-        /// The error.
+        /// The operating system's error.
         source: io::Error,
     },
 }

@@ -1,6 +1,6 @@
-//! What a released version has written stays readable forever: `tests/fixtures` holds it, and is
-//! never written again after a release. A record that gains a field adds a line or a file next to
-//! the old one; a later version of the record adds a directory of its own.
+//! Data written by released versions stays readable forever. `tests/fixtures` contains it and is
+//! never rewritten after a release. A record with a new field adds a line or a file next to the old
+//! one; a later version of the record adds its own directory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -49,10 +49,10 @@ use crate::wire::{
     WireStoredMembership, WireVote,
 };
 
-/// Set to write the files, once.
+/// Environment variable: if set, the tests write the fixture files.
 const WRITE: &str = "PLACEMENT_WRITE_FIXTURES";
 
-/// The version that has fixtures. What `rehearsal` adds has none: it is never released.
+/// The version with fixtures. Additions of `rehearsal` have none: it is never released.
 const VERSION: RecordVersion = RecordVersion::FIRST;
 
 fn writes() -> bool {
@@ -65,8 +65,8 @@ fn path(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// The lines of a fixture, each a label and bytes in hexadecimal; `written` is what this binary
-/// writes for the same values.
+/// Lines of a fixture, each a label and bytes in hexadecimal; `written` is this binary's encoding
+/// of the same values.
 fn fixture(name: &str, written: &[(String, Vec<u8>)]) -> Vec<(String, Vec<u8>)> {
     let path = path(name);
     if writes() {
@@ -167,7 +167,7 @@ fn class<N: std::str::FromStr<Err: Debug>>() -> N {
     name("CUSTOM_GOLD")
 }
 
-/// One of each kind.
+/// One command of each kind.
 fn commands() -> Vec<Command> {
     let (provider, generation) = (provider_uuid(1), Generation(4));
     let capacity_rule = CapacityRule::NotNegative;
@@ -288,7 +288,7 @@ fn commands() -> Vec<Command> {
     ]
 }
 
-/// From a later level on.
+/// A command of a later feature level.
 fn fill() -> Command {
     let at = Timestamp(1_700_000_000_123_456);
     let row = InventoryRow {
@@ -536,7 +536,7 @@ fn identities() {
     );
 }
 
-/// A row for each table, and a delete.
+/// A row for each table, and a deletion.
 fn changes() -> Vec<Change> {
     let at = Timestamp(1_800_000_000_123_456);
     let outcome = Outcome::Refused(Refusal::ProviderGenerationConflict {
@@ -632,7 +632,7 @@ fn join_row() -> JoinRow {
     }
 }
 
-/// With their partitions, one row of each table at least.
+/// At least one row of each table, with partitions.
 pub(crate) fn rows_of_all_tables() -> Vec<(PartitionId, Change)> {
     let own = |change| (PartitionId::DEFAULT, change);
     let mut changes: Vec<_> = changes().into_iter().map(own).collect();
@@ -700,7 +700,7 @@ fn rows() {
     assert_eq!(tables.len(), Table::ALL.len(), "a row for each table");
 }
 
-/// The rows are written there as they are in no table.
+/// Rows in ledger entries are encoded differently from those in tables.
 #[test]
 fn ledger() {
     let floor = |index| Floor {

@@ -6,7 +6,7 @@ use uuid::Uuid;
 /// The node that owns a data directory. Written once, when the node forms or joins a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Identity {
-    /// Cluster id.
+    /// Id of the cluster.
     pub cluster: Uuid,
     /// Identifies the history: a cluster restored from a backup has another epoch.
     pub epoch: u64,
@@ -16,7 +16,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// A node of a new history: of a new cluster, or of one that continues alone.
+    /// A node of a new history: of a new cluster, or of a recovered node that continues alone.
     pub fn of_new_cluster(cluster: Uuid, node: u64) -> Self {
         Self {
             cluster,

@@ -1,5 +1,5 @@
-//! Reads the data directory of a stopped node. Nothing is written or removed; damaged parts are
-//! reported and skipped.
+//! Reads the data directory of a stopped node without changing it; damaged parts are reported and
+//! skipped.
 
 use std::fmt::Display;
 use std::io;
@@ -43,7 +43,7 @@ pub struct Inspection {
     pub snapshots: Vec<SnapshotPart>,
     /// Operations that a crash interrupted and the next start finishes.
     pub unfinished: Vec<String>,
-    /// All problems found.
+    /// The problems found, in reading order.
     pub problems: Vec<Problem>,
 }
 
@@ -56,16 +56,16 @@ pub struct Problem {
     pub words: String,
 }
 
-/// The Raft log.
+/// Result of reading the Raft log.
 #[derive(Debug, Default, Serialize)]
 pub struct LogPart {
     /// The last purged entry: the log begins after it.
     pub purged: Option<WireLogId>,
-    /// The last entry.
+    /// Id of the last entry.
     pub last: Option<WireLogId>,
     /// The last entry that the node recorded as committed. Later ones may be committed, too.
     pub committed: Option<WireLogId>,
-    /// The last vote.
+    /// The last vote given.
     pub vote: Option<WireVote>,
     /// Number of readable entries.
     pub entries: u64,
@@ -75,14 +75,14 @@ pub struct LogPart {
     pub membership: Option<(u64, WireMembership)>,
 }
 
-/// The state.
+/// Result of reading the state.
 #[derive(Debug, Serialize)]
 pub struct StatePart {
     /// The last entry contained in the rows on disk. The next start applies later entries again.
     pub applied: Option<WireLogId>,
     /// The digest of the rows: equal on all nodes at an equal index.
     pub digest: String,
-    /// The feature level.
+    /// Feature level of the cluster.
     pub level: u32,
     /// The greatest timestamp of a command, in microseconds since 1970-01-01 UTC.
     pub last_stamp: Option<Timestamp>,

@@ -10,9 +10,9 @@ pub struct KeptFile {
     pub is_backup: bool,
     /// The last entry that a backup covers, or the first entry of a log file.
     pub index: u64,
-    /// File name.
+    /// File name without a directory.
     pub name: String,
-    /// Length in bytes.
+    /// File length in bytes.
     pub length: u64,
 }
 

@@ -27,12 +27,12 @@ impl LoggedCommand {
         }
     }
 
-    /// The decoded command.
+    /// The decoded command with its timestamp.
     pub fn stamped(&self) -> &Stamped {
         &self.stamped
     }
 
-    /// The encoded command.
+    /// The command as it was encoded.
     pub fn record(&self) -> &Blob {
         &self.record
     }

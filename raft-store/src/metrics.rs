@@ -1,4 +1,4 @@
-//! Numbers about the two databases, for `/metrics`.
+//! Statistics of the two databases, for `/metrics`.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -8,16 +8,16 @@ use rocksdb::{DB, properties};
 use crate::counters::Counters;
 use crate::{data_dir, rocks};
 
-/// Reads the numbers. Holds no database open.
+/// Reads the statistics. Does not keep the databases open.
 #[derive(Debug, Clone)]
 pub struct StoreMetrics {
     pub(crate) log: Weak<DB>,
     pub(crate) state: Weak<DB>,
-    /// What the store counts itself.
+    /// Counters of the store.
     pub counters: Arc<Counters>,
 }
 
-/// What RocksDB reports of one database.
+/// Statistics of one database, as RocksDB reports them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DatabaseNumbers {
     /// Bytes of write-ahead log files on disk.
@@ -35,25 +35,25 @@ pub struct DatabaseNumbers {
 }
 
 impl StoreMetrics {
-    /// How long the store has been waiting for its disk, if it waits just now: a disk that hangs
-    /// gives no error.
+    /// How long the longest disk call in progress has taken; `None` if no call is in progress. A
+    /// disk that hangs returns no error.
     pub fn waits_for_disk(&self) -> Option<Duration> {
         self.counters.disk_wait.longest()
     }
 
-    /// The numbers of the log's database.
+    /// Statistics of the log's database.
     pub fn log(&self) -> DatabaseNumbers {
         DatabaseNumbers::read(&self.log, &crate::log::FAMILIES)
     }
 
-    /// The numbers of the state's database.
+    /// Statistics of the state's database.
     pub fn state(&self) -> DatabaseNumbers {
         DatabaseNumbers::read(&self.state, &crate::machine::FAMILIES)
     }
 }
 
 impl DatabaseNumbers {
-    /// The numbers now. Those of a closed database are zero.
+    /// Reads the current values. All are zero if the database is closed.
     fn read(db: &Weak<DB>, families: &[&str]) -> Self {
         let Some(db) = db.upgrade() else {
             return Self::default();

@@ -1,41 +1,42 @@
-//! What happens to a node's log, reported to the simulation.
+//! Events of a node's log, reported to simulations.
 
 use crate::types::{Entry, LogId, Vote};
 
-/// Looks at the log of one node from outside. The product has none; simulations hold the promises
-/// of Raft against what it sees on all nodes together.
+/// Observes the log of one node. The product has none; simulations check Raft's guarantees against
+/// the events of all nodes.
 pub trait LogObserver: Send + Sync + 'static {
-    /// Reported in the order of openraft's calls; a sync before all others learn of it.
+    /// Reports an event, in the order of openraft's calls. A sync is reported before it is
+    /// acknowledged.
     fn note(&self, event: LogEvent<'_>);
 }
 
-/// Something that happens to the log of a node, or to its vote.
+/// An event of a node's log or vote.
 #[derive(Debug)]
 pub enum LogEvent<'a> {
-    /// It was opened, and this was found in it: all of that is on disk.
+    /// The log was opened. Its content is on disk.
     Opened {
-        /// The last entry that was purged, with all before it.
+        /// The last purged entry; all earlier ones are purged, too.
         purged: Option<LogId>,
-        /// What follows.
+        /// The entries after the purged ones.
         entries: &'a [Entry],
     },
-    /// The node is about to write down this vote.
+    /// The node is about to store this vote.
     Voted(&'a Vote),
-    /// An entry was taken behind the last one.
+    /// An entry was appended.
     Appended(&'a Entry),
-    /// What follows this entry was removed.
+    /// The entries after this one were removed.
     Truncated(Option<LogId>),
-    /// Everything up to this entry was removed: the state has it, on disk.
+    /// The entries up to this one were removed: the state on disk contains them.
     Purged(LogId),
-    /// Everything up to this entry is on disk.
+    /// The entries up to this one are on disk.
     Synced(Option<LogId>),
-    /// The vote that is on disk, whenever it was written.
+    /// This vote is on disk.
     VoteSynced(Vote),
-    /// This node knows everything up to this entry to be committed.
+    /// This node knows that the entries up to this one are committed.
     Committed(LogId),
-    /// A snapshot of another node that covers everything up to this entry is on disk, and is
-    /// installed by the next start if not before.
+    /// A received snapshot that covers the entries up to this one is on disk. The next start
+    /// installs it if it is not installed before.
     SnapshotReceived(LogId),
-    /// One of these was not needed, and is removed.
+    /// A received snapshot was not needed and is removed.
     SnapshotGivenUp(LogId),
 }

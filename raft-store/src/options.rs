@@ -1,4 +1,4 @@
-//! What a store is opened with.
+//! Options of a store.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,44 +10,43 @@ use crate::applier::{Applier, Rules};
 use crate::log_disk::{LogDisk, RocksDisk};
 use crate::observer::{LogEvent, LogObserver};
 
-/// What a store is opened with. Start from [`StoreOptions::new`].
+/// Options of a store. Start from [`StoreOptions::new`].
 #[derive(Clone)]
 pub struct StoreOptions {
     /// The node's data directory.
     pub dir: PathBuf,
-    /// The node that the directory must belong to; `None` takes whichever it is.
+    /// The node that must own the directory; `None` accepts any.
     pub node: Option<u64>,
-    /// The cluster that the directory must belong to; `None` takes whichever it is.
+    /// The cluster that must own the directory; `None` accepts any.
     pub cluster: Option<Uuid>,
-    /// What decides on commands.
+    /// Decides the outcomes of commands.
     pub applier: Arc<dyn Applier>,
-    /// What syncs the log.
+    /// Syncs the log to disk.
     pub disk: Arc<dyn LogDisk>,
-    /// Observes the log; simulations alone have one.
+    /// Observes the log; used only by simulations.
     pub log_observer: Option<Arc<dyn LogObserver>>,
-    /// Bytes of recent log entries kept in memory for replication and apply. Entries that are not
-    /// yet on disk are kept whatever they weigh.
+    /// Bytes of recent log entries cached for replication and apply. Entries that are not yet on
+    /// disk are cached regardless of their size.
     pub log_cache_bytes: usize,
-    /// Bytes of log entries that wait for the disk, at most: beyond, an append waits before it is
-    /// taken.
+    /// Maximum bytes of log entries that wait for the disk; further appends wait.
     pub log_queue_bytes: usize,
-    /// Bytes of RocksDB's block cache, for both databases together.
+    /// Size of RocksDB's block cache in bytes, shared by both databases.
     pub block_cache_bytes: usize,
-    /// Bytes of RocksDB's write buffer of the state.
+    /// Size of the state's RocksDB write buffer in bytes.
     pub write_buffer_bytes: usize,
-    /// Bytes of that of the log: so long are the files that the log is written to.
+    /// Size of the log's RocksDB write buffer in bytes, which is also the length of the files that
+    /// the log is written to.
     pub log_buffer_bytes: usize,
-    /// Changes of rows that are applied and not written, until they are written at once.
+    /// Number of applied but unwritten row changes that triggers a write.
     pub rows_behind: usize,
-    /// Bytes of the ledger that are applied and not written, until they are written at once.
+    /// Bytes of applied but unwritten ledger entries that trigger a write.
     pub ledger_behind: usize,
-    /// Bytes of the ledger on the disk, at most: beyond, what the oldest entries have changed is
-    /// dropped.
+    /// Maximum bytes of the ledger on disk; the oldest entries are dropped.
     pub ledger_bytes: u64,
 }
 
 impl StoreOptions {
-    /// The product's options for a data directory.
+    /// The default options for a data directory.
     pub fn new(dir: impl Into<PathBuf>) -> Self {
         Self {
             dir: dir.into(),
@@ -67,7 +66,7 @@ impl StoreOptions {
         }
     }
 
-    /// Reports to the observer, if there is one.
+    /// Reports an event to the log observer, if any.
     pub(crate) fn observed(&self, event: LogEvent<'_>) {
         if let Some(observer) = &self.log_observer {
             observer.note(event);

@@ -1,6 +1,5 @@
-//! What the store and the node ask of the machine that they run on, besides its network and its
-//! clock. In the product that is the operating system; `simulations/machine` puts another platform
-//! in its place, for one thread.
+//! The machine that the store and the node run on, except its network and clock. In the product
+//! this is the operating system; `simulations/machine` installs another platform for one thread.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -17,35 +16,34 @@ use tokio::task::JoinHandle;
 
 use crate::coverage::RarePath;
 
-/// Sizes at which work is split, in bytes. The product has one set; a simulation draws smaller
-/// ones, so that small states reach the code behind them.
+/// Sizes at which work is split, in bytes. The product has one set; simulations draw smaller ones,
+/// so that small states reach the code for large ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// A frame between nodes that is longer goes in pieces of this size.
+    /// Longer frames between nodes are sent in pieces of this size.
     pub piece: usize,
-    /// Rows in one frame of a snapshot or backup.
+    /// Rows per frame of a snapshot or backup.
     pub snapshot_frame: usize,
-    /// Rows in one write when a whole state is put in place.
+    /// Rows per batch when a whole state is replaced.
     pub install_batch: usize,
-    /// Log entries in one write.
+    /// Log entries per batch.
     pub log_batch: usize,
-    /// A file of the archived log that is longer is followed by another one.
+    /// A file of the archived log is closed at this length.
     pub archive_file: u64,
-    /// Entries in a message that are longer are read off the async threads.
+    /// Messages with longer entries are decoded off the async threads.
     pub read_inline: usize,
-    /// Records of commands that are longer together are applied off the async threads.
+    /// Batches with longer command records are applied off the async threads.
     pub apply_inline: usize,
-    /// Rows that are written and not flushed, until they are flushed. In the product RocksDB
-    /// flushes its write buffers in threads of its own, and what is on disk would depend on when
-    /// they run.
+    /// Unflushed rows that trigger a flush. In the product RocksDB flushes its write buffers in its
+    /// own threads, and the content on disk would depend on their timing.
     pub rows_buffer: usize,
-    /// The log is cut at each of a node's moments if a snapshot has this length at most. Behind a
-    /// longer one it is cut once it has half of that length.
+    /// Maximum length of a snapshot for which the log is purged on every tick of the node. With a
+    /// longer snapshot, the log is purged when it reaches half of that length.
     pub light_snapshot: u64,
 }
 
 impl Limits {
-    /// Those of the product.
+    /// The limits of the product.
     pub const PRODUCT: Self = Self {
         piece: 16 << 10,
         snapshot_frame: 1 << 20,
@@ -59,11 +57,11 @@ impl Limits {
     };
 }
 
-/// How much a thread of [`Platform::yielding`] work stands back, as `nice` counts: a tenth of what
-/// others get.
+/// Niceness of threads for [`Platform::yielding`] work: they get about a tenth of the processor
+/// time of other threads.
 pub(crate) const NICENESS: i32 = 10;
 
-/// The machine, as a thread of the node sees it. What is given here is the product's.
+/// The machine, as seen by a thread of the node. The default methods are the product's.
 #[expect(clippy::disallowed_methods, reason = "this is the one place that may")]
 pub trait Platform {
     /// Sizes at which work is split.
@@ -71,35 +69,33 @@ pub trait Platform {
         Limits::PRODUCT
     }
 
-    /// Lends the source of random numbers.
+    /// Lends the random number source.
     fn random(&self, draw: &mut dyn FnMut(&mut dyn Rng)) {
         draw(&mut rand_openraft::rng());
     }
 
-    /// What each step of a task passes where tasks stay on the thread that spawns them. `None`:
-    /// tokio's workers run tasks.
+    /// Controls each step of tasks that stay on the thread that spawns them. `None`: tokio's
+    /// workers run tasks.
     fn steps(&self) -> Option<Rc<dyn Steps>> {
         None
     }
 
-    /// Waits for as long as a thread may take to come to its work. `None`: threads do that of
-    /// themselves.
+    /// Delay before a thread starts its work. `None`: real threads have their own delay.
     fn scheduled(&self) -> Option<BoxFuture<'static, ()>> {
         None
     }
 
-    /// Does blocking work off the async threads.
+    /// Runs blocking work off the async threads.
     fn blocking(&self, work: Box<dyn FnOnce() + Send>) -> JoinHandle<()> {
         tokio::task::spawn_blocking(work)
     }
 
-    /// Does long work on a thread that stands back behind all others of the machine, and waits for
-    /// it.
+    /// Runs long work on a low-priority thread and waits for it.
     fn yielding(&self, work: &mut (dyn FnMut() + Send)) {
         let done = thread::scope(|scope| {
             let thread = scope.spawn(|| {
-                // On Linux this is about the calling thread alone. If it may not, it is in the way
-                // of others.
+                // On Linux this affects only the calling thread. If it fails, the work competes
+                // with other threads.
                 let _ = rustix::process::setpriority_process(None, NICENESS);
                 work();
             });
@@ -108,10 +104,10 @@ pub trait Platform {
         done.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     }
 
-    /// Runs a future that waits for the disk on a thread of its own. `None`: on a task.
+    /// Runs a future that blocks on the disk, on a dedicated thread. `None`: it runs as a task.
     ///
     /// # Errors
-    /// There is no thread to be had.
+    /// The thread cannot be started.
     fn thread(
         &self,
         name: &'static str,
@@ -121,28 +117,28 @@ pub trait Platform {
         thread.spawn(move || block_on(work)).map(Some)
     }
 
-    /// Has a thread of its own look, by the machine's own clock, whether others hang.
+    /// Runs a watchdog on a dedicated thread, by the machine's real clock.
     ///
     /// # Panics
-    /// If there is no thread to be had.
+    /// If the thread cannot be started.
     fn watchdog(&self, name: &'static str, watch: Box<dyn FnOnce() + Send>) {
         let thread = thread::Builder::new().name(name.to_owned());
         let started = thread.spawn(watch);
         started.expect("a process that starts has room for one more thread");
     }
 
-    /// Makes a file's bytes durable, and what is needed to find them again.
+    /// Makes a file's content durable, with the metadata needed to read it.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// File system errors.
     fn sync(&self, file: &File) -> io::Result<()> {
         file.sync_data()
     }
 
-    /// Makes the names in a directory durable, through a handle if it is open already.
+    /// Makes the entries of a directory durable, through `handle` if it is open already.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// File system errors.
     fn sync_dir(&self, handle: Option<&File>, dir: &Path) -> io::Result<()> {
         match handle {
             Some(handle) => handle.sync_all(),
@@ -150,32 +146,32 @@ pub trait Platform {
         }
     }
 
-    /// Whether the power of the machine fails at this point of its work on `path`.
+    /// Whether the machine loses its power at this point of its work on `path`.
     fn power_fails(&self, _point: &'static str, _path: &Path) -> bool {
         false
     }
 
-    /// A path, as messages show it.
+    /// The form of a path in messages.
     fn shown(&self, path: &Path) -> PathBuf {
         path.to_owned()
     }
 
-    /// A rare path runs.
+    /// Records that a rare code path runs.
     fn ran(&self, _path: RarePath) {}
 
-    /// What RocksDB is opened with, besides the options that hold everywhere.
+    /// RocksDB options in addition to the common ones.
     fn rocksdb_options(&self) -> &'static str {
         ""
     }
 }
 
-/// Lets tasks that stay on their thread take their steps.
+/// Controls when tasks that stay on one thread take their steps.
 pub trait Steps {
-    /// Polls a task once, or has its waker called when it may go on.
+    /// Polls a task once, or calls its waker when it may continue.
     fn step(&self, context: &mut Context<'_>, poll: &mut dyn FnMut(&mut Context<'_>));
 }
 
-/// What unwinds the work of a machine whose power fails in the middle of it.
+/// Panic payload that unwinds the work of a machine that loses its power.
 #[derive(Debug)]
 pub struct PowerFails;
 
@@ -187,7 +183,7 @@ thread_local! {
     static INSTALLED: RefCell<Option<Rc<dyn Platform>>> = const { RefCell::new(None) };
 }
 
-/// Asks the platform of the calling thread.
+/// Calls the platform of the calling thread.
 pub(crate) fn here<R>(ask: impl FnOnce(&dyn Platform) -> R) -> R {
     match INSTALLED.with_borrow(Clone::clone) {
         Some(platform) => ask(&*platform),
@@ -195,17 +191,16 @@ pub(crate) fn here<R>(ask: impl FnOnce(&dyn Platform) -> R) -> R {
     }
 }
 
-/// Puts a platform in the place of the operating system for the calling thread, until the guard is
-/// dropped.
+/// Installs a platform for the calling thread until the guard is dropped.
 pub fn install(platform: Rc<dyn Platform>) -> Installed {
     let before = INSTALLED.replace(Some(platform));
     Installed { before }
 }
 
-/// Puts back the platform from before when dropped.
+/// Restores the previous platform when dropped.
 #[must_use = "the platform goes when this is dropped"]
 pub struct Installed {
-    // What is counted by `Rc` stays on its thread.
+    // `Rc` keeps the guard on its thread.
     before: Option<Rc<dyn Platform>>,
 }
 
@@ -216,7 +211,7 @@ impl Drop for Installed {
 }
 
 impl RarePath {
-    /// Says that the path runs.
+    /// Records that the path runs.
     pub fn ran(self) {
         here(|platform| platform.ran(self));
     }

@@ -1,9 +1,10 @@
-//! The way out when a majority is lost forever: one node that is left goes on alone, under the name
-//! of a new cluster, with everything that stands in its log.
+//! Disaster recovery after a permanent loss of the majority: one remaining node continues alone, as
+//! a new cluster, with its whole log.
 //!
-//! It takes another cluster id, so that no node of the old one can talk to it, and another epoch,
-//! so that no old session token holds. Its log goes on with a membership of this node alone, in a
-//! term of its own. That commits what stands before it, whether or not a majority had it.
+//! It gets another cluster id, so that no node of the old cluster can talk to it, and another
+//! epoch, so that old session tokens become invalid. Its log continues in a new term with a
+//! membership of this node alone. That commits all earlier entries, whether or not a majority had
+//! them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,65 +24,65 @@ use crate::options::StoreOptions;
 use crate::types::{Entry, LogId, Member, Membership, Payload};
 use crate::wire::{RecordVersion, WireMembership};
 
-/// Why a node is not recovered. Its directory is as it was.
+/// Why a node is not recovered. Its directory is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum RecoverError {
     /// The data directory cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// It would be wrong.
+    /// The recovery would be unsafe.
     #[error("nothing is changed: {0}")]
     Refused(String),
 }
 
-/// What a recovery would begin with. Nothing was changed.
+/// The starting point of a recovery. The directory is unchanged so far.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// Who the node is now.
+    /// The present identity of the node.
     pub identity: Identity,
-    /// The members of its cluster, as it knows them.
+    /// The members of its cluster, as far as it knows.
     pub members: WireMembership,
-    /// Everything up to here is committed for certain.
+    /// All entries up to this one are certainly committed.
     pub certain: Option<LogId>,
-    /// The last entry of its log. What follows the certain ones is committed by the recovery.
+    /// The last entry of its log. The recovery commits the entries after the certain ones.
     pub last: Option<LogId>,
-    /// Whether the state has come further than the log.
+    /// Whether the state is ahead of the log.
     is_overtaken: bool,
-    /// The term in which it goes on.
+    /// The term in which it continues.
     term: u64,
     level: Level,
     member: Member,
 }
 
-/// A node that goes on alone.
+/// Result of a recovery.
 #[derive(Debug, Clone, Copy)]
 pub struct Recovered {
-    /// Who the node was.
+    /// Identity before the recovery.
     pub was: Identity,
-    /// Who it is.
+    /// Identity after the recovery.
     pub is: Identity,
-    /// The entry of its log that makes it the only voter.
+    /// The log entry that makes it the only voter.
     pub entry: LogId,
 }
 
-/// Looks what a recovery of the node would begin with.
+/// Determines what a recovery of the node would start from.
 ///
 /// # Errors
-/// [`RecoverError::Open`], among them [`OpenError::Locked`] while the node runs, or
-/// [`RecoverError::Refused`] if the directory is damaged, or the node has nothing to recover from.
+/// [`RecoverError::Open`], including [`OpenError::Locked`] while the node runs, or
+/// [`RecoverError::Refused`] if the directory is damaged or the node has nothing to recover from.
 pub fn plan_recovery(options: &StoreOptions) -> Result<Plan, RecoverError> {
     plan(&inspect(&options.dir)?).map_err(RecoverError::Refused)
 }
 
 fn plan(found: &Inspection) -> Result<Plan, String> {
-    // A snapshot of its own is built again from the state; the log may have been cut for one that
-    // came in.
+    // The node rebuilds its own snapshots from the state, but the log may have been purged for a
+    // received one.
     let mut problems = (found.problems.iter()).filter(|one| {
         !one.part.starts_with("snapshots/") || one.part.starts_with("snapshots/received-")
     });
     if let Some(problem) = problems.next() {
         return Err(format!(
-            "{} is damaged ({}: {}). Recover another of the nodes that are left, or restore a backup",
+            "{} is damaged ({}: {}). Recover another remaining node, or restore a backup",
             found.dir.display(),
             problem.part,
             problem.words
@@ -96,13 +97,13 @@ fn plan(found: &Inspection) -> Result<Plan, String> {
     else {
         return Err("this node has never taken part in a cluster".to_owned());
     };
-    // The last one may take this node out, and need not be committed.
+    // The last membership in the log may remove this node without being committed.
     let in_log = log.membership.as_ref().map(|(_, members)| members);
     let knows_me = |members: &&WireMembership| members.members.contains_key(&identity.node);
     let known = in_log.into_iter().chain([&state.membership]).find(knows_me);
     let Some(members) = known else {
         return Err(format!(
-            "node {} is no member of its cluster",
+            "node {} is not a member of its cluster",
             identity.node
         ));
     };
@@ -126,10 +127,10 @@ fn plan(found: &Inspection) -> Result<Plan, String> {
     })
 }
 
-/// Makes the node of a directory the only one of the new cluster `cluster`.
+/// Makes the node of a directory the only member of the new cluster `cluster`.
 ///
 /// # Errors
-/// Those of [`plan_recovery`]. What an [`OpenError::Io`] has interrupted can be repeated.
+/// Those of [`plan_recovery`]. After an [`OpenError::Io`] the call can be repeated.
 pub fn recover(options: &StoreOptions, cluster: Uuid) -> Result<Recovered, RecoverError> {
     let plan = plan_recovery(options)?;
     let dir = &options.dir;
@@ -143,10 +144,11 @@ pub fn recover(options: &StoreOptions, cluster: Uuid) -> Result<Recovered, Recov
     let alone = Membership::new(vec![BTreeSet::from([was.node])], members)
         .map_err(|error| RecoverError::Refused(error.to_string()))?;
     let words = |id: Option<LogId>| id.map_or("nothing".to_owned(), |id| id.to_string());
-    // First the trace, then the name, under which no other node can be talked to, and only then the
-    // membership: whatever a crash leaves, no node of the old cluster meets a voter of the new one.
+    // First the trace, then the identity, which separates the node from its old cluster, and only
+    // then the membership: after a crash at any point, no node of the old cluster meets a voter of
+    // the new one.
     let trace = format!(
-        "became {cluster}: node {} alone, with its log up to {} ({} was committed for certain), without \
+        "became {cluster}: node {} alone, with its log up to {} (certainly committed up to {}), without \
          the other members of {:?}",
         was.node,
         words(plan.last),
@@ -156,8 +158,8 @@ pub fn recover(options: &StoreOptions, cluster: Uuid) -> Result<Recovered, Recov
     let trace = format!("{} {trace}", was.cluster);
     data_dir::add_line(dir, data_dir::RECOVERED, &trace)?;
     data_dir::write_identity(dir, is)?;
-    // Entries may be missing between the log and a state that has overtaken it. The log begins
-    // behind them: with an entry beyond, the next start would take it for no part of the log.
+    // Entries may be missing between the log and a state ahead of it, so the log begins after the
+    // state. Otherwise the next start would find the new entry after a gap and reject the log.
     if plan.is_overtaken
         && let Some(last) = &plan.last
     {

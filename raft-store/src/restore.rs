@@ -1,13 +1,13 @@
-//! A new cluster that begins with the state of a backup.
+//! Starts a new cluster from the state of a backup.
 //!
-//! Each of its nodes is made from the same backup, offline, and has the whole state before it
-//! starts. The id of the new cluster proves that: half of it is a hash of what the cluster begins
-//! with, the backup and the members. An operator who names the id on the next node, with another
-//! backup or other members, is refused there. The other half is drawn when the first node is made,
-//! so that two clusters from one backup differ, and with them their epochs.
+//! Each of its nodes is created offline from the same backup, and has the whole state before it
+//! starts. The cluster id proves this: half of it is a hash of the initial content, that is the
+//! backup and the members. Creating another node with this id fails if its backup or members
+//! differ. The other half is drawn for the first node, so that two clusters from one backup have
+//! different ids and epochs.
 //!
-//! The log of the new cluster begins behind the entry that the state has come to, which keeps its
-//! index and gets term 0: no vote of the new cluster is older.
+//! The log of the new cluster begins after the last entry of the state. That entry keeps its index
+//! and gets term 0, so no vote of the new cluster is older.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -34,52 +34,52 @@ use crate::options::StoreOptions;
 use crate::types::{LogId, Member, Membership, StoredMembership};
 use crate::wire::{self, RecordVersion};
 
-/// Why nothing is restored. What was begun is removed.
+/// Why nothing is restored. The data directory is cleared.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
-    /// The file is no good.
+    /// The backup file is unusable.
     #[error("{0}: {1}")]
     Backup(PathBuf, SnapshotError),
-    /// There is no way to the moment that is asked for.
+    /// The backup directory cannot restore the requested moment.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
-    /// The data directory cannot be made.
+    /// The data directory cannot be created.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// It would be wrong.
+    /// The restore would be unsafe.
     #[error("nothing is restored: {0}")]
     Refused(String),
 }
 
-/// The id of the cluster that begins with a backup.
+/// The id of the cluster that starts from a backup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NewCluster {
-    /// The first node is made; half of the id is this.
+    /// The first node is created; this becomes half of the id.
     Drawn(u64),
-    /// A further node of this cluster is made.
+    /// Another node of this cluster is created.
     Named(Uuid),
 }
 
-/// The state that a new cluster begins with.
+/// The state that a new cluster starts from.
 #[derive(Debug)]
 pub struct Backup {
-    /// Which cluster it is of, and how far it has come.
+    /// Cluster and position of the backup.
     pub info: BackupInfo,
-    /// Which newer backups could not be read, and why.
+    /// The newer backups that cannot be read, with the errors.
     pub passed_over: Option<String>,
-    /// Why it ends before what was asked for, or may.
+    /// Why it may end before the requested moment.
     pub ends_early: Option<String>,
-    /// What the kept log has beyond it.
+    /// The archived entries after the end.
     pub left_out: Option<LeftOut>,
-    /// Why a time does not say what was written before it, if so.
+    /// Why timestamps do not tell what was written before the requested moment, if so.
     pub wrong_times: Option<String>,
-    /// The state.
+    /// The restored state with its position.
     pub applied: AppliedState,
 }
 
 impl Backup {
-    /// Reads a backup, whole; of a directory, the newest undamaged one that does not go beyond
-    /// `until`, and carries out what the log that was kept with it has from there on.
+    /// Reads a backup file, or restores from a directory: the newest undamaged backup that does not
+    /// go beyond `until`, and the archived log after it, up to `until`.
     ///
     /// # Errors
     /// [`RestoreError::Backup`] or [`RestoreError::Archive`].
@@ -87,8 +87,8 @@ impl Backup {
         let is_dir = from.is_dir();
         if until != Until::End && !is_dir {
             return Err(RestoreError::Refused(format!(
-                "{} is of one moment; another one can be chosen of a directory that [backup] has \
-                 filled",
+                "{} is a single backup; an earlier moment can be chosen only from a directory written by \
+                 [backup]",
                 from.display()
             )));
         }
@@ -103,7 +103,7 @@ impl Backup {
         };
         let passed_over = passed_over.map(|damaged| {
             format!(
-                "an older backup and the log after it are used, since a newer one is damaged: {damaged}"
+                "using an older backup and the log after it, since a newer backup is damaged: {damaged}"
             )
         });
         let replayed = match is_dir {
@@ -121,14 +121,14 @@ impl Backup {
         })
     }
 
-    /// The state in it.
+    /// The restored state, without its position.
     pub fn cluster(&self) -> &Cluster {
         &self.applied.cluster
     }
 
-    /// Makes the data directory of a member of a new cluster, which begins with this state.
-    /// `members` are all of its voters, with where they reach each other. Nothing counts before the
-    /// last step, which names the owner of the directory.
+    /// Creates the data directory of a member of a new cluster that starts from this state.
+    /// `members` are all of its voters with their peer addresses. The directory becomes valid only
+    /// with the last step, which writes the node's identity.
     ///
     /// # Errors
     /// [`RestoreError`]; the directory is empty again.
@@ -164,7 +164,7 @@ impl Backup {
         applied.membership = StoredMembership::new(Some(last), membership(members)).into();
         let cluster = &applied.cluster;
         let over = cluster.rows().filter_map(|(_, row)| match row {
-            // Joins and replacements of the old cluster do not concern this one.
+            // Joins and replacements of the old cluster do not apply to the new one.
             Change::PutJoin(node, row) if !mutant!("restore-keeps-tokens") => {
                 let over = JoinRow {
                     token: String::new(),
@@ -174,8 +174,8 @@ impl Backup {
                 };
                 Some(Change::PutJoin(node, over))
             }
-            // The retired numbers were those of nodes that cannot reach this cluster, and its log
-            // begins empty: nothing late can come under them.
+            // The retired node ids belong to nodes that cannot reach this cluster, and its log
+            // begins empty, so no late command can use them.
             Change::PutSession(node, _) if cluster.is_retired(node) => {
                 Some(Change::PutSession(node, NEVER_STARTED))
             }
@@ -187,8 +187,8 @@ impl Backup {
         put_in_place(options, &cache, &last, &applied)?;
         let (log, _) = LogDatabase::open(options, &cache)?;
         log.begin_behind_state(applied.record_version(), &last)?;
-        // The state remembers the starts of its nodes, and the next one must be a later one. The
-        // names of log and state become durable with this one, so the owner is never there without
+        // The state contains the last start of each node, and the next start must be later. This
+        // write also makes the names of log and state durable, so the identity never exists without
         // them.
         let session =
             (applied.cluster.session(identity.node)).filter(|_| !mutant!("restore-forgets-boots"));
@@ -206,33 +206,31 @@ impl Backup {
             NewCluster::Drawn(half) => half,
             NewCluster::Named(named) => named.as_u64_pair().1,
         };
-        // The variant of a UUID takes two bits of the second half, the version four of the first.
+        // A UUID's variant takes two bits of the second half, its version four of the first.
         let (_, drawn) = from_halves(0, drawn).as_u64_pair();
         let beginning = (&self.info, members, drawn);
         let hash = xxh3_64(&wire::encode(RecordVersion::FIRST, &beginning));
         let id = from_halves(hash, drawn);
         match cluster {
             NewCluster::Named(named) if named != id => Err(RestoreError::Refused(format!(
-                "cluster {named} does not begin with what is to be restored here: another backup, \
-                 another moment of it, or other initial_members. All of its nodes must be restored \
-                 from the same"
+                "cluster {named} was restored from another backup, to another moment, or with other \
+                 initial_members. All of its nodes must be restored with the same"
             ))),
             _ => Ok(Identity::of_new_cluster(id, node)),
         }
     }
 }
 
-/// The session of a number that no node of the new cluster has had.
+/// The session of a node id that the new cluster has not used.
 const NEVER_STARTED: SessionRow = SessionRow {
     boot: 0,
     answered_below: 0,
 };
 
-/// Clocks of nodes may differ by so many microseconds without a warning.
+/// Accepted difference between clocks of nodes, in microseconds.
 const CLOCKS_DIFFER_MAX: i64 = 5_000_000;
 
-/// What was written before a moment has earlier stamps, and what was written after it later ones,
-/// only if clocks were right.
+/// Explains why timestamps do not separate earlier from later writes, if clocks were wrong.
 fn wrong_times(stamps: &Stamps, until: Until) -> Option<String> {
     if !matches!(until, Until::Time(_)) {
         return None;
@@ -242,8 +240,8 @@ fn wrong_times(stamps: &Stamps, until: Until) -> Option<String> {
     let ahead = ahead.map(|(stamp, by)| {
         format!(
             "the time in the log is ahead: entry {} is stamped {} s later than this log got it, so the clock of a leader was \
-             ahead, or that of the node that made the backup was behind, and what is left out may have been written \
-             before the moment that was asked for",
+             ahead, or the clock of the archiving node was behind, and omitted entries may have been written \
+             before the requested moment",
             stamp.index,
             seconds(by)
         )
@@ -251,9 +249,9 @@ fn wrong_times(stamps: &Stamps, until: Until) -> Option<String> {
     let still = stamps.still.filter(|run| run.lasted() > CLOCKS_DIFFER_MAX);
     let still = still.map(|run| {
         format!(
-            "the time in the log stood still for {} s: entries {} to {} were written in that time, and each is stamped one \
-             microsecond after the one before it, as the clock of a leader was behind; what is restored may have been \
-             written after the moment that was asked for",
+            "the time in the log stood still for {} s: entries {} to {} were written in that time, each stamped one \
+             microsecond after the previous one, as the clock of a leader was behind; restored entries may have been \
+             written after the requested moment",
             seconds(run.lasted()),
             run.first.index,
             run.last.index
@@ -262,7 +260,7 @@ fn wrong_times(stamps: &Stamps, until: Until) -> Option<String> {
     let reasons: Vec<_> = [ahead, still].into_iter().flatten().collect();
     (!reasons.is_empty()).then(|| {
         format!(
-            "{}. `placementd inspect kept-log` shows the entries; choose the last one by --until-index instead of --until",
+            "{}. `placementd inspect kept-log` shows the entries; select the last one with --until-index instead of --until",
             reasons.join("; ")
         )
     })
@@ -272,7 +270,7 @@ fn from_halves(high: u64, low: u64) -> Uuid {
     uuid::Builder::from_random_bytes(Uuid::from_u64_pair(high, low).into_bytes()).into_uuid()
 }
 
-/// Addresses of the other listeners follow once the cluster runs: the leader asks for them.
+/// The addresses of the other listeners are added when the cluster runs: the leader asks for them.
 fn membership(members: &BTreeMap<u64, String>) -> Membership {
     let voters: BTreeSet<u64> = members.keys().copied().collect();
     let mut nodes: BTreeMap<u64, Member> = BTreeMap::new();

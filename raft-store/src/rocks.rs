@@ -1,4 +1,4 @@
-//! RocksDB, as both databases use it.
+//! RocksDB, as used by both databases.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,15 +14,15 @@ use crate::error::{OpenError, Result};
 use crate::platform::here;
 use crate::wire;
 
-/// The databases of a node: log and state. All databases of a process share the threads that flush,
-/// and those that compact.
+/// Number of databases of a node: log and state. All databases of a process share the flush threads
+/// and the compaction threads.
 const DATABASES: i32 = 2;
 
-/// Options that hold for each database and each of its column families, which have write buffers of
-/// so many bytes; and what is `special` to one, as text.
+/// Options of a database and of each of its column families, with write buffers of `buffer_bytes`;
+/// `special` adds further options as text.
 pub(crate) fn options(buffer_bytes: usize, cache: &Cache, special: &str) -> Options {
-    // A store that is closed is as durable as one that is killed, and no more: what is not synced
-    // is not needed. There is no setter for these options.
+    // A closed store is exactly as durable as a killed one: unsynced data is not needed. There is
+    // no setter for these options.
     let of_the_machine = here(|platform| platform.rocksdb_options());
     let text = format!("avoid_flush_during_shutdown=true;{special}{of_the_machine}");
     let options = Options::default().get_options_from_string(text);
@@ -53,7 +53,7 @@ fn table_options(cache: &Cache) -> BlockBasedOptions {
     table
 }
 
-/// Whether there is a database: `CURRENT` is the last file of a new one.
+/// Whether a database exists: `CURRENT` is the last file written when one is created.
 pub(crate) fn is_there(dir: &Path) -> bool {
     dir.join("CURRENT").exists()
 }
@@ -64,24 +64,24 @@ pub(crate) fn family<'a>(db: &'a DB, name: &str) -> &'a ColumnFamily {
         .expect("the database was opened with all its column families")
 }
 
-/// Those of `there` that this binary does not know.
+/// The column families in `there` that this binary does not know.
 fn others(mut there: Vec<String>, families: &[&str]) -> Vec<String> {
     there.retain(|name| name != "default" && !families.contains(&name.as_str()));
     there
 }
 
-/// A database, and the directory that it is in.
+/// A database and its directory.
 pub(crate) struct Database {
     pub(crate) db: Arc<DB>,
     pub(crate) dir: PathBuf,
 }
 
 impl Database {
-    /// Opens a database with these column families. Others are of another version, and are no
-    /// matter as long as they are empty.
+    /// Opens a database with these column families. Unknown ones were created by another version
+    /// and are accepted if they are empty.
     pub(crate) fn open(options: &Options, dir: PathBuf, families: &[&str]) -> Result<Self> {
         let failed = |error| open_error(&dir, &error);
-        a_thread_for_each_database().map_err(failed)?;
+        reserve_threads().map_err(failed)?;
         let mut unknown = Vec::new();
         if is_there(&dir) {
             unknown = others(DB::list_cf(options, &dir).map_err(failed)?, families);
@@ -93,7 +93,7 @@ impl Database {
         Self::without(unknown, db, dir)
     }
 
-    /// Opens a database of which nothing is written or removed.
+    /// Opens a database without writing or removing anything.
     pub(crate) fn open_to_read(
         mut options: Options,
         dir: PathBuf,
@@ -117,7 +117,7 @@ impl Database {
         }
     }
 
-    /// Refuses a database that has rows in one of the column families `unknown`.
+    /// Fails if one of the column families `unknown` contains rows.
     fn without(unknown: Vec<String>, db: DB, dir: PathBuf) -> Result<Self> {
         for table in unknown {
             let mut rows = db.iterator_cf(family(&db, &table), IteratorMode::Start);
@@ -134,7 +134,7 @@ impl Database {
         family(&self.db, name)
     }
 
-    /// The record under a key of a column family, if it is there.
+    /// The record with a key in a column family, if it exists.
     pub(crate) fn record<T: DeserializeOwned>(
         &self,
         family: &str,
@@ -146,15 +146,15 @@ impl Database {
         record.map_err(|error| OpenError::unreadable(&self.dir, &error))
     }
 
-    /// Why it cannot be opened or read.
+    /// Converts a RocksDB error.
     pub(crate) fn failed(&self, error: &rocksdb::Error) -> OpenError {
         open_error(&self.dir, error)
     }
 }
 
-/// A database begins one flush and one compaction at a time. On a thread that it shares, that of
-/// the log would wait for a long one of the state, and the writes of the log for it.
-fn a_thread_for_each_database() -> Result<(), rocksdb::Error> {
+/// Gives each database a thread for flushes and one for compactions: on a shared thread, a flush of
+/// the log would wait for a long one of the state, and log writes for that flush.
+fn reserve_threads() -> Result<(), rocksdb::Error> {
     let mut threads = Env::new()?;
     threads.set_high_priority_background_threads(DATABASES);
     threads.set_low_priority_background_threads(DATABASES);
@@ -177,7 +177,7 @@ mod tests {
     use crate::options::StoreOptions;
 
     #[test]
-    fn log_and_state_wait_for_no_flush_or_compaction_of_each_other() {
+    fn log_and_state_have_separate_flush_and_compaction_threads() {
         let dir = tempfile::TempDir::new().unwrap();
         let cache = StoreOptions::new(dir.path()).cache();
         let open = |name| {

@@ -1,4 +1,4 @@
-//! The one async runtime that openraft and the node use: tokio, by way of the thread's
+//! The async runtime of openraft and the node: tokio, controlled by the thread's
 //! [`Platform`](crate::Platform).
 
 use std::cell::Cell;
@@ -29,18 +29,18 @@ pub fn limits() -> Limits {
     here(|platform| platform.limits())
 }
 
-/// A shorter sleep ends at once: tokio rounds up to whole milliseconds, and openraft has the news
-/// of a sync wait for a microsecond.
+/// Shorter sleeps end at once: tokio rounds up to whole milliseconds, and openraft sleeps for one
+/// microsecond before it reports a sync.
 const SLEEP_MIN: Duration = Duration::from_micros(50);
-/// A deadline that is over by every clock's granularity.
+/// Offset of a deadline that is over at every clock's resolution.
 const LONG_AGO: Duration = Duration::from_secs(1);
-/// So many times in a row it ends at once. A caller that asks for the same deadline again waits for
-/// the time to pass, as openraft's tick does just before its next beat; and simulated time passes
-/// only while all wait.
+/// Number of consecutive sleeps to one deadline that end at once. A caller that repeats the same
+/// deadline waits for time to pass, as openraft's tick does just before its next beat, and
+/// simulated time passes only while all tasks wait.
 const AT_ONCE_MOST: u32 = 100;
 
 thread_local! {
-    /// The deadline that was asked for last, and how often.
+    /// The last deadline and how often it was requested in a row.
     static ASKED: Cell<Option<(Instant, u32)>> = const { Cell::new(None) };
 }
 
@@ -56,11 +56,11 @@ fn ends_at_once(deadline: Instant, now: Instant) -> bool {
     times <= AT_ONCE_MOST
 }
 
-/// How many items [`ahead`] hands over at once, and how many such pieces may wait.
+/// Number of items per piece that [`ahead`] hands over, and number of pieces that may wait.
 const PIECE_ITEMS: usize = 1_000;
 const PIECES_WAITING: usize = 4;
 
-/// Lets an iterator run ahead of what consumes it, on a thread of its own.
+/// Runs an iterator on a separate thread, ahead of its consumer.
 pub(crate) fn ahead<T: Send, R>(
     mut items: impl Iterator<Item = T> + Send,
     consume: impl FnOnce(&mut dyn Iterator<Item = T>) -> R,
@@ -70,7 +70,7 @@ pub(crate) fn ahead<T: Send, R>(
         scope.spawn(move || {
             loop {
                 let piece: Vec<T> = items.by_ref().take(PIECE_ITEMS).collect();
-                // The consumer has stopped: it has seen enough.
+                // The consumer has stopped early.
                 if piece.is_empty() || sender.send(piece).is_err() {
                     break;
                 }
@@ -80,7 +80,7 @@ pub(crate) fn ahead<T: Send, R>(
     })
 }
 
-/// Does long work that stands back behind all others of the machine, and waits for it.
+/// Runs long work on a low-priority thread and waits for it.
 ///
 /// # Panics
 /// If `work` panics.
@@ -90,7 +90,7 @@ pub(crate) fn yielding<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     done.expect("a platform does the work that it is given")
 }
 
-/// Spawns a task: on tokio's workers, or where the platform says so on the thread's `LocalSet`.
+/// Spawns a task: on tokio's workers, or on the thread's `LocalSet` if the platform requires it.
 #[track_caller]
 #[expect(clippy::disallowed_methods, reason = "this is the one place that may")]
 pub fn spawn<T>(future: T) -> JoinHandle<T::Output>
@@ -104,7 +104,8 @@ where
     }
 }
 
-/// The tokio runtime whose workers run what is spawned here, if workers do.
+/// The tokio runtime whose workers run tasks spawned on this thread; `None` if tasks stay on the
+/// thread.
 pub fn home() -> Option<Handle> {
     match here(|platform| platform.steps()) {
         None => Handle::try_current().ok(),
@@ -112,14 +113,14 @@ pub fn home() -> Option<Handle> {
     }
 }
 
-/// A task whose steps a [`Steps`] allows.
+/// A task whose steps are controlled by a [`Steps`].
 pub struct Stepped<F> {
     steps: Rc<dyn Steps>,
     future: Pin<Box<F>>,
 }
 
 impl<F> Stepped<F> {
-    /// `steps` decides when `future` goes on.
+    /// `steps` decides when `future` is polled.
     pub fn new(steps: Rc<dyn Steps>, future: F) -> Self {
         let future = Box::pin(future);
         Self { steps, future }
@@ -139,16 +140,15 @@ impl<F: Future> Future for Stepped<F> {
     }
 }
 
-/// Waits for as long as a thread may take to come to its work, where threads do not do that of
-/// themselves.
+/// Waits for the platform's delay before a thread starts its work.
 pub(crate) async fn scheduled() {
     if let Some(late) = here(|platform| platform.scheduled()) {
         late.await;
     }
 }
 
-/// Runs blocking work off the async threads. What was begun is ended, whether or not it is still
-/// waited for.
+/// Runs blocking work off the async threads. Work that has begun is completed, even if the caller
+/// no longer waits.
 ///
 /// # Panics
 /// If `work` panics.
@@ -166,24 +166,25 @@ where
         Ok(()) => (result.try_recv()).expect("work that is over has sent its result"),
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            // Only a runtime that shuts down cancels blocking work: no result is awaited any more.
+            // Only a runtime that shuts down cancels blocking work; nothing waits for the result
+            // then.
             Err(_) => std::future::pending().await,
         },
     }
 }
 
-/// Has a thread of its own look, by the machine's own clock, whether others hang.
+/// Runs a watchdog on a dedicated thread, by the machine's real clock.
 ///
 /// # Panics
-/// If there is no thread to be had.
+/// If the thread cannot be started.
 pub fn watchdog(name: &'static str, watch: impl FnOnce() + Send + 'static) {
     here(|platform| platform.watchdog(name, Box::new(watch)));
 }
 
-/// The way to a thread of its own, which takes what it is sent in order. When this is dropped, it
-/// takes what is left and ends.
+/// Sends jobs to a dedicated thread, which processes them in order. When this is dropped, the
+/// thread finishes the queued jobs and ends.
 pub(crate) struct Worker<T> {
-    // Before the thread, which ends when there is no sender any more.
+    // Before the thread, which ends when there are no senders.
     queue: mpsc::UnboundedSender<T>,
     _thread: Joined,
 }
@@ -199,13 +200,13 @@ impl<T> Worker<T> {
         Ok(Self { queue, _thread })
     }
 
-    /// Sends it something to do. False if it has ended.
+    /// Queues a job. Returns false if the thread has ended.
     pub(crate) fn send(&self, job: T) -> bool {
         self.queue.send(job).is_ok()
     }
 }
 
-/// Waits for a thread to end when this is dropped.
+/// Joins a thread when dropped.
 struct Joined(Option<thread::JoinHandle<()>>);
 
 impl Drop for Joined {
@@ -223,7 +224,7 @@ pub fn random_u64() -> u64 {
     RuntimeRng.next_u64()
 }
 
-/// Random numbers of the calling thread's platform.
+/// The random numbers of the calling thread's platform.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RuntimeRng;
 
@@ -248,7 +249,7 @@ impl TryRng for RuntimeRng {
     }
 }
 
-/// The runtime that openraft is given.
+/// The runtime for openraft.
 #[derive(Debug)]
 pub struct Runtime(TokioRuntime);
 
@@ -335,13 +336,13 @@ mod tests {
     use crate::platform::NICENESS;
 
     #[test]
-    fn openraft_is_content_with_the_runtime() {
-        // The suite's own demands on channels, clocks and tasks.
+    fn runtime_passes_the_suite_of_openraft() {
+        // Runs openraft's own requirements for channels, clocks and tasks.
         openraft::testing::runtime::Suite::<Runtime>::test_all();
     }
 
     #[tokio::test(start_paused = true)]
-    async fn time_passes_for_a_caller_that_sleeps_to_one_deadline_again_and_again() {
+    async fn time_passes_for_repeated_sleeps_to_one_deadline() {
         let begun = Instant::now();
         let soon = begun + Duration::from_micros(20);
         let mut asked = 0;
@@ -356,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_ahead_comes_whole_and_in_its_order_or_is_left_when_enough_was_seen() {
+    fn ahead_keeps_all_items_in_order_and_stops_with_its_consumer() {
         let many = 10 * PIECES_WAITING * PIECE_ITEMS + 1;
         let in_order = |items: &mut dyn Iterator<Item = usize>| items.eq(0..many);
         assert!(ahead(0..many, in_order));
@@ -364,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn long_work_stands_back_and_its_panics_are_seen() {
+    fn yielding_work_has_low_priority_and_propagates_panics() {
         let niceness = || rustix::process::getpriority_process(None).unwrap();
         let before = niceness();
         assert_eq!(yielding(niceness), NICENESS.max(before));

@@ -1,8 +1,9 @@
-//! The last resort for an entry that no node can apply: it is made blank, on every node, by hand.
+//! The last resort for an entry that no node can apply: an operator replaces it by a blank one on
+//! every node.
 //!
-//! The operator answers for it. What is refused here is what cannot be right on any node: an entry
-//! that the state has already, one of another term, one that is no command. That it is done on all
-//! nodes or on none cannot be seen from one of them.
+//! The operator is responsible for doing this on all nodes or on none, which one node cannot check.
+//! Entries that must not be skipped on any node are rejected: entries that the state contains
+//! already, entries of another term, and entries without a command.
 
 use std::path::Path;
 
@@ -14,31 +15,31 @@ use crate::machine::{SnapshotDir, StateMachine};
 use crate::options::StoreOptions;
 use crate::types::{LogId, Payload};
 
-/// Why an entry is not skipped. The log is as it was.
+/// Why an entry is not skipped. The log is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum SkipError {
     /// The data directory cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// It would be wrong.
+    /// Skipping would be unsafe.
     #[error("nothing is skipped: {0}")]
     Refused(String),
 }
 
-/// An entry that was made blank.
+/// Description of a skipped entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skipped {
-    /// Its place, which it keeps.
+    /// Its log id, which the blank entry keeps.
     pub id: LogId,
-    /// What it was.
+    /// The skipped command, as text.
     pub command: String,
 }
 
-/// Makes the command at `index` blank, in the log of a node that does not run. It keeps its place,
-/// so that the log is that of the other nodes if the same is done there.
+/// Replaces the command at `index` by a blank entry, in the log of a stopped node. The log id
+/// stays, so that the logs of all nodes agree if the same is done on each.
 ///
 /// # Errors
-/// [`SkipError::Open`], among them [`OpenError::Locked`] while the node runs, or
+/// [`SkipError::Open`], including [`OpenError::Locked`] while the node runs, or
 /// [`SkipError::Refused`].
 pub fn skip_entry(options: &StoreOptions, index: u64, term: u64) -> Result<Skipped, SkipError> {
     let dir = &options.dir;
@@ -49,7 +50,7 @@ pub fn skip_entry(options: &StoreOptions, index: u64, term: u64) -> Result<Skipp
     let refused = |reason: String| Err(SkipError::Refused(reason));
     if let Some(applied) = applied.filter(|applied| applied.index >= index) {
         return refused(format!(
-            "the state of this node has entry {index} already, it is at {applied}"
+            "the state of this node already contains entry {index}; its last entry is {applied}"
         ));
     }
     let Some(entry) = log.entry_at(index)? else {
@@ -64,18 +65,18 @@ pub fn skip_entry(options: &StoreOptions, index: u64, term: u64) -> Result<Skipp
         Payload::Blank => return refused(format!("entry {id} is blank already")),
         Payload::Membership(_) => {
             return refused(format!(
-                "entry {id} is a change of the membership, without which the nodes would not agree \
-                 on who they are"
+                "entry {id} changes the membership; without it the nodes would disagree about the \
+                 members"
             ));
         }
     };
-    // First the trace, then the change.
+    // The trace comes before the change.
     data_dir::add_line(dir, data_dir::SKIPPED, &format!("entry {id}: {command}"))?;
     log.make_blank(base.version(), id)?;
     Ok(Skipped { id, command })
 }
 
-/// What was skipped in a data directory so far, as text.
+/// The entries skipped in a data directory so far, as text.
 ///
 /// # Errors
 /// [`OpenError::Io`].

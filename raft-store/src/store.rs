@@ -1,4 +1,4 @@
-//! The whole store: a data directory, opened.
+//! An open data directory.
 
 use std::sync::Arc;
 
@@ -16,43 +16,43 @@ use crate::metrics::StoreMetrics;
 use crate::options::StoreOptions;
 use crate::types::TypeConfig;
 
-/// The Raft group of this node.
+/// The Raft instance of this node.
 pub type Raft = openraft::Raft<TypeConfig, StateMachine>;
 
-/// An open data directory. The log and the state machine go to openraft.
+/// An open data directory. openraft takes the log and the state machine.
 pub struct Store {
-    /// The node that owns the directory.
+    /// The owner of the directory.
     pub identity: Identity,
-    /// The number of this start of the node; durable before the store is handed out.
+    /// The number of this start of the node; durable before the store is returned.
     pub boot: u64,
     /// The log, for openraft.
     pub log: LogStore,
     /// The state machine, for openraft.
     pub machine: StateMachine,
-    /// What this node has applied, for readers.
+    /// The applied state of this node, for readers.
     pub views: Views,
-    /// What this node has applied, change by change.
+    /// The changes that this node has applied.
     pub ledger: Ledger,
-    /// Whether the storage still works.
+    /// The first storage failure, if any.
     pub health: Health,
-    /// Receives and verifies snapshots of other nodes.
+    /// Receives and verifies snapshots from other nodes.
     pub snapshots: SnapshotDir,
     /// Builds snapshots of this node's state.
     pub drafts: Drafts,
-    /// Numbers for `/metrics`.
+    /// Statistics of the databases, for `/metrics`.
     pub metrics: StoreMetrics,
 }
 
-/// Opens a data directory that [`create`](crate::create) has made.
+/// Opens a data directory that [`create`](crate::create) has created.
 ///
 /// # Errors
-/// [`OpenError`], each variant with what to do.
+/// [`OpenError`]; each message says what to do.
 pub fn open(options: StoreOptions) -> Result<Store> {
     let dir = &options.dir;
     let base = Base::enter(&options)?;
     let identity = base.identity;
     for entry in data_dir::lines(dir, SKIPPED)? {
-        tracing::warn!(entry, "an operator has had an entry of the log skipped");
+        tracing::warn!(entry, "an operator skipped an entry of the log");
     }
     for entry in data_dir::lines(dir, RECOVERED)? {
         tracing::warn!(
@@ -68,8 +68,8 @@ pub fn open(options: StoreOptions) -> Result<Store> {
     let is_used = log.is_used() || applied.last.is_some();
     data_dir::check_boots(dir, identity, is_used, written_in(&applied, identity))?;
     files::point("the store is opened", dir);
-    // RocksDB does not sync the directory that it makes its own in. Only what is sure to be found
-    // again may count as a start: from then on a missing log means a lost one.
+    // RocksDB does not sync the parent of its directory. A start may be counted only when the log
+    // is certain to be found again: from then on a missing log is a lost one.
     files::sync_dir(dir).map_err(|error| OpenError::io("sync", dir, error))?;
     let boot = match data_dir::boots(dir)? {
         last if mutant!("reuse-boots") && last > 0 => last,
@@ -97,7 +97,7 @@ pub fn open(options: StoreOptions) -> Result<Store> {
     })
 }
 
-/// The last start of this node that its state knows of.
+/// The last start of this node recorded in its state.
 pub(crate) fn written_in(applied: &AppliedState, identity: Identity) -> Option<u64> {
     let cluster = &applied.cluster;
     let session = cluster.session(identity.node)?;

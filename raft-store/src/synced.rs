@@ -1,4 +1,4 @@
-//! Files that are brought to the disk as they grow.
+//! Files that are synced as they grow.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -6,12 +6,11 @@ use std::path::Path;
 
 use crate::files;
 
-/// What is written is brought to the disk each time so much has come: a sync of the log waits for
-/// one such piece at most.
+/// Bytes after which a growing file is synced: a sync of the log waits for one such piece at most.
 const SYNC_BYTES: u64 = 1 << 20;
 
-/// A file that is brought to the disk as it grows: syncs of the log, on the same disk, would wait
-/// for all that the system has put off.
+/// A file that is synced as it grows. Otherwise syncs of the log, on the same disk, would wait for
+/// all data in the page cache.
 #[derive(Debug)]
 pub(crate) struct Synced {
     pub(crate) file: File,
@@ -54,7 +53,7 @@ mod tests {
     use super::*;
     use crate::platform::{Platform, install};
 
-    /// How long a file was when it was synced last.
+    /// Length of the file at its last sync.
     #[derive(Default)]
     struct LastSync(Cell<u64>);
 
@@ -66,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_does_not_wait_for_its_end_to_reach_the_disk() {
+    fn growing_file_is_synced_in_pieces() {
         let top = tempfile::TempDir::new().unwrap();
         let disk = Rc::new(LastSync::default());
         let _installed = install(disk.clone());

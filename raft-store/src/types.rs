@@ -1,4 +1,4 @@
-//! The types that openraft is given, and short names for those it gives back.
+//! The types that openraft is configured with, and aliases for its types.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use crate::logged::LoggedCommand;
 use crate::runtime::Runtime;
 
 openraft::declare_raft_types!(
-    /// How this project fills in openraft's types.
+    /// The project's types for openraft.
     pub TypeConfig:
         D = LoggedCommand,
         R = Applied,
@@ -20,23 +20,23 @@ openraft::declare_raft_types!(
         AsyncRuntime = Runtime,
 );
 
-/// A node as every member of the cluster knows it.
+/// A node, as known to every member of the cluster.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Member {
-    /// Where clients reach it: `http://host:port`.
+    /// URL for clients: `http://host:port`.
     pub api: String,
-    /// Where the other nodes reach it: `host:port`.
+    /// Address for other nodes: `host:port`.
     pub peer: String,
-    /// Where operators reach it: `host:port`.
+    /// Address for operators: `host:port`.
     pub admin: String,
-    /// Where it stands, by its own configuration.
+    /// Its location, from its own configuration.
     pub site: Box<Site>,
-    /// What it is called, by its own configuration.
+    /// Its name, from its own configuration.
     pub name: Box<NodeName>,
 }
 
 impl Member {
-    /// What the node of this number is called.
+    /// The name of the node with this id: the configured name, or `node-ID`.
     pub fn name_of(&self, id: u64) -> NodeName {
         match self.name.as_str() {
             "" => NodeName(format!("node-{id}")),
@@ -45,17 +45,17 @@ impl Member {
     }
 }
 
-/// The most letters of what nodes, regions and zones are called: headers of each response have some
-/// of it.
+/// Maximum length of the names of nodes, regions and zones; some of them are sent in a header of
+/// each response.
 pub const LABEL_MAX: usize = 64;
 
-/// Whether a node, a region or a zone can be called so, or is not named.
+/// Whether a text is a valid or empty name of a node, region or zone.
 pub fn is_label(name: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
     name.len() <= LABEL_MAX && name.chars().all(fits)
 }
 
-/// What a node is called, besides its number. Empty: by its number.
+/// The name of a node. Empty: the node is named by its id.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct NodeName(String);
@@ -76,35 +76,35 @@ impl fmt::Display for NodeName {
 impl FromStr for NodeName {
     type Err = String;
 
-    /// A number would be taken for that of another node.
+    /// Rejects numbers, which could be mistaken for ids of other nodes.
     fn from_str(text: &str) -> Result<Self, String> {
         let is_number = !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
         if !is_label(text) || is_number {
             return Err(format!(
-                "{text:?} is not up to {LABEL_MAX} letters, digits, dots, dashes and underscores, with one that is no digit"
+                "{text:?} is not a name: up to {LABEL_MAX} letters, digits, dots, dashes and underscores, at least one of them not a digit"
             ));
         }
         Ok(Self(text.to_owned()))
     }
 }
 
-/// Where a node stands. Each name is empty if it was not given.
+/// The location of a node. Each name is empty if not configured.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Site {
-    /// What fails together with no other region.
+    /// Region: fails independently of other regions.
     pub region: String,
-    /// What fails together within it.
+    /// Zone: fails as a unit within its region.
     pub zone: String,
 }
 
 impl Site {
-    /// Whether neither is known.
+    /// Whether neither region nor zone is configured.
     pub fn is_unknown(&self) -> bool {
         self.region.is_empty() && self.zone.is_empty()
     }
 }
 
-/// `REGION/ZONE`, or the one that is known.
+/// Formats as `REGION/ZONE`, or as the only configured name.
 impl fmt::Display for Site {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.region.as_str(), self.zone.as_str()) {
@@ -121,28 +121,28 @@ impl fmt::Display for Member {
     }
 }
 
-/// What the state machine answers to one log entry.
+/// The state machine's answer to a log entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Applied {
-    /// The entry was a command, and this is the model's answer.
+    /// The entry was a command; this is the model's answer.
     Outcome(Outcome),
-    /// The entry held no command: a new leader's first entry, or a change of members.
+    /// The entry contained no command: a new leader's first entry, or a membership change.
     NoCommand,
 }
 
-/// A place in the log.
+/// Id of a log entry: leader and index.
 pub type LogId = LogIdOf<TypeConfig>;
-/// A log entry.
+/// An entry of the log.
 pub type Entry = EntryOf<TypeConfig>;
-/// What a log entry holds.
+/// The content of a log entry.
 pub type Payload = openraft::EntryPayload<LoggedCommand, u64, Member>;
 /// A vote, or a leader acknowledged by a quorum.
 pub type Vote = VoteOf<TypeConfig>;
-/// Voters (one set, or two while they change) and learners, with where to reach them.
+/// Voters (one set, or two during a change) and learners, with their addresses.
 pub type Membership = openraft::Membership<u64, Member>;
 /// A membership with the log entry that set it.
 pub type StoredMembership = StoredMembershipOf<TypeConfig>;
-/// What a snapshot covers.
+/// The coverage of a snapshot.
 pub type SnapshotMeta = SnapshotMetaOf<TypeConfig>;
 
 #[cfg(test)]

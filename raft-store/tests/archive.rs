@@ -1,4 +1,4 @@
-//! Backups with the log since: any moment can be restored, and none that something is missing for.
+//! Backups with the log since: every covered moment can be restored, and a gap is never crossed.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -13,7 +13,7 @@ use placement_raft_store::{
 };
 use tempfile::TempDir;
 
-/// A state after each entry of a history.
+/// The state after each entry of a history.
 fn states(last: u64) -> BTreeMap<u64, AppliedState> {
     run(async {
         let dir = new_dir();
@@ -33,7 +33,7 @@ fn entries(from: u64, to: u64) -> Vec<Entry> {
     all.filter(|entry| entry.log_id.index >= from).collect()
 }
 
-/// Continues the log of a directory as a node does that was started again.
+/// Continues the archived log of a directory like a restarted node.
 fn log(dir: &BackupDir, to: u64) -> u64 {
     let mut log = dir.log().unwrap();
     let from = log.next();
@@ -80,7 +80,7 @@ fn refusal(dir: &BackupDir, index: u64) -> String {
 }
 
 #[test]
-fn each_moment_comes_back_from_a_log_in_many_files() {
+fn each_moment_is_restored_from_a_log_in_many_files() {
     let limits = Limits {
         archive_file: 400,
         ..Limits::PRODUCT
@@ -91,7 +91,7 @@ fn each_moment_comes_back_from_a_log_in_many_files() {
     assert!(files > 6, "{files}");
 }
 
-/// Returns how many files of the log there are.
+/// Returns the number of log files.
 fn each_moment_back(states: &BTreeMap<u64, AppliedState>) -> usize {
     let root = TempDir::new().unwrap();
     let dir = BackupDir::open(root.path(), identity(1)).unwrap();
@@ -110,7 +110,7 @@ fn each_moment_back(states: &BTreeMap<u64, AppliedState>) -> usize {
 }
 
 #[test]
-fn a_torn_tail_is_continued_and_what_is_missing_is_not_crossed() {
+fn torn_tail_is_continued_and_gaps_are_not_crossed() {
     let root = TempDir::new().unwrap();
     let dir = BackupDir::open(root.path(), identity(1)).unwrap();
     let states = states(60);
@@ -120,7 +120,7 @@ fn a_torn_tail_is_continued_and_what_is_missing_is_not_crossed() {
     assert_eq!(log(&dir, 60), 40, "what was cut off is written again");
     assert_at(&dir, &states, 60);
 
-    // Another entry is gone everywhere.
+    // Another entry is missing from all files.
     let first = &files(&dir, "log-")[0];
     let whole = fs::read(first).unwrap();
     while at(&dir, 60).is_ok() {
@@ -129,7 +129,7 @@ fn a_torn_tail_is_continued_and_what_is_missing_is_not_crossed() {
     assert_at(&dir, &states, 38);
     let words = refusal(&dir, 60);
     assert!(words.contains("has no entries 39 to 39"), "{words}");
-    // Nor is a bad frame crossed.
+    // A damaged frame is not crossed either.
     let mut bytes = whole.clone();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
@@ -141,7 +141,7 @@ fn a_torn_tail_is_continued_and_what_is_missing_is_not_crossed() {
     fs::write(first, &whole).unwrap();
     assert_at(&dir, &states, 60);
 
-    // A node whose log was cut before it could be kept.
+    // A node whose log was purged before it was archived.
     let mut archive = dir.log().unwrap();
     archive
         .append(RecordVersion::NEWEST, &entries(70, 80), stamp(80))
@@ -151,7 +151,7 @@ fn a_torn_tail_is_continued_and_what_is_missing_is_not_crossed() {
     assert!(words.contains("has no entries 61 to 69"), "{words}");
 }
 
-/// What inspection finds: indexes, and what it says of gaps.
+/// Result of an inspection: indexes, and descriptions of gaps.
 fn inspected(dir: &BackupDir, from: u64, to: u64) -> (Vec<u64>, Vec<String>) {
     let (mut indexes, mut gaps) = (Vec::new(), Vec::new());
     inspect_kept_log(dir.path(), from, to, |line| match line.entry {
@@ -167,7 +167,7 @@ fn inspected(dir: &BackupDir, from: u64, to: u64) -> (Vec<u64>, Vec<String>) {
 }
 
 #[test]
-fn what_is_kept_can_be_looked_at_entry_by_entry_and_gaps_are_named() {
+fn inspection_lists_archived_entries_and_gaps() {
     let root = TempDir::new().unwrap();
     let dir = BackupDir::open(root.path(), identity(1)).unwrap();
     log(&dir, 20);
@@ -181,7 +181,7 @@ fn what_is_kept_can_be_looked_at_entry_by_entry_and_gaps_are_named() {
     assert_eq!(inspected(&dir, 0, u64::MAX), (indexes(0, 40), Vec::new()));
     assert_eq!(inspected(&dir, 15, 25), (indexes(15, 25), Vec::new()));
 
-    // A crash has left half an entry, which the next file begins with.
+    // A crash left half an entry; the next file starts with that entry.
     shorten(&files(&dir, "log-")[1], 3);
     log(&dir, 40);
     assert_eq!(inspected(&dir, 0, 50), (indexes(0, 40), Vec::new()));
@@ -197,7 +197,7 @@ fn what_is_kept_can_be_looked_at_entry_by_entry_and_gaps_are_named() {
 }
 
 #[test]
-fn the_oldest_go_once_a_new_one_was_read_again() {
+fn oldest_backups_are_removed_after_a_new_one_is_verified() {
     let root = TempDir::new().unwrap();
     let dir = BackupDir::open(root.path(), identity(1)).unwrap();
     let states = states(60);
@@ -216,18 +216,18 @@ fn the_oldest_go_once_a_new_one_was_read_again() {
     assert_at(&dir, &states, 21);
     assert_at(&dir, &states, 60);
 
-    // Where there is no room the others stay, and nothing half done.
+    // If a backup cannot be written, the others stay and no draft remains.
     fs::create_dir(dir.path().join("draft")).unwrap();
     assert!(dir.back_up(&states[&50], 2).is_err());
     assert_eq!(files(&dir, "backup-").len(), 2);
 
-    // Another cluster's backups are in another directory, and its log is not taken for this one's.
+    // Backups of another cluster have another directory, and its log is not accepted.
     let other = BackupDir::open(root.path(), identity(2)).unwrap();
     assert_ne!(other.path(), dir.path());
 }
 
 #[test]
-fn what_follows_the_backup_is_missed_if_it_is_nowhere() {
+fn gap_after_the_backup_is_reported() {
     let root = TempDir::new().unwrap();
     let dir = BackupDir::open(root.path(), identity(1)).unwrap();
     let mut log = dir.log().unwrap();
@@ -251,7 +251,7 @@ fn turn_a_bit(path: &Path) {
 }
 
 #[test]
-fn damaged_backup_is_passed_over_for_an_older_one_and_the_log() {
+fn damaged_backup_is_replaced_by_an_older_one_and_the_log() {
     let root = TempDir::new().unwrap();
     let dir = BackupDir::open(root.path(), identity(1)).unwrap();
     let states = states(60);
@@ -277,10 +277,10 @@ fn damaged_backup_is_passed_over_for_an_older_one_and_the_log() {
         assert!(names(&words, newest) && names(&words, older), "{words}");
         assert!(!names(&words, oldest), "{words}");
     }
-    // What is asked for lies before the damaged ones.
+    // The requested moment lies before the damaged backups.
     assert_eq!(read(Until::Index(15)).unwrap().passed_over, None);
 
-    // The log does not come as far as the newest backup.
+    // The archived log ends before the newest backup.
     let kept = &files(&dir, "log-")[0];
     let whole = fs::read(kept).unwrap();
     fs::write(kept, &whole[..whole.len() / 2]).unwrap();
@@ -291,7 +291,7 @@ fn damaged_backup_is_passed_over_for_an_older_one_and_the_log() {
         names(&words, newest) && words.contains("entry 40"),
         "{words}"
     );
-    // A gap behind the older backup is reported with the damage that led to it.
+    // A gap after the older backup is reported together with the damage that caused its use.
     fs::remove_file(kept).unwrap();
     let mut archive = dir.log().unwrap();
     let later = entries(41, 50);
@@ -309,19 +309,19 @@ fn damaged_backup_is_passed_over_for_an_older_one_and_the_log() {
     }
 }
 
-/// Its entries may be nowhere else.
+/// Its entries may exist nowhere else.
 #[test]
-fn file_of_the_log_that_cannot_be_read_is_not_written_over() {
+fn unreadable_log_file_is_not_overwritten() {
     let root = TempDir::new().unwrap();
     let dir = BackupDir::open(root.path(), identity(1)).unwrap();
     log(&dir, 20);
     let kept = files(&dir, "log-").pop().unwrap();
     let aside = root.path().join("aside");
     fs::rename(&kept, &aside).unwrap();
-    // Reading it is an error of the file system.
+    // Reading it causes a file system error.
     fs::create_dir(&kept).unwrap();
     let error = dir.log().unwrap_err();
-    assert!(error.to_string().contains("cannot be read"), "{error}");
+    assert!(error.to_string().contains("cannot read"), "{error}");
     fs::remove_dir(&kept).unwrap();
 
     let mut bytes = fs::read(&aside).unwrap();

@@ -1,4 +1,4 @@
-//! The wire format towards other nodes: whatever bytes arrive, they are a value or an error.
+//! The wire format: any received bytes decode to a value or an error.
 
 use crate::common;
 use placement_raft_store::wire::{
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 const VERSIONS: [RecordVersion; 2] = [RecordVersion::FIRST, RecordVersion::NEWEST];
 
-/// The byte with which every record of a version begins.
+/// The first byte of every record of a version.
 fn byte(version: RecordVersion) -> u8 {
     wire::encode(version, &())[0]
 }

@@ -1,4 +1,4 @@
-//! openraft's own demands on a store.
+//! openraft's own test suite for stores.
 
 use crate::common;
 use openraft::StorageError;
@@ -17,6 +17,6 @@ impl StoreBuilder<TypeConfig, LogStore, StateMachine, TempDir> for Builder {
 }
 
 #[test]
-fn the_store_does_all_that_openraft_asks_of_one() {
+fn store_passes_the_suite_of_openraft() {
     common::run(Suite::test_all(Builder)).unwrap();
 }

@@ -1,5 +1,4 @@
-//! A crash after each step that makes something durable: `recover` and the installation of a
-//! snapshot.
+//! A crash after each durable step of `recover` and of a snapshot installation.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -24,7 +23,7 @@ use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
-/// Copies a data directory after each step: a copy is what a crash leaves at that moment.
+/// Copies a data directory after each step: a crash at that moment leaves the same files.
 #[derive(Debug, Clone)]
 struct Copies {
     of: PathBuf,
@@ -66,8 +65,8 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Work of other threads is done on this one, and RocksDB removes no file while the directory is
-/// copied.
+/// Runs the work of other threads on this one, and keeps RocksDB from removing files while the
+/// directory is copied.
 impl Platform for Copies {
     fn rocksdb_options(&self) -> &'static str {
         "disable_auto_compactions=true;"
@@ -114,7 +113,7 @@ impl LogDisk for Copies {
     }
 }
 
-/// Does something to a directory; gives what a crash leaves after each step of it.
+/// Changes a directory and returns what a crash after each step leaves.
 fn after_each_step(dir: &Path, work: impl FnOnce(StoreOptions)) -> Copies {
     let copies = Copies::of(dir);
     let _platform = put_here(Rc::new(copies.clone()));
@@ -133,7 +132,7 @@ fn is_alone(dir: &Path) -> bool {
     membership.is_some_and(|(_, members)| members.voters == [BTreeSet::from([1])])
 }
 
-/// Node 1 is the only voter under the new name alone, and a recovery that has not come so far is
+/// Node 1 is the only voter only under the new cluster id, and an incomplete recovery can be
 /// repeated.
 #[track_caller]
 fn check_recovery(dir: &Path, last: u64, term: u64) {
@@ -186,8 +185,8 @@ fn recovery_behind_a_state_that_is_ahead_of_its_log_can_be_interrupted() {
     check_recovery(dir.path(), 20, 2);
 }
 
-/// What a crash leaves is the old state or the new one, and once the new one was found, no later
-/// crash brings the old one back. The ledger begins behind the snapshot.
+/// After a crash the state is the old or the new one, and once it was the new one, no later crash
+/// restores the old one. The ledger begins after the snapshot.
 #[test]
 fn installation_that_a_crash_interrupts_leaves_the_old_state_or_the_new_one() {
     let leader_dir = new_dir();
@@ -198,7 +197,7 @@ fn installation_that_a_crash_interrupts_leaves_the_old_state_or_the_new_one() {
     });
     let bytes = fs::read(snapshot.file.path()).unwrap();
     let dir = new_dir();
-    // Rows that the snapshot does not have, some of them not written.
+    // Rows that the snapshot does not contain, some of them unwritten.
     let own = |index: u64| {
         let mut own = provider(1, index);
         own.payload = provider(1, index + 100).payload;

@@ -1,4 +1,4 @@
-//! What survives a close without a flush, and a loss of power.
+//! Data that survives closing without a flush, and a loss of power.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -38,8 +38,7 @@ fn a_store_that_is_just_dropped_loses_nothing_acknowledged() {
     });
 }
 
-/// Whatever waits to be written: nothing but a flush makes rows durable, and it makes all of them
-/// so.
+/// Only a flush makes rows durable, and it flushes all of them.
 #[test]
 fn rows_are_written_behind_apply_and_flushed_whole() {
     for rows_behind in [1, 50, 100_000] {
@@ -64,7 +63,7 @@ fn rows_are_written_behind_apply_and_flushed_whole() {
         assert_eq!(voters, [1, 2, 3]);
         assert_eq!(applied(&store).digest(), digest);
         drop(store);
-        // openraft cuts the log for a snapshot: the rows must not need it.
+        // openraft purges the log after a snapshot, so the rows must not depend on it.
         run(async {
             let mut store = open(options.clone()).unwrap();
             apply(&mut store.machine, vec![provider(1, 201)]).await;
@@ -77,8 +76,8 @@ fn rows_are_written_behind_apply_and_flushed_whole() {
 }
 
 #[test]
-fn rows_that_cannot_be_written_behind_end_the_nodes_part() {
-    // Written by apply, and by the thread.
+fn failed_row_writes_stop_the_node() {
+    // First, apply writes the rows; then, the writer thread.
     for (rows_behind, entries) in [(1, 20), (4, 1)] {
         let dir = new_dir();
         run(async {
@@ -108,7 +107,7 @@ fn rows_that_cannot_be_written_behind_end_the_nodes_part() {
 }
 
 #[test]
-fn entries_that_the_log_has_dropped_are_not_passed_over() {
+fn purged_entries_are_not_skipped_silently() {
     use futures::TryStreamExt;
     let dir = new_dir();
     run(async {
@@ -116,18 +115,18 @@ fn entries_that_the_log_has_dropped_are_not_passed_over() {
         append(&mut store.log, history(20)).await;
         store.log.purge(log_id(1, 5)).await.unwrap();
         let mut reader = store.log.get_log_reader().await;
-        // To another node nothing is sent that does not follow.
+        // Replication sends only entries that follow the receiver's last one.
         let sent = reader.limited_get_log_entries(6, 9).await.unwrap();
         assert_eq!(sent, history(20)[6..9]);
         assert_eq!(reader.limited_get_log_entries(3, 9).await.unwrap(), []);
-        // What is to be applied ends the node's part.
+        // A gap in entries to apply stops the node.
         let streamed = reader.entries_stream(3..9).await;
         let error = streamed.try_collect::<Vec<_>>().await.unwrap_err();
-        assert!(error.to_string().contains("entry 3 is wanted"), "{error}");
+        assert!(error.to_string().contains("entry 3 is missing"), "{error}");
     });
 }
 
-/// However many wait, each sync takes all of them along.
+/// Each sync covers all waiting appends.
 #[test]
 fn many_appends_share_a_sync() {
     let dir = new_dir();
@@ -150,7 +149,7 @@ fn many_appends_share_a_sync() {
     });
 }
 
-/// A node on a simulated disk, until it crashes.
+/// Runs a node on a simulated disk until it crashes.
 fn simulated<T>(dir: &Path, disk: &SimulatedDisk, work: impl AsyncFnOnce(Store) -> T) -> T {
     let _simulation = simulate(1);
     let options = StoreOptions {
@@ -164,9 +163,9 @@ fn slow_disk() -> SimulatedDisk {
     SimulatedDisk::new(5, Duration::from_millis(5)..=Duration::from_millis(20))
 }
 
-/// Whether a file of the write-ahead log ends within a record. It is made of blocks of 32 KiB,
-/// these of records with a header of 7 bytes: checksum, length, kind (RocksDB's wiki, "Write Ahead
-/// Log File Format").
+/// Whether a write-ahead log file ends within a record. It consists of blocks of 32 KiB, these of
+/// records with a header of 7 bytes: checksum, length, kind (RocksDB's wiki, "Write Ahead Log File
+/// Format").
 fn ends_within_a_record(file: &[u8]) -> bool {
     const BLOCK: usize = 32 << 10;
     const HEADER: usize = 7;

@@ -1,5 +1,4 @@
-//! A node that has lost some of what it knew notices it when it starts, and one that has not
-//! starts.
+//! A node that has lost acknowledged data detects it when it starts, and refuses to start.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +15,7 @@ use placement_machine::{SimulatedDisk, simulate};
 use placement_model::command::WriteId;
 use placement_raft_store::{Entry, OpenError, StoreOptions, TypeConfig, Vote, open};
 
-/// Changes one bit in the middle of what was synced.
+/// Flips a bit in the middle of synced data.
 fn flip_a_bit(dir: &Path) {
     let wal = newest_wal(dir);
     let mut bytes = fs::read(&wal).unwrap();
@@ -49,7 +48,7 @@ fn a_damaged_byte_in_what_was_synced_is_noticed() {
     });
     flip_a_bit(dir.path());
     assert_lost(dir.path(), "entry T1-N1.100");
-    // RocksDB has cut the log back in the meantime, and finds nothing wrong with it any more.
+    // RocksDB has truncated the log in the meantime and no longer finds an error.
     assert_lost(dir.path(), "entry T1-N1.100");
 }
 
@@ -111,7 +110,7 @@ fn without_its_note_a_log_is_opened_only_if_an_operator_accepts_it() {
     assert_refused("missing");
     fs::write(&note, b"unknown\n").unwrap();
     run(async { assert_eq!(read_all(&mut opened(dir.path()).log).await, history(9)) });
-    // The word held for one start.
+    // The acceptance is valid for one start.
     flip_a_bit_is_noticed_again(dir.path());
 }
 
@@ -126,7 +125,7 @@ fn flip_a_bit_is_noticed_again(dir: &Path) {
     assert_lost(dir, "entry T1-N1.30");
 }
 
-/// What a node does on a disk whose power goes once `work` is done, before the next sync.
+/// Runs `work` on a disk that loses power after it, before the next sync.
 fn until_power_goes(
     dir: &Path,
     disk: &SimulatedDisk,
@@ -140,15 +139,15 @@ fn until_power_goes(
     run_here(async {
         let mut store = open(options).unwrap();
         work(&mut store).await;
-        // The writer takes what is queued, and waits for the disk.
+        // The writer takes the queued jobs and waits for the disk.
         tokio::time::sleep(Duration::from_millis(1)).await;
     });
 }
 
-/// A new leader's entries may be of a lower term than those that they replace, and the log shorter
-/// than before, for a while.
+/// A new leader's entries may have a lower term than those they replace, and the log may be shorter
+/// than before for a while.
 #[test]
-fn a_truncation_is_no_loss_whatever_of_it_a_crash_leaves() {
+fn truncation_interrupted_by_a_crash_is_not_reported_as_loss() {
     let synced = || SimulatedDisk::new(5, Duration::from_millis(2)..=Duration::from_millis(3));
     let replace = async |store: &mut placement_raft_store::Store| {
         let kept = Some(log_id(1, 39));
@@ -175,7 +174,7 @@ fn a_truncation_is_no_loss_whatever_of_it_a_crash_leaves() {
             assert_eq!(last, expected);
         });
     }
-    // And truncated once more, with nothing appended behind.
+    // Another truncation, with no append after it.
     let dir = new_dir();
     run(async {
         let mut store = opened(dir.path());
@@ -197,11 +196,11 @@ fn a_truncation_is_no_loss_whatever_of_it_a_crash_leaves() {
     run(async { assert_eq!(read_all(&mut opened(dir.path()).log).await, [blank(5, 91)]) });
 }
 
-/// A node truncates what an old leader had sent, applies what the new one sends, and its state is
-/// flushed; the power goes before the truncation is on disk.
+/// A node truncates an old leader's entries, applies those of the new one, and flushes its state;
+/// the power fails before the truncation is on disk.
 #[test]
-fn a_truncation_that_is_undone_behind_the_state_s_back_is_done_again() {
-    // Behind the state's last entry, and before it but of a later term.
+fn truncation_undone_by_a_crash_is_repeated() {
+    // Once after the state's last entry, once before it but with a later term.
     for (stale_term, stale_end) in [(3, 60), (7, 50)] {
         let dir = new_dir();
         let committed: Vec<Entry> = history(39).into_iter().chain(entries(5, 40..=55)).collect();
@@ -250,7 +249,7 @@ fn a_lost_or_older_count_of_starts_is_noticed() {
     assert!(words.contains("has started 0 times"), "{words}");
     assert!(words.contains("join again"), "{words}");
 
-    // The state has a write of the third start, and the file says one.
+    // The state has a write of the third start, but the file counts one.
     fs::write(&boot, &first).unwrap();
     drop(opened(dir.path()));
     run(async {
@@ -266,10 +265,10 @@ fn a_lost_or_older_count_of_starts_is_noticed() {
     assert!(words.contains("has started 1 times"), "{words}");
 }
 
-/// The outcome is not written, but that of the same number in the start before is to be deleted:
-/// rows that are not those of the digest are refused.
+/// The outcome is not written, but the outcome with the same number of the previous start must be
+/// deleted: a start rejects rows that do not match the digest.
 #[test]
-fn an_outcome_that_comes_and_goes_leaves_the_rows_as_they_are_to_be() {
+fn outcome_put_and_deleted_between_writes_keeps_rows_correct() {
     let dir = new_dir();
     drop(opened(dir.path()));
     run(async {
@@ -291,7 +290,7 @@ fn an_outcome_that_comes_and_goes_leaves_the_rows_as_they_are_to_be() {
     assert_eq!(applied(&opened(dir.path())).index(), Some(6));
 }
 
-/// A leader whose disk does not keep up waits, rather than fill the memory.
+/// A leader whose disk does not keep up waits instead of filling the memory.
 #[test]
 fn appends_wait_while_too_much_waits_for_the_disk() {
     let dir = new_dir();
@@ -318,7 +317,7 @@ fn appends_wait_while_too_much_waits_for_the_disk() {
         }
         assert!(next > 10, "there is room for some, not only for {next}");
         assert!(began.elapsed() >= slow, "the last one waited for a sync");
-        // One that is larger than the queue is taken, alone.
+        // An append larger than the queue is accepted when it is alone.
         let many: Vec<Entry> = entries(1, next..=next + 200);
         let (sender, receiver) = TypeConfig::oneshot();
         (store.log.append(many, IOFlushed::signal(sender)).await).unwrap();

@@ -1,5 +1,5 @@
-//! A few claims are applied where they come in. What may take long has a thread of its own, and so
-//! has the disk.
+//! A few claims are applied on the calling thread. Longer work and disk writes run on other
+//! threads.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -20,13 +20,13 @@ use uuid::Uuid;
 
 use crate::common::{applied, apply, blank, entry, logged, new_dir, options, run};
 
-/// More than a command may be about that is applied at once.
+/// More records than a command applied inline may touch.
 const MANY: u32 = 150;
 const FEW: u32 = 3;
-/// The provider of much.
+/// The provider with many inventories.
 const WIDE: u32 = 1_000_000;
 
-/// Counts what other threads are given to do.
+/// Counts the work given to other threads.
 struct Counting(Rc<Cell<usize>>);
 
 impl Platform for Counting {
@@ -37,7 +37,7 @@ impl Platform for Counting {
     }
 }
 
-/// A node on this thread, which writes by its own number.
+/// A node on this thread, which writes under its own id.
 struct Node {
     store: Store,
     on_other_threads: Rc<Cell<usize>>,
@@ -61,7 +61,7 @@ impl Node {
         entry
     }
 
-    /// Applies entries; returns how often another thread was asked to do something.
+    /// Applies entries; returns how often other threads were given work.
     async fn apply(&mut self, entries: Vec<Entry>) -> usize {
         let before = self.on_other_threads.get();
         apply(&mut self.store.machine, entries).await;
@@ -69,7 +69,7 @@ impl Node {
         self.on_other_threads.get() - before
     }
 
-    /// No outcome of so far is asked for any more.
+    /// Declares all earlier outcomes as answered.
     async fn forget(&mut self) {
         self.answered_below = self.index;
         self.commit([give_back(0)]).await;
@@ -83,10 +83,10 @@ impl Node {
     }
 }
 
-/// What waits for the disk in the product: changes of rows, and bytes of the ledger.
+/// The product's limits for pending row changes and ledger bytes.
 const PRODUCT: (usize, usize) = (16_384, 8 << 20);
 
-/// Runs a story of a node whose provider 1 has inventories of a few classes, and [`WIDE`] of
+/// Runs a scenario on a node whose provider 1 has inventories of a few classes, and [`WIDE`] of
 /// [`MANY`].
 fn story((rows_behind, ledger_behind): (usize, usize), tell: impl AsyncFnOnce(&mut Node)) {
     let on_other_threads = Rc::<Cell<usize>>::default();
@@ -154,7 +154,7 @@ fn consumer(number: u32) -> ConsumerUuid {
     ConsumerUuid::from(Uuid::from_u128(1 << 64 | u128::from(number)).to_string())
 }
 
-/// A consumer takes a unit of each of so many classes, in place of what it has.
+/// A consumer claims one unit of each of `classes` classes, replacing its allocations.
 fn claim(number: u32, classes: u32) -> Command {
     claim_from(if classes > FEW { WIDE } else { 1 }, number, classes)
 }
@@ -189,13 +189,13 @@ fn a_few_claims_are_applied_at_once() {
         assert_eq!(node.commit([claim(1, 0)]).await, 0);
         assert_eq!(node.commit((1..=8).map(|number| claim(number, 2))).await, 0);
         assert_eq!(node.commit((1..=8).map(give_back)).await, 0);
-        // Refused: nothing is there to be given back.
+        // Rejected: there are no allocations to delete.
         assert_eq!(node.commit([give_back(1)]).await, 0);
     });
 }
 
 #[test]
-fn what_is_long_or_no_claim_is_applied_on_another_thread() {
+fn long_batches_and_other_commands_are_applied_on_another_thread() {
     story(PRODUCT, async |node| {
         assert_eq!(
             node.commit((1..=20).map(|number| claim(number, 1))).await,
@@ -239,13 +239,13 @@ fn a_claim_that_changes_a_large_tree_is_applied_on_another_thread() {
 }
 
 #[test]
-fn a_claim_with_which_many_outcomes_are_forgotten_is_applied_on_another_thread() {
+fn claim_that_deletes_many_outcomes_is_applied_on_another_thread() {
     story(PRODUCT, async |node| {
         for number in 0..MANY {
             node.commit([claim(number, 1)]).await;
         }
         assert_eq!(node.commit([claim(0, 1)]).await, 0);
-        // The client's node has started again.
+        // The client's node has restarted.
         node.boot = 2;
         assert_eq!(node.commit([claim(0, 1)]).await, 1);
         assert_eq!(node.commit([claim(0, 1)]).await, 0);
@@ -258,9 +258,9 @@ fn a_claim_with_which_many_outcomes_are_forgotten_is_applied_on_another_thread()
     });
 }
 
-/// However small the claims are: what waits is bounded, and written by another thread.
+/// However small the claims are, the pending amount is bounded, and another thread writes it.
 #[test]
-fn claims_do_not_wait_for_the_disk_where_they_come_in() {
+fn claims_do_not_wait_for_the_disk_on_the_calling_thread() {
     let (rows, bytes) = PRODUCT;
     for behind in [(1, bytes), (rows, 1)] {
         story(behind, async |node| {

@@ -1,5 +1,5 @@
-//! What each entry has changed is there from the floor on, exactly once, whatever happens to the
-//! node.
+//! The ledger contains the changes of each entry after its floor exactly once, also after crashes
+//! and snapshots.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ fn with(dir: &Path, rows_behind: usize, ledger_bytes: u64) -> Store {
     .unwrap()
 }
 
-/// The places of all entries after one, read in pages of so many bytes.
+/// The indexes of all entries after `after`, read in pages of `bytes`.
 fn places(ledger: &Ledger, mut after: u64, up_to: u64, bytes: usize) -> Vec<u64> {
     let mut found = Vec::new();
     loop {
@@ -157,7 +157,7 @@ fn the_oldest_entries_are_dropped_when_there_are_too_many_bytes() {
 }
 
 #[test]
-fn without_room_what_is_written_is_dropped_at_once() {
+fn ledger_without_space_drops_entries_at_once() {
     let dir = new_dir();
     run(async {
         let mut store = with(dir.path(), 100_000, 0);
@@ -170,7 +170,7 @@ fn without_room_what_is_written_is_dropped_at_once() {
 }
 
 #[test]
-fn a_snapshot_lifts_the_floor() {
+fn snapshot_raises_the_floor() {
     run(async {
         let (leader_dir, follower_dir) = (new_dir(), new_dir());
         let mut leader = opened(leader_dir.path());
@@ -197,7 +197,8 @@ fn a_snapshot_lifts_the_floor() {
     });
 }
 
-/// A node that has stopped with all of this written, up to entry 9 before what follows.
+/// A stopped node with these entries written; the entries up to 9 were written earlier than the
+/// rest.
 fn stopped(last: u64) -> TempDir {
     let dir = new_dir();
     run(async {
@@ -213,10 +214,10 @@ fn stopped(last: u64) -> TempDir {
 }
 
 const ROWS: &str = "rows";
-/// Where the ledger stands.
+/// Key of the ledger record.
 const RECORD: &str = "\0ledger-packs";
 
-/// The packs of entries on the disk: keys and values.
+/// The ledger packs on disk: keys and values.
 fn packs(state: &DB) -> Vec<[Box<[u8]>; 2]> {
     let from_first = IteratorMode::From(&[0, 0], Direction::Forward);
     let rows = state.iterator_cf(state.cf_handle(ROWS).unwrap(), from_first);
@@ -226,7 +227,7 @@ fn packs(state: &DB) -> Vec<[Box<[u8]>; 2]> {
 }
 
 #[test]
-fn what_was_applied_piece_by_piece_is_read_back_without_gap() {
+fn entries_applied_in_batches_are_read_back_without_gaps() {
     run(async {
         let dir = new_dir();
         let mut store = opened(dir.path());
@@ -261,7 +262,7 @@ fn a_damaged_entry_is_reported_and_not_left_out() {
     }
 }
 
-/// The ledger of this node begins behind its rows, and goes on from there.
+/// The ledger of this node begins after its rows and continues from there.
 fn check_begins_at(dir: &Path, last: u64) {
     run(async {
         let mut store = opened(dir);
@@ -279,7 +280,7 @@ fn check_begins_at(dir: &Path, last: u64) {
 }
 
 #[test]
-fn rows_of_a_version_without_a_ledger_are_where_it_begins() {
+fn ledger_begins_after_rows_of_a_version_without_one() {
     let dir = stopped(20);
     let state = state_with(dir.path(), &[ROWS]);
     let family = state.cf_handle(ROWS).unwrap();
@@ -292,7 +293,7 @@ fn rows_of_a_version_without_a_ledger_are_where_it_begins() {
 }
 
 #[test]
-fn what_a_version_without_a_ledger_has_applied_in_between_is_no_gap() {
+fn ledger_restarts_after_a_version_without_one_applied_entries() {
     let dir = stopped(20);
     let state = state_with(dir.path(), &[ROWS]);
     let family = state.cf_handle(ROWS).unwrap();
@@ -304,7 +305,7 @@ fn what_a_version_without_a_ledger_has_applied_in_between_is_no_gap() {
         apply(&mut store.machine, more.collect()).await;
         store.drafts.flush().await.unwrap();
     });
-    // It has written rows, and left the ledger alone.
+    // It has written rows, but not the ledger.
     let state = state_with(dir.path(), &[ROWS]);
     let family = state.cf_handle(ROWS).unwrap();
     for [key, _] in packs(&state).split_off(2) {
@@ -316,7 +317,7 @@ fn what_a_version_without_a_ledger_has_applied_in_between_is_no_gap() {
 }
 
 #[test]
-fn a_new_node_has_all_that_was_ever_changed() {
+fn ledger_of_a_new_node_is_complete() {
     let dir = new_dir();
     let store = opened(dir.path());
     let floor = Floor {

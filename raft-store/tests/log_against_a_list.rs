@@ -1,4 +1,4 @@
-//! The log does what a list of entries would do, whatever it is asked, and across restarts.
+//! The log behaves like a list of entries, for any operations and across restarts.
 
 use crate::common::{append, blank, log_id, new_dir, options, provider, run};
 use futures::TryStreamExt;
@@ -6,7 +6,7 @@ use openraft::storage::{RaftLogReader, RaftLogStorage};
 use placement_raft_store::{Entry, LogId, LogStore, StoreOptions, open};
 use proptest::prelude::*;
 
-/// The log as a list.
+/// The log modelled as a list.
 #[derive(Default)]
 struct List {
     purged: Option<LogId>,
@@ -36,11 +36,11 @@ enum Step {
     Append {
         entries: u64,
     },
-    /// Back by so many, as a follower does for a new leader.
+    /// Truncates `back` entries, as a follower does for a new leader.
     Truncate {
         back: u64,
     },
-    /// By so many from the front, perhaps beyond the end, as after a snapshot.
+    /// Purges `by` entries from the front, possibly beyond the end, as after a snapshot.
     Purge {
         by: u64,
     },
@@ -111,7 +111,7 @@ async fn play(steps: Vec<Step>, log_cache_bytes: usize) {
                 let end = list.end().saturating_sub(back).max(first);
                 list.entries.retain(|entry| entry.log_id.index < end);
                 store.log.truncate_after(list.last()).await.unwrap();
-                // What follows is another leader's.
+                // The following entries are from another leader.
                 term += 1;
                 list.entries.push(blank(term, end));
                 append(&mut store.log, vec![blank(term, end)]).await;

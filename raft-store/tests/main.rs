@@ -1,5 +1,5 @@
-//! The store, in one binary. What starts processes has a binary of its own: a process that begins
-//! holds the locks of the one that starts it for a moment.
+//! Tests of the store in one binary. Tests that start processes have separate binaries: a new
+//! process briefly holds the locks of its parent.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

@@ -1,4 +1,4 @@
-//! What a node reports that is started on the wrong directory, and what each start counts.
+//! Errors of a node that is started on the wrong directory, and the start count.
 
 use std::fs;
 use std::path::Path;
@@ -79,7 +79,7 @@ fn a_damaged_identity_is_named() {
 }
 
 #[test]
-fn a_node_is_made_once_and_only_where_nothing_is() {
+fn node_is_created_once_and_only_in_an_empty_directory() {
     let dir = new_dir();
     let (epoch, other) = (9, identity(2));
     let again = create(dir.path(), Identity { epoch, ..other }).unwrap_err();
@@ -136,7 +136,7 @@ fn a_node_whose_log_is_gone_is_refused_before_it_can_vote_again() {
     );
 }
 
-/// A node that was made, and ended before its first start was complete, has not voted.
+/// A node that was created, but stopped before its first start was complete, has not voted.
 #[test]
 fn a_first_start_that_was_cut_off_can_be_repeated() {
     let dir = new_dir();
@@ -155,7 +155,7 @@ fn a_start_that_fails_is_not_counted() {
     assert_eq!(opened(dir.path()).boot, 1);
 }
 
-/// To a look at the directory, and to a start.
+/// Both an inspection and a start report it.
 fn assert_table_unknown(dir: &Path, table: &str) {
     let expected = format!("holds the table \"{table}\", which this placementd does not know");
     let problems = inspect(dir).unwrap().problems;
@@ -169,7 +169,7 @@ fn assert_table_unknown(dir: &Path, table: &str) {
 
 #[test]
 fn a_row_of_a_table_of_a_newer_binary_is_refused() {
-    // Between tables that are known, and behind them.
+    // Between known tables, and after them.
     for tag in [19, 254] {
         let dir = new_dir();
         drop(opened(dir.path()));
@@ -181,7 +181,7 @@ fn a_row_of_a_table_of_a_newer_binary_is_refused() {
     }
 }
 
-/// Builds before had a column family per table, and one called `meta`.
+/// Early builds had a column family per table, and one called `meta`.
 #[test]
 fn a_directory_with_a_column_family_per_table_is_refused_once_it_holds_something() {
     let dir = new_dir();
@@ -196,9 +196,9 @@ fn a_directory_with_a_column_family_per_table_is_refused_once_it_holds_something
     assert_table_unknown(dir.path(), "meta");
 }
 
-/// The others run a newer version, and have raised the level after this node was last connected.
+/// The other nodes run a newer version, and raised the level after this node was last connected.
 #[test]
-fn a_node_stops_where_the_level_rises_beyond_it_and_goes_on_from_there() {
+fn node_stops_before_an_unknown_level_and_continues_after_upgrade() {
     let dir = new_dir();
     let beyond = Level(Level::NEWEST.0 + 1);
     run(async {
@@ -217,7 +217,7 @@ fn a_node_stops_where_the_level_rises_beyond_it_and_goes_on_from_there() {
         let index = store.views.applied_index();
         assert_eq!(index, Some(5), "nothing of it is done");
     });
-    // Started again, it stands before that entry still: a newer version decides it rightly.
+    // After a restart it still stops before that entry, which a newer version can decide.
     let store = opened(dir.path());
     assert_eq!(store.views.current().cluster.level(), Level::FIRST);
 }

@@ -1,6 +1,6 @@
-//! What openraft does today that costs us something. Each test pins it, so that an upgrade which
-//! changes it is noticed: then what works around it can go. What we propose instead is in
-//! `docs/openraft-proposals.md`.
+//! Known limitations of openraft. Each test pins one, so that an upgrade that removes it is noticed
+//! and the workaround can be removed. `docs/openraft-proposals.md` contains the proposals to
+//! openraft.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -30,15 +30,15 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
 
-/// An append that is answered when the test says so, or never.
+/// An append that is answered when the test requests it, or never.
 struct Append {
     to: u64,
     entries: usize,
     answer: oneshot::Sender<()>,
 }
 
-/// A leader's way to a voter that grants votes and has all that it is sent. Heartbeats do not
-/// arrive. A follower calls no one.
+/// A leader's connection to a voter that grants votes and has all entries it is sent. Heartbeats do
+/// not arrive. Followers open no connections.
 #[derive(Clone, Default)]
 struct Network {
     to: u64,
@@ -127,7 +127,7 @@ impl RaftNetworkV2<TypeConfig> for Network {
 
 const SYNC: Duration = Duration::from_millis(400);
 
-/// A follower of node 1 whose disk takes its time.
+/// A follower of node 1 with a slow disk.
 async fn follower(dir: &std::path::Path) -> Raft {
     create(dir, identity(2)).unwrap();
     let store = open(StoreOptions {
@@ -156,16 +156,16 @@ fn append(prev: Option<LogId>, entries: Vec<Entry>) -> AppendEntriesRequest<Type
     }
 }
 
-/// The node answers heartbeats itself for that reason (`node/src/cluster/peer_service.rs`).
+/// Therefore the node answers heartbeats itself (`node/src/cluster/peer_service.rs`).
 #[test]
-fn a_heartbeat_is_answered_only_after_the_sync_of_entries_that_it_has_nothing_to_do_with() {
+fn heartbeat_answer_waits_for_the_sync_of_unrelated_entries() {
     let _simulation = simulate(1);
     let dir = tempfile::TempDir::new().unwrap();
     run_here(async {
         let raft = follower(dir.path()).await;
         let head = vec![membership(0, 0, &[1, 2, 3]), blank(1, 1)];
         raft.append_entries(append(None, head)).await.unwrap();
-        // At rest a heartbeat is answered at once.
+        // An idle node answers a heartbeat at once.
         let flushed = Some(log_id(1, 1));
         let began = Instant::now();
         raft.append_entries(append(flushed, vec![])).await.unwrap();
@@ -190,7 +190,7 @@ fn a_heartbeat_is_answered_only_after_the_sync_of_entries_that_it_has_nothing_to
     });
 }
 
-/// How far the state had come when entries were removed.
+/// The applied index when entries were removed.
 #[derive(Default)]
 struct Removals {
     views: OnceLock<Views>,
@@ -205,7 +205,7 @@ impl LogObserver for Removals {
     }
 }
 
-/// A start installs what was received for that reason (`raft-store/src/machine/snapshot_dir.rs`).
+/// Therefore a start installs received snapshots (`raft-store/src/machine/snapshot_dir.rs`).
 #[test]
 fn entries_that_conflict_with_a_snapshot_are_removed_before_it_is_installed() {
     let (dir, leader_dir) = (new_dir(), tempfile::TempDir::new().unwrap());
@@ -234,7 +234,7 @@ fn entries_that_conflict_with_a_snapshot_are_removed_before_it_is_installed() {
         let file = follower.snapshots.verify(&snapshot.meta, file).unwrap();
         removals.views.set(follower.views.clone()).ok().unwrap();
         let raft = started(2, Network::default(), follower).await;
-        // Entry 2 may be committed by now: a follower hears of that later.
+        // Entry 2 may already be committed: a follower learns that later.
         let mut of_node_1 = log[..2].to_vec();
         of_node_1.extend([blank(1, 2), blank(1, 3), blank(1, 4)]);
         raft.append_entries(append(None, of_node_1)).await.unwrap();
@@ -251,9 +251,9 @@ fn entries_that_conflict_with_a_snapshot_are_removed_before_it_is_installed() {
     });
 }
 
-/// The node asks for votes itself for that reason (`node/src/cluster/read/index.rs`).
+/// Therefore the node asks for votes itself (`node/src/cluster/read/index.rs`).
 #[test]
-fn a_late_answer_confirms_a_read_that_came_after_it_was_given() {
+fn late_answer_confirms_a_later_read() {
     const PAUSE: Duration = Duration::from_millis(100);
     let _simulation = simulate(1);
     let dir = new_dir();
@@ -266,7 +266,7 @@ fn a_late_answer_confirms_a_read_that_came_after_it_was_given() {
         let raft = started(1, network, opened(dir.path())).await;
         let members = [1, 2, 3].map(|id| (id, Member::default()));
         raft.initialize(BTreeMap::from(members)).await.unwrap();
-        // Node 1 is elected, and all have its first entry.
+        // Node 1 is elected, and all nodes have its first entry.
         while let Ok(append) = timeout(PAUSE, appends.recv()).await {
             append.unwrap().answer.send(()).unwrap();
         }
@@ -283,7 +283,7 @@ fn a_late_answer_confirms_a_read_that_came_after_it_was_given() {
             [(to_2.to, to_2.entries), (to_3.to, to_3.entries)],
             [(2, 1), (3, 1)]
         );
-        // Both answer now, but their answers take their time.
+        // Both nodes answer now, but with a delay.
         sleep(PAUSE).await;
         let read = runtime::spawn({
             let raft = raft.clone();
@@ -292,7 +292,7 @@ fn a_late_answer_confirms_a_read_that_came_after_it_was_given() {
         sleep(PAUSE).await;
         to_2.answer.send(()).unwrap();
         write.await.unwrap();
-        // All that is sent after the read came in: what is committed. It stays without an answer.
+        // After the read arrived, only the commit index is sent. It stays unanswered.
         let unanswered = [next().await, next().await];
         assert!(unanswered.iter().all(|append| append.entries == 0));
         sleep(PAUSE).await;

@@ -1,5 +1,5 @@
-//! Several clouds in one store: what is in each comes back from the disk and over a snapshot, and a
-//! cloud that was deleted leaves nothing.
+//! Several partitions in one store: each is restored from disk and from a snapshot, and a deleted
+//! one leaves nothing behind.
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
@@ -36,7 +36,7 @@ fn delete_partition(index: u64, text: &str) -> Entry {
     entry(1, index, Command::DeletePartition(delete))
 }
 
-/// The same provider as [`provider`] makes, in a partition.
+/// The provider of [`provider`], in a partition.
 fn provider_in(partition: PartitionId, index: u64) -> Entry {
     let mut one = provider(1, index);
     if let Payload::Normal(command) = &mut one.payload {
@@ -59,13 +59,13 @@ fn clouds() -> Vec<Entry> {
     entries
 }
 
-/// How many providers are in each partition.
+/// Number of providers in each partition.
 fn providers(cluster: &Cluster) -> BTreeMap<u16, usize> {
     let sizes = (cluster.states()).map(|(id, state)| (id.0, state.sizes().providers));
     sizes.collect()
 }
 
-/// How many rows there are on the disk, by table.
+/// Number of rows on disk, by table.
 fn rows(dir: &TempDir) -> BTreeMap<&'static str, u64> {
     let tables = inspect_rows(dir.path()).unwrap().into_iter();
     tables
@@ -77,7 +77,7 @@ fn rows(dir: &TempDir) -> BTreeMap<&'static str, u64> {
 }
 
 #[test]
-fn a_cloud_that_was_deleted_leaves_nothing_on_the_disk_and_its_number_is_not_given_again() {
+fn deleted_partition_leaves_no_rows_and_its_id_is_not_reused() {
     let dir = new_dir();
     run(async {
         let mut store = opened(dir.path());
@@ -88,7 +88,7 @@ fn a_cloud_that_was_deleted_leaves_nothing_on_the_disk_and_its_number_is_not_giv
         let mut store = opened(dir.path());
         let all = providers(&applied(&store).cluster);
         assert_eq!(all, [(0, 4), (1, 12), (2, 3)].into());
-        // Written and waiting to be written, all goes.
+        // All rows are removed, written or pending.
         let last = [provider_in(NORTH, 24), delete_partition(25, "north")];
         apply(&mut store.machine, last.into()).await;
         let late = [provider_in(NORTH, 26), create_partition(27, "north")];
@@ -110,7 +110,7 @@ fn a_cloud_that_was_deleted_leaves_nothing_on_the_disk_and_its_number_is_not_giv
 }
 
 #[test]
-fn all_clouds_come_with_a_snapshot_and_with_a_backup() {
+fn snapshots_and_backups_contain_all_partitions() {
     let (leader_dir, follower_dir) = (new_dir(), TempDir::new().unwrap());
     create(follower_dir.path(), identity(2)).unwrap();
     run(async {
@@ -118,7 +118,7 @@ fn all_clouds_come_with_a_snapshot_and_with_a_backup() {
         apply(&mut leader.machine, clouds()).await;
         let snapshot = build(&mut leader).await;
         let mut follower = opened(follower_dir.path());
-        // It has a cloud that is gone by then.
+        // It has a partition that is deleted by then.
         let mut early = history(5);
         early.push(create_partition(6, "lost"));
         apply(&mut follower.machine, early).await;

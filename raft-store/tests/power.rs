@@ -1,5 +1,5 @@
-//! What of the plain files survives a loss of power, at rest and in the middle of the work: each
-//! sync of the store is needed by one of these.
+//! Survival of plain files after a loss of power, while idle and in the middle of work: each sync
+//! of the store is needed by one of these tests.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use placement_raft_store::{
 };
 use tempfile::TempDir;
 
-/// A machine whose disk forgets what is not synced.
+/// A machine whose disk loses unsynced data.
 struct Machine {
     top: TempDir,
     disk: SimulatedDisk,
@@ -41,7 +41,7 @@ impl Machine {
         self.top.path().join("data")
     }
 
-    /// Opens the store; `None` if the power fails before that is done.
+    /// Opens the store; `None` if the power fails first.
     async fn opened(&self) -> Option<Store> {
         let options = StoreOptions {
             disk: Arc::new(self.disk.clone()),
@@ -51,7 +51,7 @@ impl Machine {
         self.until_power_fails(opening).await
     }
 
-    /// What is done, or `None` if the power fails before that.
+    /// The result of `work`, or `None` if the power fails first.
     async fn until_power_fails<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let failing = async {
             while self.disk.failed_at().is_none() {
@@ -74,7 +74,7 @@ impl Machine {
 }
 
 #[test]
-fn a_node_that_was_made_and_started_is_found_again() {
+fn created_and_started_node_survives_a_loss_of_power() {
     let machine = Machine::new();
     let dir = machine.dir();
     create(&dir, identity(1)).unwrap();
@@ -90,9 +90,9 @@ fn a_node_that_was_made_and_started_is_found_again() {
     assert_eq!(note.len(), 512, "how far the log has come is noted");
 }
 
-/// What a start may have been used for, no later one is used for.
+/// A start number that may have been used is never used again.
 #[test]
-fn a_start_that_loses_its_power_anywhere_is_followed_by_one_of_a_higher_number() {
+fn start_after_a_loss_of_power_has_a_higher_number() {
     for point in &POINTS[..START_POINTS] {
         let machine = Machine::new();
         create(&machine.dir(), identity(1)).unwrap();
@@ -114,7 +114,7 @@ fn a_start_that_loses_its_power_anywhere_is_followed_by_one_of_a_higher_number()
 }
 
 #[test]
-fn a_truncation_is_taken_back_in_the_note_before_the_log_has_it() {
+fn truncation_lowers_the_note_before_the_log() {
     let machine = Machine::new();
     create(&machine.dir(), identity(1)).unwrap();
     machine.run(async |store| {
@@ -125,7 +125,7 @@ fn a_truncation_is_taken_back_in_the_note_before_the_log_has_it() {
         store.log.truncate_after(Some(log_id(1, 9))).await.unwrap();
         append(&mut store.log, vec![blank(2, 10)]).await;
     });
-    // A note that still claimed twenty entries would be taken for a log that has lost some.
+    // A note of twenty entries would make the start report lost entries.
     machine.run(async |store| {
         let log = read_all(&mut store.unwrap().log).await;
         assert_eq!(log.last(), Some(&blank(2, 10)));
@@ -133,7 +133,7 @@ fn a_truncation_is_taken_back_in_the_note_before_the_log_has_it() {
 }
 
 #[test]
-fn what_is_covered_is_found_again_without_its_log() {
+fn covered_state_survives_without_its_log() {
     let machine = Machine::new();
     create(&machine.dir(), identity(1)).unwrap();
     let cover = |last: u64| {
@@ -159,17 +159,16 @@ fn what_is_covered_is_found_again_without_its_log() {
     assert_eq!(found(), Some(50));
 }
 
-/// One that comes in is whole on the disk before the rows are replaced by it, wherever the power
-/// fails.
+/// A received snapshot is complete on disk before it replaces the rows, wherever the power fails.
 #[test]
-fn a_snapshot_that_was_installed_is_found_again() {
+fn installed_snapshot_survives_a_loss_of_power() {
     let leader_dir = new_dir();
     let snapshot = run(async {
         let mut leader = opened(leader_dir.path());
         apply(&mut leader.machine, history(60)).await;
         build(&mut leader).await
     });
-    // Rows that the snapshot does not have: a start refuses a state in which one of them is left.
+    // Rows that the snapshot does not contain: a start rejects a state that still has one of them.
     let begin = || {
         let machine = Machine::new();
         create(&machine.dir(), identity(1)).unwrap();
@@ -213,9 +212,9 @@ fn a_snapshot_that_was_installed_is_found_again() {
     assert_eq!(found(&machine), Some(60));
 }
 
-/// What this node keeps for the day on which the cluster is lost.
+/// Files that this node keeps for the loss of the cluster.
 #[test]
-fn a_kept_log_that_a_killed_process_has_left_unsynced_is_durable_once_it_is_gone_on_with() {
+fn reopened_archive_of_a_killed_process_is_synced() {
     let aside = TempDir::new().unwrap();
     let kept = BackupDir::open(aside.path(), identity(1)).unwrap();
     let mut log = kept.log().unwrap();
@@ -235,7 +234,7 @@ fn a_kept_log_that_a_killed_process_has_left_unsynced_is_durable_once_it_is_gone
 }
 
 #[test]
-fn a_backup_and_the_log_that_is_kept_are_found_again() {
+fn backup_and_archived_log_survive_a_loss_of_power() {
     let states_dir = new_dir();
     let states = run(async {
         let mut store = opened(states_dir.path());

@@ -1,6 +1,6 @@
-//! What survives a kill and a full disk, in processes of their own. They stand alone: a process
-//! that begins holds the locks of its parent until its program is loaded, and a test next to it
-//! could not open its store again.
+//! Survival of a kill and of a full disk, in separate processes. They have their own binary: a new
+//! process holds the locks of its parent until its program is loaded, and a concurrent test could
+//! not reopen its store.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod common;
@@ -61,7 +61,7 @@ fn a_killed_process_loses_nothing_acknowledged() {
             acknowledged = index;
             seen += 1;
             if seen == 40 * round {
-                // SIGKILL; what the child still wrote into the pipe counts too.
+                // SIGKILL. Data still in the pipe counts, too.
                 child.kill().unwrap();
             }
         }
@@ -79,7 +79,7 @@ fn a_killed_process_loses_nothing_acknowledged() {
     }
 }
 
-/// Runs where its starter has mounted a small file system. Prints what it acknowledged.
+/// Runs where its parent has mounted a small file system. Prints what it acknowledged.
 #[test]
 #[ignore = "no test of its own: a_full_disk_stops_the_node_and_loses_nothing starts it on a small disk"]
 fn child_that_fills_its_disk() {
@@ -126,7 +126,7 @@ fn child_that_fills_its_disk() {
 #[test]
 fn a_full_disk_stops_the_node_and_loses_nothing() {
     let mount = tempfile::TempDir::new().unwrap();
-    // A private mount, and that goes with the child.
+    // A private mount, which disappears with the child.
     let script = "mount -t tmpfs -o size=24m placement \"$PLACEMENT_STORE_TEST_SMALL_DISK\" \
          && head -c 16m /dev/zero >\"$PLACEMENT_STORE_TEST_SMALL_DISK/filler\" \
          && exec \"$0\" --ignored --exact child_that_fills_its_disk --nocapture";

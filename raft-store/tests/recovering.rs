@@ -1,4 +1,4 @@
-//! A node goes on alone after a majority was lost, and only where it may.
+//! A node continues alone after a majority was lost, and only if that is allowed.
 
 use std::fs;
 use std::path::Path;
@@ -16,14 +16,14 @@ use uuid::Uuid;
 
 pub(crate) const NEW: Uuid = Uuid::from_u128(0x0ddba110_0000_4000_8000_000000000002);
 
-/// A node that has noted entry 8 as committed, and ten entries.
+/// A node with ten entries that has recorded entry 8 as committed.
 pub(crate) fn survivor(dir: &Path) {
     run(async {
         let mut store = opened(dir);
         append(&mut store.log, history(9)).await;
         store.log.save_vote(&Vote::new(4, 2)).await.unwrap();
         store.log.save_committed(Some(log_id(1, 8))).await.unwrap();
-        // An append behind makes it durable.
+        // The next append makes it durable.
         append(&mut store.log, vec![blank(1, 10)]).await;
     });
 }
@@ -102,7 +102,7 @@ fn a_node_whose_state_is_ahead_of_its_log_stays_the_only_voter() {
 }
 
 #[test]
-fn a_recovery_that_would_be_wrong_is_refused() {
+fn unsafe_recovery_is_refused() {
     let running = new_dir();
     survivor(running.path());
     let store = opened(running.path());
@@ -123,7 +123,7 @@ fn a_recovery_that_would_be_wrong_is_refused() {
         append(&mut store.log, vec![membership(0, 0, &[2, 3]), blank(1, 1)]).await;
     });
     let reason = refusal(recover(&options(empty.path()), NEW));
-    assert!(reason.contains("no member of its cluster"), "{reason}");
+    assert!(reason.contains("not a member of its cluster"), "{reason}");
 
     let fresh = new_dir();
     let reason = refusal(recover(&options(fresh.path()), NEW));

@@ -1,6 +1,6 @@
-//! New clusters that begin with a backup of one that has lived: restarts, removed and replaced
-//! nodes, join tokens, partitions, log files of several starts, and more rows than go into one
-//! frame or one batch.
+//! New clusters that start from a backup of a cluster with a history: restarts, removed and
+//! replaced nodes, join tokens, partitions, log files of several starts, and more rows than fit in
+//! one frame or batch.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -32,7 +32,7 @@ fn command(index: u64, command: Command) -> Entry {
     entry(1, index, command)
 }
 
-/// The same entry with another command in it.
+/// The same entry with a changed command.
 fn with(mut one: Entry, change: impl FnOnce(&mut Stamped)) -> Entry {
     if let Payload::Normal(command) = &one.payload {
         let mut stamped = command.stamped().clone();
@@ -42,7 +42,7 @@ fn with(mut one: Entry, change: impl FnOnce(&mut Stamped)) -> Entry {
     one
 }
 
-/// As node 1 writes it after so many starts.
+/// The entry as written by node 1 in its start number `boot`.
 fn of_boot(boot: u64, one: Entry) -> Entry {
     with(one, |stamped| {
         stamped.write_id = stamped.write_id.map(|id| WriteId { boot, ..id });
@@ -60,7 +60,7 @@ fn token(index: u64, token: &str) -> Entry {
     command(index, Command::IssueJoinToken(issue))
 }
 
-/// A provider in the partition, by a long name.
+/// A provider with a long name in the partition.
 fn in_the_south(index: u64) -> Entry {
     let create = Command::CreateProvider(CreateProvider {
         uuid: ProviderUuid(Uuid::from_u128(u128::from(index) + 1)),
@@ -70,8 +70,8 @@ fn in_the_south(index: u64) -> Entry {
     with(command(index, create), |stamped| stamped.partition = SOUTH)
 }
 
-/// Node 1 has started three times, node 3 was replaced by node 4, which came with a token, and
-/// another token is open.
+/// Node 1 has started three times, node 3 was replaced by node 4, which joined with a token, and
+/// another token is unused.
 fn life(last: u64) -> Vec<Entry> {
     let name = "south".to_owned().try_into().unwrap();
     let redeem = RedeemJoinToken {
@@ -136,7 +136,7 @@ fn voters(ids: &[u64]) -> BTreeMap<u64, String> {
     ids.iter().map(|id| (*id, format!("node{id}:1"))).collect()
 }
 
-/// What clients have: everything but sessions and joins, which belong to the nodes.
+/// The rows that clients can see: all except sessions and joins, which belong to nodes.
 fn of_clients(cluster: &Cluster) -> BTreeSet<String> {
     let rows = cluster.rows().filter(|(_, row)| {
         !matches!(
@@ -154,7 +154,7 @@ fn restore(backup: &Backup, dir: &Path, node: u64, cluster: NewCluster) -> Uuid 
 }
 
 #[test]
-fn a_cluster_that_has_lived_begins_again_under_its_old_numbers() {
+fn restored_cluster_reuses_node_ids() {
     let whole = carry_out(&life(MANY));
     assert!(whole.cluster.is_retired(3));
     let root = TempDir::new().unwrap();
@@ -174,7 +174,7 @@ fn a_cluster_that_has_lived_begins_again_under_its_old_numbers() {
     }
     let mut digests = BTreeSet::new();
     for node in [1, 2, 3] {
-        // The node refuses to start if it has started less often than its state says, or if rows
+        // The node refuses to start if it has started less often than its state records, or if rows
         // are missing.
         let applied = run(async { opened(dir(node)).views.current() });
         digests.insert(applied.digest().to_string());
@@ -198,9 +198,9 @@ fn a_cluster_that_has_lived_begins_again_under_its_old_numbers() {
     assert!(boots(dir(1)).unwrap() > 3, "node 1 had started three times");
 }
 
-/// The log is kept in a file for each start of the node, with a backup in between.
+/// The log has one file per start of the node, with a backup in between.
 #[test]
-fn every_entry_of_a_life_can_be_the_last_one_that_is_restored() {
+fn every_entry_can_be_the_end_of_a_restore() {
     let (root, last) = (TempDir::new().unwrap(), 40);
     let entries = life(last);
     let kept = BackupDir::open(root.path(), identity(1)).unwrap();
@@ -225,7 +225,7 @@ fn every_entry_of_a_life_can_be_the_last_one_that_is_restored() {
             assert_eq!((left.first.index, left.last.index), (index + 1, last));
             assert_eq!(left.last.at, Some(stamp(last)));
         }
-        // The same by the time of the entry, if it has one.
+        // Restoring by the entry's timestamp, if it has one, gives the same.
         if carry_out(&life(index)).last_stamp == Some(stamp(index)) {
             let by_time = Backup::read(kept.path(), Until::Time(stamp(index)), &Rules).unwrap();
             assert_eq!(by_time.info.digest, by_index.info.digest);
@@ -242,16 +242,15 @@ fn every_entry_of_a_life_can_be_the_last_one_that_is_restored() {
     assert_eq!((beyond.info.index, beyond.left_out), (last, None));
     let before = Backup::read(kept.path(), Until::Index(2), &Rules).unwrap_err();
     assert!(
-        before
-            .to_string()
-            .contains("the oldest has come to entry 3"),
+        before.to_string().contains("the oldest covers entry 3"),
         "{before}"
     );
 }
 
-/// The clock of a leader was a day ahead for one entry, and the stamps of all later ones follow it.
+/// A leader's clock was a day ahead for one entry, and the timestamps of all later entries follow
+/// it.
 #[test]
-fn a_moment_that_the_stamps_have_overtaken_is_warned_of() {
+fn restore_warns_if_log_time_is_ahead() {
     let root = TempDir::new().unwrap();
     let kept = BackupDir::open(root.path(), identity(1)).unwrap();
     let entries = life(30);
@@ -262,7 +261,7 @@ fn a_moment_that_the_stamps_have_overtaken_is_warned_of() {
         _ => with(one, |stamped| stamped.at.0 += day),
     });
     let ahead: Vec<_> = ahead.collect();
-    // It was kept one second after the time of its last entry, by a right clock.
+    // Archived one second after the timestamp of its last entry, by a correct clock.
     let kept_at = Timestamp(stamp(30).0 + 1_000_000);
     let mut log = kept.log().unwrap();
     (log.append(RecordVersion::NEWEST, &ahead, kept_at)).unwrap();
@@ -287,8 +286,7 @@ fn a_moment_that_the_stamps_have_overtaken_is_warned_of() {
     assert_eq!(by_index.left_out, None);
 }
 
-/// A directory of backups as another machine has it that copied the files, which have new times
-/// there.
+/// A copy of a backup directory, in which the files have new times.
 fn copied(dir: &Path) -> TempDir {
     let copy = TempDir::new().unwrap();
     for entry in fs::read_dir(dir).unwrap() {
@@ -299,8 +297,9 @@ fn copied(dir: &Path) -> TempDir {
     copy
 }
 
-/// The warning of a restore to a moment after all entries, each of which is stamped one microsecond
-/// after the one before it. Entries up to an index are kept so many seconds after the first one.
+/// The warning of a restore to a moment after all entries. Their timestamps differ by one
+/// microsecond. `kept_at` gives, up to an index, the archiving time in seconds after the first
+/// entry.
 fn warning_where_kept_at(kept_at: &[(u64, i64)]) -> Option<String> {
     let root = TempDir::new().unwrap();
     let kept = BackupDir::open(root.path(), identity(1)).unwrap();
@@ -319,15 +318,15 @@ fn warning_where_kept_at(kept_at: &[(u64, i64)]) -> Option<String> {
     restored.wrong_times
 }
 
-/// A leader's clock was behind the time of the log: what was written after the moment is restored,
-/// too.
+/// A leader's clock was behind the log time: entries written after the requested moment are
+/// restored, too.
 #[test]
-fn moment_at_which_the_time_of_the_log_stood_still_is_warned_of() {
+fn restore_warns_if_log_time_stood_still() {
     let words = warning_where_kept_at(&[(20, 1), (24, 60), (27, 900), (30, 1801)]).unwrap();
     let is_whole = words.contains("stood still for 1800 s") && words.contains("--until-index");
     assert!(is_whole, "{words}");
-    // Many writes at once have such stamps, too, and a node that was down in the middle of them
-    // keeps the rest later.
+    // Many concurrent writes have such timestamps, too, and a node that was down in between
+    // archives the rest later.
     for kept_at in [
         &[(30, 1)][..],
         &[(25, 1), (30, 1800)],
@@ -338,7 +337,7 @@ fn moment_at_which_the_time_of_the_log_stood_still_is_warned_of() {
 }
 
 #[test]
-fn a_restore_that_did_not_succeed_keeps_an_empty_node_away() {
+fn failed_restore_prevents_creating_an_empty_node() {
     let root = TempDir::new().unwrap();
     let kept = BackupDir::open(root.path(), identity(1)).unwrap();
     kept.back_up(&carry_out(&life(12)), 1).unwrap();
@@ -364,9 +363,9 @@ fn a_restore_that_did_not_succeed_keeps_an_empty_node_away() {
     ));
 }
 
-/// One node of a cluster that has lived goes on alone, with all of it.
+/// One node of a cluster with a history continues alone, with all of it.
 #[test]
-fn a_cluster_that_has_lived_goes_on_with_one_node() {
+fn one_node_of_a_cluster_with_history_continues_alone() {
     let dir = new_dir();
     let entries = life(60);
     let whole = carry_out(&entries);

@@ -1,6 +1,6 @@
-//! A file of the log that is not needed any more is written once more, in place: behind what is new
-//! stand old entries. Whatever part of the last write has reached the disk when the power fails,
-//! what was synced is there, and nothing old comes back.
+//! RocksDB reuses obsolete log files in place, so old entries follow the new ones. Whatever part of
+//! the last write reached the disk before a loss of power, synced data stays and no old entry
+//! reappears.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,24 +16,24 @@ use placement_raft_store::{Store, StoreOptions, open};
 use rand_openraft::rngs::StdRng;
 use rand_openraft::{RngExt, SeedableRng};
 
-/// What a disk writes as a whole.
+/// The unit that a disk writes atomically.
 const SECTOR: usize = 512;
-/// Entries of a write.
+/// Number of entries per write.
 const BATCH: u64 = 20;
-/// Entries that are kept when the log is cut.
+/// Entries that remain after a purge.
 const KEPT: usize = 100;
 
-/// A loss of power while a reused file is written to.
+/// A loss of power while a reused file is written.
 struct Torn {
     file: PathBuf,
     synced: Vec<u8>,
     written: Vec<u8>,
-    /// The note of how far the log has come, as it was then.
+    /// The note of the last synced position at that time.
     reached: Vec<u8>,
 }
 
 impl Torn {
-    /// Where the last write has changed the file.
+    /// The range that the last write changed.
     fn changed(&self) -> Range<usize> {
         let differs = |at: &usize| self.synced.get(*at) != Some(&self.written[*at]);
         let first = (0..self.written.len()).find(differs).unwrap();
@@ -41,7 +41,8 @@ impl Torn {
         first..last + 1
     }
 
-    /// Writes what is on the disk: of each changed sector the old or the new content, by `is_new`.
+    /// Writes the file as left on disk: `is_new` selects the old or the new content of each changed
+    /// sector.
     fn leave(&self, dir: &Path, mut is_new: impl FnMut(usize) -> bool) {
         let changed = self.changed();
         let mut bytes = self.synced.clone();
@@ -59,8 +60,8 @@ impl Torn {
     }
 }
 
-/// Appends and cuts until a file is reused, then once more. Returns the last write, and the last
-/// index that was synced.
+/// Appends and purges until a file is reused, then appends once more. Returns the last write and
+/// the last synced index.
 async fn until_torn(store: &mut Store, dir: &Path, term: u64) -> (Torn, u64) {
     let mut names = BTreeMap::<u64, PathBuf>::new();
     loop {
@@ -101,7 +102,7 @@ async fn until_torn(store: &mut Store, dir: &Path, term: u64) -> (Torn, u64) {
 }
 
 #[test]
-fn a_torn_write_into_a_reused_file_takes_nothing_that_was_synced() {
+fn torn_write_to_a_reused_file_keeps_synced_entries() {
     let dir = new_dir();
     let dir = dir.path();
     let mut random = StdRng::seed_from_u64(7);
@@ -132,9 +133,9 @@ fn a_torn_write_into_a_reused_file_takes_nothing_that_was_synced() {
     }
 }
 
-/// RocksDB takes what is damaged there for the end of the log, as old entries stand behind it.
+/// RocksDB treats damage there as the end of the log, as old entries follow.
 #[test]
-fn a_bit_that_turns_in_a_reused_file_is_noticed() {
+fn flipped_bit_in_a_reused_file_is_detected() {
     let mut random = StdRng::seed_from_u64(8);
     for round in 1..=8_u64 {
         let dir = new_dir();

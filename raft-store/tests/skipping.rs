@@ -1,4 +1,4 @@
-//! An entry that no node can apply is skipped by hand, and leaves a trace.
+//! An operator skips an entry that no node can apply; the directory records it.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -45,13 +45,13 @@ fn commit(dir: &Path, last: u64) {
         append(&mut store.log, history(last)).await;
         let committed = Some(log_id(1, last));
         store.log.save_committed(committed).await.unwrap();
-        // A truncation or an append behind makes it durable.
+        // The next truncation or append makes it durable.
         append(&mut store.log, vec![blank(1, last + 1)]).await;
     });
 }
 
 #[test]
-fn a_node_starts_again_once_the_entry_that_ends_it_is_skipped() {
+fn node_starts_after_its_fatal_entry_is_skipped() {
     let dir = new_dir();
     commit(dir.path(), 20);
     let poisoned = Arc::new(Poisoned {
@@ -119,9 +119,9 @@ fn an_entry_that_cannot_be_skipped_is_refused() {
         assert!(reason.contains(words), "{reason}");
     };
     assert_refused(3, 1, "has entry 3 already");
-    assert_refused(9, 1, "has entry 9 already, it is at T1-N1.9");
+    assert_refused(9, 1, "already contains entry 9; its last entry is T1-N1.9");
     assert_refused(12, 2, "entry 12 is T1-N1.12, not of term 2");
-    assert_refused(21, 1, "a change of the membership");
+    assert_refused(21, 1, "changes the membership");
     assert_refused(22, 1, "blank already");
     assert_refused(23, 1, "has no entry 23");
     assert_eq!(skipped(dir.path()).unwrap(), Vec::<String>::new());

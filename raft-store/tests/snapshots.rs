@@ -1,4 +1,4 @@
-//! Snapshots: built while writes go on, sent in pieces, verified before they replace anything.
+//! Snapshots: built while writes continue, sent in pieces, verified before they replace anything.
 
 use std::fs;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ fn files(dir: &TempDir) -> Vec<PathBuf> {
 }
 
 #[test]
-fn rows_that_wait_to_be_written_are_not_written_over_a_snapshot() {
+fn pending_rows_do_not_overwrite_a_snapshot() {
     run(async {
         let (leader_dir, follower_dir) = (new_dir(), new_dir());
         let mut leader = opened(leader_dir.path());
@@ -41,13 +41,13 @@ fn rows_that_wait_to_be_written_are_not_written_over_a_snapshot() {
     });
 }
 
-/// What is applied while the rows are being flushed is not covered: the log behind a cover is cut.
+/// Entries applied during the flush are not covered: the log before a cover is purged.
 #[test]
 #[expect(
     clippy::disallowed_methods,
-    reason = "no simulation: two tasks at once are what is tested"
+    reason = "no simulation: the test needs two concurrent tasks"
 )]
-fn a_cover_claims_no_entry_that_was_applied_while_it_flushed() {
+fn cover_excludes_entries_applied_during_its_flush() {
     run(async {
         for _ in 0..5 {
             let dir = new_dir();
@@ -77,7 +77,7 @@ fn a_cover_claims_no_entry_that_was_applied_while_it_flushed() {
 }
 
 #[test]
-fn a_follower_far_behind_takes_over_the_whole_state() {
+fn follower_far_behind_installs_the_whole_state() {
     run(async {
         let (leader_dir, follower_dir) = (new_dir(), TempDir::new().unwrap());
         create(follower_dir.path(), identity(2)).unwrap();
@@ -95,7 +95,7 @@ fn a_follower_far_behind_takes_over_the_whole_state() {
         assert_eq!(current(&mut follower).await.meta, snapshot.meta);
         assert_eq!(files(&follower_dir), Vec::<PathBuf>::new());
 
-        // The follower goes on from there, and finds everything again after a crash.
+        // The follower continues from there, and a restart finds everything.
         apply(&mut follower.machine, vec![provider(1, 301)]).await;
         drop(follower);
         let follower = opened(follower_dir.path());
@@ -103,9 +103,9 @@ fn a_follower_far_behind_takes_over_the_whole_state() {
     });
 }
 
-/// The write whose entry the snapshot covers is asked for again, and answered by another entry.
+/// The write whose entry the snapshot covers is proposed again and answered by another entry.
 #[test]
-fn write_that_waits_is_woken_when_a_snapshot_takes_the_place_of_its_entry() {
+fn waiting_write_is_woken_when_a_snapshot_replaces_its_entry() {
     run(async {
         let (dir, follower_dir) = (new_dir(), TempDir::new().unwrap());
         create(follower_dir.path(), identity(2)).unwrap();
@@ -146,7 +146,7 @@ fn write_that_waits_is_woken_when_a_snapshot_takes_the_place_of_its_entry() {
 }
 
 #[test]
-fn the_last_stamp_survives_a_restart_and_comes_with_a_snapshot() {
+fn last_stamp_survives_a_restart_and_a_snapshot() {
     let (dir, follower_dir) = (new_dir(), TempDir::new().unwrap());
     create(follower_dir.path(), identity(2)).unwrap();
     let snapshot = run(async {
@@ -156,7 +156,7 @@ fn the_last_stamp_survives_a_restart_and_comes_with_a_snapshot() {
         assert_eq!(applied(&store).last_stamp, None, "no command yet");
         apply(&mut store.machine, vec![provider(1, 2), provider(1, 3)]).await;
         assert_eq!(applied(&store).last_stamp, Some(stamp(3)));
-        // A leader of a binary that did not know the stamps before it.
+        // From a leader whose binary did not know the earlier timestamps.
         let mut early = provider(2, 4);
         if let Payload::Normal(command) = &mut early.payload {
             let mut stamped = command.stamped().clone();
@@ -184,7 +184,7 @@ fn the_last_stamp_survives_a_restart_and_comes_with_a_snapshot() {
 }
 
 #[test]
-fn the_log_may_be_purged_up_to_what_is_covered() {
+fn log_may_be_purged_up_to_the_covered_entry() {
     let dir = new_dir();
     let digest = run(async {
         let mut store = opened(dir.path());
@@ -208,7 +208,7 @@ fn the_log_may_be_purged_up_to_what_is_covered() {
 }
 
 #[test]
-fn a_snapshot_is_of_one_moment_though_writes_go_on() {
+fn snapshot_is_consistent_while_writes_continue() {
     run(async {
         let dir = new_dir();
         let mut store = opened(dir.path());
@@ -228,7 +228,7 @@ fn a_snapshot_is_of_one_moment_though_writes_go_on() {
 }
 
 #[test]
-fn a_snapshot_is_sent_again_until_the_log_behind_it_may_be_cut() {
+fn snapshot_is_reused_until_the_log_after_it_may_be_purged() {
     run(async {
         let dir = new_dir();
         let mut store = opened(dir.path());
@@ -253,10 +253,10 @@ fn a_snapshot_is_sent_again_until_the_log_behind_it_may_be_cut() {
     });
 }
 
-/// Its file is asked for when openraft has had it for a while: the node waits until its neighbour
-/// has room.
+/// The file is requested some time after openraft got the snapshot: the node waits until its
+/// neighbour has room.
 #[test]
-fn a_snapshot_that_is_written_late_is_not_sent_to_others() {
+fn snapshot_written_late_is_not_offered_again() {
     run(async {
         let dir = new_dir();
         let mut store = opened(dir.path());
@@ -272,7 +272,7 @@ fn a_snapshot_that_is_written_late_is_not_sent_to_others() {
 }
 
 #[test]
-fn a_snapshot_that_comes_in_takes_the_place_of_one_that_was_to_be_sent() {
+fn received_snapshot_replaces_the_written_one() {
     run(async {
         let (leader_dir, dir) = (new_dir(), new_dir());
         let mut leader = opened(leader_dir.path());
@@ -333,12 +333,12 @@ fn a_damaged_snapshot_is_refused_and_changes_nothing() {
         refused(&[good.as_slice(), b"x"].concat(), "a byte too many");
         refused(b"GIF89a is not a snapshot", "another kind of file");
 
-        // openraft learns it too, if the snapshot was not verified before.
+        // openraft gets the error too, if the snapshot was not verified before.
         let mut bad = good.clone();
         bad[good.len() / 2] ^= 1;
         let file = incoming(&store, &bad);
         install(&mut store, &snapshot.meta, file).await.unwrap_err();
-        assert!(store.health.failure().unwrap().contains("is refused"));
+        assert!(store.health.failure().unwrap().contains("is rejected"));
         assert_eq!(applied(&store).digest(), before);
         assert_eq!(files(&dir), Vec::<PathBuf>::new());
         drop(store);
@@ -388,7 +388,8 @@ fn a_snapshot_that_differs_from_its_announcement_is_refused() {
     });
 }
 
-/// Takes the directory of snapshots away, as a full disk or a lack of descriptors does for a while.
+/// Removes the snapshot directory temporarily, to simulate a full disk or a lack of file
+/// descriptors.
 async fn without_snapshots(dir: &TempDir, during: impl Future<Output = ()>) {
     let (snapshots, aside) = (dir.path().join("snapshots"), dir.path().join("aside"));
     fs::rename(&snapshots, &aside).unwrap();
@@ -399,7 +400,7 @@ async fn without_snapshots(dir: &TempDir, during: impl Future<Output = ()>) {
 }
 
 #[test]
-fn a_snapshot_that_cannot_be_written_ends_nothing_and_is_written_later() {
+fn failed_snapshot_write_is_retried() {
     run(async {
         let dir = new_dir();
         let mut store = opened(dir.path());
@@ -418,7 +419,7 @@ fn a_snapshot_that_cannot_be_written_ends_nothing_and_is_written_later() {
 }
 
 #[test]
-fn openraft_is_handed_what_is_covered_once() {
+fn openraft_gets_a_covered_state_once() {
     run(async {
         let dir = new_dir();
         let mut store = opened(dir.path());
@@ -435,7 +436,7 @@ fn openraft_is_handed_what_is_covered_once() {
 }
 
 #[test]
-fn rows_that_rocksdb_cannot_make_durable_cover_nothing() {
+fn failed_flush_covers_nothing() {
     let dir = new_dir();
     run(async {
         let mut store = opened(dir.path());
@@ -449,7 +450,7 @@ fn rows_that_rocksdb_cannot_make_durable_cover_nothing() {
 }
 
 #[test]
-fn a_node_that_finds_its_own_snapshot_damaged_writes_another() {
+fn node_replaces_its_own_damaged_snapshot() {
     let dir = new_dir();
     run(async {
         let mut store = opened(dir.path());
@@ -472,7 +473,7 @@ fn a_node_that_finds_its_own_snapshot_damaged_writes_another() {
 }
 
 #[test]
-fn what_a_crash_leaves_in_the_directory_is_removed() {
+fn files_left_by_a_crash_are_removed() {
     let dir = new_dir();
     let store = opened(dir.path());
     let half = store.snapshots.receive().unwrap();
@@ -488,8 +489,7 @@ fn what_a_crash_leaves_in_the_directory_is_removed() {
     assert_eq!(files(&dir), Vec::<PathBuf>::new());
 }
 
-/// A leader with a snapshot of 300 entries, and a follower that has taken it in, and not installed
-/// it.
+/// A leader with a snapshot of 300 entries, and a follower that has received but not installed it.
 async fn received(leader_dir: &TempDir, follower_dir: &TempDir) -> (Store, Built, Store) {
     create(follower_dir.path(), identity(2)).unwrap();
     let mut leader = opened(leader_dir.path());
@@ -505,7 +505,7 @@ async fn received(leader_dir: &TempDir, follower_dir: &TempDir) -> (Store, Built
 }
 
 #[test]
-fn a_snapshot_that_has_come_in_before_a_crash_is_installed_by_the_next_start() {
+fn snapshot_received_before_a_crash_is_installed_at_start() {
     run(async {
         let (leader_dir, follower_dir) = (new_dir(), TempDir::new().unwrap());
         let (leader, snapshot, follower) = received(&leader_dir, &follower_dir).await;
@@ -534,7 +534,7 @@ fn a_snapshot_that_has_come_in_before_a_crash_is_installed_by_the_next_start() {
 }
 
 #[test]
-fn a_received_snapshot_that_was_damaged_since_is_refused() {
+fn damaged_received_snapshot_prevents_the_start() {
     run(async {
         let (leader_dir, follower_dir) = (new_dir(), TempDir::new().unwrap());
         let (_leader, _snapshot, follower) = received(&leader_dir, &follower_dir).await;
@@ -557,7 +557,7 @@ fn a_received_snapshot_that_was_damaged_since_is_refused() {
 }
 
 #[test]
-fn a_snapshot_that_openraft_had_no_need_of_is_removed() {
+fn unneeded_verified_snapshot_is_removed() {
     run(async {
         let (leader_dir, follower_dir) = (new_dir(), TempDir::new().unwrap());
         let (_leader, received, mut follower) = received(&leader_dir, &follower_dir).await;
@@ -565,7 +565,7 @@ fn a_snapshot_that_openraft_had_no_need_of_is_removed() {
         follower.snapshots.give_up(&received.meta, &path);
         assert_eq!(files(&follower_dir), Vec::<PathBuf>::new());
 
-        // Installed, it is not missed.
+        // Once installed, it is no longer needed.
         let file = send(&received.file, &follower);
         let file = follower.snapshots.verify(&received.meta, file).unwrap();
         let path = file.path().to_owned();

@@ -1,9 +1,8 @@
-//! What is called durable was really synced: a process that goes through the life of a data
-//! directory is watched by strace, on a real file system. It says where it is by opening files that
-//! do not exist.
+//! Everything reported as durable was synced: strace watches a process through the life of a data
+//! directory, on a real file system. The process marks its steps by opening files that do not
+//! exist.
 //!
-//! A kill leaves the page cache in place, so no test that kills a process notices a sync that is
-//! gone.
+//! A kill leaves the page cache in place, so no test that kills a process notices a missing sync.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod common;
@@ -33,16 +32,16 @@ use skip::skipped;
 use tempfile::TempDir;
 use uuid::Uuid;
 
-/// No such directory is anywhere.
+/// A directory that does not exist.
 const STEPS: &str = "/no-such-directory/placement-step-";
 
-/// Everything that is traced from here on belongs to this step.
+/// Assigns everything traced from here on to a step.
 fn step(name: &str) {
     File::open(format!("{STEPS}{name}")).unwrap_err();
 }
 
 #[test]
-#[ignore = "no test of its own: what_is_called_durable_was_synced watches it"]
+#[ignore = "no test of its own: acknowledged_data_was_synced watches it"]
 fn child_that_lives() {
     let root = std::env::var("PLACEMENT_STORE_TEST_DIR").expect("started by the test that watches");
     let root = Path::new(&root);
@@ -75,7 +74,7 @@ fn child_that_lives() {
         apply(&mut leader.machine, vec![blank(1, 9), provider(2, 10)]).await;
         let snapshot = build(&mut leader).await;
         let receive = |follower: &Store| send(&snapshot.file, follower);
-        // A crash keeps it from installing what it has received.
+        // A crash prevents the installation of the received snapshot.
         let follower = opened(&third);
         let received = receive(&follower);
         follower.snapshots.verify(&snapshot.meta, received).unwrap();
@@ -97,7 +96,7 @@ fn child_that_lives() {
         receiver.write(&vec![0; 9 << 20]).unwrap();
         step("received-much");
     });
-    // The state of node 1 is ahead of its log now, by an entry that is another one there.
+    // The state of node 1 is now ahead of its log, with another entry at its last index.
     run(async {
         let mut store = opened(&dir);
         append(&mut store.log, vec![provider(1, 10), provider(3, 11)]).await;
@@ -146,14 +145,14 @@ fn child_that_lives() {
     step("end");
 }
 
-/// What was done to files, in its order: syncs when they were over, renames when they began.
+/// Operations on files, in order: syncs when they ended, renames when they began.
 #[derive(Debug, PartialEq, Eq)]
 enum Done {
     Synced(String),
     Renamed(String),
 }
 
-/// What strace wrote, by step. Paths are given without the directory that all is in.
+/// Parses the strace output by step. Paths are relative to the test directory.
 fn read_trace(text: &str, root: &Path) -> BTreeMap<String, Vec<Done>> {
     let root = format!("{}/", fs::canonicalize(root).unwrap().display());
     let mut steps: BTreeMap<String, Vec<Done>> = BTreeMap::new();
@@ -189,11 +188,11 @@ fn read_trace(text: &str, root: &Path) -> BTreeMap<String, Vec<Done>> {
     steps
 }
 
-/// What is done, and to which path; `*` stands for anything. What begins with "rename" is one, the
-/// rest are syncs.
+/// An operation and its path, in which `*` matches anything. Descriptions that begin with "rename"
+/// are renames, the others syncs.
 type Wanted = (&'static str, &'static str);
 
-/// What each step does, in this order, whatever else it does.
+/// The operations that each step must do in this order, possibly among others.
 const WANTED: [(&str, &[Wanted]); 21] = [
     (
         "create",
@@ -207,7 +206,7 @@ const WANTED: [(&str, &[Wanted]); 21] = [
     (
         "open",
         &[
-            ("how far the log has come", "above/node/reached"),
+            ("the last synced position", "above/node/reached"),
             ("the names of log and state", "above/node"),
             ("the count of starts", "above/node/boot.new"),
             ("rename of the count", "*boot.new"),
@@ -219,14 +218,14 @@ const WANTED: [(&str, &[Wanted]); 21] = [
     (
         "truncate",
         &[
-            ("how far the log has come", "above/node/reached"),
+            ("the last synced position", "above/node/reached"),
             ("the log", WAL),
         ],
     ),
     ("build", &[("the rows", TABLE)]),
     (
         "close",
-        &[("how far the log has come", "above/node/reached")],
+        &[("the last synced position", "above/node/reached")],
     ),
     (
         "find",
@@ -257,9 +256,9 @@ const WANTED: [(&str, &[Wanted]); 21] = [
     (
         "overtaken",
         &[
-            ("how far the log has come", "above/node/reached"),
+            ("the last synced position", "above/node/reached"),
             ("the log", WAL),
-            ("how far the log has come", "above/node/reached"),
+            ("the last synced position", "above/node/reached"),
         ],
     ),
     (
@@ -347,7 +346,7 @@ fn is_like(path: &str, pattern: &str) -> bool {
     path.strip_prefix(head).is_some_and(ends)
 }
 
-/// What a step did not do of what is wanted.
+/// The wanted operations that a step did not do.
 fn left_out(done: &[Done], wanted: &[Wanted]) -> Vec<&'static str> {
     let mut left = done;
     let mut missing = Vec::new();
@@ -365,7 +364,7 @@ fn left_out(done: &[Done], wanted: &[Wanted]) -> Vec<&'static str> {
 }
 
 #[test]
-fn what_is_called_durable_was_synced() {
+fn acknowledged_data_was_synced() {
     if Command::new("strace").arg("-V").output().is_err() {
         return skipped("watching for syncs", "there is no strace");
     }
@@ -396,7 +395,7 @@ fn what_is_called_durable_was_synced() {
         let missing = left_out(&steps[step], wanted);
         assert_eq!(missing, Vec::<&str>::new(), "{step}: {steps:#?}");
     }
-    // Whichever tables have changed: the file, its name before and after, and that it counts.
+    // Independent of the changed tables: the file, its name before and after, and the manifest.
     let of_the_state = |done: &&Done| matches!(done, Done::Synced(path) if is_like(path, STATE));
     let flush = steps["build"].iter().filter(of_the_state);
     assert_eq!(flush.count(), 4, "a flush: {steps:#?}");

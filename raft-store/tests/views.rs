@@ -1,4 +1,4 @@
-//! What readers see, and when.
+//! Visibility of states to readers.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use crate::common::{apply, history, new_dir, opened, provider, run};
 use placement_raft_store::{Stopped, runtime};
 
 #[test]
-fn a_view_stays_as_it_was_and_a_waiter_gets_the_newer_one() {
+fn view_is_immutable_and_waiter_gets_a_newer_one() {
     run(async {
         let dir = new_dir();
         let mut store = opened(dir.path());

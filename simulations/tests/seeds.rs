@@ -188,7 +188,7 @@ const TAKEN_ELSEWHERE: &str = "
 interrupted install done again: power_may_fail_in_the_middle_of_an_installation
 received snapshot installed at start: power_may_fail_in_the_middle_of_an_installation
 received snapshot refused: a_damaged_snapshot_is_refused_and_changes_nothing
-damaged snapshot built again: a_node_that_finds_its_own_snapshot_damaged_writes_another
+damaged snapshot built again: node_replaces_its_own_damaged_snapshot
 snapshot put off: what_has_arrived_of_a_snapshot_stays_and_what_has_no_room_is_not_begun
 snapshot resumed: what_has_arrived_of_a_snapshot_stays_and_what_has_no_room_is_not_begun
 write refused, too many wait: the_queue_is_bounded_by_the_best_recent_rate

@@ -142,7 +142,7 @@ async fn any_moment_since_the_oldest_backup_can_be_restored_and_none_in_a_gap() 
         ),
         1,
     );
-    assert!(words.contains("is of one moment"), "{words}");
+    assert!(words.contains("is a single backup"), "{words}");
     let (_, output) = whole(&["--until", "2100-01-01T00:00:00Z"]);
     let words = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(

@@ -507,7 +507,7 @@ async fn an_entry_that_ends_every_node() {
     let trace = fs::read_to_string(cluster.data_dir(1).join("skipped")).unwrap();
     assert!(trace.contains("CreateProvider"), "{trace}");
     cluster
-        .until_logged(&[1], "has had an entry of the log skipped")
+        .until_logged(&[1], "an operator skipped an entry of the log")
         .await;
 }
 

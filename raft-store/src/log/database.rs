@@ -29,7 +29,7 @@ const PURGED: &str = "purged";
 
 pub(crate) struct LogDatabase {
     pub(super) rocks: Database,
-    /// The data directory.
+    /// Data directory of the node.
     pub(super) home: PathBuf,
     pub(super) disk: Arc<dyn LogDisk>,
 }
@@ -95,8 +95,8 @@ impl LogDatabase {
         })
     }
 
-    /// Fails if the log lost entries or a vote that were synced: other nodes rely on what this node
-    /// has acknowledged.
+    /// Fails if the log lost entries or a vote that were synced: other nodes rely on this node's
+    /// acknowledgements.
     pub(crate) fn check_nothing_lost(&self, ends: &Ends) -> Result<()> {
         let Some(mark) = reached::noted(&self.home)? else {
             return Ok(());

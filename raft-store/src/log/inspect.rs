@@ -9,7 +9,7 @@ use crate::types::Entry;
 /// A log entry, or why it cannot be read.
 #[derive(Debug)]
 pub struct LogLine {
-    /// Log index.
+    /// Index of the entry.
     pub index: u64,
     /// Length of its row.
     pub bytes: usize,

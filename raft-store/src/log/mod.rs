@@ -37,7 +37,7 @@ use crate::wire::{self, RecordVersion, WireEntry};
 /// Bytes of entries read in one step for a follower or for apply.
 const STEP_BYTES: usize = 1 << 20;
 
-/// openraft's log storage.
+/// The log storage for openraft.
 pub struct LogStore {
     // Before `shared`, so that the thread ends before the database closes.
     writer: Worker<Job>,

@@ -131,7 +131,7 @@ impl Shared {
     }
 }
 
-/// Starts the writer.
+/// Starts the writer thread.
 pub(super) fn start(shared: &Arc<Shared>, reached: Reached) -> io::Result<Worker<Job>> {
     Worker::start(
         |queue| write(Arc::clone(shared), reached, queue),

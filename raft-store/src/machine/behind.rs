@@ -38,7 +38,7 @@ struct Due {
     bytes: usize,
 }
 
-/// A changed row.
+/// A row that was changed.
 pub(super) struct Changed {
     partition: PartitionId,
     key: RowKey,
@@ -210,7 +210,7 @@ impl Shared {
         let Some(applied) = applied else {
             return Ok(());
         };
-        // Of several changes of a row the first stays: it shows whether the row is on disk.
+        // The first of several changes of a row stays: it shows whether the row is on disk.
         rows.sort_by(|one, other| one.row().cmp(&other.row()));
         rows.dedup_by(|next, first| next.row() == first.row());
         let version = applied.record_version();

@@ -297,7 +297,7 @@ impl Core {
     }
 
     /// Makes the rows durable, so that the log can be purged up to the present state, which
-    /// openraft gets as its snapshot. The cost is that of the changes since the last call. An error
+    /// openraft gets as its snapshot. The cost depends on the changes since the last call. An error
     /// stops the node only if RocksDB no longer accepts writes.
     pub(super) fn cover(&self) -> io::Result<Arc<AppliedState>> {
         let _writing = self.writing.lock();
@@ -327,7 +327,7 @@ impl Core {
         self.covered.lock().take()
     }
 
-    /// The snapshot for a node that needs purged entries: one that is being sent already, or the
+    /// The snapshot for a node that needs purged entries: a snapshot already being sent, or the
     /// current state. `None` before the first entry.
     pub(super) fn snapshot(&self) -> Option<Snapshot> {
         if let Some(WrittenSnapshot { meta, file }) = self.snapshots.written() {

@@ -406,7 +406,7 @@ mod tests {
         assert_eq!(database.installing().unwrap().as_deref(), Some(note));
     }
 
-    /// One format that no version writes, and one that a later version may write.
+    /// A format that no version writes, and a format of a possible later version.
     #[test]
     fn digest_of_another_format_is_recomputed() {
         for written in ["0".repeat(32), format!("99.{}", "0".repeat(32))] {

@@ -17,7 +17,7 @@ use crate::wire::WireLogId;
 /// A table of the state.
 #[derive(Debug, Serialize)]
 pub struct TablePart {
-    /// Table name.
+    /// Name of the table.
     pub table: &'static str,
     /// Number of readable rows.
     pub rows: u64,
@@ -28,9 +28,9 @@ pub struct TablePart {
 /// A file of the snapshot directory.
 #[derive(Debug, Serialize)]
 pub struct SnapshotPart {
-    /// File name.
+    /// File name without a directory.
     pub name: String,
-    /// Length in bytes.
+    /// File length in bytes.
     pub bytes: u64,
     /// Whether it was received and not installed. The next start installs it if it is newer than
     /// the state, and removes it otherwise.

@@ -52,7 +52,7 @@ struct Node {
 }
 
 impl Node {
-    /// A node whose ledger keeps few entries and whose rows are written only on request.
+    /// A node that keeps few ledger entries and writes its rows only on request.
     fn new() -> Arc<Self> {
         let dir = tempfile::TempDir::new().unwrap();
         let identity = Identity {

@@ -43,7 +43,7 @@ pub enum LedgerError {
     /// An entry does not read back as written.
     #[error("the ledger is damaged: {0}")]
     Damaged(#[from] WireError),
-    /// A database error.
+    /// RocksDB returned an error.
     #[error("the ledger cannot be read: {0}")]
     Io(#[from] rocksdb::Error),
     /// The node has stopped.
@@ -98,7 +98,7 @@ impl LedgerRecord {
 struct Kept {
     /// Its floor is raised before the database drops the entries below.
     record: LedgerRecord,
-    /// Those that may not be in the database yet, in the order of the log.
+    /// Packs that may not be in the database yet, in log order.
     tail: VecDeque<Arc<Pack>>,
 }
 

@@ -62,7 +62,7 @@ const BATCH_ENTRIES: usize = 512;
 /// written.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// openraft's state machine.
+/// The state machine for openraft.
 pub struct StateMachine {
     core: Arc<Core>,
 }
@@ -106,7 +106,7 @@ impl StateMachine {
 }
 
 /// Takes the first entries, up to about [`BATCH_BYTES`] of commands but at least one. `None` if
-/// there are none.
+/// `entries` is empty.
 fn first_of(
     entries: &mut VecDeque<EntryResponder<TypeConfig>>,
 ) -> Option<Vec<EntryResponder<TypeConfig>>> {

@@ -14,7 +14,7 @@ use crate::types::LogId;
 pub struct Committed {
     /// Id of its log entry.
     pub at: LogId,
-    /// The model's answer.
+    /// The model's answer to the command.
     pub outcome: Outcome,
 }
 
@@ -32,8 +32,7 @@ fn key(id: &WriteId) -> Key {
 }
 
 impl Outcomes {
-    /// Registers a waiter for a command. Of several waiters for one command, only the last is
-    /// woken.
+    /// Registers a waiter for a command. Only the last of several waiters for a command is woken.
     pub(super) fn expect(&self, id: &WriteId) -> Result<Expected, Stopped> {
         let entered = self.enter(key(id), || false)?;
         Ok(entered.expect("the waiter is always registered"))

@@ -1,4 +1,4 @@
-//! The directory of snapshots: one that is being sent, and received ones. A start uses only
+//! The directory of snapshots: the snapshot being sent, and received ones. A start uses only
 //! complete received snapshots that were not installed.
 
 use std::fs::{self, File};
@@ -249,12 +249,12 @@ impl SnapshotDir {
     }
 }
 
-/// Whether the name is that of a snapshot to send.
+/// Whether the file name is for a snapshot to send.
 pub(super) fn is_snapshot(path: &Path) -> bool {
     begins_with(path, SNAPSHOT)
 }
 
-/// Whether the name is that of a received snapshot that is not installed.
+/// Whether the file name is for a received snapshot that is not installed.
 pub(super) fn is_received(path: &Path) -> bool {
     begins_with(path, RECEIVED)
 }

@@ -16,7 +16,7 @@ use crate::types::{SnapshotMeta, TypeConfig};
 /// Name prefix of a file that is being received.
 pub(super) const INCOMING: &str = "incoming-";
 
-/// A snapshot for openraft: what it covers, and its data.
+/// A snapshot for openraft: its coverage and its data.
 pub type Snapshot = SnapshotOf<TypeConfig, SnapshotData>;
 
 /// The data of a snapshot.
@@ -94,7 +94,7 @@ impl SnapshotFile {
         BufReader::with_capacity(1 << 20, from_start)
     }
 
-    /// Length in bytes.
+    /// Length of the file in bytes.
     pub fn length(&self) -> u64 {
         self.length
     }
@@ -105,7 +105,7 @@ impl SnapshotFile {
         name.to_string_lossy().into_owned()
     }
 
-    /// Path, for messages.
+    /// Path of the file, for messages.
     pub fn path(&self) -> &Path {
         &self.path
     }

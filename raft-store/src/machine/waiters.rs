@@ -172,7 +172,7 @@ mod tests {
     #[tokio::test]
     #[expect(
         clippy::disallowed_methods,
-        reason = "no simulation: two threads at once are what is tested"
+        reason = "no simulation: the test needs two concurrent threads"
     )]
     async fn entry_applied_during_registration_wakes_the_waiter() {
         let waiters = Waiters::default();

@@ -1,7 +1,7 @@
-//! One table per noun: its tag and name, and how a row's key and value are written.
+//! One table per noun: its tag and name, and the encoding of its keys and values.
 //!
-//! A key begins with the partition, two bytes, so that the rows of one lie together; where all
-//! tables are in one place, the tag stands before it. A value is a record of [`crate::wire`].
+//! A key begins with the partition, two bytes, so that the rows of a partition are contiguous;
+//! where all tables share a key space, the tag precedes it. A value is a record of [`crate::wire`].
 
 mod key;
 mod table;
@@ -19,16 +19,16 @@ pub(crate) use self::table::Table;
 use crate::runtime;
 use crate::wire::{RecordVersion, WireError, decode, encode};
 
-/// A row to be put or deleted.
+/// A row to put or delete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Row {
     pub(crate) table: Table,
     pub(crate) key: Vec<u8>,
-    /// `None`: deleted.
+    /// `None` deletes the row.
     pub(crate) value: Option<Vec<u8>>,
 }
 
-/// Writes a change in a partition down as a row.
+/// Encodes a change in a partition as a row.
 pub(crate) fn row(version: RecordVersion, partition: PartitionId, change: &Change) -> Row {
     let (table, key) = place(partition, &change.key());
     let value = value(version, change);
@@ -62,7 +62,7 @@ fn place(partition: PartitionId, row: &RowKey) -> (Table, Vec<u8>) {
     (table, [prefix(partition).as_slice(), &row].concat())
 }
 
-/// A provider without traits or without aggregates has no row of these.
+/// A provider without traits or without aggregates has no row in that table.
 fn value(version: RecordVersion, change: &Change) -> Option<Vec<u8>> {
     match change {
         Change::PutProvider(_, row) => Some(encode(version, row)),
@@ -82,8 +82,8 @@ fn value(version: RecordVersion, change: &Change) -> Option<Vec<u8>> {
     }
 }
 
-/// Loads a state from its rows, which are read on a thread of their own, up to the first that
-/// cannot be read. `damaged` is the error for rows that refer to others which are not there.
+/// Loads a state from its rows, which are decoded on a separate thread, up to the first unreadable
+/// one. `damaged` converts an error about dangling references.
 pub(crate) fn load<E: Send>(
     rows: impl Iterator<Item = Result<(PartitionId, Change), E>> + Send,
     damaged: impl FnOnce(String) -> E,
@@ -100,7 +100,7 @@ pub(crate) fn load<E: Send>(
     }
 }
 
-/// Reads a row, and which partition it is of.
+/// Decodes a row and its partition.
 pub(crate) fn read(
     table: Table,
     key: &[u8],

@@ -1,10 +1,10 @@
-//! The tables.
+//! The tables of the state.
 
-/// Declares the tables with the tags that stand in databases and snapshots, which are never given
-/// again, and their names.
+/// Declares the tables with their names and their tags. Tags are stored in databases and snapshots
+/// and are never reused.
 macro_rules! tables {
     ($($table:ident = $tag:literal, $name:literal;)+) => {
-        /// A table.
+        /// A table of the state.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[repr(u8)]
         pub(crate) enum Table {
@@ -12,10 +12,10 @@ macro_rules! tables {
         }
 
         impl Table {
-            /// Every table.
+            /// Every table, in order of declaration.
             pub(crate) const ALL: [Self; [$($tag),+].len()] = [$(Self::$table),+];
 
-            /// What it is called.
+            /// Name in messages and reports.
             pub(crate) const fn name(self) -> &'static str {
                 match self {
                     $(Self::$table => $name,)+
@@ -42,7 +42,7 @@ tables! {
 }
 
 impl Table {
-    /// Whether its rows are of the whole cluster: they are in the default partition.
+    /// Whether its rows belong to the whole cluster; these are in the default partition.
     pub(super) fn is_of_the_cluster(self) -> bool {
         matches!(
             self,

@@ -1,5 +1,5 @@
-//! Rows come back as they were written, and no bytes whatever make the reader panic. Which values
-//! come back is in `fixtures.rs`.
+//! Encoded rows decode to the same rows, and no input makes the decoder panic. `fixtures.rs` checks
+//! the encoded values.
 
 use std::collections::BTreeSet;
 
@@ -90,7 +90,7 @@ proptest! {
 }
 
 #[test]
-fn an_empty_set_is_no_row() {
+fn empty_set_has_no_row() {
     for change in [
         Change::PutProviderTraits(ProviderId(1), BTreeSet::new()),
         Change::PutProviderAggregates(ProviderId(1), BTreeSet::new()),

@@ -1,14 +1,13 @@
-//! How values are written: to the log, to rows, to snapshots and between nodes.
+//! Encoding of values: in the log, in rows, in snapshots and between nodes.
 //!
 //! A record is one version byte and then MessagePack. openraft's own serde layouts change between
-//! its versions, so its types are converted to structs of ours first.
+//! its versions, so its types are first converted to structs of this project.
 //!
-//! What is written is forever. Variants are only appended. Fields are only added at the end of a
-//! struct, with a default, and are left out where they have it, but only behind the last one that
-//! does not have it: a binary that does not know a field finds the record damaged. So whatever
-//! gives a new field another value than the default waits for a feature level of the cluster
-//! ([`placement_model::Level`]), and so does a change that older binaries would misread: it takes
-//! the next version byte.
+//! Encoded data lives forever. Variants are only appended. Fields are only added at the end of a
+//! struct, with a default. Trailing fields with their default are omitted: a binary that does not
+//! know a field rejects the record as damaged. So code that sets a new field to another value waits
+//! for a feature level of the cluster ([`placement_model::Level`]), and so does a change that older
+//! binaries would misread: it takes the next version byte.
 
 mod raft;
 mod record;

@@ -1,4 +1,4 @@
-//! openraft's types as this project writes them.
+//! openraft's types as this project encodes them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,14 +19,14 @@ use crate::types::{
     Entry, LogId, Member, Membership, Payload, SnapshotMeta, StoredMembership, Vote,
 };
 
-/// A place in the log.
+/// Id of a log entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct WireLogId {
-    /// The term of the leader that proposed the entry.
+    /// Term of the leader that proposed the entry.
     pub term: u64,
-    /// That leader.
+    /// Node id of that leader.
     pub node: u64,
-    /// The place.
+    /// Index of the entry.
     pub index: u64,
 }
 
@@ -50,9 +50,9 @@ impl From<WireLogId> for LogId {
 /// A vote, or a leader acknowledged by a quorum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct WireVote {
-    /// The term voted in.
+    /// The term of the vote.
     pub term: u64,
-    /// The candidate voted for.
+    /// Node id of the candidate.
     pub node: u64,
     /// Whether a quorum has granted it.
     pub committed: bool,
@@ -78,7 +78,7 @@ impl From<WireVote> for Vote {
 /// The members of the cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct WireMembership {
-    /// One set of voters, or two while they change; none before the cluster is formed.
+    /// One set of voters, or two during a change; empty before the cluster is formed.
     pub voters: Vec<BTreeSet<u64>>,
     /// Every member, voters and learners.
     pub members: BTreeMap<u64, Member>,
@@ -99,7 +99,7 @@ impl TryFrom<WireMembership> for Membership {
 
     fn try_from(wire: WireMembership) -> Result<Self, WireError> {
         Self::new(wire.voters, wire.members)
-            .map_err(|error| WireError::Damaged(format!("an impossible membership: {error}")))
+            .map_err(|error| WireError::Damaged(format!("an invalid membership: {error}")))
     }
 }
 
@@ -108,7 +108,7 @@ impl TryFrom<WireMembership> for Membership {
 pub struct WireStoredMembership {
     /// The entry; `None` before the first one.
     pub set_by: Option<WireLogId>,
-    /// The membership.
+    /// The membership set by that entry.
     pub membership: WireMembership,
 }
 
@@ -135,10 +135,10 @@ impl TryFrom<WireStoredMembership> for StoredMembership {
     }
 }
 
-/// What a snapshot covers.
+/// The coverage of a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct WireSnapshotMeta {
-    /// The last entry it covers.
+    /// The last covered entry.
     pub last: Option<WireLogId>,
     /// The membership at that entry.
     pub membership: WireStoredMembership,
@@ -164,46 +164,45 @@ impl TryFrom<WireSnapshotMeta> for SnapshotMeta {
     }
 }
 
-/// A log entry.
+/// An entry of the log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WireEntry {
-    /// Its place.
+    /// Id of the entry.
     pub id: WireLogId,
-    /// What it holds.
+    /// Content of the entry.
     pub payload: WirePayload,
 }
 
-/// What a log entry holds.
+/// The content of a log entry.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum WirePayload {
     /// A new leader's first entry.
     Blank,
-    /// A command.
+    /// A command of a client or an operator.
     Command(WireCommand),
-    /// A change of members.
+    /// A change of the membership.
     Membership(WireMembership),
 }
 
 /// A command in a log entry.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WireCommand {
-    /// When the leader proposed it.
+    /// Timestamp that the leader assigned.
     pub at: Timestamp,
-    /// Who sent it.
+    /// Id of the write, with the node that received it.
     pub write_id: Option<WriteId>,
-    /// The record of the [`Command`](placement_model::Command), as the node that was asked for it
-    /// has written it.
+    /// The record of the [`Command`](placement_model::Command), as the receiving node encoded it.
     pub command: Blob,
-    /// In which partition, and how the request was routed there.
+    /// The partition, and the version of the routes that selected it.
     pub destination: Destination,
-    /// Which request it comes from; not below
-    /// [`Level::REQUEST_IDS`](placement_model::Level::REQUEST_IDS).
+    /// Id of the HTTP request; set only from
+    /// [`Level::REQUEST_IDS`](placement_model::Level::REQUEST_IDS) on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<Uuid>,
 }
 
 impl LoggedCommand {
-    /// A command of which there is no record yet.
+    /// Encodes a new command.
     pub fn encoded(version: RecordVersion, stamped: Stamped) -> Self {
         let record = encode(version, &stamped.command);
         Self::new(stamped, Blob(record.into()))
@@ -234,10 +233,10 @@ impl From<&Entry> for WireEntry {
 }
 
 impl WireEntry {
-    /// The entry as openraft knows it.
+    /// Converts the entry to openraft's type.
     ///
     /// # Errors
-    /// [`WireError`] for a command that cannot be read, and for a membership that cannot be.
+    /// [`WireError`] for an unreadable command or an invalid membership.
     pub fn into_entry(self) -> Result<Entry, WireError> {
         let payload = match self.payload {
             WirePayload::Blank => Payload::Blank,

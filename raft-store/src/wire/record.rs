@@ -1,8 +1,8 @@
 //! A record: one version byte, then MessagePack. A struct is an array of its fields, and a variant
-//! of an enum stands under its name.
+//! of an enum is identified by its name.
 //!
-//! [`encode_named`] writes a map from the names of the fields to their values instead, which the
-//! same decoder reads.
+//! [`encode_named`] writes structs as maps from field names to values instead; the same decoder
+//! reads both.
 
 use std::fmt;
 
@@ -19,14 +19,15 @@ pub struct RecordVersion(pub(crate) u8);
 impl RecordVersion {
     /// The first version, and the oldest that this binary reads.
     pub const FIRST: Self = Self(1);
-    /// The newest version that this binary reads. The feature `rehearsal` is one ahead.
+    /// The newest version that this binary reads. The feature `rehearsal` increases it by one.
     pub const NEWEST: Self = if cfg!(feature = "rehearsal") {
         Self(2)
     } else {
         Self::FIRST
     };
 
-    /// The version that the nodes of a cluster of this level write: all of them read it.
+    /// The version that the nodes of a cluster with this feature level write; all of them can read
+    /// it.
     pub const fn of(level: Level) -> Self {
         match level {
             Level(0..=3) => Self::FIRST,
@@ -41,19 +42,19 @@ impl fmt::Display for RecordVersion {
     }
 }
 
-/// A record that cannot be read.
+/// Why a record cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
-    /// No bytes at all.
+    /// The record has no bytes.
     #[error("an empty record")]
     Empty,
-    /// Written by a newer binary.
+    /// A newer binary wrote it.
     #[error(
         "a record of version {0}, but this binary reads up to version {newest}: a newer one wrote it",
         newest = RecordVersion::NEWEST
     )]
     Newer(u8),
-    /// The version byte stands, but what follows is not the record.
+    /// The version byte is valid, but the rest is not such a record.
     #[error("a damaged record: {0}")]
     Damaged(String),
 }
@@ -64,21 +65,21 @@ impl From<WireError> for std::io::Error {
     }
 }
 
-/// Writes a record.
+/// Encodes a value as a record.
 pub fn encode<T: Serialize + ?Sized>(version: RecordVersion, value: &T) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(128);
     encode_into(&mut bytes, version, value);
     bytes
 }
 
-/// Writes a record behind what `bytes` already holds.
+/// Appends an encoded record to `bytes`.
 pub fn encode_into<T: Serialize + ?Sized>(bytes: &mut Vec<u8>, version: RecordVersion, value: &T) {
     bytes.push(version.0);
     rmp_serde::encode::write(bytes, value).expect(WRITTEN);
 }
 
-/// Writes a record whose fields have names, so that a reader skips those that it does not know: the
-/// first message of a connection, and the file that names the owner of a data directory.
+/// Encodes a record with field names, so that a reader ignores unknown fields: the first message of
+/// a connection, and the identity file of a data directory.
 pub fn encode_named<T: Serialize + ?Sized>(value: &T) -> Vec<u8> {
     let mut bytes = vec![RecordVersion::FIRST.0];
     rmp_serde::encode::write_named(&mut bytes, value).expect(WRITTEN);
@@ -87,10 +88,10 @@ pub fn encode_named<T: Serialize + ?Sized>(value: &T) -> Vec<u8> {
 
 const WRITTEN: &str = "writing to memory does not fail, and no type of ours refuses to be written";
 
-/// Reads a record, whole: bytes left over are damage.
+/// Decodes a whole record: trailing bytes are damage.
 ///
 /// # Errors
-/// [`WireError`]; any bytes whatever give a value or an error.
+/// [`WireError`]. Arbitrary bytes never cause a panic.
 pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, WireError> {
     let (&version, rest) = bytes.split_first().ok_or(WireError::Empty)?;
     if version > RecordVersion::NEWEST.0 {
@@ -103,9 +104,9 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, WireError> {
     let mut reader = Deserializer::from_read_ref(rest);
     let value = T::deserialize(&mut reader);
     let value = value.map_err(|error| WireError::Damaged(error.to_string()))?;
-    // There is no marker of another value.
+    // At the end of the input there is no marker of another value.
     match <()>::deserialize(&mut reader) {
         Err(Error::InvalidMarkerRead(_)) => Ok(value),
-        _ => Err(WireError::Damaged("bytes too many".to_owned())),
+        _ => Err(WireError::Damaged("trailing bytes".to_owned())),
     }
 }

@@ -1,4 +1,4 @@
-//! What the tests of the store share: data directories, entries and commands in few words.
+//! Helpers of the store's tests: data directories, entries and commands.
 #![allow(dead_code, reason = "each test uses some of it")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,7 +57,7 @@ pub(crate) fn opened(dir: &Path) -> Store {
     open(options(dir)).unwrap()
 }
 
-/// A snapshot in a file, in the form that is sent.
+/// A snapshot in a file, ready to send.
 pub(crate) struct Built {
     pub(crate) meta: SnapshotMeta,
     pub(crate) file: SnapshotFile,
@@ -71,12 +71,12 @@ pub(crate) async fn build(store: &mut Store) -> Built {
     Built { meta, file }
 }
 
-/// What openraft is given to be sent.
+/// The snapshot that openraft gets for sending.
 pub(crate) async fn current(store: &mut Store) -> Snapshot {
     store.machine.get_current_snapshot().await.unwrap().unwrap()
 }
 
-/// Installs a file that has come in.
+/// Installs a received file.
 pub(crate) async fn install(
     store: &mut Store,
     meta: &SnapshotMeta,
@@ -117,7 +117,7 @@ pub(crate) fn logged(stamped: Stamped) -> LoggedCommand {
     LoggedCommand::encoded(RecordVersion::NEWEST, stamped)
 }
 
-/// The entry that makes a provider of its own, by another write of node 1.
+/// An entry that creates its own provider, with a modified write id of node 1.
 pub(crate) fn provider_by(index: u64, write: impl FnOnce(WriteId) -> WriteId) -> Entry {
     let mut one = provider(1, index);
     if let Payload::Normal(logged_command) = &one.payload {
@@ -128,7 +128,7 @@ pub(crate) fn provider_by(index: u64, write: impl FnOnce(WriteId) -> WriteId) ->
     one
 }
 
-/// The entry that makes a provider of its own.
+/// An entry that creates its own provider.
 pub(crate) fn provider(term: u64, index: u64) -> Entry {
     let command = Command::CreateProvider(CreateProvider {
         uuid: ProviderUuid(Uuid::from_u128(u128::from(index) + 1)),
@@ -158,7 +158,7 @@ pub(crate) fn membership(term: u64, index: u64, voters: &[u64]) -> Entry {
     Entry::new(log_id(term, index), Payload::Membership(membership))
 }
 
-/// A history that a node may have: members, a new leader, then providers up to `last`.
+/// A history of a node: members, a new leader, then providers up to `last`.
 pub(crate) fn history(last: u64) -> Vec<Entry> {
     let head = [membership(0, 0, &[1, 2, 3]), blank(1, 1)];
     head.into_iter()
@@ -189,7 +189,7 @@ pub(crate) async fn read_all(log: &mut LogStore) -> Vec<Entry> {
         .unwrap()
 }
 
-/// What openraft does when it starts: applies what was committed and is not yet in the state.
+/// Applies the committed entries that the state does not contain, like openraft at its start.
 pub(crate) async fn replay(store: &mut Store) {
     openraft::StorageHelper::new(&mut store.log, &mut store.machine)
         .with_id(1)
@@ -198,7 +198,7 @@ pub(crate) async fn replay(store: &mut Store) {
         .unwrap();
 }
 
-/// Runs `future` to its end on a runtime of its own.
+/// Runs `future` to completion on a new runtime.
 pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -208,14 +208,14 @@ pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
         .block_on(future)
 }
 
-/// Runs `future` to its end on this thread, with all tasks that it spawns here, in simulated time.
+/// Runs `future` to completion on this thread, with all tasks that it spawns, in simulated time.
 pub(crate) fn run_here<T>(future: impl Future<Output = T>) -> T {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_all().start_paused(true).build().unwrap();
     tokio::task::LocalSet::new().block_on(&runtime, future)
 }
 
-/// Why a store is not opened.
+/// The error of opening a store.
 pub(crate) fn refusal(options: StoreOptions) -> OpenError {
     open(options).err().expect("the directory was opened")
 }
@@ -246,14 +246,14 @@ pub(crate) fn send(file: &SnapshotFile, to: &Store) -> SnapshotFile {
     receiver.finish().unwrap()
 }
 
-/// Has a node receive a snapshot, verify and install it.
+/// Makes a node receive, verify and install a snapshot.
 pub(crate) async fn take_over(to: &mut Store, snapshot: &Built) {
     let received = send(&snapshot.file, to);
     let received = to.snapshots.verify(&snapshot.meta, received).unwrap();
     install(to, &snapshot.meta, received).await.unwrap();
 }
 
-/// How many durations a histogram holds.
+/// Number of durations in a histogram.
 pub(crate) fn observations(histogram: &Histogram) -> u64 {
     let mut registry = Registry::default();
     registry.register("durations", "Durations", histogram.clone());

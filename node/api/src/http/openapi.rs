@@ -40,7 +40,7 @@ pub fn router(server: &str) -> Router {
     )
 }
 
-/// The complete document.
+/// The document with the parts that follow from the routes.
 pub fn document() -> Value {
     let mut document = DOCUMENT.clone();
     let versions = (0..=Microversion::MAX.minor()).map(|minor| format!("placement 1.{minor}"));

@@ -18,7 +18,7 @@ macro_rules! routes {
     ($($family:ident: $($path:literal {
         $($method:literal $needs:ident $rule:literal $noun:ident::$handler:ident $($field:ident: $value:expr),*;)*
     })*)*) => {
-        /// All routes.
+        /// Every route, in the order in which they are looked up.
         pub(super) static ROUTES: &[Route] = &[$($(Route {
             path: $path,
             operations: &[$(Operation {

@@ -61,7 +61,7 @@ impl Service {
         self.0.callers.clone()
     }
 
-    /// The latest searches.
+    /// The latest searches of this partition on this node.
     pub fn searches(&self) -> Arc<Searches> {
         self.0.searches.clone()
     }

@@ -1,5 +1,5 @@
-//! Limits on what the whole process spends at once: searches, lists, and the bytes of bodies and
-//! answers. A request beyond a limit is refused immediately and may be sent again.
+//! Limits of the whole process: concurrent searches and lists, and the bytes of bodies and answers.
+//! A request beyond a limit is refused immediately and may be sent again.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub(crate) struct Admission {
     pub(crate) explanations: UserQueue,
     /// Reads of earlier states (`Placement-As-Of`). Explanations run while these wait.
     pub(crate) moments: UserQueue,
-    /// What-if requests.
+    /// What-if requests, whose questions take a turn each.
     pub(crate) what_ifs: UserQueue,
     /// Chunks of event streams. All streams together get half of the processors that searches get.
     pub(crate) events: Queue,

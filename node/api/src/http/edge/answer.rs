@@ -13,7 +13,7 @@ use crate::http::errors::to_json;
 /// A response before the common headers are written.
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
-    /// A 2xx status.
+    /// Always a 2xx status.
     pub(crate) status: StatusCode,
     /// JSON in one or several chunks; empty if there is no body.
     pub(crate) body: Vec<Bytes>,
@@ -25,7 +25,7 @@ pub(crate) struct Answer {
     pub(crate) caching: Option<Caching>,
 }
 
-/// A streamed body.
+/// A body that is written while the client reads it.
 #[derive(Debug)]
 pub(crate) struct Stream {
     pub(crate) content_type: &'static str,
@@ -82,7 +82,6 @@ impl Answer {
         }
     }
 
-    /// Replaces the status.
     pub(crate) fn status(self, status: StatusCode) -> Self {
         Self { status, ..self }
     }

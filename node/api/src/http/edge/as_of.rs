@@ -64,7 +64,7 @@ fn parse_time(text: &str) -> Option<Timestamp> {
     i64::try_from(micros).ok().map(Timestamp)
 }
 
-/// The state at that point, reconstructed from one that is not earlier.
+/// The state at that point, reconstructed from the same or a later state.
 ///
 /// # Errors
 /// 410 if later changes are no longer kept; 503 if there are too many of them or they cannot be
@@ -87,8 +87,7 @@ pub(super) fn view(
         let read = ledger.backward(from);
         let entries = read.map_err(|error| ledger.error(&error, code::AS_OF_GONE, GONE))?;
         let Some(oldest) = entries.last() else {
-            // All kept entries are undone, and the entries before them may be later than that
-            // moment too.
+            // All kept entries are undone, and older entries may be later than that moment too.
             let floor = ledger.floor();
             if is_later(floor.index, floor.at) {
                 return Err(ledger.gone(code::AS_OF_GONE, GONE));

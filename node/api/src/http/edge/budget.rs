@@ -1,4 +1,4 @@
-//! Shares of what a node has once for all clients: no partition, user or address gets so much that
+//! Shares of the resources that all clients of a node use: no partition, user or address gets so much that
 //! nothing remains for the others.
 //!
 //! The more is taken, the less each may have, so that a caller who has nothing yet always gets
@@ -100,13 +100,13 @@ impl Taken {
     }
 }
 
-/// Limit of a partition: three quarters of what the others leave.
+/// Limit of a partition: three quarters of the amount that the others leave.
 fn of_partition(left: usize) -> usize {
     left - left / 4
 }
 
-/// Limit of a user or an address: two thirds of what the others leave of its partition's limit, so
-/// that one caller alone may have half of the whole.
+/// Limit of a user or an address: two thirds of the amount that the others leave of its
+/// partition's limit, so that one caller alone may have half of the whole.
 fn of_caller(left: usize) -> usize {
     left - left / 3
 }
@@ -251,7 +251,7 @@ mod tests {
         assert_eq!(second.len(), 0);
         assert!(refused.message.contains("for this address"));
         let (other, _) = take_all(&budget, account(0, "nova", "10.0.0.2"));
-        assert_eq!(other.len(), 40, "two thirds of what remains of 180");
+        assert_eq!(other.len(), 40, "two thirds of the remaining 60");
         drop((first, second, other));
         assert_eq!(budget.taken(), 0);
         assert!(budget.taken.lock().by.is_empty());

@@ -129,7 +129,7 @@ impl Callers {
     }
 }
 
-/// The exceeded limit.
+/// The limit that a request exceeds.
 enum Over {
     InFlight,
     PerSecond,

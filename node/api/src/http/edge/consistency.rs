@@ -1,4 +1,4 @@
-//! The headers that request a read promise, and those that say from which state an answer comes.
+//! Request headers for read promises, and response headers with the state behind an answer.
 //!
 //! | request header | promise |
 //! |---|---|

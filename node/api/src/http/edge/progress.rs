@@ -1,4 +1,4 @@
-//! What is known about a request so far. The response shows it even if the request fails, and the
+//! The progress of a request. The response shows it even if the request fails, and the
 //! audit record even if the client has disconnected.
 
 use std::borrow::Cow;
@@ -195,7 +195,7 @@ impl<'a> Progress<'a> {
         self.begun.elapsed().as_micros() as f64 / 1000.0
     }
 
-    /// The UUIDs in the path and those that the write names.
+    /// The UUIDs in the path and in the names of the write.
     fn resources(&self, named: Vec<String>) -> Vec<String> {
         let in_path = (self.params.iter()).filter(|text| spelling::is_hyphenated_uuid(text));
         let resources: IndexSet<String> = in_path.cloned().chain(named).collect();

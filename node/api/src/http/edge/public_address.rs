@@ -128,7 +128,7 @@ impl PublicAddress {
     }
 }
 
-/// What the proxy nearest to the client reports: the first element of each list.
+/// The report of the proxy nearest to the client: the first element of each list.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Forwarded {
     proto: Option<&'static str>,

@@ -1,4 +1,4 @@
-//! What a handler knows about its request, and the operations that it can use.
+//! The context of a request: its data for the handler, and the operations that the handler can use.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,13 +77,13 @@ pub(crate) struct RequestContext {
     pub(crate) as_of: Option<AsOf>,
     /// The request's headers; empty unless the operation needs them.
     pub(crate) headers: HeaderMap,
-    /// What the client has seen according to its cookie, if it requests no promise.
+    /// The latest position that the client has seen, by its cookie, if it requests no promise.
     pub(crate) seen: Option<PlacementIndex>,
     /// Notes for the response and the records. Only the request's future holds them.
     pub(crate) notes: Arc<Mutex<Notes>>,
 }
 
-/// What is found out while a request is handled.
+/// Facts that are found out while a request is handled.
 #[derive(Default, Clone)]
 pub(crate) struct Notes {
     /// The state that the answer comes from, once one is read.

@@ -46,13 +46,13 @@ pub(crate) struct Operation {
 /// The headers that an operation needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Needs {
-    /// None.
+    /// No header is required.
     Nothing,
     /// `Accept` must allow JSON.
     Accept,
     /// `Content-Type` must be JSON.
     Content,
-    /// None; the handler chooses the type of its answer by the headers.
+    /// No header is required; the handler chooses the type of its answer by the headers.
     Headers,
 }
 

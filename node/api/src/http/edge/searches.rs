@@ -87,7 +87,7 @@ pub(crate) struct Shown {
     explanation: Option<Box<RawValue>>,
 }
 
-/// Filter for searches.
+/// Conditions on searches, all of which must hold.
 pub(crate) struct Which {
     /// Time of the oldest search.
     pub(crate) since: Option<Timestamp>,

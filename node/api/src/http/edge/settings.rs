@@ -21,8 +21,8 @@ pub(crate) const BODY_COST: usize = 8;
 /// Maximum size of a request body, in bytes.
 const BODY_BYTES_MAX: usize = 16 << 20;
 
-/// Minimum rate at which a client must send a body and take an answer, in bytes per second, after [`GRACE`]:
-/// slower than any link of a cloud, and a bound for clients that hold memory on purpose.
+/// Minimum rate at which a client must send a body and take an answer, in bytes per second, after
+/// [`GRACE`]: slower than any link of a cloud, and a bound for clients that hold memory on purpose.
 pub const MIN_BYTES_PER_S: u64 = 64 * 1024;
 /// How long this node waits for a client that sends or takes less than [`MIN_BYTES_PER_S`].
 pub const GRACE: Duration = Duration::from_secs(10);
@@ -70,11 +70,11 @@ settings! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ApiTls {
-    /// Plain text only.
+    /// Only connections without TLS.
     Off,
-    /// Plain text and TLS.
+    /// Connections with and without TLS.
     Allow,
-    /// TLS only.
+    /// Only connections with TLS.
     Require,
 }
 
@@ -128,7 +128,7 @@ pub struct ApiSettings {
     /// The address at which clients reach the API (`[api] prefix`, `public_url`,
     /// `trust_proxy_headers`).
     pub public: PublicAddress,
-    /// What reads promise by default (`[reads]`).
+    /// Default promises of reads (`[reads]`).
     pub reads: ReadsSection,
     /// How callers are authenticated (`[auth]`).
     pub auth: AuthSection,
@@ -255,7 +255,7 @@ settings! {
     }
 }
 
-/// `[auth] strategy`.
+/// The value of `[auth] strategy`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[expect(missing_docs, reason = "the setting says it")]
@@ -389,7 +389,7 @@ settings! {
 settings! {
     /// Consistency of reads.
     ReadsSection {
-        /// What a read promises by default: `linearizable`, `bounded;max=SECONDS` or `local` for
+        /// Default promise of a read: `linearizable`, `bounded;max=SECONDS` or `local` for
         /// all reads. `regional;max=SECONDS`: allocation candidates, traits and resource classes
         /// are bounded, everything else is linearizable. `edge;max=SECONDS`, with more than one
         /// second: all reads are bounded, and local while this node is cut off, during which it
@@ -406,7 +406,7 @@ settings! {
     }
 }
 
-/// `[reads] default`: what reads promise when the client does not say.
+/// `[reads] default`: the promise of reads whose request names none.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ReadPromise {
     /// Promise of reads that return a generation or determine a quota.

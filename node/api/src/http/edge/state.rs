@@ -18,9 +18,9 @@ use crate::world::{Background, Clock, Offload, UuidSource};
 /// The backends, the outside world and the settings of an API.
 #[derive(Clone)]
 pub struct Api {
-    /// Backend for writes.
+    /// Backend to which commands are submitted.
     pub write: Arc<dyn WriteBackend>,
-    /// Backend for reads.
+    /// Backend that provides states to read from.
     pub read: Arc<dyn ReadBackend>,
     /// Backend for the change log.
     pub ledger: Arc<dyn LedgerBackend>,
@@ -28,15 +28,15 @@ pub struct Api {
     pub clock: Arc<dyn Clock>,
     /// UUIDs of providers that are created without one, and of requests.
     pub ids: Arc<dyn UuidSource>,
-    /// Runs long computations.
+    /// Runs long computations off the threads that serve requests.
     pub offload: Arc<dyn Offload>,
     /// Runs the tasks that write streams.
     pub background: Arc<dyn Background>,
     /// Validates tokens; `None` unless `[auth] strategy` is `keystone`.
     pub keystone: Option<Arc<Keystone>>,
-    /// Authorizes operations.
+    /// The policy that authorizes operations.
     pub policy: Arc<Policy>,
-    /// Keeps audit records.
+    /// The audit log of writes and refusals.
     pub audit: Audit,
     /// Whether this node can serve requests.
     pub readiness: Arc<dyn Readiness>,
@@ -49,13 +49,11 @@ pub struct Api {
 pub(crate) struct Server {
     /// The backends, the outside world and the settings.
     pub(crate) api: Api,
-    /// Limits per caller.
     pub(crate) callers: Arc<Callers>,
     /// Limits of the process as a whole.
     pub(crate) admission: Admission,
-    /// The latest searches.
     pub(crate) searches: Arc<Searches>,
-    /// The latest changes. Streams that need the same step wait for the one that reads it.
+    /// The latest changes. Streams that need the same step wait until one of them has read it.
     pub(crate) tail: Arc<Mutex<Tail>>,
 }
 

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 /// Maximum number of steps kept for streams that lag. Each is a page of the ledger.
 const STEPS_MAX: usize = 16;
 
-/// A page of the ledger, with what streams computed from it for each other.
+/// A page of the ledger, with the results that streams share.
 pub(crate) struct Step {
     /// Index of the last log entry that it covers.
     pub(crate) up_to: u64,
@@ -35,7 +35,7 @@ impl Step {
         }
     }
 
-    /// All entries, or those that name this provider.
+    /// All entries, or only the entries that name this provider.
     pub(crate) fn entries(&self, provider: Option<&ProviderUuid>) -> &[Arc<LedgerEntry>] {
         let Some(provider) = provider else {
             return &self.entries;
@@ -56,7 +56,7 @@ impl Step {
 
 /// The position of a stream relative to the steps.
 pub(crate) enum Place {
-    /// This step follows.
+    /// The stream goes on with this step.
     Before(Arc<Step>),
     /// The next known step boundary is at this index.
     Elsewhere(u64),

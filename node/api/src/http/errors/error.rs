@@ -13,7 +13,7 @@ use crate::backend::{PlacementIndex, Unavailable};
 /// An error that a client receives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ApiError {
-    /// 4xx or 5xx.
+    /// Always a 4xx or 5xx status.
     pub(crate) status: StatusCode,
     /// The cause, the consequence and the remedy. Clients see it in a frame.
     pub(crate) message: String,
@@ -65,7 +65,6 @@ impl ApiError {
         Self { varies, ..self }
     }
 
-    /// Replaces the code.
     pub(crate) fn with_code(self, code: &'static str) -> Self {
         Self { code, ..self }
     }
@@ -241,7 +240,7 @@ impl ApiError {
         Self::new(StatusCode::BAD_REQUEST, code::SEARCH_ENDED, message)
     }
 
-    /// 500: a bug.
+    /// 500, which indicates a bug.
     pub(crate) fn internal() -> Self {
         let message = "An unexpected error prevented the server from answering. It is in the \
                       server's log under this request id.";

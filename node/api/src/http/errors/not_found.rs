@@ -53,7 +53,7 @@ pub(crate) fn resource_class(name: impl Display) -> ApiError {
     not_found(format!("No such resource class {name}.")).varying(Varies::No)
 }
 
-/// Missing traits.
+/// Missing traits, listed in the message.
 pub(crate) fn traits(names: &[impl Display]) -> ApiError {
     not_found(format!("No such trait(s): {}.", joined(names)))
 }

@@ -31,7 +31,7 @@ fn answer<'a>(
     context.modified_now(Answer::json(&body))
 }
 
-/// `GET …/aggregates`.
+/// `GET …/aggregates`: the aggregates of a provider.
 pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     let view = context.view().await?;
     let (generation, aggregates) =

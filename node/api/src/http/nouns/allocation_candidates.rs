@@ -39,7 +39,7 @@ const MEMORY_STEP_BYTES: usize = 64 * 1024;
 /// Estimated bytes that a candidate adds to an answer, with its provider's summary; rarely less.
 const CANDIDATE_BYTES: usize = 256;
 
-/// `GET /allocation_candidates`.
+/// `GET /allocation_candidates`: searches for candidates and writes the answer.
 pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     let api = &context.server.api;
     let mut request = explain::parse(context, context.query()?, context.version)?;

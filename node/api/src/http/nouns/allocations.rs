@@ -88,7 +88,7 @@ pub(crate) async fn of_consumer(context: &RequestContext) -> Result<Answer, ApiE
     Ok(context.modified(Answer::json(&body), modified))
 }
 
-/// `GET /resource_providers/{uuid}/allocations`.
+/// `GET /resource_providers/{uuid}/allocations`: the allocations of a provider by consumer.
 pub(crate) async fn of_provider(context: &RequestContext) -> Result<Answer, ApiError> {
     let view = context.view().await?;
     let provider = context.provider();
@@ -134,7 +134,7 @@ fn provider_body(
     Some((chunks.finish(), modified))
 }
 
-/// `PUT /allocations/{consumer_uuid}`.
+/// `PUT /allocations/{consumer_uuid}`: replaces the allocations of one consumer.
 pub(crate) async fn replace(context: &RequestContext) -> Result<Answer, ApiError> {
     let given = context.param(0);
     let Some(uuid) = spelling::uuid(given) else {
@@ -151,7 +151,7 @@ pub(crate) async fn replace(context: &RequestContext) -> Result<Answer, ApiError
     context.carry_out(command, write).await
 }
 
-/// `POST /allocations`, from 1.13.
+/// `POST /allocations`, from 1.13: replaces the allocations of several consumers in one step.
 pub(crate) async fn replace_many(context: &RequestContext) -> Result<Answer, ApiError> {
     let body = context.body().await?;
     let consumers = parse_consumers(context, &body)?;
@@ -159,7 +159,7 @@ pub(crate) async fn replace_many(context: &RequestContext) -> Result<Answer, Api
     context.carry_out(command, WriteKind::AllocateMany).await
 }
 
-/// `DELETE /allocations/{consumer_uuid}`.
+/// `DELETE /allocations/{consumer_uuid}`: 404 if the consumer has no allocations.
 pub(crate) async fn delete(context: &RequestContext) -> Result<Answer, ApiError> {
     let consumer = ConsumerUuid::from(context.param(0));
     let command = Command::DeleteAllocations(DeleteAllocations { consumer });

@@ -1,4 +1,4 @@
-//! `/placementd/v1/capacity`.
+//! `/placementd/v1/capacity`: totals and usage of resources.
 
 use placement_model::query::capacity::CapacityBy;
 
@@ -7,7 +7,7 @@ use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
 use crate::http::errors::{ApiError, code, to_json};
 
-/// `GET /placementd/v1/capacity`.
+/// `GET /placementd/v1/capacity`, per class, or with `by` per aggregate or trait too.
 pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     let query = context.query()?;
     query.check_once(context.route, context.version)?;

@@ -1,4 +1,4 @@
-//! `/placementd/v1/consumers`.
+//! `/placementd/v1/consumers`: consumers with their allocations.
 
 use placement_model::State;
 use placement_model::query::consumers::ConsumerFilter;
@@ -10,7 +10,7 @@ use crate::http::edge::request_context::RequestContext;
 use crate::http::errors::{ApiError, to_json};
 use crate::http::wire::query::Query;
 
-/// `GET /placementd/v1/consumers`.
+/// `GET /placementd/v1/consumers`: a page of the matching consumers after `marker`.
 pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     let query = context.query()?;
     query.check_once(context.route, context.version)?;

@@ -56,7 +56,7 @@ const PIECE_BYTES: usize = 64 * 1024;
 /// The header in which a browser that lost a stream sends the id of the last event.
 const LAST_EVENT_ID: &str = "last-event-id";
 
-/// `GET /placementd/v1/events`.
+/// `GET /placementd/v1/events`: starts a stream.
 pub(crate) async fn watch(context: &RequestContext) -> Result<Answer, ApiError> {
     context.refuse_as_of("give after=TOKEN")?;
     let query = context.query()?;
@@ -167,7 +167,7 @@ pub(super) fn parse_place(name: &str, text: &str) -> Result<PlacementIndex, ApiE
 
 /// The starting point of a stream.
 enum Begin {
-    /// After this entry.
+    /// After the entry with this index.
     After(u64),
     /// With a snapshot; `reset` if the client's position is no longer kept.
     Snapshot { reset: bool },

@@ -21,7 +21,7 @@ const LIMIT_USUAL: usize = 100;
 /// Size in bytes at which a page ends: as much as a node relays for another.
 const PAGE_BYTES: usize = 512 * 1024;
 
-/// `GET /placementd/v1/history`.
+/// `GET /placementd/v1/history`: a page of entries before the token `before`.
 pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     context.refuse_as_of("give before=TOKEN")?;
     let query = context.query()?;

@@ -57,7 +57,7 @@ struct ListBody<T: Serialize> {
     inventories: T,
 }
 
-/// `GET …/inventories`.
+/// `GET …/inventories`: all inventories of a provider.
 pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     let view = context.view().await?;
     let found = context.of_provider(Varies::Yes, |uuid| view.state.inventories(uuid))?;
@@ -71,7 +71,7 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     Ok(context.modified_if_ever(answer, modified))
 }
 
-/// `GET …/inventories/{resource_class}`.
+/// `GET …/inventories/{resource_class}`: one inventory of a provider.
 pub(crate) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
     let view = context.view().await?;
     let found = context.of_provider(Varies::Yes, |uuid| view.state.inventories(uuid))?;
@@ -86,7 +86,7 @@ pub(crate) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
     Ok(context.modified(answer, Some(row.updated_at)))
 }
 
-/// `POST …/inventories`.
+/// `POST …/inventories`: adds one inventory.
 pub(crate) async fn create(context: &RequestContext) -> Result<Answer, ApiError> {
     let provider = context.provider_or_404()?;
     let body = context.body_below(provider).await?;
@@ -106,7 +106,7 @@ pub(crate) async fn create(context: &RequestContext) -> Result<Answer, ApiError>
     Ok(answer.status(StatusCode::CREATED).location(location))
 }
 
-/// `PUT …/inventories/{resource_class}`.
+/// `PUT …/inventories/{resource_class}`: changes one inventory.
 pub(crate) async fn update(context: &RequestContext) -> Result<Answer, ApiError> {
     let provider = context.provider_or_404()?;
     let body = context.body_below(provider).await?;
@@ -136,7 +136,7 @@ async fn write_one(
     Ok(context.modified(answer, Some(at)))
 }
 
-/// `PUT …/inventories`.
+/// `PUT …/inventories`: replaces the whole set of a provider.
 pub(crate) async fn replace(context: &RequestContext) -> Result<Answer, ApiError> {
     let provider = context.provider_or_404()?;
     let body = context.body_below(provider).await?;
@@ -163,7 +163,7 @@ pub(crate) async fn replace(context: &RequestContext) -> Result<Answer, ApiError
     Ok(context.modified_if_ever(answer, modified))
 }
 
-/// `DELETE …/inventories/{resource_class}`.
+/// `DELETE …/inventories/{resource_class}`: removes one inventory.
 pub(crate) async fn delete(context: &RequestContext) -> Result<Answer, ApiError> {
     let command = Command::DeleteInventory(DeleteInventory {
         provider: context.provider_or_404()?,
@@ -172,7 +172,7 @@ pub(crate) async fn delete(context: &RequestContext) -> Result<Answer, ApiError>
     context.carry_out(command, WriteKind::DeleteInventory).await
 }
 
-/// `DELETE …/inventories`, from 1.5.
+/// `DELETE …/inventories`, from 1.5: removes all inventories of a provider.
 pub(crate) async fn delete_all(context: &RequestContext) -> Result<Answer, ApiError> {
     let provider = context.provider_or_404()?;
     let command = Command::DeleteInventories(DeleteInventories { provider });

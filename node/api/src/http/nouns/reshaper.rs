@@ -9,7 +9,6 @@ use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
 use crate::http::errors::{ApiError, WriteKind};
 
-/// `POST /reshaper`.
 pub(crate) async fn reshape(context: &RequestContext) -> Result<Answer, ApiError> {
     let body = context.body().await?;
     let inventories = body.at("inventories").members().map(|(provider, set)| {

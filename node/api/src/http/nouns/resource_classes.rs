@@ -42,7 +42,7 @@ fn named(context: &RequestContext) -> Result<ResourceClassName, ApiError> {
     name.parse().map_err(|_| not_found::resource_class(name))
 }
 
-/// `GET /resource_classes`.
+/// `GET /resource_classes`: the names of all classes.
 pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     let view = context.view().await?;
     let classes = view.state.resource_classes();
@@ -54,7 +54,7 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     Ok(context.modified(answer, modified))
 }
 
-/// `GET /resource_classes/{name}`.
+/// `GET /resource_classes/{name}`: 404 if there is no such class.
 pub(crate) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
     let view = context.view().await?;
     let name = named(context)?;
@@ -63,7 +63,7 @@ pub(crate) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
     Ok(context.modified(Answer::json(&class_body(context, &name)), Some(at)))
 }
 
-/// `POST /resource_classes`.
+/// `POST /resource_classes`: creates a custom class.
 pub(crate) async fn create(context: &RequestContext) -> Result<Answer, ApiError> {
     let body = context.body().await?;
     let name = name_in(&body)?;
@@ -103,7 +103,7 @@ pub(crate) async fn ensure(context: &RequestContext) -> Result<Answer, ApiError>
     Ok(ensured(&reply, location).0)
 }
 
-/// `DELETE /resource_classes/{name}`.
+/// `DELETE /resource_classes/{name}`: deletes an unused custom class.
 pub(crate) async fn delete(context: &RequestContext) -> Result<Answer, ApiError> {
     let name = named(context)?;
     let command = Command::DeleteResourceClass(DeleteResourceClass { name });

@@ -68,7 +68,7 @@ impl<'a> ProviderBody<'a> {
     }
 }
 
-/// `GET /resource_providers`.
+/// `GET /resource_providers`: the providers that match the query.
 pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     let query = context.query()?;
     query.check(context.route, context.version)?;
@@ -115,7 +115,7 @@ fn parse_filter(query: &Query, version: Microversion) -> Result<ProviderFilter, 
     })
 }
 
-/// `GET /resource_providers/{uuid}`.
+/// `GET /resource_providers/{uuid}`: one provider with its links.
 pub(crate) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
     let view = context.view().await?;
     let provider = context.of_provider(Varies::No, |uuid| view.state.provider(uuid))?;
@@ -123,7 +123,7 @@ pub(crate) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
     Ok(context.modified(answer, Some(provider.modified)))
 }
 
-/// `POST /resource_providers`.
+/// `POST /resource_providers`: creates a provider; the body shows it from 1.20.
 pub(crate) async fn create(context: &RequestContext) -> Result<Answer, ApiError> {
     let body = context.body().await?;
     // An empty UUID is treated as a missing one.
@@ -186,7 +186,7 @@ pub(crate) async fn update(context: &RequestContext) -> Result<Answer, ApiError>
     Ok(context.modified_if_ever(answer, updated))
 }
 
-/// `DELETE /resource_providers/{uuid}`.
+/// `DELETE /resource_providers/{uuid}`: deletes a provider without children and allocations.
 pub(crate) async fn delete(context: &RequestContext) -> Result<Answer, ApiError> {
     let uuid =
         (context.provider()).ok_or_else(|| not_found::provider_to_delete(context.param(0)))?;

@@ -22,7 +22,7 @@ struct TraitsBody<'a> {
     resource_provider_generation: Option<Generation>,
 }
 
-/// An answer whose modification time is that of its newest trait.
+/// An answer with the modification time of its newest trait.
 fn answer(
     context: &RequestContext,
     traits: &[(TraitName, Timestamp)],
@@ -56,7 +56,7 @@ fn name_filter(text: &str) -> Result<impl Fn(&str) -> bool, ApiError> {
     })
 }
 
-/// `GET /traits`.
+/// `GET /traits`: the names of the traits that match the query.
 pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     let query = context.query()?;
     query.check(context.route, context.version)?;
@@ -73,7 +73,7 @@ pub(crate) async fn list(context: &RequestContext) -> Result<Answer, ApiError> {
     Ok(answer(context, &traits, None))
 }
 
-/// `GET /traits/{name}`.
+/// `GET /traits/{name}`: 204 if the trait exists.
 pub(crate) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
     let view = context.view().await?;
     let name = context.param(0);
@@ -82,7 +82,7 @@ pub(crate) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
     Ok(context.modified(Answer::no_content(), Some(at)))
 }
 
-/// `PUT /traits/{name}`.
+/// `PUT /traits/{name}`: ensures that a custom trait exists.
 pub(crate) async fn ensure(context: &RequestContext) -> Result<Answer, ApiError> {
     let name = context.param(0).parse().ok();
     let is_custom = |name: &TraitName| name.is_custom() && name.as_str() != "CUSTOM_";
@@ -102,7 +102,7 @@ pub(crate) async fn ensure(context: &RequestContext) -> Result<Answer, ApiError>
     Ok(context.modified(answer, at))
 }
 
-/// `DELETE /traits/{name}`.
+/// `DELETE /traits/{name}`: deletes an unused custom trait.
 pub(crate) async fn delete(context: &RequestContext) -> Result<Answer, ApiError> {
     let name = context.param(0);
     let name = name.parse().map_err(|_| not_found::traits(&[name]))?;
@@ -110,7 +110,7 @@ pub(crate) async fn delete(context: &RequestContext) -> Result<Answer, ApiError>
     context.carry_out(command, WriteKind::ChangeTrait).await
 }
 
-/// `GET /resource_providers/{uuid}/traits`.
+/// `GET /resource_providers/{uuid}/traits`: the traits of a provider.
 pub(crate) async fn of_provider(context: &RequestContext) -> Result<Answer, ApiError> {
     let view = context.view().await?;
     let (generation, traits) =
@@ -118,7 +118,7 @@ pub(crate) async fn of_provider(context: &RequestContext) -> Result<Answer, ApiE
     Ok(answer(context, &traits, Some(generation)))
 }
 
-/// `PUT /resource_providers/{uuid}/traits`.
+/// `PUT /resource_providers/{uuid}/traits`: replaces the traits of a provider.
 pub(crate) async fn replace(context: &RequestContext) -> Result<Answer, ApiError> {
     let body = context.body().await?;
     let provider = context.provider_or_404()?;
@@ -142,7 +142,7 @@ pub(crate) async fn replace(context: &RequestContext) -> Result<Answer, ApiError
     Ok(answer(context, &traits, Some(generation)))
 }
 
-/// `DELETE /resource_providers/{uuid}/traits`.
+/// `DELETE /resource_providers/{uuid}/traits`: removes all traits from a provider.
 pub(crate) async fn delete_all(context: &RequestContext) -> Result<Answer, ApiError> {
     let provider = context.provider_or_404()?;
     let command = Command::DeleteProviderTraits(DeleteProviderTraits { provider });

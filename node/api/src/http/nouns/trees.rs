@@ -1,10 +1,10 @@
-//! `/placementd/v1/trees/{uuid}`.
+//! `/placementd/v1/trees/{uuid}`: trees of providers with their content.
 
 use crate::http::edge::answer::Answer;
 use crate::http::edge::request_context::RequestContext;
 use crate::http::errors::{ApiError, Varies, to_json};
 
-/// `GET /placementd/v1/trees/{uuid}`.
+/// `GET /placementd/v1/trees/{uuid}`: the whole tree that contains this provider.
 pub(crate) async fn show(context: &RequestContext) -> Result<Answer, ApiError> {
     context
         .query()?

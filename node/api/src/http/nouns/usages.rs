@@ -38,7 +38,7 @@ fn answer(
     }))
 }
 
-/// `GET /resource_providers/{uuid}/usages`.
+/// `GET /resource_providers/{uuid}/usages`: the usage of a provider by class.
 pub(crate) async fn of_provider(context: &RequestContext) -> Result<Answer, ApiError> {
     let view = context.view().await?;
     let (generation, usages) =
@@ -46,7 +46,7 @@ pub(crate) async fn of_provider(context: &RequestContext) -> Result<Answer, ApiE
     Ok(answer(context, Some(generation), &usages))
 }
 
-/// `GET /usages`.
+/// `GET /usages`: the usage of a project by class and, from 1.38, by consumer type.
 pub(crate) async fn of_project(context: &RequestContext) -> Result<Answer, ApiError> {
     let query = context.query()?;
     query.check(context.route, context.version)?;

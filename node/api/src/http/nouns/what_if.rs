@@ -91,7 +91,7 @@ enum Found {
     Capacity(CapacityReport),
 }
 
-/// `POST /placementd/v1/what-if`.
+/// `POST /placementd/v1/what-if`: applies the changes to a copy and answers the questions.
 pub(crate) async fn ask(context: &RequestContext) -> Result<Answer, ApiError> {
     let asked: WhatIf = serde_json::from_slice(&context.body)
         .map_err(|wrong| ApiError::bad_request(format!("JSON does not validate: {wrong}")))?;

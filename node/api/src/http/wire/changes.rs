@@ -346,7 +346,7 @@ pub(crate) struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// The matching changes of an entry of this epoch; `None` if there are none.
+    /// The matching changes of an entry of this epoch; `None` if nothing matches.
     pub(crate) fn of(epoch: u64, entry: &'a LedgerEntry, filter: &Filter) -> Option<Self> {
         if !filter.may_match(&entry.names) {
             return None;

@@ -7,7 +7,6 @@ use indexmap::IndexMap;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Serialize, Serializer};
 
-/// A JSON value.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub(crate) enum Json {
@@ -17,11 +16,9 @@ pub(crate) enum Json {
     Bool(bool),
     /// A number without point and exponent that fits `i64`.
     Int(i64),
-    /// Any other number.
+    /// Any number that is not a [`Json::Int`].
     Float(f64),
-    /// Text.
     Text(String),
-    /// A list.
     Array(Vec<Json>),
     /// An object, with its members in the order of their first occurrence.
     #[serde(serialize_with = "write_members")]

@@ -31,7 +31,7 @@ impl Microversion {
         Self(minor)
     }
 
-    /// `1.0` to `1.39`.
+    /// The version as text: `1.0` to `1.39`.
     pub(crate) fn text(self) -> &'static str {
         &self.header()[SERVICE.len()..]
     }
@@ -41,7 +41,6 @@ impl Microversion {
         &HEADERS[usize::from(self.0)]
     }
 
-    /// The minor version.
     pub(crate) fn minor(self) -> u8 {
         self.0
     }

@@ -1,4 +1,4 @@
-//! Authentication: who sends a request.
+//! Authentication of the caller of a request.
 
 mod identity;
 mod keystone;

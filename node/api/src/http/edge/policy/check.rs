@@ -14,7 +14,6 @@ const DEPTH_MAX: usize = 64;
 /// Maximum nesting of checks during an evaluation, including the rules that are referred to.
 const JUDGED_DEPTH_MAX: usize = 512;
 
-/// A parsed rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Check {
     /// `@`, or an empty rule.
@@ -62,7 +61,7 @@ enum Token {
 }
 
 impl Check {
-    /// Parses a rule.
+    /// Parses a rule; an empty one is always true.
     pub(super) fn parse(text: &str) -> Self {
         if text.is_empty() {
             return Self::True;

@@ -9,8 +9,8 @@ use crate::http::wire::chunks::{QUOTED_UUID_BYTES, quote_uuid};
 /// Maximum number of templates kept.
 pub(super) const SHAPES_MAX: usize = 64;
 
-/// The parts of a candidate ordered by provider: the kind of each, and whether its provider is the
-/// same as that of the part before.
+/// The parts of a candidate ordered by provider: the kind of each, and whether it has the same
+/// provider as the previous part.
 type Shape = Vec<(usize, bool)>;
 
 /// Templates by shape, one of which is chosen.

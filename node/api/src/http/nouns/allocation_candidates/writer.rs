@@ -106,7 +106,7 @@ impl<'a> AnswerWriter<'a> {
         self.candidates
     }
 
-    /// Writes a candidate.
+    /// Writes a candidate through the template of its shape.
     pub(super) fn write(&mut self, candidate: &Candidate<'a>) {
         self.summaries.note(&self.outline, candidate);
         if !self.templates.choose(candidate) {
@@ -173,7 +173,7 @@ impl<'a> AnswerWriter<'a> {
         self.templates = Templates::default();
         let opening = b"],\"provider_summaries\":{";
         chunks.item().extend_from_slice(opening);
-        // By the place of a provider in its tree.
+        // Looks by the place of a provider in its tree.
         let mut looks: Vec<Look> = Vec::new();
         let mut trait_names = TraitNames::default();
         let mut at = 0;

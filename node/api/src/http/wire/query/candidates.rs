@@ -87,7 +87,7 @@ fn bad_value(message: impl Into<String>) -> ApiError {
     ApiError::bad_request(message).with_code(code::BAD_VALUE)
 }
 
-/// Of several limits the first counts, while the schema checks the last.
+/// The first of several limits counts, while the schema checks the last.
 fn parse_limit(text: &str) -> Result<usize, ApiError> {
     match spelling::integer(text) {
         Some(limit @ 1..) => Ok(usize::try_from(limit).unwrap_or(usize::MAX)),
@@ -97,7 +97,7 @@ fn parse_limit(text: &str) -> Result<usize, ApiError> {
     }
 }
 
-/// Of several policies the first counts, while the schema checks the last; an unknown policy does
+/// The first of several policies counts, while the schema checks the last; an unknown policy does
 /// not isolate.
 fn parse_policy(text: &str) -> Option<GroupPolicy> {
     match text {

@@ -55,7 +55,7 @@ impl Query {
         self.all(name).next()
     }
 
-    /// The last value of a parameter, which is the one that counts in most cases.
+    /// The last value of a parameter, which counts in most cases.
     pub(crate) fn last<'a>(&'a self, name: &'a str) -> Option<&'a str> {
         self.all(name).next_back()
     }

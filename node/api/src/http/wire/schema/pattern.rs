@@ -5,7 +5,7 @@ use placement_model::types::is_upper_byte;
 use regex_lite::Regex;
 use serde::Deserialize;
 
-/// A text pattern.
+/// A regular expression that text must match, prepared for fast checks.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(from = "String")]
 pub(crate) struct Pattern {

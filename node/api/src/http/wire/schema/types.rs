@@ -30,7 +30,6 @@ pub(crate) enum Schema {
     },
     /// A string with its constraints.
     String(Text),
-    /// A list.
     Array {
         items: Box<Schema>,
         #[serde(default)]
@@ -38,7 +37,6 @@ pub(crate) enum Schema {
         #[serde(default)]
         unique_items: bool,
     },
-    /// An object.
     Object(Object),
     /// The schema, or `null`.
     Nullable { schema: Box<Schema> },

@@ -1,4 +1,4 @@
-//! Runs many seeds, whatever fails, and summarizes them.
+//! Runs many seeds, without a stop at failures, and summarizes them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,7 +16,7 @@ use crate::report::Report;
 use crate::run::run_with;
 use crate::seed::Seed;
 
-/// What a campaign runs with each seed.
+/// The program that a campaign runs with each seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
     /// The product, in a run drawn from the seed.
@@ -90,7 +90,7 @@ pub struct Summary {
 /// Totals over many runs.
 #[derive(Debug, Default)]
 pub struct Totals {
-    /// Simulated time.
+    /// Simulated time, summed over all runs.
     pub simulated: Duration,
     /// Log entries that hold commands.
     pub commits: usize,
@@ -145,7 +145,7 @@ impl fmt::Display for Totals {
 }
 
 impl Summary {
-    /// An empty summary.
+    /// A summary without any runs.
     pub fn new(subject: Subject) -> Self {
         Self {
             subject,
@@ -157,7 +157,7 @@ impl Summary {
         }
     }
 
-    /// Counts one run.
+    /// Adds the report of one run.
     pub fn add(&mut self, report: &Report) {
         self.seeds += 1;
         self.totals.add(report);

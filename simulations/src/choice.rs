@@ -1,4 +1,4 @@
-//! Random choices.
+//! Random choices from a list.
 
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;

@@ -38,9 +38,9 @@ use crate::rot::rot_row;
 /// Name of the token file.
 const TOKEN: &str = "join-token";
 
-/// A simulated machine.
+/// A machine with its disk, its clock and at most one running process.
 pub struct Host {
-    /// The node's number.
+    /// Number of the node on this machine.
     pub node: u64,
     /// Host name in the simulated network.
     pub name: String,
@@ -522,8 +522,8 @@ impl Host {
         storage.ledger_bytes = self.parameters.knobs.ledger_bytes;
         storage.block_cache_bytes = 1 << 20;
         // The write buffers keep the product's 64 MiB, so that no run fills them: RocksDB would
-        // flush them in a thread of its own, and what a loss of power leaves of the state would
-        // depend on when that was. `Limits::rows_buffer` stands for it.
+        // flush them in a thread of its own, and the state after a loss of power would depend on
+        // when that was. `Limits::rows_buffer` stands for it.
         storage
     }
 }

@@ -44,7 +44,7 @@ pub struct Ledger {
 pub struct SharedLedger(Arc<Mutex<Ledger>>);
 
 impl SharedLedger {
-    /// An empty ledger.
+    /// A ledger before the first command.
     pub fn new() -> Self {
         let ordered = Ordered::default();
         let ledger = Ledger {

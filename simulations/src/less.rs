@@ -15,7 +15,7 @@ pub struct Less {
     pub only_faults: Option<Numbers>,
 }
 
-/// Numbers of faults.
+/// Numbers of faults in the order of `explain`, from 0.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Numbers(pub Vec<usize>);
 

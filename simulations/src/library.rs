@@ -165,7 +165,7 @@ async fn attempt(
     let node = authority.host().trim_start_matches("node");
     let node = node.parse().expect("endpoints are names of nodes");
     let asked = under_way.borrow().operation.clone();
-    let operation = match asked.expect("it sends what it was asked for") {
+    let operation = match asked.expect("an operation is in progress") {
         Operation::Read(question, _) => Operation::Read(question, promised(&request)),
         write @ Operation::Write(_) => write,
     };

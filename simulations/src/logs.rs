@@ -1,4 +1,4 @@
-//! The logs of all nodes, as their stores report them. What is on disk is known from the simulated
+//! The logs of all nodes, as their stores report them. The data on disk is known from the simulated
 //! disks' own events and never from a node's claims.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::xxh3_64;
 pub struct EntryId {
     /// The leader that wrote it: term and node.
     pub leader: (u64, u64),
-    /// Log index.
+    /// Index in the log.
     pub index: u64,
 }
 
@@ -25,7 +25,7 @@ pub type Members = BTreeMap<u64, bool>;
 /// The checked parts of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
-    /// Identity.
+    /// Identity of the entry.
     pub id: EntryId,
     /// Digest of the content.
     pub digest: u64,
@@ -56,14 +56,14 @@ pub enum Happened {
     Committed(EntryId),
     /// A snapshot from another node, which covers the entries up to here, is on disk.
     SnapshotReceived(EntryId),
-    /// That snapshot was removed.
+    /// A received snapshot was removed.
     SnapshotGivenUp(EntryId),
 }
 
 /// The log of one node.
 #[derive(Debug, Clone, Default)]
 pub struct NodeLog {
-    /// Entries by index.
+    /// The entries after the last purged one, by index.
     pub entries: BTreeMap<u64, EntryId>,
     /// The last purged entry.
     pub purged: Option<EntryId>,

@@ -56,7 +56,7 @@ enum Action {
 
 #[derive(Debug, Args)]
 struct One {
-    /// The seed
+    /// Number of the seed to run
     #[arg(long)]
     seed: u64,
     #[command(flatten)]
@@ -111,7 +111,7 @@ struct Many {
 
 #[derive(Debug, Args)]
 struct Shrunk {
-    /// The seed
+    /// Number of the failing seed
     #[arg(long)]
     seed: u64,
     #[command(flatten)]

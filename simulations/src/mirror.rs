@@ -13,7 +13,7 @@ pub(crate) type Values = BTreeMap<String, Value>;
 /// Returns the first entry after the first index, up to the second, that changed the partition.
 pub(crate) type Truth<'a> = &'a dyn Fn(u64, u64) -> Option<u64>;
 
-/// A watcher's copy.
+/// A watcher's copy of one partition.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Mirror {
     /// All values at index `sent`.

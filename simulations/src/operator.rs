@@ -1,4 +1,4 @@
-//! The one who changes the cluster while it runs: through the operators' listener, as
+//! An operator that changes the cluster during the run, through the operators' listener, as
 //! `placementctl` does.
 
 use std::cell::RefCell;
@@ -16,79 +16,78 @@ use tokio::time::{sleep, timeout};
 use crate::http::node_name;
 use crate::invariants::members_change_as_ordered::{Change, Ordered};
 
-/// Where every simulated node listens to operators.
+/// Operators' port of every simulated node.
 pub const ADMIN_PORT: u16 = 8780;
-/// Where every simulated node listens to other nodes.
+/// Peer port of every simulated node.
 pub const PEER_PORT: u16 = 8779;
 
-/// How long an answer is waited for: a promotion waits for the learner for ten seconds.
+/// Timeout of a request. A promotion waits up to ten seconds for the learner.
 const PATIENCE: Duration = Duration::from_secs(13);
 const PAUSE: Duration = Duration::from_millis(300);
 
-/// What is to be done.
+/// A task for the operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// Hand leadership over; tried once, as it changes nothing that must last.
+    /// Transfer leadership to a node; attempted once, since the effect is not permanent.
     Transfer(u64),
-    /// Have a node that waits without data join by a token, as learner.
+    /// Let a node without data join with a token, as a learner.
     Add(u64),
-    /// Make it a voter.
+    /// Make a learner a voter.
     Promote(u64),
-    /// Make a voter a learner; tried once.
+    /// Make a voter a learner; attempted once.
     Demote(u64),
-    /// Take a node out.
+    /// Remove a node; retried until it succeeds.
     Remove(u64),
-    /// Take a node out that runs; tried once.
+    /// Remove a running node; attempted once.
     Retire(u64),
-    /// Have a node out of the way of requests and leadership; tried once.
+    /// Drain a node; attempted once.
     Drain(u64),
-    /// Take that back. A node that has started since is not drained any more.
+    /// Undrain a node. A node that has restarted since is not drained any more.
     Undrain(u64),
-    /// As [`Order::Add`], in the place of another one.
+    /// Like [`Order::Add`], as the replacement of another node.
     Join {
-        /// Who comes.
+        /// Number of the new node.
         spare: u64,
-        /// Who goes.
+        /// Number of the replaced node.
         old: u64,
     },
-    /// Take its token back.
+    /// Revoke the node's token.
     Revoke(u64),
-    /// Make a token for a node, and keep it.
+    /// Create a token for a node, and keep it.
     Token(u64),
 }
 
-/// How an order ended.
+/// Outcome of an order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Done {
-    /// It was carried out, now or at an earlier try.
+    /// Executed, now or at an earlier attempt.
     Yes,
-    /// It never will be, in the words of the node.
+    /// Refused for good, with the node's answer.
     Refused(String),
 }
 
-/// Where orders wait, and what came of them. Those that must be carried out are repeated until they
-/// are.
+/// Queue of orders, with their outcomes. Orders that must succeed are retried until they do.
 #[derive(Debug)]
 pub struct Desk {
     orders: RefCell<VecDeque<Order>>,
-    /// The nodes that are asked: those that form the cluster, and those that either operator has
+    /// Nodes that receive requests: the initial members, and the nodes that either operator has
     /// added.
     asked: Rc<RefCell<Vec<u64>>>,
-    /// What is being carried out, and what was last answered.
+    /// The current order, and the last answer to it.
     current: RefCell<Option<(Order, String)>>,
     done: RefCell<Vec<(Order, Done)>>,
-    /// Nodes that were ever drained.
+    /// Nodes that were drained at some time.
     drained: RefCell<BTreeSet<u64>>,
     tokens: Rc<Tokens>,
     ordered: Ordered,
 }
 
-/// What operators hand each other.
+/// Data shared by the operators.
 #[derive(Debug, Default)]
 struct Tokens {
-    /// Those that were shown, by the node that each is for.
+    /// The created tokens, by node.
     shown: RefCell<BTreeMap<u64, String>>,
-    /// The nodes whose tokens are to be brought to their machines.
+    /// Nodes whose tokens are ready for delivery to their machines.
     wanted: RefCell<Vec<u64>>,
     brought: RefCell<BTreeSet<u64>>,
 }
@@ -114,7 +113,7 @@ impl fmt::Display for Order {
 }
 
 impl Order {
-    /// How the members change by it.
+    /// The membership changes of the order.
     fn changes(self) -> Vec<(u64, Change)> {
         match self {
             Order::Add(node) => vec![(node, Change::Joins)],
@@ -137,7 +136,7 @@ impl Order {
 }
 
 impl Desk {
-    /// The desks of two operators of a cluster that begins with so many nodes.
+    /// The desks of two operators, for a cluster with `nodes` initial nodes.
     pub fn two(nodes: u64, ordered: &Ordered) -> [Rc<Self>; 2] {
         let asked = Rc::new(RefCell::new((1..=nodes).collect()));
         let tokens = Rc::<Tokens>::default();
@@ -154,7 +153,7 @@ impl Desk {
         })
     }
 
-    /// Adds orders, to be carried out one after the other.
+    /// Appends orders to the queue.
     pub fn order(&self, orders: impl IntoIterator<Item = Order>) {
         for order in orders {
             if let Order::Drain(node) = order {
@@ -164,24 +163,24 @@ impl Desk {
         }
     }
 
-    /// Whether a node was ever drained: it may hand leadership to any node.
+    /// Whether a node was drained at some time; such a node may hand leadership to any node.
     pub fn has_drained(&self, node: u64) -> bool {
         self.drained.borrow().contains(&node)
     }
 
-    /// Tokens that are to be brought to their machines.
+    /// Takes the tokens that are ready for delivery to their machines.
     pub fn take_tokens(&self) -> Vec<(u64, String)> {
         let wanted = self.tokens.wanted.take().into_iter();
         let shown = self.tokens.shown.borrow();
         wanted.map(|node| (node, shown[&node].clone())).collect()
     }
 
-    /// The token that was made for a node.
+    /// The token created for a node.
     pub fn token(&self, node: u64) -> Option<String> {
         self.tokens.shown.borrow().get(&node).cloned()
     }
 
-    /// One try at a token.
+    /// Tries once to create a token.
     async fn issue(&self, node: u64, through: u64) -> Option<Done> {
         let wanted = json!({ "ttl_s": 24 * 3600 });
         let asked = ask_for("POST", "/v1/join-tokens".to_owned(), wanted, through);
@@ -193,7 +192,7 @@ impl Desk {
                 self.note_token(node, token);
                 Some(Done::Yes)
             }
-            // Its number is another one, as an earlier try was not answered.
+            // An earlier attempt without an answer has used the node's number.
             201 | 404 | 409 => Some(Done::Refused(words)),
             _ => None,
         }
@@ -204,8 +203,8 @@ impl Desk {
         shown.insert(node, token.to_owned());
     }
 
-    /// One try at having a node join, in the place of another one or as one more. A node that it
-    /// cannot replace is taken out.
+    /// Tries once to let a node join, as a replacement or as an additional node. If it cannot
+    /// replace the old node, the old node is removed.
     async fn join(&self, spare: u64, old: Option<u64>, through: u64) -> Option<Done> {
         let tokens = "/v1/join-tokens".to_owned();
         if self.token(spare).is_none() {
@@ -219,7 +218,7 @@ impl Desk {
             }
             return match (status, old) {
                 _ if made == Some(spare) => None,
-                // Its number is another one: a try was not answered, or another operator has its
+                // The node's number is used: an attempt had no answer, or another operator has its
                 // token.
                 (201, None) => {
                     sleep(PATIENCE).await;
@@ -247,12 +246,12 @@ impl Desk {
         is_done.then_some(Done::Yes)
     }
 
-    /// Whether nothing is left to be done.
+    /// Whether all orders have ended.
     pub fn is_empty(&self) -> bool {
         self.orders.borrow().is_empty() && self.current.borrow().is_none()
     }
 
-    /// What is left to be done, and what the node answered that was last asked for it.
+    /// Description of the remaining orders and of the last answer, for error messages.
     pub fn left(&self) -> String {
         let current = self.current.borrow();
         let (now, answer) = current.as_ref().map_or_else(
@@ -263,20 +262,20 @@ impl Desk {
             .map(ToString::to_string)
             .collect();
         format!(
-            "now: {now}, answered by: {answer}; then: {}",
+            "current: {now}, last answer: {answer}; next: {}",
             then.join(", ")
         )
     }
 
-    /// What came of the orders so far.
+    /// Outcomes of the orders so far.
     pub fn done(&self) -> Vec<(Order, Done)> {
         self.done.borrow().clone()
     }
 
-    /// Carries orders out without end.
+    /// Executes orders forever.
     ///
     /// # Errors
-    /// None; the signature is turmoil's.
+    /// None; turmoil requires the signature.
     pub async fn work(self: Rc<Self>) -> turmoil::Result {
         let mut turn = 0;
         loop {
@@ -287,7 +286,7 @@ impl Desk {
             };
             *self.current.borrow_mut() = Some((order, String::new()));
             self.ordered.begin(&order.changes());
-            // A node joins in its own time.
+            // The node may join after the order has ended.
             let mut may_be_late = matches!(order, Order::Add(_) | Order::Join { .. });
             let done = loop {
                 turn += 1;
@@ -330,7 +329,7 @@ impl Desk {
     }
 }
 
-/// How an order has ended by an answer. `None`: it has to be tried again.
+/// The outcome that an answer means. `None`: try again.
 fn ended(order: Order, answer: Option<(u16, String)>) -> Option<Done> {
     if let Order::Transfer(_)
     | Order::Drain(_)
@@ -366,7 +365,7 @@ async fn ask(order: Order, through: u64) -> anyhow::Result<(u16, String)> {
         Order::Undrain(_) => ("DELETE", "/v1/drain".to_owned(), json!({})),
         Order::Revoke(id) => ("DELETE", format!("/v1/join-tokens/{id}"), json!({})),
         Order::Add(_) | Order::Join { .. } | Order::Token(_) => {
-            unreachable!("that takes more than one request")
+            unreachable!("needs more than one request")
         }
     };
     ask_for(method, path, body, through).await

@@ -1,4 +1,4 @@
-//! Clock, ids and computations of a simulated node.
+//! Clock, ids and offloaded computations of a simulated node.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -12,25 +12,25 @@ use uuid::Uuid;
 
 use crate::seed::uuid_from;
 
-/// When every simulation begins: 2026-01-01T00:00:00Z, in seconds since 1970.
+/// Wall-clock start of every simulation: 2026-01-01T00:00:00Z, in seconds since 1970.
 const EPOCH_S: u64 = 1_767_225_600;
 
-/// The moment at which every simulation begins.
+/// Wall-clock start of every simulation.
 pub fn epoch() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(EPOCH_S)
 }
 
-/// The wall clock of one machine, which goes on while its node is down. It may be set, and run fast
-/// or slow; all times in microseconds.
+/// The wall clock of one machine. It continues while the node is down, and can be stepped and
+/// drift. All times in microseconds.
 #[derive(Debug)]
 pub struct WallClock(Mutex<Wall>);
 
 #[derive(Debug, Clone, Copy)]
 struct Wall {
-    /// How far it was ahead of simulated time at `since`.
+    /// Lead over simulated time at `since`.
     ahead: i64,
     since: Duration,
-    /// What it gains a second.
+    /// Gain over simulated time per second.
     gains: i64,
 }
 
@@ -51,7 +51,7 @@ impl WallClock {
         })))
     }
 
-    /// What it shows after so much simulated time.
+    /// The clock's time at a simulated time.
     pub fn at(&self, now: Duration) -> SystemTime {
         let ahead = self.0.lock().ahead_at(now);
         let by = Duration::from_micros(ahead.unsigned_abs());
@@ -61,12 +61,12 @@ impl WallClock {
         }
     }
 
-    /// Sets it forth, or back.
+    /// Steps the clock forward, or back if negative.
     pub fn step(&self, by_ms: i64) {
         self.0.lock().ahead += by_ms * 1000;
     }
 
-    /// Makes it gain so much more each second from `now` on, or less.
+    /// Adds to the clock's gain per second, from `now` on.
     pub fn drift(&self, now: Duration, by: i64) {
         let mut wall = self.0.lock();
         *wall = Wall {
@@ -77,7 +77,7 @@ impl WallClock {
     }
 }
 
-/// What one node sees of the world besides network and disk.
+/// The environment of one node apart from network and disk.
 #[derive(Debug)]
 pub struct SimulatedWorld {
     wall: Arc<WallClock>,
@@ -85,7 +85,7 @@ pub struct SimulatedWorld {
 }
 
 impl SimulatedWorld {
-    /// A world with this clock.
+    /// An environment with this clock.
     pub fn new(wall: Arc<WallClock>, ids: SmallRng) -> Self {
         Self {
             wall,
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wall_clock_is_set_and_runs_fast_or_slow() {
+    fn wall_clock_steps_and_drifts() {
         let s = Duration::from_secs;
         let clock = WallClock::new(s(3));
         assert_eq!(clock.at(s(10)), epoch() + s(13));

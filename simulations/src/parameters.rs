@@ -1,5 +1,5 @@
-//! What one run is made of. Every choice follows from the seed, so that the seeds together cover
-//! what no single set of choices would.
+//! The parameters of a run, all derived from its seed, so that many seeds cover more than any
+//! single set of parameters.
 
 use std::time::Duration;
 
@@ -14,106 +14,106 @@ use crate::regions::Regions;
 use crate::seed::Seed;
 use crate::workload::Choices;
 
-/// Complaints about what the neighbour's clients saw say so.
+/// Suffix of violations seen by the neighbour's clients.
 pub(crate) const IN_THE_NEIGHBOUR: &str = "in the partition of the neighbour";
 
-/// Elections that may fail in a row.
+/// Number of elections that may fail in a row.
 const ELECTIONS: u32 = 10;
-/// Requests of the first client until the fault phase may begin.
+/// Requests of the first client before the fault phase.
 const SET_UP_REQUESTS: u32 = 30;
-/// Requests that a client may need after the fault phase until enough of them were writes.
+/// Requests that a client may need after the fault phase to complete enough writes.
 const RECOVERY_REQUESTS: u32 = 50;
 
-/// How many voters a cluster is formed of.
+/// Numbers of initial voters to choose from.
 const VOTERS: [u64; 14] = [1, 2, 3, 3, 3, 3, 3, 3, 3, 4, 4, 5, 5, 5];
 
-/// How long an operator waits for answers that are lost.
+/// Time that an operator may wait for lost answers.
 const OPERATOR: Duration = Duration::from_secs(60);
-/// Messages with entries that a node may have to take, one after the other, until it has caught up.
+/// Messages with entries that a node may need, one after the other, to catch up.
 const CATCH_UP_MESSAGES: u32 = 50;
 
-/// The choices of one run.
+/// Parameters of one run.
 #[derive(Debug, Clone)]
 pub struct Parameters {
-    /// The seed they follow from.
+    /// The seed of all other parameters.
     pub seed: Seed,
-    /// Nodes that form the cluster, all of them voters.
+    /// Initial nodes of the cluster, all voters.
     pub nodes: u64,
     /// Simulated time per step.
     pub tick: Duration,
-    /// Fastest a message gets through.
+    /// Shortest latency of a message.
     pub latency_min: Duration,
-    /// Slowest a message gets through, faults aside.
+    /// Longest latency of a message without faults.
     pub latency_max: Duration,
-    /// Fastest a sync of the log ends.
+    /// Shortest latency of a log sync.
     pub sync_min: Duration,
-    /// Slowest a sync of the log ends, faults aside.
+    /// Longest latency of a log sync without faults.
     pub sync_max: Duration,
-    /// How far each node's wall clock is ahead of simulated time.
+    /// Lead of each node's wall clock over simulated time.
     pub skews: Vec<Duration>,
-    /// Heartbeat interval.
+    /// Heartbeat interval of the leader.
     pub heartbeat: Duration,
     /// Shortest election timeout; the longest is twice as long.
     pub election: Duration,
-    /// The log is cut after this many entries.
+    /// Entries between two snapshots, each of which purges the log.
     pub snapshot_every: u64,
-    /// Log entries that a snapshot leaves in the log.
+    /// Entries that a snapshot leaves in the log.
     pub keep_in_log: u64,
-    /// Clients.
+    /// Number of clients, without the neighbour's.
     pub clients: usize,
-    /// Providers that exist before the fault phase.
+    /// Providers created before the fault phase.
     pub providers: usize,
     /// Units per provider before the fault phase.
     pub total: u32,
-    /// Consumers that contend for them.
+    /// Consumers that contend for the units.
     pub consumers: usize,
     /// Longest pause of a client between two requests.
     pub pause_max: Duration,
-    /// How long a client waits for an answer.
+    /// Timeout of a client's request.
     pub patience: Duration,
-    /// Those who follow what is changed, from node to node.
+    /// Number of clients that follow the change stream, from node to node.
     pub watchers: usize,
-    /// Whether one of the clients is our own.
+    /// Whether one of the clients uses our client library.
     pub our_client: OurClient,
-    /// Writes among 100 requests.
+    /// Percentage of writes among requests.
     pub writes_percent: u32,
-    /// Writes of 100 that check no consumer generation.
+    /// Percentage of writes without a check of the consumer generation.
     pub unchecked_percent: u32,
-    /// How long faults go on.
+    /// Duration of the fault phase.
     pub fault_phase: Duration,
     /// Mean time between two faults.
     pub fault_every: Duration,
-    /// Whether a minority stays away until the recovery phase is over.
+    /// Whether a minority of nodes stays away until the end of the recovery phase.
     pub minority_stays_down: bool,
-    /// Whether it is cut off from all others then, and not without power.
+    /// Whether that minority is cut off from the others, rather than without power.
     pub minority_is_cut_off: bool,
     /// How long a node waits for a leader or a quorum before it answers 503.
     pub wait: Duration,
     /// Machines that wait until they are added to the cluster.
     pub spares: u64,
-    /// Whether two operators change the cluster at the same time, and no node is lost.
+    /// Whether two operators change the cluster concurrently; no node is lost then.
     pub two_operators: bool,
-    /// Whether all nodes are lost in the middle of the run, and the cluster is restored from a
+    /// Whether all nodes are lost in the middle of the run and the cluster is restored from a
     /// backup.
     pub is_lost: bool,
     /// Whether the fault phase begins with the first step, before the cluster has formed.
     pub faults_from_the_start: bool,
-    /// Whose clouds are in the cluster.
+    /// Which partitions the cluster has.
     pub clouds: Clouds,
-    /// Sizes and times of the nodes that rarely matter, unless they are small.
+    /// Sizes and times of the nodes that matter only if they are small.
     pub knobs: Knobs,
-    /// Where the machines stand; `None`: all in one place.
+    /// Sites of the machines; `None`: all at one place.
     pub regions: Option<Regions>,
 }
 
-/// Whose clouds are in a cluster: each in a partition, all over the same names.
+/// The clouds in a cluster, each in a partition, all with the same names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Clouds {
-    /// That of the clients, and no other.
+    /// Only the clients' cloud.
     Alone,
-    /// That of the clients in the default partition, and a neighbour's in a second one.
+    /// The clients' cloud in the default partition, and a neighbour's in a second one.
     First,
-    /// That of the clients in a second partition, and a neighbour's in the default one.
+    /// The clients' cloud in a second partition, and a neighbour's in the default one.
     Second,
 }
 
@@ -127,7 +127,8 @@ impl Clouds {
         }
     }
 
-    /// The partition of the neighbour, if there is one. No other is made before these.
+    /// The partition of the neighbour, if there is one. Its id relies on these partitions being
+    /// created first.
     pub fn neighbour(self) -> Option<PartitionId> {
         match self {
             Self::Alone => None,
@@ -145,18 +146,18 @@ impl Clouds {
     }
 }
 
-/// Whether our own client is among those of a run, and how it treats what may have happened.
+/// Whether one of the clients uses our client library, and how that treats unknown outcomes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OurClient {
-    /// It is not there.
+    /// No client uses it.
     Absent,
-    /// It tells that the outcome of a write is not known.
+    /// It reports that the outcome of a write is unknown.
     Careful,
     /// It sends the write again.
     Repeating,
 }
 
-/// Settings of the nodes that are drawn smaller than anybody would set them.
+/// Settings of the nodes, smaller than an operator would set them.
 #[derive(Debug, Clone)]
 pub struct Knobs {
     /// Bytes of log entries in one message.
@@ -165,29 +166,29 @@ pub struct Knobs {
     pub append_entries: u64,
     /// Bytes of a snapshot in one message.
     pub chunk_bytes: usize,
-    /// How often an idle node asks how far it should be; zero: never.
+    /// Interval at which an idle node asks for the commit index; zero: never.
     pub probe: Duration,
-    /// How long a connection may say nothing.
+    /// How long a connection may be silent.
     pub silence: Duration,
-    /// How long a call to the disk may take before the node ends, and ten times as long as costs a
-    /// leader the leadership; zero: without end.
+    /// How long a disk call may take before the node exits. A leader gives up leadership after a
+    /// tenth of it. Zero: unlimited.
     pub hung_after: Duration,
-    /// Bytes of log entries in memory.
+    /// Size of the log cache in bytes.
     pub log_cache_bytes: usize,
-    /// Changes of rows that are applied before they are written.
+    /// Changed rows that are applied before they are written.
     pub rows_behind: usize,
-    /// Bytes of what was changed that are kept in memory before they are written.
+    /// Bytes of the change ledger in memory before they are written.
     pub ledger_behind: usize,
-    /// Bytes that a node keeps of what was changed.
+    /// Bytes of the change ledger that a node keeps.
     pub ledger_bytes: u64,
-    /// Sizes that the product has as constants.
+    /// Sizes that are constants in the product.
     pub limits: Limits,
-    /// How late threads come to their work.
+    /// Scheduling delay of threads.
     pub lateness: Lateness,
 }
 
 impl Default for Knobs {
-    /// As the product has them, but that entries are read from the disk too.
+    /// The product's defaults, with a smaller log cache so that entries are also read from disk.
     fn default() -> Self {
         let config = Config::default();
         Self {
@@ -208,7 +209,7 @@ impl Default for Knobs {
 }
 
 impl Knobs {
-    /// The choices that follow from `seed`.
+    /// Draws the settings from `seed`.
     pub fn from_seed(seed: Seed) -> Self {
         let random = &mut seed.stream("knobs");
         let ms = Duration::from_millis;
@@ -218,7 +219,7 @@ impl Knobs {
             chunk_bytes: one_of(random, &[1 << 10, 16 << 10, 1 << 20]),
             probe: ms(one_of(random, &[0, 200, 1000])),
             silence: ms(one_of(random, &[400, 1000, 2000])),
-            // Longer than any fault, as a process that is ended here is the simulation's own.
+            // Longer than any fault, since the exit of a node would end the simulation.
             hung_after: ms(one_of(random, &[0, 30_000])),
             log_cache_bytes: one_of(random, &[0, 4 << 10, 1 << 20]),
             rows_behind: one_of(random, &[1, 50, 16_384]),
@@ -230,8 +231,8 @@ impl Knobs {
     }
 }
 
-/// In half of the runs each is small enough for the few rows that there are, or what the product
-/// has.
+/// In half of the runs the product's limits; otherwise limits that are small enough for the few
+/// rows of a run.
 fn limits(seed: Seed) -> Limits {
     let random = &mut seed.stream("limits");
     let product = Limits::PRODUCT;
@@ -251,21 +252,21 @@ fn limits(seed: Seed) -> Limits {
     }
 }
 
-/// How long things may take once nothing fails, in simulated time.
+/// Time limits once all faults have ended, in simulated time.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// Until the cluster has formed and the first providers are there.
+    /// Until the cluster has formed and the first providers exist.
     pub set_up: Duration,
-    /// From the end of the fault phase until every client got its writes through; also until all
-    /// nodes have applied the same, and until a node that comes back has.
+    /// From the end of the fault phase until every client's writes succeed; also until all nodes
+    /// have applied the same entries, and until a returning node has.
     pub recovery: Duration,
-    /// From the end of the fault phase until the cluster has the members that were ordered: one try
-    /// may still wait for an answer that does not come.
+    /// From the end of the fault phase until the ordered membership is reached: one attempt may
+    /// still wait for an answer that is lost.
     pub changes: Duration,
 }
 
 impl Parameters {
-    /// What the clients are given to choose from.
+    /// The parameters of the clients' workload.
     pub fn choices(&self) -> Choices {
         Choices {
             seed: self.seed,
@@ -275,20 +276,20 @@ impl Parameters {
         }
     }
 
-    /// Clients of the neighbour.
+    /// Number of the neighbour's clients.
     pub(crate) fn neighbours(&self) -> usize {
         self.clouds.neighbour().map_or(0, |_| 2)
     }
 
-    /// The bounds that follow from the choices.
+    /// Time limits derived from the parameters.
     ///
-    /// After the fault phase a client may first have to lose patience with a connection that lost a
-    /// packet; so may a node (`silence_ms`), before it can even ask for votes; several elections
-    /// may fail; and then the client needs some tens of requests, as it chooses writes at random.
+    /// After the fault phase a client may first have to time out on a connection that lost a
+    /// packet. So may a node (`silence_ms`) before it can request votes. Several elections may
+    /// fail. Then the client needs tens of requests, as it chooses writes at random.
     pub fn bounds(&self) -> Bounds {
         let elections = ELECTIONS * self.election * 2;
         let node = elections + self.knobs.silence + CATCH_UP_MESSAGES * self.request();
-        // What faults took from the forming comes back with the first recovery phase.
+        // Faults may have prevented the cluster from forming until the recovery phase.
         let fault_phase = match self.faults_from_the_start {
             true => self.fault_phase,
             false => Duration::ZERO,
@@ -302,43 +303,43 @@ impl Parameters {
         }
     }
 
-    /// How long after the fault phase a connection that it left dumb may go unnoticed. If it was
-    /// the leader's, who is asked for nothing else by then, another node is elected.
+    /// How long after the fault phase a connection that it broke may go unnoticed. If the leader
+    /// depended on it, another node is elected.
     pub fn settling(&self) -> Duration {
         self.knobs.silence * 5 / 4 + 2 * self.election * 2
     }
 
-    /// How long reading everything may take, so many questions of each node, one after the other.
+    /// Time limit for asking each node `questions` questions, one after the other.
     pub fn scan_max(&self, questions: usize) -> Duration {
         let questions = u32::try_from(questions).unwrap_or(u32::MAX);
         self.bounds().recovery + 2 * questions * self.request()
     }
 
-    /// Slowest that a request is answered while nothing fails: connect, forward to the leader,
-    /// replicate, each there and back, and some syncs.
+    /// Longest time of a request without faults: connect, forward to the leader and replicate, each
+    /// a round trip, and some syncs.
     pub(crate) fn request(&self) -> Duration {
         let farthest = self.regions.as_ref().map(Regions::farthest);
         let way = self.latency_max + farthest.unwrap_or_default() / 2;
         8 * (way + self.tick) + 4 * self.sync_max
     }
 
-    /// Learners that stay learners.
+    /// Number of permanent learners.
     pub fn learners(&self) -> u64 {
         self.regions.as_ref().map_or(0, |regions| regions.learners)
     }
 
-    /// All machines for nodes: those that form the cluster, learners, and spares.
+    /// Number of machines for nodes: initial voters, learners and spares.
     pub fn machines(&self) -> u64 {
         self.nodes + self.learners() + self.spares
     }
 
-    /// Whether one node may be lost for good: all others come back.
+    /// Whether one node may be lost for good, since all others come back.
     pub fn spares_a_node(&self) -> bool {
         !self.minority_stays_down && !self.faults_from_the_start && self.nodes > 2
     }
 
-    /// The same run, but that the cluster is lost in the middle of it. A machine waits with a token
-    /// of it.
+    /// The same run, with the loss of the whole cluster in the middle of it. One machine holds a
+    /// token of the lost cluster.
     pub fn lost(self) -> Self {
         Self {
             is_lost: true,
@@ -352,7 +353,7 @@ impl Parameters {
         }
     }
 
-    /// The choices that follow from `seed`, in one place (`places.rs`).
+    /// Draws the parameters from `seed`, with all machines at one place (see `places.rs`).
     pub fn from_seed(seed: Seed) -> Self {
         let random = &mut seed.stream("parameters");
         let ms = Duration::from_millis;
@@ -364,7 +365,7 @@ impl Parameters {
         let drawn = Self {
             seed,
             nodes,
-            // Of all that a run costs, steps cost most.
+            // The number of steps dominates the cost of a run.
             tick: ms(one_of(&mut seed.stream("tick"), &[1, 2, 4, 4])),
             latency_min: Duration::from_micros(200),
             latency_max,
@@ -392,7 +393,7 @@ impl Parameters {
             unchecked_percent: one_of(random, &[0, 30, 80]),
             fault_phase: ms(random.random_range(6000..12000)),
             fault_every: ms(one_of(random, &[400, 800, 1600])),
-            // All initial members have to be there until the cluster has formed.
+            // All initial members are needed to form the cluster.
             minority_stays_down: random.random_bool(0.15) && !faults_from_the_start && nodes > 2,
             minority_is_cut_off: seed.stream("cut off").random_bool(0.5),
             wait: ms(one_of(random, &[200, 800, 2000, 5000])),
@@ -404,11 +405,11 @@ impl Parameters {
             knobs: Knobs::from_seed(seed),
             regions: None,
         };
-        // Who waits less than a request takes is never answered.
+        // A shorter wait than the longest request would never succeed.
         let wait = drawn.wait.max(2 * drawn.request());
         let members = &mut seed.stream("area members");
         let (changes, two_operators) = (members.random_bool(0.4), members.random_bool(0.5));
-        // Two grow three voters to five; one is put in the place of a node that is lost.
+        // Two spares grow three voters to five; a single spare replaces a lost node.
         let (spares, two_operators) = match changes && !drawn.minority_stays_down {
             true if two_operators && !drawn.faults_from_the_start => (2, true),
             true => (u64::from(drawn.spares_a_node()), false),

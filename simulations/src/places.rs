@@ -1,4 +1,4 @@
-//! Runs in regions: which they are, and what an operator has to set for them.
+//! Runs in regions: which runs, and the settings that an operator would need for them.
 
 use std::time::Duration;
 
@@ -7,17 +7,17 @@ use rand::Rng;
 use crate::parameters::Parameters;
 use crate::regions::Regions;
 
-/// One run in so many stands in regions.
+/// One in this many runs spans regions.
 const ONE_IN: u32 = 6;
-/// Round trips in which a new leader finds the end of a follower's log: it halves its own, of a
-/// thousand entries at most.
+/// Round trips of a new leader to find the end of a follower's log: it bisects its own log of at
+/// most a thousand entries.
 const PROBES: u32 = 10;
 
-/// About how often all clients together write, at most.
+/// Shortest mean time between two writes of all clients together.
 const ENTRY_EVERY_MS: u64 = 5;
 
-/// The same run in regions, if its seed has it so, with the times that an operator has to set for
-/// them. No other run is another one for that.
+/// Moves the run to regions, if its seed says so, with the timeouts that an operator would set.
+/// Other runs are unchanged.
 pub fn place(parameters: Parameters) -> Parameters {
     let random = &mut parameters.seed.stream("far apart");
     if !random.random_ratio(1, ONE_IN) || parameters.is_lost {
@@ -36,7 +36,7 @@ pub fn place(parameters: Parameters) -> Parameters {
         ..parameters
     };
     let mut placed = in_regions(parameters, regions);
-    // A write waits while leadership moves to a preferred site.
+    // Writes wait while leadership moves to a preferred site.
     let moved = 2 * placed.request() + PROBES * farthest;
     placed.wait = placed.wait.max(moved);
     placed
@@ -47,14 +47,14 @@ pub fn in_regions(parameters: Parameters, regions: Regions) -> Parameters {
     let ms = Duration::from_millis;
     let farthest = regions.farthest();
     let voters = regions.site_of.len() as u64 - regions.learners - parameters.spares;
-    // A heartbeat counts only if it is answered before three quarters of the time until the next
-    // one have gone by.
+    // A heartbeat counts only if its answer arrives within three quarters of the heartbeat
+    // interval.
     let sync_max = parameters.sync_max.min(ms(40));
     let answered = farthest + 2 * ms(5) + sync_max;
     let heartbeat = parameters.heartbeat.max(answered * 3 / 2).max(ms(100));
     let mut placed = Parameters {
         nodes: voters,
-        // What takes a step longer or shorter is no matter over such ways.
+        // The step length does not matter at these latencies.
         tick: parameters.tick.max(ms(2)),
         latency_max: parameters.latency_max.min(ms(5)),
         sync_max,
@@ -65,8 +65,8 @@ pub fn in_regions(parameters: Parameters, regions: Regions) -> Parameters {
         regions: Some(regions),
         ..parameters
     };
-    // What is written until the farthest node has acknowledged it is not to be cut from the log: a
-    // snapshot would take longer than a write waits.
+    // Entries must stay in the log until the farthest node has acknowledged them: a snapshot would
+    // take longer than a write waits.
     let unacknowledged = farthest.as_millis() as u64 / ENTRY_EVERY_MS;
     placed.keep_in_log = placed.keep_in_log.max(unacknowledged);
     placed.knobs.silence = placed.knobs.silence.max(4 * farthest + ms(200));
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn one_run_in_six_stands_in_regions_and_each_node_at_a_site() {
+    fn one_run_in_six_spans_regions_with_each_node_at_a_site() {
         let all: Vec<_> = placed().collect();
         assert!((20..50).contains(&all.len()), "{} of 199", all.len());
         for (parameters, regions) in &all {
@@ -113,13 +113,13 @@ mod tests {
     }
 
     #[test]
-    fn clients_mostly_ask_at_home() {
+    fn clients_mostly_choose_nodes_of_their_site() {
         let regions = Regions::new(&[2, 1], 1, Duration::from_millis(10));
         assert_eq!(regions.site_of, [0, 0, 1, 2]);
         let random = &mut Seed(1).stream("test");
         let mut chosen = |site| regions.choice(random, site, vec![1, 2, 3]);
         let at_home = (0..100).filter(|_| chosen(1) == [3]).count();
         assert!((65..95).contains(&at_home), "{at_home}");
-        assert_eq!(chosen(2), [1, 2, 3], "no node there may be asked");
+        assert_eq!(chosen(2), [1, 2, 3], "no node of that site is available");
     }
 }

@@ -1,5 +1,5 @@
-//! Where the machines of a run stand, if they do not stand in one place: regions with voters, edge
-//! sites with learners that stay learners, and how long messages take between them.
+//! Sites of the machines of a run: regions with voters, edge sites with permanent learners, and the
+//! latencies between them.
 
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ use rand::rngs::SmallRng;
 use crate::choice::one_of;
 use crate::nodes::Nodes;
 
-/// Round trips between sites, in milliseconds.
+/// Round trips between sites to choose from, in milliseconds.
 const ROUND_TRIPS_MS: [u64; 8] = [1, 5, 10, 30, 60, 100, 150, 200];
-/// Voters by region.
+/// Numbers of voters per region to choose from.
 const VOTERS: [&[u64]; 8] = [
     &[2, 2, 1],
     &[2, 2, 1],
@@ -22,29 +22,29 @@ const VOTERS: [&[u64]; 8] = [
     &[3, 2],
     &[2, 1],
 ];
-/// Of 100 requests so many go to a node of the client's site.
+/// Percentage of requests to a node of the client's own site.
 const AT_HOME_PERCENT: u32 = 80;
 
-/// See the module.
+/// Sites of a run.
 #[derive(Debug, Clone)]
 pub struct Regions {
-    /// The site of each node, beginning with node 1: those of voters, of learners that stay
-    /// learners, of spares. Sites are counted from 0, those of voters first.
+    /// Site of each node, starting with node 1: voters, permanent learners, then spares. Sites are
+    /// numbered from 0, those with voters first.
     pub site_of: Vec<usize>,
-    /// How many of the nodes behind the voters are learners.
+    /// Number of learners; they follow the voters.
     pub learners: u64,
-    /// Round trips: between the sites of the row and of the column.
+    /// Round trip between the sites of row and column.
     pub round_trips: Vec<Vec<Duration>>,
-    /// Where the leader is to be: sites, the best first.
+    /// Preferred sites of the leader, best first.
     pub preference: Vec<usize>,
-    /// A voter is caught up for nodes that prefer it once it lacks no more than so many log
-    /// entries.
+    /// A voter that misses at most this many log entries has caught up enough for leadership to
+    /// move to it.
     pub lag_max: u64,
 }
 
 impl Regions {
-    /// So many voters in each region and so many learners, each at a site of its own; all sites are
-    /// equally far from each other.
+    /// Regions with these numbers of voters, and learners each at a site of its own, with the same
+    /// round trip between all sites.
     pub fn new(voters: &[u64], learners: u64, round_trip: Duration) -> Self {
         let sites = voters.len() + usize::try_from(learners).expect("few learners");
         let in_regions = voters.iter().enumerate();
@@ -61,12 +61,12 @@ impl Regions {
         }
     }
 
-    /// How many sites there are.
+    /// Number of sites, including edge sites.
     pub fn sites(&self) -> usize {
         self.round_trips.len()
     }
 
-    /// Where a node stands; one more machine than were placed stands at the first site.
+    /// Site of a node; additional machines are at the first site.
     pub fn site(&self, node: u64) -> usize {
         let number = usize::try_from(node - 1).expect("few nodes");
         self.site_of.get(number).copied().unwrap_or_default()
@@ -80,34 +80,34 @@ impl Regions {
             .collect()
     }
 
-    /// Where a client stands.
+    /// Site of a client.
     pub fn site_of_client(&self, client: usize) -> usize {
         client % self.sites()
     }
 
-    /// What a site is called.
+    /// Name of a site.
     pub fn name(site: usize) -> String {
         format!("r{site}")
     }
 
-    /// The zone of a node, of which each region has two.
+    /// Zone of a node; each region has two.
     pub fn zone(node: u64) -> String {
         if node.is_multiple_of(2) { "b" } else { "a" }.to_owned()
     }
 
-    /// How far behind the best a node is as a leader.
+    /// Distance of a leader from the best site; 0 is best.
     pub fn rank(&self, node: u64) -> usize {
         let site = self.site(node);
         let at = self.preference.iter().position(|one| *one == site);
         at.unwrap_or(self.preference.len())
     }
 
-    /// How long a message takes at least from one site to another.
+    /// One-way latency between two sites.
     pub fn way(&self, a: usize, b: usize) -> Duration {
         self.round_trips[a][b] / 2
     }
 
-    /// The longest round trip.
+    /// Longest round trip between two sites.
     pub fn farthest(&self) -> Duration {
         self.round_trips
             .iter()
@@ -117,7 +117,8 @@ impl Regions {
             .unwrap_or_default()
     }
 
-    /// Those nodes that a client at `site` asks next: of its own site mostly.
+    /// The nodes that a client at `site` chooses from for its next request, mostly those of its
+    /// site.
     pub fn choice(&self, random: &mut SmallRng, site: usize, nodes: Vec<u64>) -> Vec<u64> {
         let at_home = random.random_ratio(AT_HOME_PERCENT, 100);
         let here = nodes
@@ -128,7 +129,7 @@ impl Regions {
         if here.is_empty() { nodes } else { here }
     }
 
-    /// Some regions.
+    /// Draws regions, round trips and leader preferences.
     pub fn draw(random: &mut SmallRng) -> Self {
         let voters = one_of(random, &VOTERS);
         let mut drawn = Self::new(voters, random.random_range(0..=3), Duration::ZERO);

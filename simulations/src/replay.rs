@@ -1,5 +1,5 @@
-//! A log that a real node has kept, held against the naive model: the product's rules and the naive
-//! ones carry out each command, and must answer alike and come to the same rows.
+//! Replays the log of a real node against the naive model: the product's rules and the naive rules
+//! execute each command, and must give the same outcome and the same rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -15,34 +15,34 @@ use placement_raft_store::{
     inspect_kept_log, inspect_log,
 };
 
-/// After so many entries the rows are compared. It takes as long as some commands of the naive
-/// model.
+/// Entries between two comparisons of all rows. One comparison costs as much as several commands of
+/// the naive model.
 const ROWS_EVERY: u64 = 1_000;
 
-/// Where the naive model, or what a node has kept, disagrees with the product.
+/// A difference between the product and the naive model, or a recorded digest.
 #[derive(Debug, thiserror::Error)]
-#[error("entry {index} of the log: {what}\n    the product: {product}\n    {other}")]
+#[error("log entry {index}: {what}\n    the product: {product}\n    {other}")]
 pub struct Difference {
-    /// The entry after which it shows.
+    /// The entry after which it occurs.
     pub index: u64,
-    /// The command, or the row.
+    /// The command or the row.
     pub what: String,
     product: String,
     other: String,
 }
 
-/// What was carried out without a difference.
+/// Counts of a replay without differences.
 #[derive(Debug, Default)]
 pub struct Counts {
-    /// The entries that were read.
+    /// Log entries that were read.
     pub entries: u64,
-    /// The commands among them.
+    /// Commands among the entries.
     pub commands: u64,
-    /// Those that were refused.
+    /// Commands that were refused.
     pub refused: u64,
-    /// Digests that a node has noted of its state, and that were compared.
+    /// Compared digests that a node had recorded of its state.
     pub digests: usize,
-    /// The rows at the end.
+    /// Rows at the end.
     pub rows: usize,
 }
 
@@ -67,12 +67,12 @@ pub struct Pair<'a> {
     applier: &'a dyn Applier,
     cluster: Cluster,
     naive: NaiveCluster,
-    /// What is counted.
+    /// Counts up to the last command.
     pub counts: Counts,
 }
 
 impl<'a> Pair<'a> {
-    /// From this state on; `applier` decides for the product.
+    /// Starts both from this state; `applier` decides for the product.
     pub fn new(cluster: Cluster, applier: &'a dyn Applier) -> Self {
         Self {
             applier,
@@ -82,15 +82,15 @@ impl<'a> Pair<'a> {
         }
     }
 
-    /// The product's state.
+    /// State of the product.
     pub fn cluster(&self) -> &Cluster {
         &self.cluster
     }
 
-    /// Has both carry out a command.
+    /// Executes a command on both.
     ///
     /// # Errors
-    /// They answer differently.
+    /// The outcomes differ.
     pub fn carry_out(&mut self, index: u64, stamped: &Stamped) -> Result<(), Difference> {
         let (outcome, changes) = self.applier.apply(index, &self.cluster, stamped);
         self.cluster.commit(&changes);
@@ -108,10 +108,10 @@ impl<'a> Pair<'a> {
         })
     }
 
-    /// Compares all rows, after an entry.
+    /// Compares all rows after an entry.
     ///
     /// # Errors
-    /// The first that differs.
+    /// The first difference.
     pub fn compare_rows(&mut self, index: u64) -> Result<(), Difference> {
         let (product, naive) = (NaiveCluster::of(&self.cluster).rows(), self.naive.rows());
         self.counts.rows = product.len();
@@ -129,7 +129,7 @@ impl<'a> Pair<'a> {
         })
     }
 
-    /// Compares the digest of the state with what a node has noted.
+    /// Compares the digest of the state with a digest recorded by a node.
     fn compare_digest(&mut self, index: u64, noted: String) -> Result<(), Difference> {
         self.counts.digests += 1;
         let digest = self.cluster.digest().to_string();
@@ -140,12 +140,12 @@ impl<'a> Pair<'a> {
             index,
             what: "the digest of the state".to_owned(),
             product: digest,
-            other: format!("what the node has: {noted}"),
+            other: format!("recorded by the node: {noted}"),
         })
     }
 }
 
-/// The naive model knows nothing of nodes that are to join.
+/// The naive model does not implement joining nodes.
 fn is_of_joining(command: &Command) -> bool {
     matches!(
         command,
@@ -156,20 +156,20 @@ fn is_of_joining(command: &Command) -> bool {
     )
 }
 
-/// A state that is known, and what is known of the entries after it.
+/// The initial state of a replay.
 struct Beginning {
     cluster: Cluster,
-    /// The first entry after it.
+    /// The first entry after the state.
     next: u64,
-    /// The digests of the state after later entries.
+    /// Digests recorded after later entries.
     digests: BTreeMap<u64, String>,
 }
 
 /// Replays the log in a directory: the data directory of a stopped node, or a directory of backups
-/// with the log that was kept next to them. `progress` is given each entry.
+/// with the archived log. `progress` gets the index of each entry.
 ///
 /// # Errors
-/// [`Difference`]; or the directory cannot be read, or has no state before its log.
+/// [`Difference`]; or the directory cannot be read, or has no state from before its log.
 pub fn replay(
     dir: &Path,
     applier: &dyn Applier,
@@ -193,7 +193,7 @@ pub fn replay(
             progress(line.index);
         }
     };
-    // The last number is that behind the last entry there can be.
+    // `u64::MAX` is reserved: indexes end before it.
     match backups.is_empty() {
         true => inspect_log(dir, from, u64::MAX - 1, each)?,
         false => inspect_kept_log(dir, from, u64::MAX - 1, each)?,
@@ -225,7 +225,7 @@ fn one(
     Ok(())
 }
 
-/// The backups in a directory, the oldest first.
+/// The backups in a directory, oldest first.
 fn backups(dir: &Path) -> io::Result<Vec<KeptFile>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir)? {
@@ -260,7 +260,7 @@ fn of_a_node(dir: &Path) -> anyhow::Result<Beginning> {
     let log = found.log.context("there is no log")?;
     if let Some(purged) = log.purged {
         bail!(
-            "the log begins after entry {}, and the state before it is gone: give the directory in which the node \
+            "the log begins after entry {} without a state for it: use the directory in which the node \
              keeps its backups",
             purged.index
         );

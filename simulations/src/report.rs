@@ -1,4 +1,4 @@
-//! What came of a run.
+//! Results of a run.
 
 use std::time::Duration;
 
@@ -10,107 +10,106 @@ use crate::operator::{Done, Order};
 use crate::parameters::Parameters;
 use crate::story::Story;
 
-/// What came of a run.
+/// Results of a run.
 #[derive(Debug)]
 pub struct Report {
-    /// The choices of the run.
+    /// Parameters of the run.
     pub parameters: Parameters,
-    /// What the clients saw.
+    /// Requests and answers of the clients.
     pub history: History,
-    /// What is wrong; empty if nothing is.
+    /// Violated invariants; empty if the run succeeded.
     pub violations: Vec<String>,
-    /// Number and digest of what went over the network.
+    /// Number and digest of the network packets.
     pub trace: (u64, u128),
-    /// What happened, for the gates against empty runs.
+    /// Counts of events, which must show that a run was not empty.
     pub counts: Counts,
-    /// The kinds of faults that happened.
+    /// Kinds of faults that happened.
     pub kinds: Kinds,
-    /// The points of their work at which nodes lost their power.
+    /// The points at which nodes lost power during their work.
     pub points: Kinds,
-    /// The errors of nodes that refused their data: a bit had turned in it, or it was an older
-    /// copy.
+    /// Errors of nodes that refused their data, since a bit had flipped or it was an older copy.
     pub refused: Vec<String>,
-    /// The orders of an operator, and their outcomes.
+    /// Orders of the operators, with outcomes.
     pub orders: Vec<(Order, Done)>,
-    /// The faults that happened.
+    /// Faults that happened, with start and end.
     pub faults: Vec<Happened>,
-    /// The phases, and what each node was when.
+    /// Phases, and the roles of each node over time.
     pub story: Story,
-    /// Which rare paths of the product ran, and how often.
+    /// Executions of the product's rare paths.
     pub rare: Counted,
 }
 
-/// A complaint, with the moment at which it was seen.
+/// Adds the time of detection to a violation.
 pub(crate) fn seen_at(wrong: &str, at: Duration) -> String {
     format!("{wrong}\n    seen at {:.3} s", at.as_secs_f64())
 }
 
-/// What happened in one run.
+/// Counts of one run.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Counts {
-    /// Simulated time.
+    /// Simulated time of the run.
     pub simulated: Duration,
-    /// Entries of the log that hold commands.
+    /// Log entries that hold commands.
     pub commits: usize,
-    /// Those of them that are of another partition.
+    /// Commands of another partition among them.
     pub neighbours: usize,
-    /// Commands applied on all nodes together, those repeated after crashes included.
+    /// Commands applied, summed over all nodes, including repetitions after crashes.
     pub applied: usize,
     /// Writes that were answered.
     pub acknowledged: usize,
-    /// Acknowledged writes that were sent to a node that did not lead.
+    /// Acknowledged writes that were sent to a follower.
     pub forwarded: usize,
-    /// Entries of the log that repeated an earlier one.
+    /// Log entries that repeat an earlier one.
     pub repeated: usize,
-    /// Writes without an answer that were in the log.
+    /// Writes without an answer that were found in the log.
     pub resolved: usize,
     /// Reads that were answered.
     pub reads: Reads,
-    /// Answers of 503.
+    /// Answers with status 503.
     pub unavailable: usize,
-    /// Leaders that there were; a term may have had several.
+    /// Leaders elected; a term may have had several.
     pub elections: usize,
-    /// How often a node was given a snapshot instead of entries.
+    /// Snapshots sent instead of entries.
     pub snapshots: usize,
-    /// The most connections that nodes tried to make to any one of them.
+    /// Most connection attempts of nodes to a single node.
     pub connections: u64,
-    /// Bytes of the log that power cuts took.
+    /// Bytes of the log lost in power cuts.
     pub lost_bytes: u64,
-    /// Plain files and names that power cuts took.
+    /// Plain files and names lost in power cuts.
     pub lost_files: u64,
-    /// Messages that were kept for a while and arrived late.
+    /// Messages that were held and released late.
     pub late: u64,
-    /// Consumers whose histories had a second opinion.
+    /// Consumers whose histories were checked by the second checker (`wgl`).
     pub searched: usize,
     /// Consumers whose histories were too long for it.
     pub skipped: usize,
-    /// Earlier moments that watchers compared with what was there then.
+    /// Reads at earlier moments that watchers compared.
     pub looked_back: usize,
-    /// Events that watchers took in.
+    /// Events that watchers received.
     pub events: usize,
-    /// How long the cluster took after the fault phase until every client got its writes through.
+    /// Time from the end of the fault phase until every client's writes succeeded.
     pub recovery: Duration,
-    /// How long it might have taken.
+    /// Limit of that time.
     pub recovery_max: Duration,
 }
 
-/// Reads that were answered, by what they promised.
+/// Answered reads by consistency level.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Reads {
-    /// Linearizable, by header or by default.
+    /// Linearizable reads, by header or by default.
     pub linearizable: usize,
-    /// Of these, those that were asked and answered while a fault was going on.
+    /// Linearizable reads during which a fault lasted from request to answer.
     pub in_faults: usize,
-    /// At or after a token.
+    /// Answered session reads.
     pub session: usize,
-    /// At most so old.
+    /// Answered bounded reads.
     pub bounded: usize,
-    /// What the node had.
+    /// Answered local reads.
     pub local: usize,
 }
 
 impl Counts {
-    /// How much of the time that the cluster might take after the fault phase it took, in percent.
+    /// Recovery time as a percentage of its limit.
     pub fn recovery_percent(&self) -> u128 {
         100 * self.recovery.as_millis() / self.recovery_max.as_millis().max(1)
     }

@@ -1,4 +1,4 @@
-//! Bits that turn on a simulated disk while the node does not run.
+//! Bit flips on a simulated disk while the node does not run.
 
 use std::io;
 use std::path::Path;
@@ -7,11 +7,12 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use rocksdb::{DB, Direction, IteratorMode, Options, WriteBatch};
 
-/// Turns a bit of a row of the state in the data directory `dir`, in its key or in its value; which
-/// one follows from `seed`. False if no row was flushed yet.
+/// Flips a random bit in a row of the state in the data directory `dir`, in its key or its value,
+/// chosen by `seed`. Returns false if no row has been flushed yet.
 ///
-/// It turns where RocksDB's own checksums do not tell, as if it had turned before they were made:
-/// which blocks there are depends on when RocksDB's threads run, which rows there are does not.
+/// RocksDB's checksums do not detect the flip, as if it had happened before they were computed.
+/// Flipping stored blocks would not be deterministic: the blocks depend on the timing of RocksDB's
+/// threads, the rows do not.
 ///
 /// # Errors
 /// The database cannot be read or written.
@@ -23,7 +24,7 @@ pub(crate) fn rot_row(dir: &Path, seed: u64) -> io::Result<bool> {
     let options = Options::default();
     let database = DB::open_cf(&options, &state, ["rows"]).map_err(io::Error::other)?;
     let family = database.cf_handle("rows").expect("it was opened");
-    // Before the tag of the first table stands what is no row.
+    // Keys before the tag of the first table are not rows.
     let first = IteratorMode::From(&[1], Direction::Forward);
     let rows: Result<Vec<_>, _> = database.iterator_cf(family, first).collect();
     let mut rows = rows.map_err(io::Error::other)?;
@@ -39,7 +40,7 @@ pub(crate) fn rot_row(dir: &Path, seed: u64) -> io::Result<bool> {
     let mut batch = WriteBatch::default();
     batch.delete_cf(family, &key);
     batch.put_cf(family, turned_key, turned_value);
-    // The state has no log of its own but this one, which the next opening reads.
+    // This write goes to RocksDB's own log, which is read at the next opening.
     database.write(batch).map_err(io::Error::other)?;
     Ok(true)
 }

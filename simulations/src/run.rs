@@ -1,4 +1,4 @@
-//! One run: a cluster, its clients, a fault phase, a recovery phase, and the judgement.
+//! One run: a cluster, its clients, a fault phase, a recovery phase and the checks.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,15 +20,15 @@ use crate::witness::Finding;
 use crate::world::{Course, World};
 use crate::{net, trace, wgl, witness};
 
-/// Runs a simulation with these faults, which [`crate::faults::drawn`] makes of a seed and pinned
-/// scenarios have of their own.
+/// Runs a simulation with these faults: those of [`crate::faults::drawn`] for a seed, or those of a
+/// scenario test.
 pub fn run_with(parameters: &Parameters, mutant: Option<Mutant>, faults: Vec<Planned>) -> Report {
     let parameters = &Parameters {
         clouds: match mutant {
             None | Some(Mutant::PartitionForgotten | Mutant::NeighboursLastClaimForgotten) => {
                 parameters.clouds
             }
-            // What is broken must be caught by what the clients see of themselves.
+            // The clients' own observations must catch the bug.
             Some(_) => Clouds::Alone,
         },
         watchers: match mutant {
@@ -57,9 +57,7 @@ pub fn run_with(parameters: &Parameters, mutant: Option<Mutant>, faults: Vec<Pla
         Ok(Err(error)) => course
             .violations
             .push(seen_at(&error.to_string(), course.simulated)),
-        Err(panic) => course
-            .violations
-            .push(format!("something panicked: {}", words(&panic))),
+        Err(panic) => course.violations.push(format!("panic: {}", words(&panic))),
     }
     judge(parameters, &shared, &ledger, course)
 }
@@ -79,7 +77,7 @@ fn judge(
     let history = shared.history.borrow().clone();
     let ledger = ledger.lock();
     let finding = witness::check(&history, &ledger.log);
-    // What consumers had before only the backup knows.
+    // The history of consumers before the backup is unknown.
     let opinion = match course.lost {
         Some(_) => wgl::Opinion::default(),
         None => wgl::check(&history, &finding),
@@ -141,7 +139,7 @@ fn judge(
     }
 }
 
-/// What is wrong with a history, judged by itself.
+/// Violations in a history that is checked on its own.
 fn wrong_with(history: &History, log: &BTreeMap<u64, Stamped>) -> Vec<String> {
     let finding = witness::check(history, log);
     let mut violations = wgl::check(history, &finding).violations;
@@ -190,7 +188,7 @@ impl Reads {
     }
 }
 
-/// Whether one fault was going on from the moment of the request to that of the answer.
+/// Whether a single fault lasted from the request to the answer.
 fn in_fault(event: &Event, faults: &[Happened]) -> bool {
     event
         .ended

@@ -1,5 +1,5 @@
-//! The last client: reads everything from every node once nothing fails any more. What was
-//! acknowledged must be there, which the witness check then finds out.
+//! The last client reads everything from every node in the healthy cluster. The witness then checks
+//! that all acknowledged writes are present.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use tokio::time::sleep;
 use crate::neighbour::NeighbourVenue;
 use crate::shared::{Phase, Shared};
 
-/// Waits for its time, reads everything from all nodes at once, and says that the run is over.
+/// Waits for the scan phase, reads everything from all nodes concurrently, and ends the run.
 ///
 /// # Errors
-/// None; the signature is turmoil's.
+/// None; turmoil requires the signature.
 pub async fn scan(shared: Rc<Shared>) -> turmoil::Result {
     shared.until(Phase::Scan).await;
     let (nodes, questions) = (

@@ -1,5 +1,5 @@
-//! What the clients of one run share: where the run is, what is there to contend for, and the
-//! history that they write together.
+//! State shared by the clients of one run: the phase, the names that they contend for, and their
+//! common history.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -13,60 +13,60 @@ use crate::operation::{Operation, Question, Token};
 use crate::parameters::Parameters;
 use crate::workload::Names;
 
-/// Where a run is.
+/// Phase of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
-    /// The cluster forms; the first providers are made.
+    /// The cluster forms, and the first providers are created.
     Setup,
-    /// Faults.
+    /// The planned faults happen.
     Faults,
-    /// All is mended: every request must succeed again before long.
+    /// All faults have ended: every request must succeed again within a limit.
     Recovery,
-    /// Clients go on for a while: nothing fails, so no request may be turned away.
+    /// Clients continue for a while in the healthy cluster, where no request may be refused.
     Further,
-    /// What they have asked is answered.
+    /// Clients wait for their last answers.
     Answered,
-    /// Everything is read once more, from every node.
+    /// The scanner reads everything from every node.
     Scan,
-    /// Over.
+    /// The run is over.
     Done,
 }
 
-/// What the clients of one run share.
+/// State shared by the clients of one run.
 pub struct Shared {
-    /// The choices of the run.
+    /// Parameters of the run.
     pub parameters: Parameters,
-    /// What everybody saw.
+    /// Requests and answers of all clients.
     pub history: RefCell<History>,
-    /// What the clients of the neighbour saw.
+    /// Requests and answers of the neighbour's clients.
     pub neighbours: RefCell<History>,
-    /// Requests were numbered up to here when the cluster was lost.
+    /// Number of requests recorded before the cluster was lost.
     before: Cell<usize>,
-    /// So many of them were under way then: what reaches a node late is carried out by the restored
-    /// cluster.
+    /// Number of requests in flight at that time: the restored cluster may execute requests that
+    /// reach a node late.
     under_way: Cell<usize>,
-    /// Where the run is.
+    /// Current phase of the run.
     pub phase: Cell<Phase>,
-    /// The names over which the clients meet.
+    /// Names that the clients contend for.
     pub names: Names,
-    /// Nodes that answer, as far as the run wants them to.
+    /// Nodes to send requests to.
     pub nodes: RefCell<Vec<u64>>,
-    /// What the last client shall ask of every node, and what a neighbour's.
+    /// Questions of the final scan, for the clients' partition and for the neighbour's.
     pub questions: RefCell<[Vec<Question>; 2]>,
-    /// How often a client has done its part since all was mended: in the recovery phase, and once
-    /// more after it.
+    /// Number of times that a client has completed a phase after the faults: once for the recovery
+    /// phase, once for the further phase.
     pub content: Cell<usize>,
-    /// Whether those who follow what is changed have all that there is.
+    /// Whether the watchers have seen all changes.
     pub watched: Cell<bool>,
-    /// Events that they took in.
+    /// Number of events that watchers received.
     pub events: Cell<usize>,
-    /// How often they compared an earlier moment.
+    /// Number of earlier moments that watchers compared.
     pub looked_back: Cell<usize>,
     proxy: Proxy,
 }
 
 impl Shared {
-    /// What the clients of a run begin with.
+    /// The state before the first request.
     pub fn new(parameters: Parameters, mutant: Option<Mutant>) -> Rc<Self> {
         let names = Names::new(&parameters.choices());
         let nodes = (1..=parameters.nodes).collect();
@@ -95,23 +95,23 @@ impl Shared {
         })
     }
 
-    /// Writes down that a request is being sent.
+    /// Records that a request is sent.
     pub(crate) fn begin(&self, client: usize, node: u64, operation: Operation) -> usize {
         let mut history = self.history.borrow_mut();
         let event = history.begin(client, node, operation, now());
         self.before.get() + event - self.under_way.get()
     }
 
-    /// Writes down what came of a request.
+    /// Records the end of a request.
     pub(crate) fn end(&self, event: usize, end: End) {
-        // What was asked of a cluster that was lost is not answered any more.
+        // Answers from a lost cluster are ignored.
         if let Some(event) = event.checked_sub(self.before.get()) {
             let event = event + self.under_way.get();
             self.history.borrow_mut().end(event, now(), end);
         }
     }
 
-    /// All is lost that is behind a place in the log. Returns what everybody saw until now.
+    /// Starts a new history after the loss of all entries after `behind`. Returns the old one.
     pub(crate) fn begin_again(&self, behind: u64) -> History {
         let open = |event: &&Event| event.end == End::Open;
         let under_way: Vec<Event> = {
@@ -131,7 +131,7 @@ impl Shared {
         before
     }
 
-    /// Waits until the run is in `phase` or further.
+    /// Waits until the run reaches `phase`.
     pub(crate) async fn until(&self, phase: Phase) {
         while self.phase.get() < phase {
             tokio::time::sleep(Duration::from_millis(5)).await;

@@ -1,35 +1,35 @@
-//! What happened in a run, as a person would tell it: the phases, and what each node was when.
+//! The story of a run: its phases, and the role of each node over time.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What a node is.
+/// State of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Life {
-    /// It does not run.
+    /// The node is not running.
     Down,
-    /// It runs and does not lead; with the term of its vote.
+    /// Running and not leading; with the term of its vote.
     Follows(u64),
-    /// It leads in this term.
+    /// Leading in this term.
     Leads(u64),
 }
 
-/// See the module.
+/// Phases and node states over time.
 #[derive(Debug, Clone, Default)]
 pub struct Story {
-    /// What began when, since the start of the simulation.
+    /// Start of each phase, since the start of the simulation.
     pub phases: Vec<(Duration, &'static str)>,
-    /// What each node became when.
+    /// State changes of each node.
     pub lives: BTreeMap<u64, Vec<(Duration, Life)>>,
 }
 
 impl Story {
-    /// Notes that a phase begins.
+    /// Records the start of a phase.
     pub fn begins(&mut self, at: Duration, phase: &'static str) {
         self.phases.push((at, phase));
     }
 
-    /// Notes what a node is, if that is new.
+    /// Records the state of a node, if it has changed.
     pub fn look(&mut self, at: Duration, node: u64, life: Life) {
         let lives = self.lives.entry(node).or_default();
         if lives.last().is_none_or(|(_, before)| *before != life) {

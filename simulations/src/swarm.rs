@@ -1,4 +1,4 @@
-//! Many seeds on several processors at once.
+//! Runs many seeds on several processors.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,27 +9,27 @@ use crate::campaign::{Subject, Summary};
 use crate::report::Report;
 use crate::seed::Seed;
 
-/// Which seeds are run, and how.
+/// A set of seeds to run.
 #[derive(Debug, Clone)]
 pub struct Swarm {
-    /// What is run.
+    /// What each seed runs.
     pub subject: Subject,
-    /// With which seeds.
+    /// Range of seeds, without its end.
     pub seeds: Range<u64>,
-    /// Of these only those whose runs stand in regions.
+    /// Run only the seeds whose clusters span regions.
     pub in_regions: bool,
-    /// No seed is begun afterwards.
+    /// Start no seed after this time.
     pub until: Option<Instant>,
-    /// How many runs go on at once.
+    /// Number of concurrent runs.
     pub jobs: usize,
 }
 
 impl Swarm {
-    /// Runs them. `observe` is given each report as it comes, in no order, and what came of all so
-    /// far; and nothing but the latter when there was none for a while.
+    /// Runs the seeds. `observe` gets each report as it arrives, in any order, and the summary so
+    /// far. It gets only the summary if no report arrived within `pause`.
     ///
     /// # Panics
-    /// If `observe` does.
+    /// If `observe` panics.
     pub fn run(
         &self,
         pause: Duration,

@@ -1,5 +1,5 @@
-//! A digest of everything that went over the network: two runs with equal digests were the same
-//! run, whatever their histories show.
+//! A digest of all network packets: runs with equal digests were identical, whatever their
+//! histories show.
 
 use std::cell::RefCell;
 use std::fmt::{self, Write as _};
@@ -19,7 +19,7 @@ struct Trace {
     digest: Xxh3,
 }
 
-/// Begins the digest of this thread's simulation.
+/// Starts the digest for this thread's simulation.
 pub fn begin() {
     TRACE.with(|trace| {
         *trace.borrow_mut() = Some(Trace {
@@ -30,7 +30,7 @@ pub fn begin() {
     });
 }
 
-/// Says that the simulation makes a step, so that packets carry their time.
+/// Counts a step of the simulation, which dates the packets.
 pub fn step() {
     TRACE.with(|trace| {
         if let Some(trace) = trace.borrow_mut().as_mut() {
@@ -39,7 +39,7 @@ pub fn step() {
     });
 }
 
-/// Ends the digest: how many network events there were, and their digest.
+/// Ends the digest; returns the number of packets and the digest.
 pub fn end() -> (u64, u128) {
     TRACE.with(|trace| {
         trace
@@ -49,7 +49,7 @@ pub fn end() -> (u64, u128) {
     })
 }
 
-/// Feeds turmoil's packet events into the digest of the thread.
+/// Tracing layer that adds turmoil's packet events to the thread's digest.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PacketDigest;
 
@@ -72,7 +72,7 @@ impl<S: tracing::Subscriber> Layer<S> for PacketDigest {
     }
 }
 
-/// For finding out where two runs part: the packets as text.
+/// Appends packets as text to a file, to find where two runs diverge.
 fn dump(path: &str, line: &str) {
     use std::io::Write as _;
     let file = std::fs::OpenOptions::new()
@@ -80,7 +80,7 @@ fn dump(path: &str, line: &str) {
         .create(true)
         .open(path);
     if let Ok(mut file) = file {
-        // A lost line of a debugging aid is no reason to stop.
+        // The dump is a debugging aid: ignore write errors.
         let _ = writeln!(file, "{line}");
     }
 }

@@ -1,6 +1,6 @@
-//! Those who follow what is changed (`GET /placementd/v1/events`), from node to node through every
-//! fault: each goes on with the last token that it was given, now and then with an older one, and
-//! also reads earlier moments.
+//! Watchers follow the change stream (`GET /placementd/v1/events`) from node to node through all
+//! faults. Each resumes with its last token, sometimes with an older one, and also reads earlier
+//! moments.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,37 +24,38 @@ use crate::mirror::{Mirror, Values, name};
 use crate::operation::{Request, Token};
 use crate::shared::{Phase, Shared};
 
-/// All that changes.
+/// The stream of all changes.
 const EVENTS: &str = "/placementd/v1/events?or_snapshot=true";
-/// Longest that a watcher stays at a node, in milliseconds.
+/// Longest stay of a watcher at a node, in milliseconds.
 const STAY_MAX: u64 = 2500;
-/// How long a watcher waits after what did not succeed.
+/// Pause of a watcher after a failure.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What was there at each place in the log where something has changed, as watchers have it.
+/// The values at each index at which something changed, as the watchers know them.
 #[derive(Default)]
 struct Moments(RefCell<BTreeMap<u64, Rc<Values>>>);
 
-/// One of them.
+/// A client of the change stream.
 struct Watcher {
     number: usize,
     shared: Rc<Shared>,
     ledger: SharedLedger,
     moments: Rc<Moments>,
     random: SmallRng,
-    /// Of the tokens that it has.
+    /// Epoch of its tokens.
     epoch: u64,
-    /// The cluster may be lost, and another one begins with a backup: how often that had happened.
+    /// The number of cluster losses that the watchers have noticed; after a loss another cluster
+    /// starts from a backup.
     life: Rc<Cell<usize>>,
     mirror: Option<Mirror>,
-    /// A snapshot that has not ended.
+    /// Values of a snapshot that is still being received.
     rows: Option<Values>,
 }
 
-/// They follow until all is over, and compare what they have with what each node has then.
+/// Watchers follow until the end of the run, and finally compare their values with each node's.
 ///
 /// # Errors
-/// None; the signature is turmoil's.
+/// None; turmoil requires the signature.
 pub async fn watch(shared: Rc<Shared>, ledger: SharedLedger) -> turmoil::Result {
     shared.until(Phase::Faults).await;
     let (moments, life) = (Rc::new(Moments::default()), Rc::default());
@@ -116,7 +117,7 @@ impl Watcher {
         }
     }
 
-    /// Takes all that a node has.
+    /// Receives all changes that a node has.
     async fn until_done(&mut self, node: u64) {
         let patience = self.shared.parameters.patience;
         while !self
@@ -127,8 +128,8 @@ impl Watcher {
         }
     }
 
-    /// Follows a node until then, or until it ends the stream. False if it was cut off or is
-    /// refused.
+    /// Follows a node until the deadline or the end of the stream. Returns false if the connection
+    /// failed or the request was refused.
     async fn follow(&mut self, node: u64, more: &str, until: Instant) -> bool {
         self.begin_again_if_lost();
         let after = self.mirror.as_ref().map(|mirror| self.token(mirror.sent));
@@ -140,7 +141,7 @@ impl Watcher {
         };
         let came = match response.status().as_u16() {
             200 => self.read(response.into_body(), life, until).await,
-            // Of the cluster that was lost.
+            // The token belongs to the lost cluster.
             412 => {
                 self.mirror = None;
                 Ok(false)
@@ -168,7 +169,7 @@ impl Watcher {
         Token { epoch, index }
     }
 
-    /// What is known of a cluster that is lost is of no use.
+    /// Discards the known values if the cluster was lost.
     fn begin_again_if_lost(&mut self) -> bool {
         let life = self.ledger.lock().life;
         let is_lost = self.life.replace(life) != life;
@@ -178,7 +179,7 @@ impl Watcher {
         is_lost
     }
 
-    /// Takes lines until the stream ends, or until then, unless the cluster is lost.
+    /// Reads lines until the end of the stream, the deadline or the loss of the cluster.
     async fn read(
         &mut self,
         mut body: Incoming,
@@ -201,12 +202,12 @@ impl Watcher {
             while let Some(end) = left.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = left.drain(..=end).collect();
                 let line = serde_json::from_slice(&line);
-                self.take(line.map_err(|error| format!("a line is no JSON: {error}"))?)?;
+                self.take(line.map_err(|error| format!("invalid JSON line: {error}"))?)?;
             }
         }
     }
 
-    /// Takes in one line.
+    /// Processes one line of the stream.
     fn take(&mut self, line: Value) -> Result<(), String> {
         let place = |member: &str| line[member].as_str().and_then(Token::parse);
         if let Some(token) = place("snapshot") {
@@ -243,7 +244,8 @@ impl Watcher {
         Ok(())
     }
 
-    /// Compares what it has with what others had, if nothing has changed since.
+    /// Compares its values with those of other watchers, if nothing has changed between their
+    /// indexes.
     fn note(&self) -> Result<(), String> {
         let Some(Mirror { values, sent, .. }) = &self.mirror else {
             return Ok(());
@@ -264,7 +266,7 @@ impl Watcher {
             return Ok(());
         };
         let [own, other] = [values, &**same].map(|one| one.get(name).unwrap_or(&Value::Null));
-        let wrong = format!("{name} is {own}, and a watcher that had come to {place} has {other}");
+        let wrong = format!("{name} is {own}, but {other} for a watcher at index {place}");
         Err(progress_is_the_truth::complaint(*sent, &wrong))
     }
 
@@ -275,7 +277,7 @@ impl Watcher {
         Some((*place, values.clone()))
     }
 
-    /// Goes on from an earlier moment, as one does whose notes were lost.
+    /// Resumes at an earlier moment, like a client that lost its latest token.
     fn go_back(&mut self) {
         if self.begin_again_if_lost() {
             self.mirror = None;
@@ -284,7 +286,7 @@ impl Watcher {
         }
     }
 
-    /// Reads what was there at an earlier moment.
+    /// Reads the state of an earlier moment.
     async fn look_back(&mut self, node: u64) {
         self.begin_again_if_lost();
         let Some((place, values)) = self.any_moment() else {
@@ -328,7 +330,7 @@ impl Watcher {
         .await;
     }
 
-    /// All consumers that were there at some moment.
+    /// All consumers that existed at some moment.
     fn consumers(&self) -> Vec<String> {
         let moments = self.moments.0.borrow();
         let consumer = |name: &String| {
@@ -340,7 +342,7 @@ impl Watcher {
         all.into_iter().collect()
     }
 
-    /// Holds what a node shows of a moment against what was there.
+    /// Compares a node's answer for an earlier moment with the known values.
     async fn compare(
         &self,
         node: u64,
@@ -349,7 +351,7 @@ impl Watcher {
         sides: impl FnOnce(&Value) -> (Value, Value),
     ) {
         let (mut request, token) = (get(path), self.token(place).to_string());
-        let value = token.parse().expect("a token is fit for a header");
+        let value = token.parse().expect("a token is a valid header value");
         request.headers_mut().insert("placement-as-of", value);
         let life = self.life.get();
         let patience = self.shared.parameters.patience;

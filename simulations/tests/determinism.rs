@@ -1,6 +1,5 @@
-//! The proof that comes before any other simulation is believed: the same seed gives the same
-//! history, byte for byte, and the same packets at the same moments; in one process and in
-//! another.
+//! Proves determinism, on which all other simulations rely: the same seed gives the same history,
+//! byte for byte, and the same packets at the same times, within one process and across processes.
 
 use std::process::Command;
 
@@ -12,7 +11,7 @@ use placement_simulations::trace::PacketDigest;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry};
 
-/// So many eventful runs are compared, of seeds from 1 on.
+/// Number of eventful runs to compare, with seeds from 1 on.
 const COMPARED: usize = 4;
 const SEED_MAX: u64 = 60;
 
@@ -29,8 +28,7 @@ fn traced(seed: u64) -> Report {
     .expect("a run reports its panics")
 }
 
-/// A run in which nothing fails or no client writes proves little: power cuts, partitions and
-/// elections must happen.
+/// Whether power cuts, partitions, elections and writes happened. Other runs prove little.
 fn is_eventful(report: &Report) -> bool {
     let partitions = [
         "isolate",
@@ -48,7 +46,7 @@ fn is_eventful(report: &Report) -> bool {
 }
 
 #[test]
-fn one_seed_is_one_history() {
+fn one_seed_gives_one_history() {
     let (mut compared, mut neighbours) = (0, 0);
     for seed in 1..=SEED_MAX {
         let first = traced(seed);
@@ -56,11 +54,7 @@ fn one_seed_is_one_history() {
             continue;
         }
         let second = traced(seed);
-        assert!(
-            first.trace.0 > 1_000,
-            "packets were seen: {:?}",
-            first.trace
-        );
+        assert!(first.trace.0 > 1_000, "too few packets: {:?}", first.trace);
         assert!(
             first.history.text() == second.history.text() && first.trace == second.trace,
             "seed {seed} gave two histories: {:032x} {:?} and {:032x} {:?}; compare two runs of \
@@ -90,18 +84,18 @@ fn one_seed_is_one_history() {
             return;
         }
     }
-    panic!("of {SEED_MAX} seeds {compared} are eventful, with {neighbours} writes of neighbours");
+    panic!("{compared} of {SEED_MAX} seeds are eventful, with {neighbours} writes of neighbours");
 }
 
 #[test]
-fn another_seed_is_another_history() {
+fn different_seeds_give_different_histories() {
     assert_ne!(traced(1).history.digest(), traced(2).history.digest());
 }
 
-/// openraft checks some eighty invariants by `debug_assert!`; a dependency is built without them
-/// unless the profile says otherwise.
+/// openraft checks about eighty invariants with `debug_assert!`, which dependencies lack unless the
+/// profile enables it.
 #[test]
-fn assertions_are_on_in_our_crates_and_in_openraft() {
+fn debug_assertions_are_enabled_in_our_crates_and_in_openraft() {
     const { assert!(cfg!(debug_assertions)) };
     let program = std::env::current_exe().and_then(std::fs::read);
     let program = program.expect("a running program can be read");
@@ -109,8 +103,8 @@ fn assertions_are_on_in_our_crates_and_in_openraft() {
         let words = words.as_bytes();
         program.windows(words.len()).any(|found| found == words)
     };
-    // What an assertion of openraft's engine says. Put together here, so that it is not this test's
-    // own.
+    // The message of an assertion in openraft's engine, concatenated here so that the search does
+    // not find this test's own copy.
     let message = ["it can only commit", " its own vote"].concat();
     assert!(holds(&message), "openraft is built without its assertions");
 }

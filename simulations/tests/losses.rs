@@ -1,5 +1,5 @@
-//! What `placementctl topology` predicts of the loss of each node, zone and region is what becomes
-//! of it: the machines are switched off, the others are asked, and the machines come back.
+//! Checks the predictions of `placementctl topology` for the loss of each node, zone and region:
+//! powers the machines off, sends requests to the others, and powers the machines on again.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -27,12 +27,12 @@ const fn ms(number: u64) -> Duration {
     Duration::from_millis(number)
 }
 
-/// Within this a cluster is what it is to be.
+/// Time limit for each expected state of the cluster.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Longer than any election and than any node waits for a leader.
+/// Longer than any election and than any node's wait for a leader.
 const SETTLED: Duration = Duration::from_secs(5);
 
-/// A question to one listener of a node, and what came of it.
+/// A request to one listener of a node.
 struct Question {
     number: u64,
     node: u64,
@@ -40,7 +40,7 @@ struct Question {
     request: Request<Full<Bytes>>,
 }
 
-/// A status and a body; `None`: no answer.
+/// Status and body; `None`: no answer.
 type Answer = Option<(u16, Bytes)>;
 
 #[derive(Default)]
@@ -49,7 +49,7 @@ struct Asked {
     answers: BTreeMap<u64, Answer>,
 }
 
-/// Asks whatever is to be asked, all at once.
+/// Sends all queued requests, concurrently.
 async fn ask(asked: Rc<RefCell<Asked>>) -> turmoil::Result {
     loop {
         let next = asked.borrow_mut().questions.pop_front();
@@ -91,7 +91,7 @@ struct Cluster {
 }
 
 impl Cluster {
-    /// So many voters in each region and so many learners at sites of their own, all of them
+    /// Forms a cluster with these voters per region, and learners at sites of their own, all
     /// members.
     fn form(voters: &[u64], learners: u64) -> Self {
         let regions = Regions::new(voters, learners, ms(30));
@@ -149,7 +149,7 @@ impl Cluster {
             .desk
             .order((parameters.nodes + 1..=machines).map(Order::Add));
         cluster.until("the learners are added", |cluster| cluster.desk.is_empty());
-        cluster.until("all take part", |cluster| cluster.is_well(1..=machines));
+        cluster.until("all nodes answer", |cluster| cluster.is_well(1..=machines));
         cluster
     }
 
@@ -175,7 +175,7 @@ impl Cluster {
         }
     }
 
-    /// Asks all of this at once.
+    /// Sends these requests concurrently, and returns the answers in order.
     fn ask(
         &mut self,
         questions: impl IntoIterator<Item = (u64, u16, Request<Full<Bytes>>)>,
@@ -199,7 +199,7 @@ impl Cluster {
             .collect()
     }
 
-    /// The statuses of these nodes' answers; `None`: one has not answered.
+    /// Status of each node's answer; `None`: no answer.
     fn statuses(
         &mut self,
         nodes: &[u64],
@@ -217,7 +217,7 @@ impl Cluster {
             .collect()
     }
 
-    /// Whether each of these nodes answers what needs a quorum.
+    /// Whether all these nodes answer a read that needs a quorum.
     fn is_well(&mut self, nodes: impl IntoIterator<Item = u64>) -> bool {
         let nodes: Vec<u64> = nodes.into_iter().collect();
         let read = self.statuses(
@@ -232,7 +232,7 @@ impl Cluster {
     fn topology(&mut self) -> Topology {
         let nodes = self.hosts.len();
         let mut known = None;
-        self.until("all stand somewhere and are measured", |cluster| {
+        self.until("all members have a region and latencies", |cluster| {
             let asked = request(1, Method::GET, "/v1/topology", "local");
             let answers = cluster.ask([(1, ADMIN_PORT, asked)]);
             let Some(Some((200, body))) = answers.first() else {
@@ -252,7 +252,7 @@ impl Cluster {
         known.expect("a topology")
     }
 
-    /// Switches these machines off, asks the others, and switches them on again.
+    /// Powers these machines off, checks the others, and powers them on again.
     fn execute(&mut self, loss: &Loss, topology: &Topology) {
         for node in &loss.nodes {
             let host = self.hosts[node].clone();
@@ -265,7 +265,7 @@ impl Cluster {
         self.steps(SETTLED);
         let place = &loss.place;
         if loss.writes {
-            self.until("those who are left agree", |cluster| {
+            self.until("the remaining nodes have a quorum", |cluster| {
                 cluster.is_well(left.clone())
             });
         }
@@ -304,8 +304,7 @@ impl Cluster {
     }
 }
 
-/// Executes what is predicted of each single loss. Zones and regions that go with the same nodes
-/// are one loss.
+/// Checks the prediction of each single loss. Zones and regions with the same nodes count once.
 fn predictions_are_right(voters: &'static [u64], learners: u64, region_survived: bool) {
     let run = move || {
         let _simulation = placement_machine::simulate(1);
@@ -328,37 +327,37 @@ fn predictions_are_right(voters: &'static [u64], learners: u64, region_survived:
     let executed = std::thread::spawn(run)
         .join()
         .expect("every prediction is right");
-    // Each node, and what is more than one node.
+    // At least one loss per node.
     let nodes = voters.iter().sum::<u64>() + learners;
     assert!(executed as u64 >= nodes, "{executed}");
 }
 
 #[test]
-fn of_three_voters_in_two_regions_one_region_is_not_to_be_lost() {
+fn three_voters_in_two_regions_do_not_survive_the_larger_region() {
     predictions_are_right(&[2, 1], 0, false);
 }
 
 #[test]
-fn three_voters_in_three_regions_survive_each() {
+fn three_voters_in_three_regions_survive_any_region() {
     predictions_are_right(&[1, 1, 1], 0, true);
 }
 
 #[test]
-fn three_voters_and_two_edge_sites_survive_each() {
+fn three_voters_and_two_edge_sites_survive_any_region() {
     predictions_are_right(&[1, 1, 1], 2, true);
 }
 
 #[test]
-fn of_five_voters_in_two_regions_one_region_is_not_to_be_lost() {
+fn five_voters_in_two_regions_do_not_survive_the_larger_region() {
     predictions_are_right(&[3, 2], 0, false);
 }
 
 #[test]
-fn five_voters_in_three_regions_survive_each() {
+fn five_voters_in_three_regions_survive_any_region() {
     predictions_are_right(&[2, 2, 1], 0, true);
 }
 
 #[test]
-fn five_voters_in_five_regions_survive_each() {
+fn five_voters_in_five_regions_survive_any_region() {
     predictions_are_right(&[1, 1, 1, 1, 1], 0, true);
 }

@@ -1,8 +1,8 @@
-//! Simulated clusters, in one binary. Two have their own, which cargo runs alone: the seeds have a
-//! fixed time, and what compares packets sees them in traces, whose switches are those of the
-//! process.
+//! Simulated clusters, in one binary. Two tests have binaries of their own, which cargo runs alone:
+//! the seeds run for a fixed time, and the determinism test compares packets from traces, whose
+//! filters are global to the process.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a failing unwrap fails the test")]
 
 mod common;
 mod losses;

@@ -1,5 +1,5 @@
-//! The checks can fail: each bug that is put in on purpose is caught, within a few seeds, by the
-//! promise that it breaks. Without the bug the same run holds.
+//! Proves that the checks can fail: each injected bug is caught within a few seeds by the invariant
+//! that it breaks. Without the bug the same run has no violations.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -9,11 +9,11 @@ use placement_simulations::invariants::names;
 use placement_simulations::mutant::Mutant;
 use placement_simulations::seed::Seed;
 
-/// So many seeds are tried, from one on that has caught the bug: any change of the product changes
-/// what a seed leads to.
+/// Number of seeds to try, starting with one that has caught the bug: any change of the product
+/// changes what a seed does.
 const SEEDS: u64 = 20;
 
-/// The runs that hold without a bug: several bugs share their course.
+/// Runs without a bug that had no violations; several bugs share a run.
 static HELD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
 fn is_caught(mutant: Mutant, first: u64) {
@@ -23,7 +23,7 @@ fn is_caught(mutant: Mutant, first: u64) {
         }
     }
     panic!(
-        "none of {SEEDS} seeds from {first} on caught {} by {:?}",
+        "none of {SEEDS} seeds from {first} caught {} by {:?}",
         mutant.name(),
         mutant.complaint()
     );
@@ -47,7 +47,7 @@ fn holds_without(mutant: Mutant, seed: Seed) {
 
 macro_rules! caught {
     ($($test:ident: $mutant:ident from $first:literal;)*) => {
-        /// Those that are tried here.
+        /// The mutants in this test.
         const TRIED: &[Mutant] = &[$(Mutant::$mutant,)*];
 
         $(
@@ -132,7 +132,7 @@ caught! {
 }
 
 #[test]
-fn every_mutant_is_tried_and_every_promise_catches_one() {
+fn every_mutant_is_tested_and_every_invariant_catches_one() {
     for mutant in Mutant::ALL {
         assert!(TRIED.contains(mutant), "{mutant:?}");
     }
@@ -142,9 +142,9 @@ fn every_mutant_is_tried_and_every_promise_catches_one() {
     }
 }
 
-/// The name is what a person types, the promise is what decides; neither may be missing.
+/// The command line uses the name, and the invariant decides whether the mutant is caught.
 #[test]
-fn every_mutant_has_a_name_and_breaks_a_promise() {
+fn every_mutant_has_a_name_and_breaks_an_invariant() {
     for mutant in Mutant::ALL.iter().copied() {
         assert_eq!(Mutant::named(mutant.name()), Some(mutant));
         assert!(names().contains(&mutant.complaint()), "{mutant:?}");

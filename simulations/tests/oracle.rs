@@ -1,5 +1,4 @@
-//! Simulated clients write and ask for everything that there is, and are refused for every reason,
-//! without a cluster.
+//! Clients without a cluster send every kind of write and question, and meet every kind of refusal.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +14,7 @@ use placement_simulations::seed::Seed;
 use placement_simulations::workload::{Kind, Names, Workload};
 use serde_json::Value;
 
-/// A client that believes what the oracle answers.
+/// A client whose requests the oracle answers.
 struct Client {
     oracle: Oracle,
     names: Names,
@@ -103,9 +102,9 @@ impl Client {
     }
 }
 
-/// Kinds of writes that were carried out, and reasons for which some were refused.
+/// Counts executed writes by kind and refused writes by reason.
 #[test]
-fn clients_write_everything_and_are_refused_for_everything() {
+fn clients_send_every_write_and_meet_every_refusal() {
     let (mut done, mut refusals) = (BTreeMap::new(), BTreeMap::new());
     for seed in 0..80 {
         let mut client = Client::new(seed);
@@ -124,9 +123,9 @@ fn clients_write_everything_and_are_refused_for_everything() {
             }
         }
     }
-    // All that clients can cause, that is without what a cluster writes on its own account.
+    // All commands that clients can cause; the cluster writes others itself.
     assert_eq!(done.len(), 20, "{done:?}");
-    // All but `IdsExhausted`.
+    // All refusals except `IdsExhausted`.
     assert_eq!(refusals.len(), 28, "{refusals:?}");
     let rare = |counts: &BTreeMap<_, _>| counts.values().any(|count: &i32| *count < 5);
     assert!(!rare(
@@ -136,7 +135,7 @@ fn clients_write_everything_and_are_refused_for_everything() {
 }
 
 #[test]
-fn clients_ask_everything() {
+fn clients_ask_every_question_at_every_microversion() {
     let parameters = Parameters::from_seed(Seed(1));
     let names = Names::new(&parameters.choices());
     let mut workload = Workload::new(0, &parameters.choices());

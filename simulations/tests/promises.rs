@@ -1,5 +1,5 @@
-//! Promises and checks that no mutant breaks by name (`tests/mutants.rs` has the others): what is
-//! right is accepted, what is wrong is not, in small histories written by hand.
+//! Small handwritten histories for invariants and checks that no mutant covers (`tests/mutants.rs`
+//! has the others): correct histories are accepted and wrong ones are not.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -24,7 +24,7 @@ use placement_simulations::witness::Finding;
 use placement_simulations::{wgl, witness};
 use uuid::Uuid;
 
-/// Nodes 1, 2 and 3, which vote, and what was found wrong with their logs.
+/// Voters 1, 2 and 3, and the violations in their logs.
 struct Cluster {
     logs: Logs,
     ordered: Ordered,
@@ -77,7 +77,7 @@ impl Cluster {
     }
 }
 
-/// An entry of node 1 that says who is a member, and who of them votes.
+/// A membership entry of node 1; each member is paired with whether it is a voter.
 fn members(index: u64, members: &[(u64, bool)]) -> Written {
     let voters = members.iter().filter(|(_, votes)| *votes);
     Written {
@@ -92,7 +92,7 @@ fn members(index: u64, members: &[(u64, bool)]) -> Written {
 }
 
 #[test]
-fn membership_changes_in_one_node_as_ordered() {
+fn membership_changes_one_node_at_a_time_as_ordered() {
     let three = [(1, true), (2, true), (3, true)];
     let (learner, voter, other) = ((4, false), (4, true), (5, false));
     for (last, right) in [
@@ -131,7 +131,7 @@ fn joint_membership_commits_on_a_majority_of_both_sets() {
     }
 }
 
-/// What node 1 says of itself, one after the other.
+/// Checks a sequence of roles that node 1 reports.
 fn observed(roles: &[(u64, Vote, u64)]) -> Result<(), String> {
     let mut leadership = Leadership::default();
     roles.iter().try_for_each(|(start, vote, applied)| {
@@ -189,7 +189,7 @@ fn lost() -> End {
     End::Lost("no answer in time".to_owned())
 }
 
-/// The second opinion (`wgl`) knows nothing of places in the log.
+/// The second checker (`wgl`) does not use log indexes.
 #[test]
 fn stale_read_of_a_consumer_is_not_linearizable() {
     const ALICE: Uuid = Uuid::from_u128(0xb);
@@ -223,11 +223,11 @@ fn stale_read_of_a_consumer_is_not_linearizable() {
             .is_empty()
     };
     assert!(linearizable(30, held));
-    assert!(linearizable(15, "{}"), "it overlaps the write");
+    assert!(linearizable(15, "{}"), "the read overlaps the write");
     assert!(!linearizable(30, "{}"));
 }
 
-/// A log of writes that look alike, and what clients saw of them.
+/// A log of identical writes, and the history of the clients that sent them.
 #[derive(Default)]
 struct Alike {
     history: History,
@@ -275,7 +275,7 @@ impl Alike {
 }
 
 #[test]
-fn one_log_entry_answers_one_request() {
+fn log_entry_answers_one_request_only() {
     let mut alike = Alike::default();
     alike.committed(1, 1);
     alike.committed(2, 2);
@@ -287,7 +287,7 @@ fn one_log_entry_answers_one_request() {
 }
 
 #[test]
-fn unanswered_writes_that_look_alike_match_the_log_in_the_order_of_sending() {
+fn identical_unanswered_writes_match_the_log_in_the_order_of_sending() {
     let mut alike = Alike::default();
     alike.committed(1, 1);
     alike.asked((10, 20), answer(201, 1, ""));
@@ -306,7 +306,7 @@ fn unanswered_writes_that_look_alike_match_the_log_in_the_order_of_sending() {
 }
 
 #[test]
-fn write_id_from_before_a_request_was_sent_is_of_another_request() {
+fn write_id_issued_before_a_request_belongs_to_another_request() {
     for (sent, right) in [(25, true), (40, false)] {
         let mut alike = Alike::default();
         for (index, sequence) in [(1, 1), (2, 3), (3, 2)] {
@@ -320,13 +320,13 @@ fn write_id_from_before_a_request_was_sent_is_of_another_request() {
 }
 
 #[test]
-fn complaints_from_before_a_panic_are_kept() {
+fn violations_found_before_a_panic_are_kept() {
     let ledger = SharedLedger::new();
     let checking = ledger.clone();
     let check = std::thread::spawn(move || {
         let mut held = checking.lock();
         held.violations.push("before".to_owned());
-        panic!("a check that cannot go on");
+        panic!("a failing check");
     });
     assert!(check.join().is_err());
     assert_eq!(ledger.lock().violations, ["before"]);

@@ -1,5 +1,5 @@
-//! What becomes of a cluster that stands in several regions when one of them is lost, cut off, cut
-//! off in one direction or drained.
+//! A cluster in several regions, one of which is lost, cut off, cut off in one direction or
+//! drained.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use placement_simulations::story::Life;
 
 use crate::common::{answered, goes_well, is_write, ms, written};
 
-/// A quiet cluster in these regions, whose clients do not wait long for a node that cannot answer.
+/// A healthy cluster in these regions. Its clients do not wait long for a node that cannot answer.
 fn quiet(seed: u64, fault_phase: u64, regions: Regions) -> Parameters {
     let parameters = Parameters {
         tick: ms(2),
@@ -44,7 +44,7 @@ fn nodes(these: &[u64]) -> Nodes {
     these.iter().copied().collect()
 }
 
-/// Reads that need no other node.
+/// Whether it is a read that needs no other node.
 fn is_of_its_own(event: &Event) -> bool {
     matches!(
         event.operation,
@@ -65,7 +65,7 @@ fn leader(report: &Report, moment: Duration) -> Option<u64> {
     lives.max().map(|(_, node)| node)
 }
 
-/// When each leader began to lead.
+/// The leaders, with the start of their leadership.
 fn leaders(report: &Report) -> Vec<(Duration, u64)> {
     let lives = report.story.lives.iter();
     let mut leaders: Vec<_> = lives
@@ -77,15 +77,15 @@ fn leaders(report: &Report) -> Vec<(Duration, u64)> {
     leaders
 }
 
-/// The fault that happened first.
+/// The first fault that happened.
 fn first(report: &Report) -> Happened {
     *report.faults.first().expect("a fault happened")
 }
 
-/// Five voters in three regions survive the loss of any of them: others write on within three
-/// elections, and what was acknowledged is there (the run looks for that at its end).
+/// Five voters in three regions survive the loss of any region: the others accept writes within
+/// three election timeouts, and the final scan finds all acknowledged writes.
 #[test]
-fn the_leaders_region_is_lost_and_the_others_write_on() {
+fn other_regions_accept_writes_after_the_leaders_region_is_lost() {
     for (seed, fault) in [
         (1, Fault::PowerCutLeaderSite),
         (2, Fault::PowerCutLeaderSite),
@@ -114,14 +114,14 @@ fn the_leaders_region_is_lost_and_the_others_write_on() {
         let there = written(&report, lost.from + ms(500), lost.to, |node| {
             !elsewhere(node)
         });
-        assert_eq!(there, 0, "seed {seed}: a lost region wrote");
+        assert_eq!(there, 0, "seed {seed}: the lost region accepted writes");
     }
 }
 
-/// Leadership comes to the region that is preferred, leaves it when that is drained, and is back
-/// when it may be.
+/// Leadership moves to the preferred region, leaves it when it is drained, and returns after the
+/// drain.
 #[test]
-fn a_region_that_is_drained_is_led_from_elsewhere_until_it_is_undrained() {
+fn leadership_leaves_a_drained_region_and_returns_after_the_drain() {
     for seed in 1..=2 {
         let regions = Regions {
             preference: vec![1],
@@ -159,10 +159,10 @@ fn a_region_that_is_drained_is_led_from_elsewhere_until_it_is_undrained() {
     }
 }
 
-/// An edge that is cut off goes on reading and says how old that is; it writes nothing. The log
-/// that it lacks is gone when it is reachable again.
+/// An edge site that is cut off continues to answer reads with their staleness, and refuses writes.
+/// When it is reachable again, the log entries that it misses are purged.
 #[test]
-fn an_edge_that_was_cut_off_for_long_reads_on_and_is_sent_a_snapshot() {
+fn edge_site_serves_reads_while_cut_off_and_then_gets_a_snapshot() {
     for seed in 1..=2 {
         let parameters = Parameters {
             snapshot_every: 10,
@@ -183,10 +183,10 @@ fn an_edge_that_was_cut_off_for_long_reads_on_and_is_sent_a_snapshot() {
             .filter_map(|(_, answer)| answer.staleness)
             .max();
         let count = read.count();
-        assert!(count > 5, "seed {seed}: an edge reads on, {count} times");
+        assert!(count > 5, "seed {seed}: the edge answered {count} reads");
         assert!(
             oldest > Some(ms(7000)),
-            "seed {seed}: at most {oldest:?} old"
+            "seed {seed}: the oldest answer was {oldest:?} old"
         );
         assert_eq!(
             written(&report, from, cut.to, |node| node == 4),
@@ -196,7 +196,10 @@ fn an_edge_that_was_cut_off_for_long_reads_on_and_is_sent_a_snapshot() {
         let refused = there
             .iter()
             .filter(|(event, answer)| is_write(event) && answer.status == 503);
-        assert!(refused.count() > 0, "seed {seed}: its writes are answered");
+        assert!(
+            refused.count() > 0,
+            "seed {seed}: no write at the edge got 503"
+        );
         assert!(
             written(&report, from, cut.to, |node| node < 4) > 20,
             "seed {seed}"
@@ -209,9 +212,10 @@ fn an_edge_that_was_cut_off_for_long_reads_on_and_is_sent_a_snapshot() {
     }
 }
 
-/// Who does not hear the leader asks for votes, and those who hear it give none.
+/// A node that does not receive the leader's messages requests votes, and the nodes that do receive
+/// them grant none.
 #[test]
-fn a_way_between_regions_that_carries_one_direction_costs_no_elections() {
+fn one_way_partition_between_regions_causes_no_elections() {
     for (seed, regions) in [(1, [2, 2, 1]), (2, [1, 2, 2])] {
         let ways = [(0, 1), (1, 0), (1, 2), (2, 1), (2, 0), (0, 2)];
         let faults = (0..).zip(ways).map(|(number, (from, to))| {
@@ -232,9 +236,9 @@ fn a_way_between_regions_that_carries_one_direction_costs_no_elections() {
     }
 }
 
-/// Half of the voters are no majority, and two of five neither.
+/// Two of four voters are not a majority, nor are two of five.
 #[test]
-fn two_regions_survive_what_leaves_a_majority() {
+fn two_regions_survive_a_loss_that_leaves_a_majority() {
     for (seed, voters, survives) in [(1, [2, 2], [false, false]), (2, [3, 2], [false, true])] {
         let regions = Regions::new(&voters, 0, ms(30));
         let faults = vec![
@@ -256,17 +260,15 @@ fn two_regions_survive_what_leaves_a_majority() {
             );
             let read = answered(&report, lost.from, lost.to, others).into_iter();
             let read = read.filter(|(event, answer)| is_of_its_own(event) && answer.status < 500);
-            assert!(
-                read.count() > 0,
-                "{voters:?} without r{site}: no client reads"
-            );
+            assert!(read.count() > 0, "{voters:?} without r{site}: no reads");
         }
     }
 }
 
-/// Who starts asks the others in which start it has last written, however far they are.
+/// A starting node asks the others for the start in which it has last written, however far away
+/// they are.
 #[test]
-fn an_older_copy_is_refused_over_long_ways_too() {
+fn older_copy_is_refused_across_distant_regions() {
     for seed in 1..=2 {
         let faults = vec![
             Planned::at(1500, 300, Fault::Copy(2)),

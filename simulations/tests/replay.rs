@@ -1,5 +1,4 @@
-//! The log of a real node against the naive model: bugs in the rules show, and the rules as they
-//! are agree.
+//! The replay finds bugs in the rules, and finds no difference for the correct rules.
 
 use placement_model::command::{
     CapacityRule, Command, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate,
@@ -31,7 +30,7 @@ fn claim(consumer: &str, amount: u64) -> Command {
 }
 
 /// A host with four processors in each of two partitions, claims that fit and one that does not,
-/// and one partition goes.
+/// and the deletion of one partition.
 fn log() -> Vec<Stamped> {
     let host = || {
         let uuid = HOST.parse().unwrap();
@@ -82,7 +81,7 @@ fn log() -> Vec<Stamped> {
     commands.push((PartitionId::DEFAULT, create));
     commands.extend(host().map(|command| (NORTH, command)));
     commands.push((PartitionId::DEFAULT, route));
-    // It was routed before.
+    // A claim after the partition was routed.
     commands.push((NORTH, claim("c3", 1)));
     commands.push((PartitionId::DEFAULT, delete(false)));
     commands.push((PartitionId::DEFAULT, delete(true)));
@@ -104,13 +103,13 @@ fn log() -> Vec<Stamped> {
         }
     });
     let mut log: Vec<_> = stamped.collect();
-    // One is sent again, and found.
+    // A repeated command.
     log.push(log[log.len() - 2].clone());
     log
 }
 
-/// Replays the log by rules with this bug, in which the rows are compared each time; the second
-/// half from the rows that the first one came to.
+/// Replays the log with rules that have this bug, and compares the rows after each command. The
+/// second half starts from the rows of the first.
 fn replayed(bug: Option<Mutant>) -> Result<Counts, Difference> {
     let rules = mutant::rules(bug, 2);
     let mut pair = Pair::new(Cluster::default(), &*rules);
@@ -127,13 +126,13 @@ fn replayed(bug: Option<Mutant>) -> Result<Counts, Difference> {
 #[test]
 fn rules_and_naive_model_agree_in_all_partitions() {
     let counts = replayed(None).unwrap();
-    // Of the second half.
+    // Refusals in the second half.
     assert_eq!(counts.refused, 4, "{counts}");
     assert!(counts.rows > 300, "{counts}");
 }
 
 #[test]
-fn first_difference_of_a_bug_is_named() {
+fn replay_reports_the_first_difference_of_a_bug() {
     for (bug, index, what) in [
         (Mutant::SkipCapacityCheck, 5, "AllocationCapacity"),
         (Mutant::PartitionForgotten, 7, "DuplicateProviderUuid"),

@@ -1,4 +1,4 @@
-//! Courses of events that are worth a test of their own, and every bug that a simulation found.
+//! Scenarios worth a test of their own, and one test for every bug that a simulation found.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use placement_simulations::seed::Seed;
 
 use crate::common::{answered, goes_well, ms, written};
 
-/// A quiet cluster of three with a fast disk and network.
+/// A healthy cluster of three nodes with fast disks and a fast network.
 fn quiet(seed: u64) -> Parameters {
     Parameters {
         nodes: 3,
@@ -41,7 +41,7 @@ fn quiet(seed: u64) -> Parameters {
     }
 }
 
-/// Clients that do not wait long for a node that cannot answer.
+/// Clients with short timeouts.
 fn impatient(seed: u64) -> Parameters {
     Parameters {
         patience: ms(1000),
@@ -57,9 +57,10 @@ fn run_without_faults_has_one_leader_and_no_503() {
     assert_eq!(report.counts.elections, 1, "{:?}", report.counts);
 }
 
-/// Snapshots, power cuts and elections come while both clouds are written to, over the same names.
+/// Snapshots, power cuts and elections happen while both clouds are written to, with the same
+/// names.
 #[test]
-fn a_second_partition_answers_as_a_cluster_that_holds_nothing_else() {
+fn second_partition_is_isolated_from_the_default_one() {
     let parameters = Parameters {
         clouds: Clouds::Second,
         snapshot_every: 40,
@@ -77,17 +78,17 @@ fn a_second_partition_answers_as_a_cluster_that_holds_nothing_else() {
     assert!(report.counts.elections > 1, "{:?}", report.counts);
 }
 
-/// Where leases are believed, followers that restart forget the lease they granted, elect another
-/// leader, and the old one answers from the past.
+/// With leases, restarted followers would forget the lease that they granted and elect another
+/// leader, while the old one would answer stale reads.
 #[test]
-fn a_leader_that_is_cut_off_while_its_followers_restart_answers_nothing_stale() {
+fn isolated_leader_with_restarted_followers_answers_no_stale_reads() {
     let mut refused = 0;
     for seed in 1..=3 {
         let parameters = Parameters {
             fault_phase: ms(16_000),
             ..quiet(seed)
         };
-        // Longer than a node looks for a leader before it refuses a read.
+        // Longer than a node waits for a leader before it refuses a read.
         let faults = vec![
             Planned::at(1000, 6500, Fault::IsolateLeader),
             Planned::at(1010, 100, Fault::PowerCutFollowers),
@@ -108,10 +109,10 @@ fn a_leader_that_is_cut_off_while_its_followers_restart_answers_nothing_stale() 
             .map(|cut| linearizable_reads_refused(&report, cut))
             .sum::<usize>();
     }
-    assert!(refused > 0, "no leader that was cut off was asked");
+    assert!(refused > 0, "no isolated leader got a read");
 }
 
-/// Linearizable reads that the cut-off node was asked and answered with 503 while it was cut off.
+/// Number of linearizable reads that the isolated node answered with 503.
 fn linearizable_reads_refused(report: &Report, cut: &Happened) -> usize {
     let is_cut = |node| Fault::Isolate(node) == cut.fault;
     let answered = answered(report, cut.from, cut.to, is_cut).into_iter();
@@ -124,7 +125,7 @@ fn linearizable_reads_refused(report: &Report, cut: &Happened) -> usize {
     refused.count()
 }
 
-/// A run in which the power of a node has failed at each of these once.
+/// Runs with one power failure of a node at each of these points.
 fn loses_power_at(seed: u64, points: &[&str], away_before: u64) -> Report {
     let parameters = Parameters {
         snapshot_every: 10,
@@ -134,7 +135,7 @@ fn loses_power_at(seed: u64, points: &[&str], away_before: u64) -> Report {
     };
     let faults = (0..).zip(points).flat_map(|(time, point)| {
         let point = POINTS.iter().position(|one| one == point);
-        let point = point.expect("it is one of the points");
+        let point = point.expect("a point in POINTS");
         let begins = 300 + time * (2500 + away_before);
         let away = (away_before > 0).then(|| Planned::at(begins, away_before, Fault::Isolate(1)));
         let cut = Planned::at(begins + away_before, 1000, Fault::PowerCutAt(1, point));
@@ -186,9 +187,10 @@ fn power_may_fail_in_the_middle_of_an_installation() {
     loses_power_at(25, &points, 2500);
 }
 
-/// The node that cannot write leaves, and comes back when there is room, or its disk is replaced.
+/// The node that cannot write gives up leadership, and returns when there is space or its disk
+/// works again.
 #[test]
-fn a_disk_that_is_full_or_fails_costs_a_leader_its_office_and_nothing_else() {
+fn leader_with_a_full_or_failing_disk_loses_leadership_only() {
     let faults = vec![
         Planned::at(1000, 2500, Fault::FullDiskLeader),
         Planned::at(4000, 2000, Fault::DiskErrorLeader),
@@ -203,9 +205,9 @@ fn a_disk_that_is_full_or_fails_costs_a_leader_its_office_and_nothing_else() {
     }
 }
 
-/// A disk that hangs gives no error: the leader hands its office over before its process is ended.
+/// A hanging disk gives no error: the leader hands leadership over before its process is ended.
 #[test]
-fn a_leader_whose_disk_hangs_hands_over() {
+fn leader_with_a_hanging_disk_hands_over() {
     let parameters = Parameters {
         fault_phase: ms(14_000),
         knobs: Knobs {
@@ -226,15 +228,15 @@ fn a_leader_whose_disk_hangs_hands_over() {
     );
 }
 
-/// What was synced is not there any more: the node must not go on as if it had never been.
+/// The disk has lost synced entries: the node must not continue without them.
 #[test]
-fn a_node_whose_log_has_rotted_refuses_it() {
+fn node_refuses_a_rotten_log() {
     let refused = (26..29).flat_map(|seed| {
         let report = goes_well(quiet(seed), vec![Planned::at(4000, 500, Fault::RotLog(2))]);
         report.refused
     });
     let refused: Vec<String> = refused.collect();
-    assert!(!refused.is_empty(), "a bit that turned was not noticed");
+    assert!(!refused.is_empty(), "the flipped bit was not detected");
     for words in refused {
         assert!(
             words.contains("lost") || words.contains("damaged"),
@@ -243,9 +245,9 @@ fn a_node_whose_log_has_rotted_refuses_it() {
     }
 }
 
-/// What was flushed is not what it was: the node must not go on with it, and the others do without.
+/// Flushed rows have changed: the node must not use them, and the others continue without it.
 #[test]
-fn a_node_whose_rows_have_rotted_refuses_them() {
+fn node_refuses_rotten_rows() {
     let mut refused = 0;
     for seed in 40..42 {
         let parameters = Parameters {
@@ -260,12 +262,13 @@ fn a_node_whose_rows_have_rotted_refuses_them() {
             assert!(is_named, "{words}");
         }
     }
-    assert!(refused > 0, "a bit that had turned was not noticed");
+    assert!(refused > 0, "the flipped bit was not detected");
 }
 
-/// The copy has forgotten what the node has acknowledged since: it may not vote, nor be counted.
+/// The copy lacks data that the node has acknowledged since: the node must neither vote nor count
+/// for a quorum.
 #[test]
-fn a_disk_that_is_put_back_to_an_older_copy_is_refused() {
+fn node_refuses_an_older_copy_of_its_disk() {
     for seed in 48..51 {
         let faults = vec![
             Planned::at(1500, 300, Fault::Copy(2)),
@@ -285,7 +288,7 @@ fn ran(report: &Report, path: RarePath) -> u64 {
 }
 
 #[test]
-fn cluster_forms_while_faults_go_on() {
+fn cluster_forms_during_faults() {
     for seed in 30..33 {
         let parameters = Parameters {
             faults_from_the_start: true,
@@ -305,7 +308,7 @@ fn cluster_forms_while_faults_go_on() {
     }
 }
 
-/// Its heartbeats keep the others quiet, but nothing can be committed: it has to notice by itself.
+/// The leader's heartbeats keep the others quiet, but it cannot commit: it must detect this itself.
 #[test]
 fn leader_that_receives_nothing_steps_down() {
     let faults = vec![
@@ -317,7 +320,7 @@ fn leader_that_receives_nothing_steps_down() {
 }
 
 #[test]
-fn a_node_that_was_away_while_the_log_was_purged_is_sent_a_snapshot() {
+fn node_that_missed_purged_entries_gets_a_snapshot() {
     for seed in 6..=7 {
         let parameters = Parameters {
             snapshot_every: 10,
@@ -334,11 +337,11 @@ fn a_node_that_was_away_while_the_log_was_purged_is_sent_a_snapshot() {
     }
 }
 
-/// openraft waits out its backoff while it makes a request, not before it opens a stream: a leader
-/// that connects first tries a node that refuses connections as fast as its processor can. One that
-/// is down refuses none: it keeps the leader waiting.
+/// openraft applies its backoff to requests and not to opening a stream: a leader that connects
+/// first would retry a node that refuses connections without any pause. A node that is down does
+/// not refuse connections; the leader has to wait for a timeout.
 #[test]
-fn a_node_that_refuses_connections_is_not_tried_without_a_pause() {
+fn refused_connections_are_retried_with_a_pause() {
     let faults = vec![
         Planned::at(1000, 8000, Fault::Isolate(1)),
         Planned::at(1000, 8000, Fault::CutClients(2)),
@@ -347,10 +350,10 @@ fn a_node_that_refuses_connections_is_not_tried_without_a_pause() {
     assert!(report.counts.connections < 500, "{:?}", report.counts);
 }
 
-/// Callers with little patience once hid from a connection that the path below it was dead, so
-/// that a leader could not get through to half of its followers long after the path was mended.
+/// Callers with short timeouts once kept a connection from noticing that its path was dead, so that
+/// a leader could not reach half of its followers long after the path was repaired.
 #[test]
-fn connections_that_a_fault_struck_dumb_are_given_up() {
+fn silent_connections_are_closed() {
     let parameters = Parameters {
         nodes: 5,
         heartbeat: ms(50),
@@ -369,9 +372,9 @@ fn connections_that_a_fault_struck_dumb_are_given_up() {
     assert!(report.counts.simulated < ms(25_000), "{:?}", report.counts);
 }
 
-/// Of five, the leader and one follower are on one side. The other three go on without them.
+/// The leader and one follower of five are on one side. The other three continue without them.
 #[test]
-fn a_majority_goes_on_without_its_leader_who_gets_nothing_through() {
+fn majority_continues_without_a_leader_in_the_minority() {
     let parameters = Parameters {
         nodes: 5,
         skews: vec![Duration::ZERO; 5],
@@ -394,9 +397,9 @@ fn a_majority_goes_on_without_its_leader_who_gets_nothing_through() {
     assert!(written > 5, "{written} writes, {:?}", report.counts);
 }
 
-/// Two nodes lose each other and both reach the third: there is a majority under any leader.
+/// Two nodes lose contact and both reach the third: each leader has a majority.
 #[test]
-fn two_nodes_that_lose_each_other_cost_no_majority() {
+fn cut_between_two_nodes_keeps_the_majority() {
     let faults = vec![
         Planned::at(1000, 2500, Fault::Bridge(1)),
         Planned::at(4000, 2500, Fault::Bridge(2)),
@@ -409,9 +412,10 @@ fn two_nodes_that_lose_each_other_cost_no_majority() {
     }
 }
 
-/// Its lease, if it had one, is over when it goes on, and another leads.
+/// Another leader is elected during the pause; the stopped one must not rely on a lease when it
+/// continues.
 #[test]
-fn a_leader_that_was_stopped_and_goes_on_answers_nothing_stale() {
+fn leader_continued_after_a_stop_answers_no_stale_reads() {
     let report = goes_well(quiet(15), vec![Planned::at(1000, 4000, Fault::PauseLeader)]);
     let pause = report.faults[0];
     let Fault::Pause(node) = pause.fault else {
@@ -423,11 +427,11 @@ fn a_leader_that_was_stopped_and_goes_on_answers_nothing_stale() {
     let later = report.history.events.iter();
     let later =
         later.filter(|one| one.node == node && one.sent > pause.to && one.answer().is_some());
-    assert!(later.count() > 5, "it goes on");
+    assert!(later.count() > 5, "it continues");
 }
 
 #[test]
-fn killed_processes_lose_nothing_that_they_wrote() {
+fn killed_processes_lose_no_writes() {
     let faults = (1..6)
         .flat_map(|time| {
             let kill = Planned::at(time * 1500, 300, Fault::KillLeader);
@@ -446,7 +450,7 @@ fn killed_processes_lose_nothing_that_they_wrote() {
 /// A node that is asked to stop hands leadership over first, so that no client waits for an
 /// election.
 #[test]
-fn rolling_restarts_cost_no_election_timeout() {
+fn rolling_restarts_cause_no_election_timeout() {
     let parameters = Parameters {
         election: ms(2000),
         ..quiet(17)
@@ -464,10 +468,10 @@ fn rolling_restarts_cost_no_election_timeout() {
         let took = event.ended.map(|ended| ended - event.sent);
         event.answer().is_some() && took > Some(ms(2000))
     });
-    assert_eq!(slow.count(), 0, "no client waits for an election");
+    assert_eq!(slow.count(), 0, "a client waited for an election");
 }
 
-/// Of five nodes any two may be gone.
+/// A cluster of five tolerates the loss of any two nodes.
 #[test]
 fn two_of_five_may_lose_power_at_once() {
     let parameters = Parameters {
@@ -487,10 +491,10 @@ fn two_of_five_may_lose_power_at_once() {
     }
 }
 
-/// The clock of each node in turn is an hour ahead, so that of the leader is once, and the other
-/// two bound its stamps.
+/// The clock of each node in turn is an hour ahead, so that the leader's is once. The other two
+/// nodes bound its timestamps.
 #[test]
-fn a_leader_whose_clock_is_ahead_stamps_by_the_clocks_of_a_majority() {
+fn clocks_of_a_majority_bound_the_timestamps_of_a_leader_ahead() {
     let hour = |node| Fault::ClockStep(node, 3_600_000);
     let faults = vec![
         Planned::at(1000, 1500, hour(1)),
@@ -502,12 +506,12 @@ fn a_leader_whose_clock_is_ahead_stamps_by_the_clocks_of_a_majority() {
     assert!(bounded > 0, "{:?}", report.rare);
 }
 
-/// The third node is away for so long that its clock is known no more. Which of two clocks is wrong
-/// no node knows then.
+/// The third node is away for so long that its clock counts as unknown. With two clocks no node can
+/// tell which one is wrong.
 #[test]
-fn slow_clock_of_a_voter_overrules_no_leader_while_another_voter_is_away() {
-    // Both runs have the same leader when the clock is set, and one of them sets that of the other
-    // node.
+fn slow_voter_clock_does_not_bound_the_leader_while_another_voter_is_away() {
+    // Both runs have the same leader when the clock is set; one of them sets the clock of a
+    // follower.
     for slow in [1, 2] {
         let faults = vec![
             Planned::at(500, 21_000, Fault::Isolate(3)),
@@ -523,9 +527,9 @@ fn slow_clock_of_a_voter_overrules_no_leader_while_another_voter_is_away() {
     }
 }
 
-/// The same number never comes back: what had its disk was taken out, and a spare has its place.
+/// A node number is never reused: the node that lost its disk is removed, and a spare replaces it.
 #[test]
-fn a_node_that_lost_its_disk_is_replaced_while_faults_go_on() {
+fn node_that_lost_its_disk_is_replaced_during_faults() {
     let mut by_token = 0;
     let seeds = [(60, 1), (61, 2), (62, 3), (63, 1), (64, 2), (65, 3)];
     for (seed, lost) in seeds {
@@ -549,7 +553,7 @@ fn a_node_that_lost_its_disk_is_replaced_while_faults_go_on() {
             old: lost,
         };
         if report.orders != [(join, Done::Yes)] {
-            // The answer with the token was lost on its way.
+            // The answer with the token was lost.
             let removed = (Order::Remove(lost), Done::Yes);
             assert_eq!(report.orders.last(), Some(&removed), "{:?}", report.orders);
             continue;
@@ -559,10 +563,7 @@ fn a_node_that_lost_its_disk_is_replaced_while_faults_go_on() {
         let asked = events.filter(|event| event.node == 4 && event.answer().is_some());
         assert!(asked.count() > 0, "the new node answers");
     }
-    assert!(
-        by_token > seeds.len() / 2,
-        "{by_token} of them are replaced"
-    );
+    assert!(by_token > seeds.len() / 2, "only {by_token} were replaced");
 }
 
 #[test]
@@ -583,33 +584,34 @@ fn all_writes_of_a_batch_are_answered_when_replication_ends() {
     goes_well(parameters, faults);
 }
 
-/// Node 1 asks for a better site, loses leadership and has it back before it is answered.
+/// Node 1 looks for a better site, loses leadership, and leads again before it gets the answer.
 #[test]
 fn leader_that_is_elected_again_does_not_hand_over_at_once() {
     let (parameters, faults) = drawn(Seed(920_001_967));
     goes_well(parameters, faults);
 }
 
-/// Over 150 ms a new leader takes a second to find the ends of its followers' logs, and writes wait
-/// for it.
+/// With a round trip of 150 ms a new leader needs a second to find the ends of its followers' logs,
+/// and writes wait for it.
 #[test]
-fn writes_wait_while_leadership_moves_to_a_preferred_site() {
+fn writes_wait_during_a_move_to_a_preferred_site() {
     let (parameters, faults) = drawn(Seed(900_000_746));
     goes_well(parameters, faults);
 }
 
-/// 200 ms away, a learner was sent a snapshot only to be sent another one: the log was cut while it
-/// was first asked.
+/// A learner 200 ms away was sent a second snapshot after the first, as the log was purged during
+/// the leader's first probe.
 #[test]
-fn a_distant_learner_is_not_sent_one_snapshot_after_the_other() {
+fn distant_learner_gets_only_one_snapshot() {
     let (mut parameters, faults) = drawn(Seed(930_101_761));
     parameters.keep_in_log = 0;
     goes_well(parameters, faults);
 }
 
-/// It stands first in the list of the node that joins, and can only say that it was removed.
+/// The removed node is first in the list of the joining node, and can only answer that it was
+/// removed.
 #[test]
-fn a_removed_node_that_goes_on_running_keeps_no_node_from_joining() {
+fn running_removed_node_does_not_prevent_a_join() {
     let parameters = Parameters {
         spares: 1,
         two_operators: true,
@@ -626,10 +628,10 @@ fn a_removed_node_that_goes_on_running_keeps_no_node_from_joining() {
     }
 }
 
-/// The leader lets a node in that it alone can send the log to, and the next one knows nothing of
-/// it: the node has a log, and is no member.
+/// The leader admits a node that only it can send the log to, and the next leader lacks that entry:
+/// the node has a log and is not a member.
 #[test]
-fn a_node_whose_admission_the_next_leader_took_back_joins_all_the_same() {
+fn node_joins_although_the_next_leader_reverted_its_admission() {
     let parameters = Parameters {
         spares: 1,
         two_operators: true,
@@ -638,7 +640,7 @@ fn a_node_whose_admission_the_next_leader_took_back_joins_all_the_same() {
     };
     let hangs = |node| Planned::at(6000, 4600, Fault::HungDisk(node));
     let faults = vec![
-        // Its token is taken by way of others, and it is not let in yet.
+        // The other nodes redeem its token, but it is not admitted yet.
         Planned::at(100, 6000, Fault::CutLink(1, 4)),
         Planned::at(200, 0, Fault::Grow(4)),
         hangs(2),

@@ -1,10 +1,10 @@
-//! Some tens of seeds that are always the same, and some that were never run before.
+//! Runs a fixed set of seeds, and some that never ran before.
 //!
-//! `PLACEMENT_SIM_SEEDS` says how many, from `PLACEMENT_SIM_FIRST` on. `PLACEMENT_SIM_FRESH_S` says
-//! for how many seconds fresh ones are run, which `PLACEMENT_SIM_COMMIT` chooses: `scripts/test`
-//! gives the commit.
+//! `PLACEMENT_SIM_SEEDS` is the number of fixed seeds, `PLACEMENT_SIM_FIRST` the first of them.
+//! `PLACEMENT_SIM_FRESH_S` is the time for fresh seeds in seconds. `PLACEMENT_SIM_COMMIT`, which
+//! `scripts/test` sets, selects the fresh seeds.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a failing unwrap fails the test")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -22,25 +22,24 @@ use placement_simulations::swarm::Swarm;
 use skip::skipped;
 
 #[path = "../../tests/src/skip.rs"]
-#[allow(unreachable_pub, reason = "the file belongs to another crate, too")]
+#[allow(unreachable_pub, reason = "the file also belongs to another crate")]
 mod skip;
 
 const SEEDS: u64 = 80;
 const FRESH_S: u64 = 10;
-/// Fresh seeds of one commit are below so many, and those of another far from them.
+/// Most fresh seeds of one commit; those of other commits are far away.
 const FRESH_MAX: u64 = 100_000;
-/// One of so many seeds runs twice, and must give the same.
+/// One in this many seeds runs twice and must give the same result.
 const TWICE_ONE_IN: u64 = 10;
-/// How much of its bound a recovery may take at the median and at the 95th percentile of the fixed
-/// seeds, in percent. They are the same each time, but for what a change of the product makes of
-/// them.
+/// Limits of the recovery time as a percentage of its bound, at the median and the 95th percentile
+/// of the fixed seeds. Only changes of the product change the results.
 const RECOVERY_MEDIAN_MAX: u128 = 3;
 const RECOVERY_P95_MAX: u128 = 15;
-/// As many as the smallest machine that runs this has cores.
+/// The number of cores of the smallest machine that runs this test.
 const WORKERS: usize = 2;
-/// How often a swarm would say how far it is.
+/// Interval of progress reports.
 const PAUSE: Duration = Duration::from_secs(2);
-/// From so many seeds on, everything must have happened at least once.
+/// With at least this many seeds, everything must have happened at least once.
 const ENOUGH: u64 = 30;
 
 /// A number from the environment.
@@ -50,15 +49,13 @@ fn number(name: &str, text: Option<&str>, default: u64) -> Result<u64, String> {
     };
     text.trim()
         .parse()
-        .map_err(|error| format!("{name} is {text:?}, which is no number: {error}"))
+        .map_err(|error| format!("{name} is {text:?}, not a number: {error}"))
 }
 
-/// A number from the environment that says how much is run: with none nothing would be proved.
+/// A number of runs from the environment. Zero is refused, as it would prove nothing.
 fn count(name: &str, text: Option<&str>, default: u64) -> Result<u64, String> {
     match number(name, text, default)? {
-        0 => Err(format!(
-            "{name} is 0: nothing would be run, and nothing proved"
-        )),
+        0 => Err(format!("{name} is 0: nothing would run")),
         count => Ok(count),
     }
 }
@@ -67,13 +64,12 @@ fn from_environment(name: &str) -> Option<String> {
     std::env::var_os(name).map(|text| text.to_string_lossy().into_owned())
 }
 
-/// Says it where it is seen even if the test passes: past what the test harness keeps to itself.
+/// Prints a line even if the test passes: writes to standard error directly, past the test harness.
 fn say(line: impl Display) {
     writeln!(std::io::stderr(), "{line}").expect("standard error takes a line");
 }
 
-/// Runs seeds, all of them or until a moment, and fails if one does or if too little happened in
-/// it.
+/// Runs seeds, all of them or until a deadline. Fails if a seed fails or too little happened.
 fn hold(what: &str, seeds: Range<u64>, until: Option<Instant>) -> Vec<Report> {
     say(format!(
         "{what}: scripts/simulate swarm --seeds {}..{}",
@@ -101,7 +97,7 @@ fn hold(what: &str, seeds: Range<u64>, until: Option<Instant>) -> Vec<Report> {
     reports
 }
 
-/// The same seed gives the same run, whatever runs at the same time.
+/// The same seed gives the same run, whatever runs concurrently.
 fn runs_twice_alike(reports: &[Report]) {
     let some = (reports.iter()).filter(|one| one.parameters.seed.0.is_multiple_of(TWICE_ONE_IN));
     for first in some {
@@ -115,7 +111,7 @@ fn runs_twice_alike(reports: &[Report]) {
     }
 }
 
-/// Recovery takes far less than its bounds, and goes on to.
+/// Recovery takes far less time than its bound allows.
 fn recovers_soon(reports: &[Report]) {
     let mut percents: Vec<u128> = (reports.iter())
         .map(|report| report.counts.recovery_percent())
@@ -133,7 +129,7 @@ fn recovers_soon(reports: &[Report]) {
 }
 
 #[test]
-fn the_promises_hold_whatever_fails() {
+fn invariants_hold_whatever_fails() {
     let environment = |name, default| count(name, from_environment(name).as_deref(), default);
     let count = environment("PLACEMENT_SIM_SEEDS", SEEDS).unwrap();
     let first = from_environment("PLACEMENT_SIM_FIRST");
@@ -153,7 +149,7 @@ fn the_promises_hold_whatever_fails() {
     }
     let seconds = environment("PLACEMENT_SIM_FRESH_S", FRESH_S).unwrap();
     let name = from_environment("PLACEMENT_SIM_COMMIT").unwrap_or_else(|| {
-        say("PLACEMENT_SIM_COMMIT is not set: the fresh seeds are the same as the last time");
+        say("PLACEMENT_SIM_COMMIT is not set: the fresh seeds are the same in each run");
         "no commit".to_owned()
     });
     let (first, until) = (
@@ -164,7 +160,7 @@ fn the_promises_hold_whatever_fails() {
     assert!(!reports.is_empty(), "no fresh seed was run");
 }
 
-/// Gates against a run that proves nothing because nothing happened in it.
+/// Fails runs that prove nothing because too little happened.
 fn something_happened(report: &Report) {
     let counts = &report.counts;
     let replay = Subject::Product.replay(report.parameters.seed);
@@ -175,15 +171,14 @@ fn something_happened(report: &Report) {
     at_least("linearizable reads", counts.reads.linearizable, 1);
     at_least("leaders", counts.elections, 1);
     let simulated_s = counts.simulated.as_secs().max(1);
-    // Of 500 seeds none came to more than 55 a second; without a pause it is thousands.
+    // At most 55 per second in 500 seeds; thousands without a pause between retries.
     assert!(
         counts.connections < 100 * simulated_s,
         "nodes connect without a pause: {replay}: {counts:?}"
     );
 }
 
-/// Rare paths that drawn faults take in one of many seeds or never, each with the test that takes
-/// it.
+/// Rare paths that random faults take in few seeds or none, each with the test that takes it.
 const TAKEN_ELSEWHERE: &str = "
 interrupted install done again: power_may_fail_in_the_middle_of_an_installation
 received snapshot installed at start: power_may_fail_in_the_middle_of_an_installation
@@ -192,8 +187,8 @@ damaged snapshot built again: node_replaces_its_own_damaged_snapshot
 snapshot put off: what_has_arrived_of_a_snapshot_stays_and_what_has_no_room_is_not_begun
 snapshot resumed: what_has_arrived_of_a_snapshot_stays_and_what_has_no_room_is_not_begun
 write refused, too many wait: the_queue_is_bounded_by_the_best_recent_rate
-damaged rows refused: a_node_whose_rows_have_rotted_refuses_them
-older copy refused: a_disk_that_is_put_back_to_an_older_copy_is_refused
+damaged rows refused: node_refuses_rotten_rows
+older copy refused: node_refuses_an_older_copy_of_its_disk
 ";
 /// The files of these tests.
 const ELSEWHERE: [&str; 4] = [
@@ -203,7 +198,7 @@ const ELSEWHERE: [&str; 4] = [
     "../node/src/cluster/backlog.rs",
 ];
 
-/// A rare path that no seed takes is not shown to be right by them.
+/// Fails if a rare path was taken by no seed: the simulations then say nothing about it.
 fn rare_paths_ran(reports: &[Report]) {
     let tests = ELSEWHERE.map(|file| std::fs::read_to_string(file).unwrap());
     let tests = tests.concat();
@@ -223,7 +218,7 @@ fn rare_paths_ran(reports: &[Report]) {
     assert!(never.is_empty(), "no seed took: {never:?}");
 }
 
-/// What a short run may lack, a sweep may not.
+/// Fails if too little happened over many runs; a single short run may lack some of it.
 fn enough_happened(reports: &[Report]) {
     let runs = reports.len();
     let gate = |what: &str, each: usize, of: fn(&Counts) -> usize| {
@@ -238,7 +233,7 @@ fn enough_happened(reports: &[Report]) {
     gate("second opinions", 1, |counts| counts.searched);
 }
 
-/// What no client is ever refused.
+/// Requests that are never refused.
 const NEVER_REFUSED: [&str; 6] = [
     "EnsureTrait",
     "EnsureResourceClass",
@@ -247,7 +242,7 @@ const NEVER_REFUSED: [&str; 6] = [
     "traits",
     "resource classes",
 ];
-/// The writes that clients ask for.
+/// Commands that clients send.
 const WRITES: [&str; 20] = [
     "CreateProvider",
     "UpdateProvider",
@@ -270,7 +265,7 @@ const WRITES: [&str; 20] = [
     "DeleteAllocations",
     "Reshape",
 ];
-/// The codes of refusals.
+/// Error codes that must occur.
 const CODES: [&str; 7] = [
     "placement.concurrent_update",
     "placement.duplicate_name",
@@ -281,7 +276,7 @@ const CODES: [&str; 7] = [
     "placement.undefined_code",
 ];
 
-/// Everything that can be asked for was, was answered well, and was refused if it can be.
+/// Fails unless every kind of request occurred, succeeded, and was refused if it can be.
 fn everything_was_asked_for(reports: &[Report]) {
     let (mut done, mut refused, mut codes) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     let events = reports.iter().flat_map(|report| &report.history.events);
@@ -319,13 +314,13 @@ fn everything_was_asked_for(reports: &[Report]) {
     }
 }
 
-/// Gates against seeds that prove nothing because something never happened in any of them.
+/// Fails if something never happened in any seed.
 fn everything_happened(reports: &[Report]) {
     let seen: BTreeSet<&str> = reports
         .iter()
         .flat_map(|report| report.kinds.iter().copied())
         .collect();
-    // Only the courses of mutants add learners by hand.
+    // Only runs of mutants have this fault.
     let kinds = Fault::KINDS
         .iter()
         .copied()
@@ -353,11 +348,11 @@ fn everything_happened(reports: &[Report]) {
         counts.looked_back
     });
     happens("snapshot that is sent", 0, |counts| counts.snapshots);
-    // On three nodes at least, and again after a crash.
+    // Applied on at least three nodes, and again after crashes.
     let commits = sum(|counts| counts.commits);
     happens("applied command", 3 * commits, |counts| counts.applied);
     happens("bounded read", runs, |counts| counts.reads.bounded);
-    // Many a fault leaves no quorum to answer them.
+    // Many faults leave no quorum to answer them.
     happens("linearizable read in a fault", runs, |c| c.reads.in_faults);
     let several: usize = (reports.iter().flat_map(|one| &one.history.calls))
         .map(|call| usize::from(call.requests.len() > 1))
@@ -405,7 +400,7 @@ fn everything_happened(reports: &[Report]) {
 }
 
 #[test]
-fn what_the_environment_says_is_understood_or_refused() {
+fn environment_numbers_are_parsed_or_refused() {
     assert_eq!(count("SEEDS", None, 40), Ok(40));
     assert_eq!(count("SEEDS", Some(" 7\n"), 40), Ok(7));
     let refused = count("SEEDS", Some("4O"), 40).unwrap_err();
@@ -419,7 +414,7 @@ fn what_the_environment_says_is_understood_or_refused() {
 }
 
 #[test]
-fn each_commit_has_its_own_fresh_seeds() {
+fn commits_have_distinct_fresh_seeds() {
     let (one, other) = (fresh("6791e26"), fresh("c40efff"));
     assert_eq!(one, fresh("6791e26"));
     assert!(one.0.abs_diff(other.0) > FRESH_MAX, "{one:?} {other:?}");

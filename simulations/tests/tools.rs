@@ -1,4 +1,4 @@
-//! What helps to understand a seed that fails.
+//! Tools for analyzing a failing seed.
 
 use placement_simulations::campaign::Subject;
 use placement_simulations::explain::explain;
@@ -20,8 +20,8 @@ fn explain_names_each_fault_and_leader() {
 }
 
 #[test]
-fn complaints_say_when_they_were_seen() {
-    // The first is noticed in the ledger, the second on a disk, the third in what clients saw.
+fn violations_have_times() {
+    // The ledger notices the first, a disk the second, the check of the history the third.
     for mutant in [
         Mutant::SkipCapacityCheck,
         Mutant::ForgetVotes,
@@ -47,7 +47,7 @@ fn shrinking_leaves_out_faults_that_a_failure_does_not_need() {
     let none = Less {
         only_faults: Some(Numbers::default()),
     };
-    // One with faults that fails without them, too.
+    // A seed with faults that also fails without them.
     let seed = seeds.find(|seed| fails(*seed, &Less::default()) && fails(*seed, &none));
     let seed = seed.unwrap();
     let least = Less::search(subject.course(seed).1.len(), |less| fails(seed, less));

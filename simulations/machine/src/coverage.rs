@@ -9,7 +9,7 @@ thread_local! {
     static RAN: RefCell<Option<Counted>> = const { RefCell::new(None) };
 }
 
-/// Executions per path.
+/// Number of executions per path.
 pub type Counted = BTreeMap<RarePath, u64>;
 
 /// Starts counting on this thread, from zero.

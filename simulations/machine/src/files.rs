@@ -303,7 +303,7 @@ mod tests {
         sync(&synced).unwrap();
         create("never synced", "two");
         sync_dir(&dir).unwrap();
-        // None of these writes, renames, removals and creations is synced.
+        // The following writes, renames, removals and creations are not synced.
         synced.write_all_at(b"ten", 0).unwrap();
         let other = create("nameless", "three");
         sync(&other).unwrap();

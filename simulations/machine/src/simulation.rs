@@ -26,7 +26,7 @@ use crate::{coverage, files};
 pub struct Lateness {
     /// One in this many threads is delayed.
     pub one_in: u64,
-    /// Longest delay.
+    /// Longest delay of a thread.
     pub most: Duration,
 }
 

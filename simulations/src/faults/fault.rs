@@ -8,7 +8,7 @@ use crate::nodes::Nodes;
 
 macro_rules! faults {
     ($($(#[$doc:meta])* $fault:ident $(($($field:ident: $type:ty),*))?, $kind:literal, $words:literal $(, $more:expr)*;)*) => {
-        /// One fault.
+        /// A fault, with the nodes or sites that it hits.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Fault {
             $($(#[$doc])* $fault $(($($type),*))?,)*
@@ -49,9 +49,9 @@ faults! {
     /// The power of these nodes fails at once.
     PowerCutSome(some: Nodes), "power-cut-some", "the power of nodes {some} fails";
     /// The power of one node fails, and some of its unsynced data has reached the disk.
-    PowerCutTorn(node: u64), "power-cut-torn", "the power of node {node} fails, and some of what was not synced is kept";
+    PowerCutTorn(node: u64), "power-cut-torn", "the power of node {node} fails, and some of the unsynced data is kept";
     /// The power of all nodes fails at once, and some of their unsynced data has reached the disk.
-    PowerCutTornAll, "power-cut-torn-all", "the power of all nodes fails, and some of what was not synced is kept";
+    PowerCutTornAll, "power-cut-torn-all", "the power of all nodes fails, and some of the unsynced data is kept";
     /// The power of one node fails when it next reaches this point of [`POINTS`].
     PowerCutAt(node: u64, point: usize), "power-cut-at", "the power of node {node} fails when {}", POINTS[point];
     /// A node loses its disk for good and starts with an empty one. An operator removes it and adds

@@ -26,7 +26,7 @@ impl Links {
         }
     }
 
-    /// Undoes one cut.
+    /// Undoes one [`Links::cut`] of this link.
     pub fn mend(&mut self, sim: &Sim<'_>, from: &str, to: &str) {
         if !taken_back(&mut self.cuts, &way(from, to)) {
             return;

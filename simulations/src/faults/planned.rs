@@ -1,4 +1,4 @@
-//! A planned fault.
+//! Faults with their times in a plan.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,7 +12,7 @@ pub struct Planned {
     pub begins: Duration,
     /// How long it lasts.
     pub lasts: Duration,
-    /// The fault itself.
+    /// The fault, possibly of the leader at that time.
     pub fault: Fault,
 }
 

@@ -13,7 +13,7 @@ use super::{Applied, Invariant};
 /// Name of the invariant in violations.
 pub const NAME: &str = "carried out once";
 
-/// See the module.
+/// Remembers the first outcome of every write id, by node and start.
 #[derive(Debug, Default)]
 pub struct CarriedOutOnce {
     /// The highest index that was checked.

@@ -11,7 +11,7 @@ use super::{Applied, Invariant};
 /// Name of the invariant in violations.
 pub const NAME: &str = "commit immutability";
 
-/// See the module.
+/// Remembers the first applied command and outcome of every index.
 #[derive(Debug, Default)]
 pub struct CommitImmutable {
     seen: BTreeMap<u64, (Stamped, Outcome)>,

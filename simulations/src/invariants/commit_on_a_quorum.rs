@@ -12,7 +12,7 @@ use crate::logs::{Happened, Logs, Voters};
 /// Name of the invariant in violations.
 pub const NAME: &str = "commit on a quorum";
 
-/// See the module.
+/// Checks each new commit index against the disks of the voters.
 #[derive(Debug, Default)]
 pub struct CommitOnAQuorum {
     furthest: Option<u64>,

@@ -10,7 +10,7 @@ use super::{Applied, Invariant};
 /// Name of the invariant in violations.
 pub const NAME: &str = "equal digests";
 
-/// See the module.
+/// Remembers the first digest at every index, with its node.
 #[derive(Debug, Default)]
 pub struct EqualDigest {
     seen: BTreeMap<u64, (u64, Digest)>,

@@ -12,7 +12,7 @@ pub const NAME: &str = "indexes agree";
 /// Commands between two checks. A recount costs as much as loading the state.
 const EVERY: u64 = 16;
 
-/// See the module.
+/// Recounts the state of each node periodically.
 #[derive(Debug, Default)]
 pub struct IndexesAgree {
     last: BTreeMap<u64, (u64, u64)>,

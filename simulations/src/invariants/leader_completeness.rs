@@ -20,7 +20,7 @@ pub const NAME: &str = "leader completeness";
 /// Term and node of a leader.
 type Leader = (u64, u64);
 
-/// See the module.
+/// Compares the log of each leader with all committed entries.
 #[derive(Debug, Default)]
 pub struct LeaderCompleteness {
     leaders: BTreeMap<Leader, AtFirst>,

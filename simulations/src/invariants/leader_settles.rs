@@ -20,7 +20,7 @@ const ASKS: Duration = Duration::from_millis(1100);
 
 /// Observations after one step of time.
 pub struct Seen<'a> {
-    /// Simulated time.
+    /// Simulated time of the step.
     pub now: Duration,
     /// Roles that the running nodes report.
     pub roles: &'a [Role],
@@ -32,7 +32,7 @@ pub struct Seen<'a> {
     pub is_healthy: bool,
 }
 
-/// See the module.
+/// Checks each step and each move of leadership in a run.
 pub struct LeaderSettles {
     regions: Option<Regions>,
     voters: u64,
@@ -88,7 +88,7 @@ impl LeaderSettles {
             self.leads.entry(*node).or_insert((*term, now));
         }
         let found = seen.found > std::mem::replace(&mut self.found, seen.found);
-        // With two nodes that believe they lead, the one that found a better node is unknown.
+        // With two nodes that believe they lead, it is unknown which of them found a better node.
         let Some((leader, (_, since))) = self.leads.first_key_value().filter(|_| terms.len() == 1)
         else {
             self.log.clear();

@@ -7,7 +7,7 @@ use crate::logs::{Happened, Logs};
 /// Name of the invariant in violations.
 pub const NAME: &str = "the log is kept";
 
-/// See the module.
+/// Compares the log before and after each start of a node.
 #[derive(Debug, Default)]
 pub struct LogIsKept;
 

@@ -12,7 +12,7 @@ use crate::logs::{EntryId, Happened, Logs, Written};
 /// Name of the invariant in violations.
 pub const NAME: &str = "log matching";
 
-/// See the module.
+/// Remembers the content and the predecessor of every entry.
 #[derive(Debug, Default)]
 pub struct LogMatching {
     /// For each entry: the digest of its content, and the preceding entry once it is known.

@@ -86,13 +86,13 @@ pub fn names() -> Vec<&'static str> {
 /// A role that a node reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Role {
-    /// The node.
+    /// Number of the node.
     pub node: u64,
     /// Number of the node's start, from 1.
     pub start: u64,
     /// The durable vote of the node.
     pub vote: Vote,
-    /// Whether it leads.
+    /// Whether the node leads.
     pub leads: bool,
     /// The applied index that its readers see.
     pub applied: Option<u64>,
@@ -100,7 +100,7 @@ pub struct Role {
 
 /// A command at the moment when one node applies it.
 pub struct Applied<'a> {
-    /// The node.
+    /// The node that applies the command.
     pub node: u64,
     /// Number of the node's start, from 1.
     pub start: u64,
@@ -114,7 +114,7 @@ pub struct Applied<'a> {
     pub after: &'a State,
     /// Digest of the node's whole state after the command.
     pub digest: Digest,
-    /// The command.
+    /// The command with its timestamp and write id.
     pub stamped: &'a Stamped,
     /// Outcome that the node decided.
     pub outcome: &'a Outcome,
@@ -124,7 +124,7 @@ pub struct Applied<'a> {
 
 /// An invariant that is checked whenever a node applies a command.
 pub trait Invariant {
-    /// Name in violations.
+    /// Name at the start of violations.
     fn name(&self) -> &'static str;
 
     /// Checks one applied command.
@@ -137,9 +137,9 @@ pub trait Invariant {
 /// An event of a node's log, and the commits that it revealed.
 #[derive(Debug)]
 pub struct Hint<'a> {
-    /// The node.
+    /// The node to which the log belongs.
     pub node: u64,
-    /// The event.
+    /// The event, already recorded in the logs.
     pub happened: &'a Happened,
     /// Entries that are now known to be committed for the first time.
     pub committed: Vec<EntryId>,
@@ -147,7 +147,7 @@ pub struct Hint<'a> {
 
 /// An invariant over the logs of all nodes.
 pub trait LogInvariant {
-    /// Name in violations.
+    /// Name at the start of violations.
     fn name(&self) -> &'static str;
 
     /// Checks one event; `logs` include it.

@@ -9,7 +9,7 @@ use super::{Applied, Invariant};
 /// Name of the invariant in violations.
 pub const NAME: &str = "no over-allocation";
 
-/// See the module.
+/// Compares the usage of each inventory with its capacity after each command.
 #[derive(Debug, Default)]
 pub struct NoOverAllocation;
 

@@ -10,7 +10,7 @@ use super::{Applied, Invariant};
 /// Name of the invariant in violations.
 pub const NAME: &str = "one command per write id";
 
-/// See the module.
+/// Remembers the command of every write id.
 #[derive(Debug, Default)]
 pub struct OneCommandPerWriteId {
     commands: BTreeMap<(u64, u64, u64), (u64, Command)>,

@@ -12,7 +12,7 @@ use crate::logs::Logs;
 /// Name of the invariant in violations.
 pub const NAME: &str = "one committed leader per term";
 
-/// See the module.
+/// Remembers the leader of every term in which an entry was committed.
 #[derive(Debug, Default)]
 pub struct OneCommittedLeaderPerTerm {
     leaders: BTreeMap<u64, u64>,

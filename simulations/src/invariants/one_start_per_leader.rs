@@ -9,7 +9,7 @@ use super::Role;
 /// Name of the invariant in violations.
 pub const NAME: &str = "one start per leader";
 
-/// See the module.
+/// Remembers in which start each leader led.
 #[derive(Debug, Default)]
 pub struct OneStartPerLeader {
     /// The start of the node in which each leader (term, node) led.

@@ -10,7 +10,7 @@ use super::{Applied, Invariant};
 /// Name of the invariant in violations.
 pub const NAME: &str = "stamps rise";
 
-/// See the module.
+/// Compares the timestamp of each entry with its neighbours'.
 #[derive(Debug, Default)]
 pub struct StampsRise {
     stamps: BTreeMap<u64, Timestamp>,

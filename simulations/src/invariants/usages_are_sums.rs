@@ -12,7 +12,7 @@ use super::{Applied, Invariant};
 /// Name of the invariant in violations.
 pub const NAME: &str = "usages are sums";
 
-/// See the module.
+/// Recomputes usages after each command that changes allocations.
 #[derive(Debug, Default)]
 pub struct UsagesAreSums {
     consumers: BTreeSet<ConsumerUuid>,

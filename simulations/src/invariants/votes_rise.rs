@@ -12,7 +12,7 @@ use crate::logs::{Happened, Logs};
 /// Name of the invariant in violations.
 pub const NAME: &str = "votes rise";
 
-/// See the module.
+/// Checks the votes that nodes report.
 #[derive(Debug, Default)]
 pub struct VotesRise {
     /// Last vote of each node, with the start in which it had it.

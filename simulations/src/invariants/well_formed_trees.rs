@@ -12,7 +12,7 @@ use super::{Applied, Invariant};
 /// Name of the invariant in violations.
 pub const NAME: &str = "well-formed trees";
 
-/// See the module.
+/// Checks all trees after each command.
 #[derive(Debug, Default)]
 pub struct WellFormedTrees;
 

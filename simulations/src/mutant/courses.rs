@@ -26,7 +26,7 @@ fn several(seed: Seed) -> Parameters {
     }
 }
 
-/// Delays threads often.
+/// Delays every second thread by up to 30 ms.
 fn late_threads(parameters: &mut Parameters) {
     parameters.knobs.lateness.one_in = 2;
     parameters.knobs.lateness.most = Duration::from_millis(30);
@@ -264,7 +264,7 @@ pub(super) fn slow_links(seed: Seed) -> (Parameters, Vec<Planned>) {
     (parameters, faults.collect())
 }
 
-/// Nothing fails, but followers lag behind: a few clients' writes by one entry, many clients'
+/// No faults, but followers lag behind: a few clients' writes by one entry, many clients'
 /// writes by several.
 pub(super) fn lagging_followers(seed: Seed, clients: usize) -> (Parameters, Vec<Planned>) {
     let parameters = Parameters {

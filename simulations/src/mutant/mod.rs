@@ -32,14 +32,14 @@ use crate::seed::Seed;
 
 macro_rules! mutants {
     ($($(#[doc = $doc:literal])+ $mutant:ident, $name:literal, $promise:expr;)*) => {
-        /// An injected bug.
+        /// An injected bug, with the invariant that must catch it.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Mutant {
             $($(#[doc = $doc])+ $mutant,)*
         }
 
         impl Mutant {
-            /// All mutants.
+            /// All mutants, in the order of `simulate mutants`.
             pub const ALL: &[Mutant] = &[$(Mutant::$mutant,)*];
 
             /// Name on the command line.

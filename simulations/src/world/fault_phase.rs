@@ -1,4 +1,4 @@
-//! Faults begin and end.
+//! Starts and ends faults.
 
 use std::time::Duration;
 
@@ -10,29 +10,30 @@ use crate::host::Host;
 use crate::operator::Order;
 use crate::shared::Phase;
 
-/// How long a way that flaps is open, and how long it is shut.
+/// How long a flapping link stays up, and how long it stays down.
 const FLAP: Duration = Duration::from_millis(130);
-/// The same for the ways between two sites.
+/// The same for flapping links between two sites.
 const FLAP_SITES: Duration = Duration::from_millis(1100);
 
-/// Bytes that a thin connection carries in a second.
+/// Bytes per second of a connection with limited bandwidth.
 const THIN: u64 = 4_000;
 
-/// How long it is waited until all others know that a node has written since its disk was copied.
+/// Longest wait until all other nodes have seen that a node has written since its disk was copied.
 const KNOWN_WITHIN: Duration = Duration::from_secs(5);
 
-/// A fault that is going on.
+/// A fault that has begun and not ended.
 struct Going {
     fault: Fault,
-    /// When it ends, since the fault phase began.
+    /// End, since the start of the fault phase.
     ends: Duration,
-    /// If it comes and goes, or waits for its moment: whether it is there, and when that changes.
+    /// For faults that alternate or wait for their moment: whether they are active, and when that
+    /// changes.
     is_there: bool,
     changes: Duration,
 }
 
 impl World {
-    /// Faults begin and end. At the end a minority goes, if it shall stay away.
+    /// Runs the fault phase. At its end a minority goes away, if the run wants that.
     pub(super) fn fault_phase(&mut self, faults: &[Planned]) -> turmoil::Result {
         let began = self.sim.elapsed();
         let mut coming = faults.iter().copied().peekable();
@@ -50,7 +51,7 @@ impl World {
                     going.extend(self.begin_planned(planned, now)?);
                 }
             }
-            // The operator waits for a leader.
+            // The operator waits for a leader before it removes one.
             if self.leader().is_some()
                 && let Some(planned) = for_a_leader.take()
             {
@@ -85,8 +86,8 @@ impl World {
         Ok(())
     }
 
-    /// Puts the disk of a node back to its copy, if it was copied and all others come to know
-    /// before long that the node has written in a later start: else no node can notice.
+    /// Restores the disk of a node from its copy, if it was copied and all other nodes soon see a
+    /// write of a later start. Otherwise no node could detect the older copy.
     pub(super) fn put_back(&mut self, refused_within: Duration) -> turmoil::Result {
         let copied = self.hosts.values().find_map(|host| host.copied());
         let Some((node, start)) = copied.filter(|(node, _)| !self.down.contains_key(node)) else {
@@ -106,11 +107,11 @@ impl World {
         }
         self.begin(Fault::PutBack(node))?;
         let refused = |world: &Self| world.hosts[&node].refused().is_some();
-        self.steps(refused_within, "an older copy was not refused", refused)?;
+        self.steps(refused_within, "the older copy was not refused", refused)?;
         Ok(())
     }
 
-    /// Begins what was planned, at this time of the fault phase.
+    /// Starts a planned fault at this time of the fault phase.
     fn begin_planned(&mut self, planned: Planned, now: Duration) -> turmoil::Result<Vec<Going>> {
         let met = self.begin(planned.fault)?.into_iter();
         let going = met.map(|fault| Going {
@@ -127,7 +128,7 @@ impl World {
         Ok(going.collect())
     }
 
-    /// Begins a fault. What is returned names the nodes that it met, so that it can be ended.
+    /// Starts a fault. Returns the faults on concrete nodes, which is needed to end them.
     fn begin(&mut self, fault: Fault) -> turmoil::Result<Vec<Fault>> {
         let met = match self.at_leaders_site(fault) {
             Some(fault) => fault
@@ -162,7 +163,8 @@ impl World {
         Ok(met)
     }
 
-    /// Returns what it comes to, if it finds nothing to strike at.
+    /// Starts a fault on concrete nodes. Returns the fault that really happened, which is another
+    /// one if it found no target.
     fn strike(&mut self, fault: Fault) -> turmoil::Result<Fault> {
         let now = self.sim.elapsed();
         match fault {
@@ -179,8 +181,8 @@ impl World {
             Fault::DiskError(node) => self.hosts[&node].disk().set_failing_once(true),
             Fault::HungDisk(node) => self.hosts[&node].disk().set_hanging(true),
             Fault::RotLog(node) => {
-                // Killed, not without power, nor before it was up again: what the node has noted of
-                // its log is then exact.
+                // Killed while it was up, not powered off: the positions that the node recorded of
+                // its log are then exact.
                 let was_up = !self.down.contains_key(&node) && self.hosts[&node].role().is_some();
                 self.kill(node);
                 if was_up {
@@ -208,7 +210,7 @@ impl World {
                 self.hosts[&node].wipe()?;
                 self.start(node);
                 self.shared.nodes.borrow_mut().retain(|one| *one != node);
-                // Its number is the next one, if it was never used.
+                // The spare's number is the next unused one.
                 let nodes = self.shared.parameters.nodes;
                 let spare = self.outside.iter().copied().find(|one| *one > nodes);
                 self.outside.insert(node);
@@ -345,7 +347,7 @@ impl World {
         Ok(())
     }
 
-    /// How many machines there are for nodes, learners and spares included.
+    /// Number of machines for nodes, including learners and spares.
     fn nodes(&self) -> u64 {
         self.hosts.len() as u64
     }
@@ -362,7 +364,7 @@ impl World {
         }
     }
 
-    /// The ways that a fault cuts.
+    /// The one-way links that a fault cuts.
     fn ways(&self, fault: Fault) -> Vec<(String, String)> {
         if let Fault::CutClients(node) = fault {
             let both = self.pairs_with_clients(node).into_iter();
@@ -376,7 +378,7 @@ impl World {
         }
     }
 
-    /// The pairs of machines whose messages a fault keeps.
+    /// The pairs of machines whose messages a fault holds.
     fn held(&self, fault: Fault) -> Vec<(String, String)> {
         match fault {
             Fault::HoldClients(node) => self.pairs_with_clients(node),
@@ -407,11 +409,10 @@ impl World {
         self.sim.set_link_fail_rate(a, b, rate);
     }
 
-    /// Powers a node off. Faults may overlap: it comes back when the last of them ends.
+    /// Powers a node off. Faults may overlap: the node starts when the last of them ends.
     fn power_cut(&mut self, node: u64, torn: bool) -> turmoil::Result {
         self.kill(node);
-        // What a node wrote before it was killed or stopped is lost too, where nothing had synced
-        // it.
+        // Unsynced writes from before an earlier kill or stop are lost too.
         if !self.hosts[&node].is_rotten() {
             self.course.lost_bytes += self.hosts[&node].lose_power(torn)?;
         }
@@ -438,7 +439,7 @@ impl World {
         if *count == 0 {
             self.down.remove(&node);
             let host = &self.hosts[&node];
-            // One that was asked to stop is still there to be asked to start.
+            // A host that was asked to stop is still running and can be asked to start.
             match self.sim.is_host_running(host.name.as_str()) {
                 true => host.want(true),
                 false => self.sim.bounce(host.name.as_str()),

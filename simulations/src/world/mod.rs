@@ -1,5 +1,5 @@
-//! The course of a run, from outside of all nodes: steps of time, faults that begin and end
-//! (`fault_phase.rs`), and what must come true before long once all is mended.
+//! The course of a run, seen from outside the nodes: steps of time, the fault phase
+//! (`fault_phase.rs`), and the goals that must be reached after it within time limits.
 
 mod fault_phase;
 mod restored;
@@ -31,10 +31,10 @@ use crate::story::{Life, Story};
 use crate::watcher::watch;
 use crate::{outside, trace, witness};
 
-/// How long clients go on once nothing fails.
+/// How long clients continue in the healthy cluster.
 const FURTHER: Duration = Duration::from_millis(1500);
 
-/// What a run leaves behind besides history and ledger.
+/// Results of a run apart from history and ledger.
 #[derive(Default)]
 pub(crate) struct Course {
     pub(crate) violations: Vec<String>,
@@ -42,27 +42,27 @@ pub(crate) struct Course {
     pub(crate) kinds: Kinds,
     pub(crate) faults: Vec<Happened>,
     pub(crate) lost_bytes: u64,
-    /// Files and names in directories that power cuts took.
+    /// Files and names lost in power cuts.
     pub(crate) lost_files: u64,
-    /// The orders of an operator, and their outcomes.
+    /// Orders of the operators, with outcomes.
     pub(crate) orders: Vec<(Order, Done)>,
-    /// Where in their work nodes lost their power.
+    /// Points at which nodes lost power during their work.
     pub(crate) points: Kinds,
-    /// The errors of nodes that refused their data.
+    /// Errors of nodes that refused their data.
     pub(crate) refused: Vec<String>,
-    /// Messages that were kept, and let go later.
+    /// Messages that were held and released late.
     pub(crate) late: u64,
     pub(crate) simulated: Duration,
-    /// How long the cluster took after the fault phase until every client got its writes through.
+    /// Time from the end of the fault phase until every client's writes succeeded.
     pub(crate) recovery: Duration,
     pub(crate) story: Story,
-    /// What was seen of a cluster that was lost, and its log.
+    /// History and log of a cluster that was lost.
     pub(crate) lost: Option<(History, BTreeMap<u64, Stamped>)>,
-    /// From when on no request should be refused.
+    /// When the cluster became healthy: no request may be refused from then on.
     pub(crate) healthy_since: Option<Duration>,
 }
 
-/// The simulated world.
+/// The simulated machines, network, clients and operators of one run.
 pub(crate) struct World {
     sim: Sim<'static>,
     shared: Rc<Shared>,
@@ -72,19 +72,19 @@ pub(crate) struct World {
     down: BTreeMap<u64, usize>,
     links: Links,
     desk: Rc<Desk>,
-    /// That of a second operator.
+    /// Desk of a second operator.
     deputy: Rc<Desk>,
-    /// Machines that are no members: spares that wait, and those that were replaced or taken out.
+    /// Machines that are not members: waiting spares, and replaced or removed nodes.
     outside: BTreeSet<u64>,
-    /// Machines that have lost what they knew, and are asked nothing any more.
+    /// Machines whose disks were replaced. They get no requests any more.
     wiped: BTreeSet<u64>,
-    /// Those that stay away until the recovery phase is over.
+    /// Nodes that stay away until the end of the recovery phase.
     away: BTreeSet<u64>,
-    /// Whether they are there again.
+    /// Whether the nodes that stayed away are back.
     has_come_back: bool,
-    /// Where leadership is to be and how it comes there.
+    /// Checks where leadership is and how it moves.
     settles: LeaderSettles,
-    /// How many complaints of the ledger bear the moment at which they were seen.
+    /// Number of the ledger's violations that already have a time.
     seen: usize,
     pub(crate) course: Course,
 }
@@ -157,7 +157,7 @@ impl World {
         Ok(world)
     }
 
-    /// The run from its first step to its last.
+    /// Runs all phases and collects the results.
     pub(crate) fn course(&mut self, faults: &[Planned]) -> turmoil::Result {
         let result = self.phases(faults);
         self.course.simulated = self.sim.elapsed();
@@ -219,25 +219,25 @@ impl World {
         self.take_in();
         self.is_closed();
         self.put_back(recovery)?;
-        self.recount("once all was mended");
-        self.begins("all is mended, each client has to get writes through");
+        self.recount("after all faults ended");
+        self.begins("the recovery phase begins, each client has to complete writes");
         let settled = self.sim.elapsed() + self.shared.parameters.settling();
         self.shared.phase.set(Phase::Recovery);
         let clients = self.shared.parameters.clients + self.shared.parameters.neighbours();
         let content = |world: &Self| world.shared.content.get() == clients;
-        let unserved = "not every client got its writes through after the fault phase";
+        let unserved = "not every client's writes succeeded after the fault phase";
         self.course.recovery = self.steps(recovery, unserved, content)?;
-        // Nodes that have just started may not have known the last change of the members.
+        // Nodes that have just started may have missed the last membership change.
         self.take_in();
-        // A node behind a connection that a fault left dumb may be the last to hear of them.
+        // A node behind a connection that a fault broke may learn of it last.
         self.steps(recovery, "not every node caught up", Self::converged)?;
-        // A change without an answer may have been made since.
+        // An unanswered change may have been made since.
         self.take_in();
         self.steps(recovery, "not every node caught up", Self::converged)?;
         let has_settled = |world: &Self| world.sim.elapsed() >= settled;
         self.steps(recovery, "time stands still", has_settled)?;
         self.course.healthy_since.get_or_insert(self.sim.elapsed());
-        self.begins("nothing fails, and clients go on");
+        self.begins("clients continue in the healthy cluster");
         self.shared.phase.set(Phase::Further);
         let over = self.sim.elapsed() + FURTHER;
         let is_over = |world: &Self| world.sim.elapsed() >= over;
@@ -253,13 +253,12 @@ impl World {
             })
         });
         let count: usize = questions.iter().map(Vec::len).sum();
-        // Those who watch ask each node after the other for what has changed, twice, and for what
-        // was.
+        // Watchers ask one node after the other: twice for changes, and for earlier moments.
         let watching = 4 * self.shared.nodes.borrow().len();
         let count = count + watching;
         let scan = self.shared.parameters.scan_max(count);
         *self.shared.questions.borrow_mut() = questions;
-        self.begins("every node is asked everything");
+        self.begins("the scanner reads everything from every node");
         self.shared.phase.set(Phase::Scan);
         let done = |world: &Self| world.shared.phase.get() == Phase::Done;
         let silent = "not every node answered everything after the fault phase";
@@ -271,11 +270,12 @@ impl World {
             self.come_back();
             self.steps(recovery, "the late nodes did not converge", Self::converged)?;
         }
-        self.recount("at the end");
+        self.recount("at the end of the run");
         Ok(())
     }
 
-    /// Holds what each node derives from its rows (trees, sums, indexes) against a recount.
+    /// Compares the data that each node derives from its rows (trees, sums, indexes) with a
+    /// recount.
     fn recount(&mut self, when: &str) {
         for host in self
             .hosts
@@ -293,7 +293,7 @@ impl World {
         self.course.story.begins(self.sim.elapsed(), phase);
     }
 
-    /// Steps until `done`. Returns how long that took.
+    /// Steps until `done`. Returns the elapsed time. Fails with `complaint` after `most`.
     fn steps(
         &mut self,
         most: Duration,
@@ -326,7 +326,7 @@ impl World {
         for host in self.hosts.values() {
             if let Some(wrong) = host.lost_vote() {
                 let wrong = votes_are_kept::complaint(host.node, &wrong);
-                // Reported once; the run goes on, to show what follows from it.
+                // Reported once; the run continues, to show the consequences.
                 let violations = &mut self.course.violations;
                 if !violations.iter().any(|one| one.starts_with(&wrong)) {
                     violations.push(seen_at(&wrong, self.sim.elapsed()));
@@ -361,8 +361,8 @@ impl World {
         Ok(())
     }
 
-    /// From now on all members are asked, and no others: what operators did not hear of was done or
-    /// not.
+    /// Sends requests to all current members from now on, and to no other node: an order without an
+    /// answer may have been executed.
     fn take_in(&mut self) {
         self.course.orders = self.desk.done();
         self.course.orders.extend(self.deputy.done());
@@ -384,7 +384,7 @@ impl World {
         }
     }
 
-    /// A node that refuses its data stays away, and is asked nothing any more.
+    /// A node that refuses its data stays away and gets no requests.
     fn leave_out_the_rotten(&mut self) {
         for (node, host) in &self.hosts {
             let mut nodes = self.shared.nodes.borrow_mut();
@@ -395,7 +395,7 @@ impl World {
         }
     }
 
-    /// All running nodes have applied the same, and have the same state.
+    /// Whether all running members have the same applied index and the same state.
     fn converged(&self) -> bool {
         let mut applied = self
             .hosts
@@ -407,7 +407,7 @@ impl World {
         first.is_some() && applied.all(|one| one == first)
     }
 
-    /// Up to where each node has applied the log, and which ones are not waited for.
+    /// Applied index of each node, and which nodes are not waited for.
     fn positions(&self) -> String {
         let position = |(node, host): (&u64, &Rc<Host>)| {
             let at = host
@@ -435,7 +435,7 @@ impl World {
             .map(|role| role.node)
     }
 
-    /// Ends what is left of the fault phase, lost connections aside.
+    /// Ends the remaining faults, except for broken connections.
     fn mend(&mut self) {
         for (node, host) in &self.hosts {
             host.slow_disk(false);
@@ -453,7 +453,7 @@ impl World {
         }
     }
 
-    /// Those that stayed away are there again.
+    /// Brings back the nodes that stayed away.
     fn come_back(&mut self) {
         self.has_come_back = true;
         for node in std::mem::take(&mut self.away) {

@@ -1,4 +1,4 @@
-//! All nodes lose their disks for good, and a new cluster begins with a backup.
+//! The loss of all nodes for good, and a new cluster restored from a backup.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use crate::invariants::{Leadership, restored_is_another};
 use crate::operator::Order;
 use crate::report::seen_at;
 
-/// How long clients go on behind the backup: what they write is lost.
+/// How long clients continue after the backup; their writes are lost.
 const BEHIND: Duration = Duration::from_millis(700);
 
 impl World {
-    /// One node makes a backup, some more is written, and all nodes are wiped and restored. What
-    /// was seen until then is judged by itself.
+    /// Takes a backup on one node, lets clients continue, then wipes and restores all nodes. The
+    /// history until then is checked on its own.
     pub(super) fn lose_all(&mut self, within: Duration) -> turmoil::Result {
-        self.begins("all but a backup is lost");
+        self.begins("all nodes are lost, a backup is restored");
         let parameters = self.shared.parameters.clone();
         let (nodes, spare) = (parameters.nodes, parameters.nodes + 1);
         self.desk.order([Order::Token(spare)]);
@@ -55,7 +55,7 @@ impl World {
             cluster = NewCluster::Named(self.hosts[&node].restore(&file, cluster)?);
             self.start(node);
         }
-        // A node that was to join the cluster that is lost comes late.
+        // A node with a token of the lost cluster tries to join late.
         if let Some(token) = self.desk.token(spare) {
             let host = self.hosts[&spare].clone();
             self.kill(spare);
@@ -66,7 +66,7 @@ impl World {
         Ok(())
     }
 
-    /// Whether no node has come into a restored cluster with a token of the one that was lost.
+    /// Checks that no node has joined the restored cluster with a token of the lost one.
     pub(super) fn is_closed(&mut self) {
         let parameters = &self.shared.parameters;
         let spare = parameters.nodes + 1;

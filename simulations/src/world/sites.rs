@@ -1,4 +1,4 @@
-//! What is where: machines stand at sites, learners come in, and faults strike whole sites.
+//! Machines at sites: latencies, learners, and faults of whole sites.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use crate::invariants::leader_settles::SETTLE;
 use crate::operator::{Done, Order};
 use crate::regions::Regions;
 
-/// Where a leader has to lead for longer before it looks for a better one, the run does not wait
-/// for that.
+/// The run does not wait for leadership to move if a leader would have to lead for longer than
+/// this.
 const RESTS_MAX: Duration = Duration::from_secs(12);
 
 impl World {
@@ -17,8 +17,8 @@ impl World {
         self.shared.parameters.regions.as_ref()
     }
 
-    /// The machines of a site. Operator and scanner are everywhere at home, so that reading
-    /// everything takes no longer than elsewhere.
+    /// The machines of a site. Operator and scanner have no latency to any site, so that the final
+    /// scan is not slower than in other runs.
     fn at_site(&self, regions: &Regions, site: usize) -> Vec<String> {
         let hosts = self.hosts.iter();
         let hosts = hosts.filter(|(node, _)| regions.site(**node) == site);
@@ -30,7 +30,7 @@ impl World {
             .collect()
     }
 
-    /// Sets how long messages take from site to site.
+    /// Sets the latencies between sites.
     pub(super) fn keep_apart(&self) {
         let Some(regions) = self.regions() else {
             return;
@@ -50,7 +50,7 @@ impl World {
         }
     }
 
-    /// How long a message between two nodes takes at most while nothing is slow.
+    /// Longest latency between two nodes without a slow link.
     pub(super) fn way_max(&self, a: u64, b: u64) -> Duration {
         let way = self
             .regions()
@@ -58,7 +58,7 @@ impl World {
         way.unwrap_or_default() + self.shared.parameters.latency_max
     }
 
-    /// Has the operator add those that are to be learners, and waits until they are.
+    /// Lets the operator add the permanent learners, and waits for it.
     pub(super) fn take_in_learners(&mut self, within: Duration) -> turmoil::Result {
         let voters = self.shared.parameters.nodes;
         let learners = voters + 1..=voters + self.shared.parameters.learners();
@@ -74,8 +74,8 @@ impl World {
         Ok(())
     }
 
-    /// Goes on until leadership has come to where it is preferred or could have, where that does
-    /// not take long: how it moves is looked at in each step.
+    /// Continues until leadership has moved, or could have moved, to a preferred site, if that does
+    /// not take too long. Each step checks the move.
     pub(super) fn rest(&mut self) -> turmoil::Result {
         let settle = SETTLE * 2 * self.shared.parameters.election;
         let until = self.sim.elapsed() + settle + Duration::from_secs(3);
@@ -92,7 +92,8 @@ impl World {
         Ok(())
     }
 
-    /// What becomes of a fault that aims at the leader's site. `None`: it does not.
+    /// Resolves a fault that aims at the leader's site. Outer `None`: it aims elsewhere; inner
+    /// `None`: there is no leader.
     pub(super) fn at_leaders_site(&self, fault: Fault) -> Option<Option<Fault>> {
         let strikes: fn(&Regions, usize) -> Fault = match fault {
             Fault::PowerCutLeaderSite => |regions, site| Fault::PowerCutSite(regions.nodes(site)),
@@ -106,7 +107,7 @@ impl World {
         Some(Some(strikes(regions, regions.site(leader))))
     }
 
-    /// The ways that a fault of sites cuts.
+    /// The one-way links that a fault of sites cuts.
     pub(super) fn site_ways(&self, fault: Fault) -> Option<Vec<(String, String)>> {
         let regions = self.regions()?;
         let between = |from: usize, to: usize| -> Vec<(String, String)> {
@@ -128,7 +129,7 @@ impl World {
         })
     }
 
-    /// As `placementctl drain --region`: one after the other, the leader last.
+    /// Drains nodes one after the other, the leader last, like `placementctl drain --region`.
     pub(super) fn drain(&self, nodes: Nodes) {
         let leader = self.leader();
         let mut nodes: Vec<u64> = nodes.iter().collect();

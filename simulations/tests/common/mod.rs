@@ -1,4 +1,4 @@
-//! Runs with faults of their own.
+//! Helpers for runs with explicit faults.
 
 use std::time::Duration;
 
@@ -13,21 +13,18 @@ pub(crate) const fn ms(number: u64) -> Duration {
     Duration::from_millis(number)
 }
 
-/// Nothing is wrong with the run, and clients wrote.
+/// Runs with these faults; asserts that there is no violation and that clients wrote.
 pub(crate) fn goes_well(parameters: Parameters, faults: Vec<Planned>) -> Report {
     let report = std::thread::spawn(move || run_with(&parameters, None, faults))
         .join()
         .expect("a run reports its panics");
     let (violations, counts) = (&report.violations, report.counts);
     assert!(violations.is_empty(), "{violations:#?}\n{counts:?}");
-    assert!(
-        counts.commits > 50,
-        "hardly anything was written: {counts:?}"
-    );
+    assert!(counts.commits > 50, "too few commits: {counts:?}");
     report
 }
 
-/// What nodes answered that are meant, to requests that came and were answered between two moments.
+/// Answers of the selected nodes to requests sent and answered between two moments.
 pub(crate) fn answered(
     report: &Report,
     from: Duration,
@@ -42,7 +39,7 @@ pub(crate) fn answered(
         .collect()
 }
 
-/// Those of them that are writes which were carried out or refused by the rules.
+/// Number of answered writes among them with a status below 500.
 pub(crate) fn written(
     report: &Report,
     from: Duration,

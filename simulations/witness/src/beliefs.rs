@@ -1,4 +1,4 @@
-//! What one client has seen, and believes when it writes.
+//! The state that one client has seen and assumes when it writes.
 
 use std::collections::BTreeMap;
 
@@ -13,45 +13,45 @@ use uuid::Uuid;
 use crate::history::Answer;
 use crate::operation::{Asked, Operation, Token, Write};
 
-/// The class that everybody contends for.
+/// The resource class that all clients contend for.
 pub const CLASS: &str = "VCPU";
 
-/// What one client has seen.
+/// The state that one client has seen.
 #[derive(Debug, Clone, Default)]
 pub struct Beliefs {
-    /// Generations of consumers; `None`: no such consumer.
+    /// Consumer generations; `None`: the consumer does not exist.
     consumers: BTreeMap<Uuid, Option<i64>>,
-    /// Generations of providers.
+    /// Generations of providers by UUID.
     providers: BTreeMap<Uuid, i64>,
-    /// Generation and units of [`CLASS`] as inventories showed them together.
+    /// Generation and total of [`CLASS`] from the same inventory answer.
     stock: BTreeMap<Uuid, (i64, u32)>,
-    /// The furthest place in the log that this client was shown.
+    /// The highest index that this client was shown.
     pub token: Option<Token>,
 }
 
 impl Beliefs {
-    /// The generation that a consumer is believed to have, if it is believed to be there.
+    /// The assumed generation of a consumer, if it is assumed to exist.
     pub fn consumer(&self, consumer: Uuid) -> Option<i64> {
         self.consumers.get(&consumer).copied().flatten()
     }
 
-    /// The generation that a provider is believed to have.
+    /// The assumed generation of a provider.
     pub fn generation(&self, provider: Uuid) -> i64 {
         self.providers.get(&provider).copied().unwrap_or_default()
     }
 
-    /// Generation and units of [`CLASS`], if a look showed them.
+    /// Generation and total of [`CLASS`], if an answer showed them.
     pub fn stock(&self, provider: Uuid) -> Option<(i64, u32)> {
         self.stock.get(&provider).copied()
     }
 
-    /// Takes in what an answer shows.
+    /// Updates the assumptions from an answer.
     pub fn learn(&mut self, operation: &Operation, answer: &Answer) {
         if answer.status >= 500 {
             return;
         }
         let is_of_another = |own: &Token| answer.index.is_some_and(|new| new.epoch != own.epoch);
-        // Of two clusters the one that answers now counts.
+        // After a change of clusters only the new one's tokens count.
         self.token = (self.token.filter(|own| !is_of_another(own))).max(answer.index);
         match operation {
             Operation::Read(question, _) => self.learn_read(&question.asked, answer),
@@ -130,8 +130,8 @@ impl Beliefs {
             (204, _) if claim.allocations.is_empty() => None,
             (204, ConsumerGeneration::New) => Some(1),
             (204, ConsumerGeneration::Expect(was)) => Some(was.0 + 1),
-            // A belief that proved wrong is replaced by a guess, which a read corrects: another
-            // client was first, or a refused write left the consumer behind.
+            // A refuted assumption is replaced by a guess, which a read corrects: another client
+            // may have written first, or a refused write may have left the consumer behind.
             (409, ConsumerGeneration::New) => Some(i64::from(self.token.is_none_or(is_even))),
             (409, ConsumerGeneration::Expect(_)) => None,
             _ => return,

@@ -1,4 +1,5 @@
-//! Clients that contend for few names through random nodes, and believe what they last saw.
+//! Clients that contend for few names through random nodes, and assume the state that they last
+//! saw.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -12,23 +13,23 @@ use crate::history::Answer;
 use crate::operation::{Level, Operation, Question, Token, Write};
 use crate::workload::{Choices, Names, Workload};
 
-/// Writes that each client must get through once nothing fails any more.
+/// Writes that each client must complete after the faults.
 const RECOVERY_WRITES: usize = 4;
-/// Writes among 100 requests then: little time is left.
+/// Percentage of writes among those requests, as little time is left.
 const RECOVERY_WRITES_PERCENT: u32 = 80;
 
-/// Where clients ask: a simulated cluster, or one of processes.
+/// Where clients send requests: a simulated cluster, or one of processes.
 pub trait Venue {
-    /// The names over which the clients meet.
+    /// The names that clients contend for.
     fn names(&self) -> &Names;
 
-    /// The nodes that may be asked; at least one.
+    /// The nodes that may get requests; at least one.
     fn nodes(&self) -> Vec<u64>;
 
-    /// The furthest place in the log that any client was shown.
+    /// The highest index that any client was shown.
     fn furthest(&self) -> Option<Token>;
 
-    /// Sends an operation to a node for a client and writes down what came of it.
+    /// Sends an operation of a client to a node, and records the outcome.
     fn perform(
         &self,
         client: usize,
@@ -55,7 +56,7 @@ impl<V: Venue> Venue for Rc<V> {
     }
 }
 
-/// A client with its own choices.
+/// A client with its own random choices.
 pub struct Client<V> {
     number: usize,
     venue: V,
@@ -65,7 +66,7 @@ pub struct Client<V> {
 }
 
 impl<V: Venue> Client<V> {
-    /// The client with this number, from 0, which pauses so long at most between two requests.
+    /// Client `number`, from 0, with a pause of up to `pause_max` before each request.
     pub fn new(number: usize, venue: V, choices: &Choices, pause_max: Duration) -> Self {
         Self {
             number,
@@ -76,14 +77,14 @@ impl<V: Venue> Client<V> {
         }
     }
 
-    /// Makes the first providers, with so many units each.
+    /// Creates the first providers, with `total` units each.
     pub async fn set_up(&mut self, total: u32) {
         for write in self.workload.set_up(self.venue.names(), total) {
             self.insist(write).await;
         }
     }
 
-    /// Repeats a write until it is done; a conflict then means that an earlier try was.
+    /// Repeats a write until it is answered; a conflict means that an earlier attempt succeeded.
     async fn insist(&mut self, write: Write) {
         let operation = Operation::Write(write);
         loop {
@@ -101,14 +102,14 @@ impl<V: Venue> Client<V> {
         *chosen.expect("some node is up")
     }
 
-    /// One request, sometimes with a look before it. True if it was a write and it was answered.
+    /// Sends one request, a write sometimes after some reads. Returns true for an answered write.
     pub async fn step(&mut self, writes_percent: u32) -> bool {
         let part = self.workload.random.random_range(0.0..1.0);
         sleep(self.pause_max.mul_f64(part)).await;
         let node = self.node();
         if !self.workload.percent(writes_percent) {
             let question = self.workload.question(self.venue.names());
-            // Tokens of another cluster are of no use in this one.
+            // Tokens of another cluster are invalid in this one.
             let furthest = self.venue.furthest().map(|token| token.epoch);
             let token = self.beliefs.token;
             let token = token.filter(|token| Some(token.epoch) == furthest);
@@ -128,7 +129,7 @@ impl<V: Venue> Client<V> {
         answer.is_some_and(|answer| answer.status < 500)
     }
 
-    /// Gets its last writes through, as long as it `may` go on.
+    /// Completes its last writes, as long as `may` allows it.
     pub async fn be_content(&mut self, may: impl Fn() -> bool) {
         let mut written = 0;
         while written < RECOVERY_WRITES && may() {
@@ -146,7 +147,7 @@ impl<V: Venue> Client<V> {
     }
 }
 
-/// Asks one node everything: what was acknowledged must be there.
+/// Asks one node all questions; the witness then checks that it has all acknowledged writes.
 pub async fn read_all(venue: &impl Venue, client: usize, node: u64, questions: &[Question]) {
     let session = || venue.furthest().map_or(Level::Linearizable, Level::Session);
     for question in questions {
@@ -157,7 +158,7 @@ pub async fn read_all(venue: &impl Venue, client: usize, node: u64, questions: &
     }
 }
 
-/// Asks until there is an answer.
+/// Repeats a read until it is answered.
 async fn read(venue: &impl Venue, client: usize, node: u64, question: &Question, level: Level) {
     let operation = Operation::Read(question.clone(), level);
     while !is_answered(venue, client, node, &operation).await {

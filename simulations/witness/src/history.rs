@@ -1,4 +1,5 @@
-//! What the clients saw, in simulated time. The same seed gives the same history, to the byte.
+//! The requests and answers of clients, in simulated time. The same seed gives the same history,
+//! byte for byte.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -8,91 +9,91 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::operation::{Operation, Token};
 
-/// All requests of one run, in the order in which they were sent.
+/// All requests of one run, in the order of sending.
 #[derive(Debug, Clone, Default)]
 pub struct History {
-    /// The partition in which all clients are.
+    /// The partition of the clients.
     pub partition: PartitionId,
-    /// Up to here the log is of before: it was restored from a backup.
+    /// The state up to this index was restored from a backup.
     pub behind: u64,
-    /// One per request.
+    /// One event per request.
     pub events: Vec<Event>,
-    /// What our own client made of several requests, where it was asked.
+    /// Results that our client library reported for its requests.
     pub calls: Vec<Call>,
-    /// The furthest place in the log that any client was shown.
+    /// The highest index that any client was shown.
     pub furthest: Option<Token>,
 }
 
-/// What our own client was asked for once: it may have sent several requests.
+/// One call of our client library, which may send several requests.
 #[derive(Debug, Clone)]
 pub struct Call {
-    /// Its requests, by their numbers, in the order in which they were sent.
+    /// Its requests, as indexes into the events, in the order of sending.
     pub requests: Vec<usize>,
-    /// Whether it may send a write again of which it doesn't know what came of it.
+    /// Whether the library may repeat a write whose outcome is unknown.
     pub repeats_unknown: bool,
-    /// What it reported.
+    /// The result that the library reported.
     pub reported: Reported,
 }
 
-/// What our own client reports in the end.
+/// Result that our client library reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reported {
-    /// This status was answered.
+    /// An answer with this status.
     Answered(u16),
-    /// Nothing was committed.
+    /// The write was not committed.
     NothingCommitted,
-    /// Whether anything was committed is not known.
+    /// It is unknown whether anything was committed.
     Unknown,
-    /// Something else.
+    /// Another error, as text.
     Other(String),
 }
 
-/// One request and what came of it.
+/// A request and its outcome.
 #[derive(Debug, Clone)]
 pub struct Event {
-    /// Which client asked.
+    /// Number of the client.
     pub client: usize,
-    /// Which node it asked.
+    /// The node that got the request.
     pub node: u64,
-    /// What it asked.
+    /// The request that was sent.
     pub operation: Operation,
-    /// When it was sent, since the start of the simulation.
+    /// Time of sending, since the start of the simulation.
     pub sent: Duration,
-    /// When the answer was there or the client gave up; `None`: the run ended before.
+    /// Time of the answer or of the timeout; `None`: the run ended before.
     pub ended: Option<Duration>,
-    /// What the client got.
+    /// The outcome so far.
     pub end: End,
 }
 
-/// What came of a request.
+/// Outcome of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
-    /// Nothing yet.
+    /// There is no outcome yet.
     Open,
-    /// An HTTP answer.
+    /// The node sent an HTTP answer.
     Answer(Answer),
-    /// The connection could not be made: the node never saw the request.
+    /// The connection failed: the node never saw the request.
     NotSent(String),
-    /// The connection broke or the client lost patience: a write may have happened.
+    /// The connection broke or the client timed out: a write may have been executed.
     Lost(String),
 }
 
-/// An HTTP answer.
+/// The checked parts of an HTTP answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// HTTP status.
+    /// HTTP status code.
     pub status: u16,
-    /// `Placement-Index`.
+    /// Header `Placement-Index`, if present.
     pub index: Option<Token>,
-    /// `Placement-Node`.
+    /// Header `Placement-Node`, if present.
     pub node: Option<u64>,
-    /// `Placement-Known-Leader`.
+    /// Header `Placement-Known-Leader`, if present.
     pub known_leader: Option<u64>,
-    /// `Placement-Staleness`, if it is known.
+    /// Header `Placement-Staleness`, if present.
     pub staleness: Option<Duration>,
-    /// `Placement-Effective-Consistency`.
+    /// Header `Placement-Effective-Consistency`, if present.
     pub effective: Option<String>,
-    /// The body as it came.
+    /// The body as text, without parsing.
     pub body: String,
 }
 
@@ -102,7 +103,7 @@ impl Answer {
         self.parsed().unwrap_or_default()
     }
 
-    /// The body as JSON, if it is any.
+    /// The body as JSON, if it is valid.
     pub fn parsed(&self) -> Option<serde_json::Value> {
         serde_json::from_str(&self.body).ok()
     }
@@ -114,7 +115,7 @@ impl Answer {
 }
 
 impl End {
-    /// The answer, if one came.
+    /// The answer, if there is one.
     pub fn answer(&self) -> Option<&Answer> {
         match self {
             End::Answer(answer) => Some(answer),
@@ -124,12 +125,12 @@ impl End {
 }
 
 impl Event {
-    /// The answer, if one came.
+    /// The answer, if there is one.
     pub fn answer(&self) -> Option<&Answer> {
         self.end.answer()
     }
 
-    /// One line that says everything.
+    /// The event as one line.
     pub fn line(&self) -> String {
         let mut line = format!(
             "{:>7.3} to {:>7} s client{} node{} {} -> ",
@@ -165,7 +166,7 @@ impl Event {
 }
 
 impl History {
-    /// Notes that a request is being sent; the number names it in [`History::end`].
+    /// Records the sending of a request. Returns its number for [`History::end`].
     pub fn begin(
         &mut self,
         client: usize,
@@ -184,7 +185,7 @@ impl History {
         self.events.len() - 1
     }
 
-    /// Notes what came of a request.
+    /// Records the outcome of a request.
     pub fn end(&mut self, event: usize, ended: Duration, end: End) {
         if let End::Answer(answer) = &end
             && answer.status < 500

@@ -1,4 +1,4 @@
-//! One HTTP request, over whatever network there is.
+//! Single HTTP requests over any network.
 
 use std::io;
 use std::time::Duration;
@@ -13,11 +13,10 @@ use tokio::time::timeout;
 use crate::history::{Answer, End};
 use crate::operation::{Request, Token};
 
-/// The host that all requests ask for.
+/// The `Host` of all requests.
 pub const HOST: &str = "placement";
 
-/// Says what a client asks for on a connection of its own and waits for the answer, as [`send`]
-/// does.
+/// Sends a client's request on a new connection and waits for the answer, like [`send`].
 pub async fn ask<S>(
     connect: impl Future<Output = io::Result<S>>,
     request: &Request,
@@ -32,11 +31,11 @@ where
     }
 }
 
-/// Sends a request on a connection of its own and waits for the answer, for so long each. It has to
-/// run in a [`tokio::task::LocalSet`].
+/// Sends a request on a new connection and waits for the answer. Each step
+/// has the timeout `patience`. Must run in a [`tokio::task::LocalSet`].
 ///
 /// # Errors
-/// What came of it instead.
+/// How the request ended without an answer.
 pub async fn send<S>(
     connect: impl Future<Output = io::Result<S>>,
     request: http::Request<Full<Bytes>>,
@@ -54,10 +53,10 @@ where
     .await
 }
 
-/// The same, but that the body is for the caller to read, while it holds the connection.
+/// Like [`send`], but the caller reads the body while it holds the connection.
 ///
 /// # Errors
-/// What came of it instead.
+/// How the request ended without an answer.
 pub async fn open<S>(
     connect: impl Future<Output = io::Result<S>>,
     request: http::Request<Full<Bytes>>,
@@ -103,7 +102,7 @@ where
     Ok((sender.send_request(request).await?, connection))
 }
 
-/// A connection, which is closed when this is dropped: by a caller that gives up, too.
+/// A connection that is closed on drop, also when the caller times out.
 #[derive(Debug)]
 pub struct Connection(tokio::task::JoinHandle<()>);
 
@@ -113,7 +112,7 @@ impl Drop for Connection {
     }
 }
 
-/// A request as an operator sends it.
+/// A request with the headers of an operator.
 pub fn render(request: &Request) -> http::Request<Full<Bytes>> {
     let mut builder = http::Request::builder()
         .method(request.method)
@@ -143,7 +142,7 @@ pub fn render(request: &Request) -> http::Request<Full<Bytes>> {
         .expect("a client's requests are well formed")
 }
 
-/// What of an answer is held against the log.
+/// The parts of an answer that are checked.
 pub fn answer(response: &http::Response<Bytes>) -> Answer {
     let text = |name: &str| Some(response.headers().get(name)?.to_str().ok()?.to_owned());
     Answer {

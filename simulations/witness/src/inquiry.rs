@@ -1,4 +1,5 @@
-//! What simulated clients ask: every question, with filters over the names that are contended for.
+//! The questions of simulated clients: every kind, with filters over the names that they contend
+//! for.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +14,7 @@ use crate::operation::{Asked, Question};
 use crate::workload::{CLASSES, NEWEST, Names, TRAITS, Workload};
 
 impl Workload {
-    /// What to ask next.
+    /// Draws the next question.
     pub fn question(&mut self, names: &Names) -> Question {
         let provider = if self.percent(60) {
             self.one(&names.core)
@@ -104,7 +105,7 @@ impl Workload {
         BTreeSet::from([AggregateUuid::from(self.one(&names.aggregates))])
     }
 
-    /// Several sets from 1.24 on.
+    /// One set of aggregates; several sets are possible from 1.24.
     fn member_of(&mut self, minor: u8, names: &Names) -> Vec<BTreeSet<AggregateUuid>> {
         let mut first = self.some_aggregates(names);
         if self.percent(40) {
@@ -117,7 +118,7 @@ impl Workload {
         all
     }
 
-    /// Single traits first, then, from 1.39 on, a set.
+    /// Single traits first; from 1.39 also a set of alternatives.
     fn required(&mut self, minor: u8) -> Vec<BTreeSet<Given<TraitName>>> {
         let single: Vec<_> = self.traits(2).into_iter().collect();
         let mut all: Vec<_> = single
@@ -209,8 +210,8 @@ impl Workload {
     }
 }
 
-/// What is asked of every node at the end, apart from all that is there: consumers and projects
-/// that may hold nothing, and a search of each kind.
+/// Questions for every node at the end, in addition to those about existing data: consumers and
+/// projects that may hold nothing, and searches of each kind.
 pub(crate) fn last_questions(names: &Names) -> Vec<Question> {
     let consumers = names.consumers.iter().copied().map(Asked::Allocations);
     let usages = names.projects.iter().map(|project| Asked::Usages {

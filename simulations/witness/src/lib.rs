@@ -1,12 +1,10 @@
-//! Clients that use the whole API, and the judge of their answers. It knows neither the simulated
-//! world nor real processes: simulations and the tests of real processes bring their own network,
-//! faults and log.
+//! Clients that use the whole API, and a checker of the answers. It is independent of the network:
+//! simulations and tests of real processes provide network, faults and log.
 //!
-//! * [`client`] with [`workload`], [`inquiry`] and [`beliefs`]: who asks what next, drawn from a
-//!   [`seed`].
-//! * [`operation`], [`http`], [`history`]: how it is asked in HTTP, and what came of it.
-//! * [`witness`] with [`oracle`], [`staleness`] and [`wgl`]: what must hold. [`promise`]: its
-//!   names.
+//! * [`client`] with [`workload`], [`inquiry`] and [`beliefs`]: the next request of each client,
+//!   drawn from a [`seed`].
+//! * [`operation`], [`http`], [`history`]: requests in HTTP, and their outcomes.
+//! * [`witness`] with [`oracle`], [`staleness`] and [`wgl`]: the checks. [`promise`]: their names.
 
 pub mod beliefs;
 pub mod client;

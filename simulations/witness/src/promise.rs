@@ -1,28 +1,28 @@
-//! What [`crate::witness`] reads off the history and the log: the names of these promises, and
-//! where they come from.
+//! Names of the promises that [`crate::witness`] checks against history and log, with their
+//! sources.
 
-/// A read shows, and a write is answered, what follows from the log up to the place that the answer
-/// names (linearizability: one order, and every answer is the one of that order).
+/// Reads and answers of writes follow from the log up to the index that the answer names
+/// (linearizability: there is one order, and every answer follows from it).
 pub const ANSWERS_FOLLOW: &str = "answers follow from the log";
-/// What was acknowledged is in the log, at the place that was named (the architecture: acknowledged
-/// is committed).
+/// An acknowledged write is in the log at the named index (architecture: acknowledged means
+/// committed).
 pub const ACKNOWLEDGED_IS_THERE: &str = "acknowledged is there";
-/// What is answered as not committed never is (docs/errors.md:
+/// A write that is reported as not committed is never committed (docs/errors.md:
 /// `placement.unavailable.nothing_committed` is safe to repeat).
 pub const NOTHING_COMMITTED: &str = "nothing committed is true";
-/// Each command of the log was asked for, by one request that may have had an effect.
+/// Each command in the log was sent by exactly one request that may have had an effect.
 pub const ASKED_FOR: &str = "every command was asked for once";
-/// What happened before in real time stands before in the log.
+/// The log order respects the real-time order.
 pub const REAL_TIME: &str = "writes stand in the order of their answers";
-/// A linearizable read is at or after whatever was acknowledged before it was asked for.
+/// A linearizable read reflects every write acknowledged before the read was sent.
 pub const LINEARIZABLE: &str = "linearizable reads";
-/// A session read is at or after its token.
+/// A session read reflects the state at its token or later.
 pub const SESSION: &str = "session reads";
-/// A bounded read is at or after whatever was acknowledged so long before it was asked for.
+/// A bounded read reflects every write acknowledged at least its bound before the read was sent.
 pub const BOUNDED: &str = "bounded reads";
-/// Each answer names the history that it is of, and says that it keeps what was asked for, or more
-/// (docs/api.md: `Placement-Index`, `Placement-Effective-Consistency`).
+/// Each answer names its history and a consistency at least as strong as requested (docs/api.md:
+/// `Placement-Index`, `Placement-Effective-Consistency`).
 pub const SAYS_WHAT_IT_KEEPS: &str = "answers say what they keep";
-/// What our own client says of all its requests together is so, and it asks no node for less than
-/// it was shown (`client/DESIGN.md`).
+/// The results that our client library reports for its requests are correct, and it never asks for
+/// an older state than it was shown (`client/DESIGN.md`).
 pub const CLIENT: &str = "our client tells the truth";

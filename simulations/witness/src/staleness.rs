@@ -1,19 +1,19 @@
-//! `Placement-Staleness` is an upper bound (docs/api.md: provably at most): the state of an answer
-//! contains every write that was acknowledged that long before the answer was made. The node
-//! measures it on its own monotonic clock, so wrong wall clocks change nothing. The client does not
-//! know when exactly the answer was made; it was not before the request was sent.
+//! Checks `Placement-Staleness`: the state of an answer contains every write that was acknowledged
+//! to any client at least that long before the answer was created (README: provably at most). The
+//! node measures it on its own monotonic clock, so wrong wall clocks do not matter. The client only
+//! knows that the answer was not created before the request was sent.
 
 use std::time::Duration;
 
 use crate::history::History;
 
-/// Its name in complaints.
+/// Name of the invariant in violations.
 pub const NAME: &str = "staleness is the truth";
 
-/// Clocks may run unequally fast by so much.
+/// Tolerated difference between the rates of clocks.
 const TOLERANCE: Duration = Duration::from_millis(1);
 
-/// Holds every answer against the places in the log that were named to clients before.
+/// Compares every answer with the log indexes that clients were shown before.
 pub fn check(history: &History) -> Vec<String> {
     let mut known: Vec<(Duration, u64)> = history
         .events
@@ -40,7 +40,7 @@ pub fn check(history: &History) -> Vec<String> {
         let place = answer.index?.index;
         (place < least).then(|| {
             format!(
-                "{NAME}: {age:?} before it was asked, {least} was shown already\n    {}",
+                "{NAME}: index {least} was already shown {age:?} before the request\n    {}",
                 event.line()
             )
         })

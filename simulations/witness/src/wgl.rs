@@ -1,5 +1,5 @@
-//! A second opinion on linearizability that knows nothing of the log's order: the algorithm of
-//! Wing, Gong and Lowe, on the history of one consumer at a time.
+//! A second check of linearizability that does not use the log: the algorithm of Wing, Gong and
+//! Lowe, applied to the history of one consumer at a time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -19,29 +19,30 @@ use crate::operation::{Asked, Level, Operation};
 use crate::oracle::expected;
 use crate::witness::Finding;
 
-/// Longer histories are left to the witness check: the search is exponential in the worst case.
+/// Longest history to search, since the search is exponential in the worst case. The witness checks
+/// longer ones.
 const EVENTS_MAX: usize = 400;
 
-/// What was seen of one consumer.
+/// An observed operation on one consumer.
 #[derive(Debug, Clone)]
 enum Seen {
-    /// A claim that was carried out.
+    /// A claim that succeeded.
     Claimed(ConsumerGeneration, Held),
-    /// All was given back by an empty claim.
+    /// An empty claim that released all allocations.
     Emptied(ConsumerGeneration),
-    /// A claim that met another generation than it believed.
+    /// A claim with a wrong expected generation.
     Conflict(ConsumerGeneration),
-    /// A claim that found no room: it says nothing of the consumer but its generation.
+    /// A claim that exceeded the capacity; it reveals only the generation of the consumer.
     NoRoom(ConsumerGeneration),
-    /// A claim that named an unknown provider: a consumer that was not there stays behind.
+    /// A claim for an unknown provider, which creates a missing consumer without allocations.
     LeftBehind(ConsumerGeneration),
-    /// Released, or nothing was there to release.
+    /// A release; false if there was nothing to release.
     Released(bool),
-    /// What a linearizable read showed.
+    /// The result of a linearizable read.
     Read(Option<(i64, Held)>),
 }
 
-/// Who marked the claim; `None` of a consumer that holds nothing.
+/// The user that marks the claim; `None` for a consumer without allocations.
 type Held = Option<String>;
 
 struct ConsumerRegister;
@@ -66,7 +67,7 @@ impl Specification for ConsumerRegister {
                 let generation = state.as_ref().map_or(0, |one| one.0) + 1;
                 (agrees(belief), Some((generation, held.clone())))
             }
-            // One that held nothing stays, or is made, and holds nothing.
+            // A consumer without allocations stays, or is created without any.
             Seen::Emptied(belief) if held.is_none() => {
                 (agrees(belief), state.clone().or(Some((0, None))))
             }
@@ -83,10 +84,10 @@ impl Specification for ConsumerRegister {
     }
 }
 
-/// What the second opinion is.
+/// Result of the second check.
 #[derive(Debug, Default)]
 pub struct Opinion {
-    /// What is wrong.
+    /// Consumers whose histories are not linearizable.
     pub violations: Vec<String>,
     /// Consumers whose histories were searched.
     pub searched: usize,
@@ -94,8 +95,8 @@ pub struct Opinion {
     pub skipped: usize,
 }
 
-/// Searches a linearization of each consumer's history. Of the witness's finding only this is
-/// used: which writes without an answer happened, and which refusals left a consumer behind.
+/// Searches a linearization of each consumer's history. It takes from the witness's finding only
+/// which unanswered writes were executed, and which refusals left a consumer behind.
 pub fn check(history: &History, finding: &Finding) -> Opinion {
     let mut opinion = Opinion::default();
     for consumer in consumers(history) {
@@ -145,7 +146,7 @@ fn claims(command: &Command) -> &[ConsumerAllocations] {
     }
 }
 
-/// When it began and ended, and what was seen.
+/// Start, end and operation.
 type Span = (Duration, Duration, Seen);
 
 fn spans(history: &History, finding: &Finding, consumer: Uuid) -> Vec<Span> {
@@ -172,7 +173,7 @@ fn of_event(
     let write = match &event.operation {
         Operation::Write(write) => write,
         Operation::Read(question, Level::Default | Level::Linearizable) => {
-            // Before 1.28 an answer does not show the generation.
+            // Answers before 1.28 do not contain the generation.
             let whole = question.asked == Asked::Allocations(consumer) && question.minor >= 28;
             return answered.filter(|_| whole).map(of_read);
         }
@@ -206,7 +207,8 @@ fn of_event(
             Some(claim.user.to_string()),
         )),
         409 if conflict => {
-            // The answer does not name which of several, and a reshape may be about a provider.
+            // With several claims the answer does not name the conflicting one, and the conflict of
+            // a reshape may concern a provider.
             let alone = matches!(write.command, Command::ReplaceAllocations(_)) && all.len() == 1;
             alone.then_some(Seen::Conflict(claim.generation))
         }
@@ -233,8 +235,8 @@ fn of_read(answer: &Answer) -> Seen {
     Seen::Read(shown)
 }
 
-/// Calls and responses in the order of time. At the same instant calls come first: what is not
-/// provably before counts as concurrent.
+/// Calls and responses in time order. At the same instant calls come first: operations without a
+/// provable order count as concurrent.
 fn actions(spans: &[Span]) -> WglHistory<Seen> {
     let mut timeline: BTreeMap<(Duration, u8, usize), (usize, Action<Seen>)> = BTreeMap::new();
     for (process, (sent, ended, seen)) in spans.iter().enumerate() {

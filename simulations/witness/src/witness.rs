@@ -1,9 +1,9 @@
-//! Checks a history against the log that the cluster says it followed.
+//! Checks a history against the log that the cluster applied.
 //!
-//! Every answer names a place in the log. Two things then prove linearizability, in linear time:
-//! what happened before in real time stands before in the log, and replaying the log through the
-//! [`Oracle`] gives every recorded answer. Requests whose outcome is unknown are looked up in the
-//! log; no client asked for anything else in the log.
+//! Every answer names a log index. Two facts then prove linearizability in linear time: the log
+//! order respects the real-time order, and replaying the log through the [`Oracle`] gives every
+//! recorded answer. Requests with unknown outcome are looked up in the log, and every other entry
+//! must have been requested by a client.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -18,25 +18,26 @@ use crate::oracle::{Oracle, expected, is_housekeeping};
 use crate::promise;
 use crate::workload::Names;
 
-/// What the check found, and what it learnt on the way.
+/// Result of the check.
 #[derive(Debug, Default)]
 pub struct Finding {
-    /// What is wrong; empty if nothing is.
+    /// Violations; empty on success.
     pub violations: Vec<String>,
-    /// Where the writes of the history took effect, by number of the event, and what came of them.
+    /// For writes in the history, by number of the event: the index where they took effect, and the
+    /// outcome.
     pub effects: BTreeMap<usize, (u64, Outcome)>,
-    /// Entries of the log that repeated an earlier one.
+    /// Log entries that repeat an earlier one.
     pub repeated: usize,
-    /// Writes without an answer that turned out to be in the log.
+    /// Unanswered writes that were found in the log.
     pub resolved: usize,
     /// Answers that were compared with the oracle's.
     pub compared: usize,
 }
 
-/// Where each entry of the log took effect: at its own place, or where it stood first.
+/// Where each log entry took effect: at its own index, or at the index of its first occurrence.
 type Effects = BTreeMap<u64, (u64, Outcome)>;
 
-/// A write id, in the order in which its node issues them: the node, its start, the number in that.
+/// A write id, ordered as its node issues them: node, start of the node, sequence number.
 type Id = (u64, u64, u64);
 
 fn id(stamped: &Stamped) -> Option<Id> {
@@ -56,21 +57,22 @@ pub fn check(history: &History, log: &BTreeMap<u64, Stamped>) -> Finding {
     finding
 }
 
-/// An answer that no client should ever get, whatever the state.
+/// Reports an answer that is wrong in any state.
 pub fn broken_answer(event: &Event) -> Option<String> {
     let answer = event.answer()?;
     let wrong = match answer.status {
         503 => answer.code().is_none().then_some("a 503 without a code"),
         500.. => Some("a server error"),
-        401 | 403 | 405.. if answer.status != 409 => Some("a well-formed request refused"),
-        _ if answer.index.is_none() => Some("an answer that does not say where it stands"),
-        _ if answer.node != Some(event.node) => Some("an answer in another node's name"),
+        401 | 403 | 405.. if answer.status != 409 => Some("a valid request refused"),
+        _ if answer.index.is_none() => Some("an answer without an index"),
+        _ if answer.node != Some(event.node) => Some("an answer that names another node"),
         _ => None,
     };
     wrong.map(|wrong| format!("{wrong}\n    {}", event.line()))
 }
 
-/// What can be asked of a partition at the end of `log`, and of what holds nothing there.
+/// All questions about a partition at the end of `log`, including questions about names that hold
+/// nothing.
 pub fn every_question(
     log: &BTreeMap<u64, Stamped>,
     partition: PartitionId,
@@ -89,7 +91,7 @@ pub fn every_question(
     questions
 }
 
-/// Carries out the log entry by entry and compares every answer at its place.
+/// Executes the log entry by entry and compares every answer at its index.
 fn replay(history: &History, log: &BTreeMap<u64, Stamped>, finding: &mut Finding) -> Effects {
     let mut answers: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
     for (number, event) in history.events.iter().enumerate() {
@@ -148,7 +150,7 @@ fn replay(history: &History, log: &BTreeMap<u64, Stamped>, finding: &mut Finding
     effects
 }
 
-/// Whether an entry of the log is what a node makes of a write to this partition.
+/// Whether a log entry is the command that this node creates from a write to this partition.
 fn is_of(entry: &Stamped, write: &Write, partition: PartitionId, node: u64) -> bool {
     let of_both = entry.partition == partition && entry.command == write.command;
     of_both && entry.write_id.is_none_or(|id| id.origin == node)
@@ -157,7 +159,7 @@ fn is_of(entry: &Stamped, write: &Write, partition: PartitionId, node: u64) -> b
 fn wrong_read(question: &Question, answer: &Answer, oracle: &mut Oracle) -> Option<String> {
     let wrong = oracle.wrong(question, answer)?;
     Some(format!(
-        "{}: a read shows another state than the one at its place in the log: {wrong}",
+        "{}: a read does not show the state at its log index: {wrong}",
         promise::ANSWERS_FOLLOW
     ))
 }
@@ -165,30 +167,30 @@ fn wrong_read(question: &Question, answer: &Answer, oracle: &mut Oracle) -> Opti
 fn wrong_write(write: &Write, outcome: &Outcome, answer: &Answer) -> Option<String> {
     let wrong = expected(write, outcome).wrong(answer)?;
     Some(format!(
-        "{}: a write answered {}: {wrong}",
+        "{}: a write got {}: {wrong}",
         promise::ANSWERS_FOLLOW,
         answer.status
     ))
 }
 
-/// A write that is not at its place in the log may only have been refused, before it got there.
+/// A write without an entry at its index must have been refused before it was proposed.
 fn wrong_refusal(write: &Write, answer: &Answer, oracle: &Oracle) -> Option<String> {
     if answer.status < 400 {
         return Some(format!(
-            "{}: an acknowledged write is not at its place in the log",
+            "{}: an acknowledged write is not at its log index",
             promise::ACKNOWLEDGED_IS_THERE
         ));
     }
     wrong_write(write, &oracle.would(write), answer)
 }
 
-/// No entry is the answer to two requests.
+/// Checks that no log entry answers two requests.
 fn one_answer_each(history: &History, finding: &mut Finding) {
     let mut seen: BTreeMap<u64, usize> = BTreeMap::new();
     for (number, (index, _)) in &finding.effects {
         if let Some(other) = seen.insert(*index, *number) {
             finding.violations.push(format!(
-                "{}: entry {index} of the log answers two requests\n    {}\n    {}",
+                "{}: log entry {index} answers two requests\n    {}\n    {}",
                 promise::ASKED_FOR,
                 history.events[other].line(),
                 history.events[*number].line()
@@ -197,12 +199,12 @@ fn one_answer_each(history: &History, finding: &mut Finding) {
     }
 }
 
-/// Finds the writes without an answer in the log, and entries that no client asked for.
+/// Finds unanswered writes in the log, and entries that no client requested.
 ///
-/// Requests for the same through the same node cannot be distinguished if no answer came. A node
-/// issues ascending write ids, each after its request was sent: so the lowest id is taken for the
-/// first request that was sent, which is never wrong where another choice would be right, and an id
-/// that was issued before a request was sent is of another request.
+/// Unanswered identical requests through the same node cannot be distinguished. A node issues
+/// ascending write ids, each after its request was sent. So the lowest id is assigned to the
+/// request sent first, which is correct whenever any assignment is. An id issued before a request
+/// was sent belongs to another request.
 fn resolve(
     history: &History,
     log: &BTreeMap<u64, Stamped>,
@@ -267,20 +269,20 @@ fn not_asked_for(history: &History, index: u64, stamped: &Stamped) -> String {
     });
     match denied {
         Some(event) => format!(
-            "{}: entry {index} of the log was applied, but no client asked for it but one whose \
-             answer was that nothing was committed\n    {}",
+            "{}: log entry {index} was applied, but the only client that asked for it got the \
+             answer that nothing was committed\n    {}",
             promise::NOTHING_COMMITTED,
             event.line()
         ),
         None => format!(
-            "{}: entry {index} of the log was applied, but no client asked for it, or it was \
+            "{}: log entry {index} was applied, but no client asked for it, or it was \
              applied twice: {stamped:?}",
             promise::ASKED_FOR
         ),
     }
 }
 
-/// Whether a write without a verdict may have been committed.
+/// Whether a write without a definite answer may have been committed.
 fn may_be_in_the_log(event: &Event) -> bool {
     let is_write = matches!(event.operation, Operation::Write(_));
     is_write
@@ -299,7 +301,7 @@ pub fn denies_any_commit(answer: &Answer) -> bool {
             .is_some_and(|code| code.contains("nothing_committed"))
 }
 
-/// What happened before in real time stands before in the log.
+/// Checks that the log order respects the real-time order.
 fn check_order(history: &History, finding: &mut Finding) {
     let mut ended: Vec<(Duration, u64, usize)> = Vec::new();
     for (number, event) in history.events.iter().enumerate() {
@@ -329,7 +331,7 @@ fn check_order(history: &History, finding: &mut Finding) {
     let mut late = Vec::new();
     for (number, event) in history.events.iter().enumerate() {
         let answered = event.answer().is_some_and(|answer| answer.status < 500);
-        // A write without an answer that is in the log stands behind what was answered before it.
+        // An unanswered write in the log follows the operations answered before it was sent.
         let known = answered || finding.effects.contains_key(&number);
         let Some(place) = place(number, event, finding).filter(|_| known) else {
             continue;
@@ -354,7 +356,7 @@ fn check_order(history: &History, finding: &mut Finding) {
         };
         if place < bound || (strictly && place == bound) {
             late.push(format!(
-                "{name}: an answer is from place {place} of the log, but must not be before {bound}\n    \
+                "{name}: an answer is from log index {place}, but must not be before {bound}\n    \
                  {}\n    because of {}",
                 event.line(),
                 history.events[other].line()
@@ -364,7 +366,7 @@ fn check_order(history: &History, finding: &mut Finding) {
     finding.violations.extend(late);
 }
 
-/// What answers say of themselves is what was asked for.
+/// Checks that headers of answers match the requested consistency and the epoch.
 fn check_headers(history: &History, finding: &mut Finding) {
     let answered = |event: &Event| event.answer().filter(|one| one.status < 500).cloned();
     let first = history
@@ -380,16 +382,16 @@ fn check_headers(history: &History, finding: &mut Finding) {
             answer.index.map(|one| one.epoch),
         );
         let named = answer.effective.as_deref().unwrap_or("-");
-        // What is refused for its form depends on no state.
+        // The refusal of a malformed request does not depend on the state.
         let depends = named != "none" || answer.status != 400;
         let wrong = match keeps(&event.operation) {
             _ if own.is_some() && own != epoch => format!(
-                "it is of epoch {}, and the first answer was of {}",
+                "it is of epoch {}, but the first answer was of {}",
                 own.unwrap_or_default(),
                 epoch.unwrap_or_default()
             ),
             kept if depends && kept != named => {
-                format!("it says {named}, and {kept} was asked for")
+                format!("it says {named}, but {kept} was asked for")
             }
             _ => continue,
         };
@@ -401,7 +403,7 @@ fn check_headers(history: &History, finding: &mut Finding) {
     }
 }
 
-/// What `Placement-Effective-Consistency` has to say.
+/// The expected value of `Placement-Effective-Consistency`.
 pub fn keeps(operation: &Operation) -> String {
     match operation {
         Operation::Write(_) | Operation::Read(_, Level::Default | Level::Linearizable) => {
@@ -416,12 +418,11 @@ pub fn keeps(operation: &Operation) -> String {
     }
 }
 
-/// What our own client reports is what came of its requests.
+/// Checks that the results reported by our client library match the outcomes of its requests.
 fn check_calls(history: &History, finding: &mut Finding) {
     let mut shown: BTreeMap<usize, Token> = BTreeMap::new();
     for call in &history.calls {
-        // A command that was refused as its partition's routes had changed is in the log, and may
-        // be sent again.
+        // A command refused because of changed routes is in the log and may be sent again.
         let in_the_log = (call.requests.iter()).filter(|number| {
             (finding.effects.get(*number)).is_some_and(|(_, outcome)| {
                 !matches!(outcome, Outcome::Refused(Refusal::RoutesChanged(_)))
@@ -431,13 +432,13 @@ fn check_calls(history: &History, finding: &mut Finding) {
         let last = last.and_then(|number| history.events[*number].answer());
         let wrong = match &call.reported {
             _ if in_the_log > 1 && !call.repeats_unknown => {
-                Some("one write was carried out more than once".to_owned())
+                Some("one write was executed more than once".to_owned())
             }
             Reported::Answered(status) if last.map(|one| one.status) != Some(*status) => {
                 Some(format!("it says {status}, which was not the last answer"))
             }
             Reported::NothingCommitted if in_the_log > 0 => {
-                Some("it says that nothing was committed, and it is in the log".to_owned())
+                Some("it says that nothing was committed, but the write is in the log".to_owned())
             }
             Reported::Other(what) => Some(what.clone()),
             Reported::Answered(_) | Reported::NothingCommitted | Reported::Unknown => None,
@@ -453,8 +454,8 @@ fn check_calls(history: &History, finding: &mut Finding) {
             {
                 wrong.push(format!("it asks for {asked} after it was shown {shown}"));
             }
-            // One that came in the moment in which the client lost patience was not seen: it asked
-            // again.
+            // The client did not see an answer that arrived just as it timed out: it sent the
+            // request again.
             let is_seen = call.requests.last() == Some(number)
                 && matches!(call.reported, Reported::Answered(_));
             let success = event
@@ -479,7 +480,7 @@ fn check_calls(history: &History, finding: &mut Finding) {
     }
 }
 
-/// Where an event stands in the log.
+/// The log index of an event.
 fn place(number: usize, event: &Event, finding: &Finding) -> Option<u64> {
     match finding.effects.get(&number) {
         Some((index, _)) => Some(*index),

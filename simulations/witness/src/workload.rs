@@ -1,5 +1,5 @@
-//! What simulated clients do next: every command that a client can cause, over few names, so that
-//! they meet, and every question.
+//! The next operations of simulated clients: every command that a client can cause, with few names
+//! so that clients conflict, and every question.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,12 +24,12 @@ use crate::beliefs::{Beliefs, CLASS};
 use crate::operation::{Asked, Level, Operation, Question, Token, Write};
 use crate::seed::{Seed, uuid_from};
 
-/// All classes that are asked for.
+/// All resource classes in requests.
 pub(crate) const CLASSES: [&str; 5] =
     ["VCPU", "DISK_GB", "CUSTOM_GOLD", "CUSTOM_IRON", "MEMORY_MB"];
-/// Those of them that clients make and delete.
+/// The classes that clients create and delete.
 const CUSTOM_CLASSES: [&str; 3] = ["CUSTOM_GOLD", "CUSTOM_IRON", "CUSTOM_TIN"];
-/// All traits that are asked for.
+/// All traits in requests.
 pub(crate) const TRAITS: [&str; 5] = [
     "CUSTOM_RED",
     "CUSTOM_BLUE",
@@ -37,42 +37,42 @@ pub(crate) const TRAITS: [&str; 5] = [
     "HW_CPU_X86_VMX",
     "CUSTOM_GREEN",
 ];
-/// Those of them that clients make and delete.
+/// The traits that clients create and delete.
 const CUSTOM_TRAITS: [&str; 3] = ["CUSTOM_RED", "CUSTOM_BLUE", "CUSTOM_GREEN"];
-/// The project and user that are charged below 1.8, where requests name none.
+/// Project and user of allocations below 1.8, where requests name none.
 const NO_ONE: &str = "00000000-0000-0000-0000-000000000000";
-/// The newest microversion is `1.39`.
+/// Minor part of the newest microversion, `1.39`.
 pub(crate) const NEWEST: u8 = 39;
-/// Providers that come and go.
+/// Number of providers that clients create and delete.
 const FIELD: usize = 6;
-/// Of 100 writes that need a generation, how many are preceded by a look.
+/// Percentage of generation-checked writes that are preceded by a read.
 const LOOKS_PERCENT: u32 = 70;
 
-/// What the clients of a run are given to choose from.
+/// Parameters of the workload.
 #[derive(Debug, Clone, Copy)]
 pub struct Choices {
-    /// What they choose follows from this.
+    /// Seed of all choices.
     pub seed: Seed,
-    /// Providers that are made first and stay.
+    /// Number of core providers, which are created first and stay.
     pub providers: usize,
-    /// Consumers that contend for them.
+    /// Number of consumers that contend for them.
     pub consumers: usize,
-    /// Writes of 100 that check no consumer generation.
+    /// Percentage of writes without a check of the consumer generation.
     pub unchecked_percent: u32,
 }
 
-/// The few names over which the clients of a run meet.
+/// The few names that the clients of a run contend for.
 #[derive(Debug, Clone)]
 pub struct Names {
-    /// Providers that are made before the fault phase and stay: what is contended for.
+    /// Core providers: created before the fault phase and never deleted, except for the last one.
     pub core: Vec<Uuid>,
-    /// Providers that are made, moved, changed in every way, and deleted.
+    /// Field providers: created, moved, changed and deleted.
     pub field: Vec<Uuid>,
-    /// Consumers that contend.
+    /// UUIDs of the consumers.
     pub consumers: Vec<Uuid>,
-    /// Projects that are charged.
+    /// Names of the projects.
     pub projects: Vec<String>,
-    /// Aggregates that providers are put into.
+    /// Aggregates that providers are members of.
     pub aggregates: Vec<String>,
 }
 
@@ -95,13 +95,13 @@ impl Names {
 /// A kind of write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// One consumer's claim.
+    /// A claim of one consumer.
     Claim,
-    /// Several consumers' claims in one request.
+    /// Claims of several consumers in one request.
     Claims,
     /// `DELETE /allocations/{consumer}`.
     Release,
-    /// One unit more for a provider of the core.
+    /// One more unit for a core provider.
     Grow,
     /// `POST /resource_providers`.
     CreateProvider,
@@ -141,7 +141,7 @@ pub enum Kind {
     Reshape,
 }
 
-/// How often each kind is chosen: half of the writes contend for the core.
+/// Weights of the kinds: half of the writes contend for the core.
 const KINDS: [(Kind, u32); 22] = [
     (Kind::Claim, 38),
     (Kind::Claims, 10),
@@ -167,9 +167,9 @@ const KINDS: [(Kind, u32); 22] = [
     (Kind::Reshape, 4),
 ];
 
-/// What one client chooses.
+/// The random choices of one client.
 pub struct Workload {
-    /// Its stream.
+    /// Random stream of the client.
     pub random: SmallRng,
     number: usize,
     marks: u32,
@@ -177,7 +177,7 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// The choices of the client with this number.
+    /// The choices of client `number`.
     pub fn new(number: usize, choices: &Choices) -> Self {
         Self {
             random: choices.seed.stream(&format!("workload {number}")),
@@ -187,13 +187,13 @@ impl Workload {
         }
     }
 
-    /// A number that no other write carries, fit for `max_unit`.
+    /// A number that no other write contains, valid as `max_unit`.
     fn mark(&mut self) -> u32 {
         self.marks += 1;
         1_000_000 * (u32::try_from(self.number).expect("few clients") + 1) + self.marks
     }
 
-    /// True so many times of 100.
+    /// True with this probability in percent.
     pub fn percent(&mut self, percent: u32) -> bool {
         self.random.random_range(0..100) < percent
     }
@@ -202,7 +202,7 @@ impl Workload {
         of.choose(&mut self.random).expect("not empty").clone()
     }
 
-    /// A microversion between two, often the newest of them.
+    /// A microversion in this range, often the newest of it.
     pub(crate) fn minor(&mut self, since: u8, until: u8) -> u8 {
         if self.percent(40) {
             until
@@ -211,7 +211,7 @@ impl Workload {
         }
     }
 
-    /// What a read shall promise.
+    /// The consistency level of a read.
     pub fn level(&mut self, token: Option<Token>) -> Level {
         match (self.random.random_range(0..100), token) {
             (0..37, _) => Level::Default,
@@ -222,7 +222,7 @@ impl Workload {
         }
     }
 
-    /// The first writes of a run: the core, with what is contended for, and a part of the field.
+    /// The first writes of a run: the core with its inventories, and a part of the field.
     pub fn set_up(&mut self, names: &Names, total: u32) -> Vec<Write> {
         let mut writes = Vec::new();
         for (number, uuid) in names.core.iter().enumerate() {
@@ -308,7 +308,7 @@ impl Workload {
         writes
     }
 
-    /// What to write next, and which providers it is about.
+    /// The kind of the next write, and its providers.
     pub fn kind(&mut self, names: &Names) -> (Kind, Vec<Uuid>) {
         let chosen = KINDS.choose_weighted(&mut self.random, |(_, weight)| *weight);
         let kind = chosen.expect("the weights are fixed").0;
@@ -317,7 +317,8 @@ impl Workload {
             Kind::ReplaceTraits | Kind::ReplaceAggregates if self.percent(30) => {
                 vec![self.one(&names.core)]
             }
-            // One of the core comes and goes, too: it is in use more often than the field is.
+            // The last core provider is also deleted and created; it is in use more often than a
+            // field one.
             Kind::DeleteProvider | Kind::CreateProvider
                 if names.core.len() > 1 && self.percent(20) =>
             {
@@ -325,7 +326,7 @@ impl Workload {
             }
             Kind::Reshape => {
                 let count = if self.percent(30) { 2 } else { 1 };
-                // Those that were there from the beginning, and so mostly are.
+                // Providers of the set-up, which mostly exist.
                 let some = names.field[..3].choose_multiple(&mut self.random, count);
                 let mut some: Vec<Uuid> = some.copied().collect();
                 some.sort();
@@ -336,7 +337,7 @@ impl Workload {
         (kind, providers)
     }
 
-    /// What to ask a node before it is to write.
+    /// The reads that a client sends to a node before a write.
     pub fn looks(&mut self, kind: Kind, providers: &[Uuid]) -> Vec<Operation> {
         let needed = matches!(
             kind,
@@ -358,7 +359,7 @@ impl Workload {
         providers.iter().map(look).collect()
     }
 
-    /// A write of this kind about these providers, as far as the client knows enough.
+    /// A write of this kind for these providers, if the client knows enough for it.
     pub fn write(
         &mut self,
         kind: Kind,
@@ -541,7 +542,7 @@ impl Workload {
         Some(Write { command, minor })
     }
 
-    /// One unit more, on top of what a look showed. The core never shrinks.
+    /// One more unit than a read showed. The core never shrinks.
     fn grow(&mut self, about: Uuid, beliefs: &Beliefs) -> Option<Write> {
         let (generation, total) = beliefs.stock(about)?;
         let inventory = self.plain(total + 1);
@@ -568,11 +569,11 @@ impl Workload {
         Some(Write { command, minor })
     }
 
-    /// Claims of up to `most` consumers; `POST` is there from 1.13.
+    /// Claims of up to `most` consumers; `POST` exists from 1.13.
     fn claims(&mut self, most: usize, names: &Names, beliefs: &Beliefs) -> Write {
         let unchecked = self.percent(self.unchecked_percent);
         let since = match most {
-            // Below 1.8 nothing marks the request.
+            // Below 1.8 the request has no unique mark.
             1 if self.percent(10) => 0,
             1 => 8,
             _ => 13,
@@ -591,7 +592,7 @@ impl Workload {
         Write { command, minor }
     }
 
-    /// What so many consumers shall hold, in the order of their UUIDs, as JSON objects are written.
+    /// New allocations of up to `most` consumers, sorted by UUID like members of JSON objects.
     fn consumers(
         &mut self,
         most: usize,
@@ -664,7 +665,7 @@ impl Workload {
             .collect()
     }
 
-    /// One unit of each of these inventories, as far as they hold any class.
+    /// One or two units of one class in each of these inventory sets, unless it is empty.
     fn some_of(&mut self, inventories: &[ReshapedInventories]) -> Vec<ProviderAmounts> {
         let held = inventories.iter().filter_map(|one| {
             let class = one.inventories.keys().next()?.clone();
@@ -676,7 +677,7 @@ impl Workload {
         held.collect()
     }
 
-    /// Mostly a name of its own.
+    /// A provider name, mostly unique.
     fn name(&mut self) -> ProviderName {
         let mark = self.mark();
         name(if self.percent(15) {
@@ -699,7 +700,7 @@ impl Workload {
         Given::from(self.one(&CLASSES[..4]))
     }
 
-    /// A class to be changed: mostly one that may be.
+    /// A resource class to change, mostly a custom one.
     fn old_class(&mut self) -> ResourceClassName {
         class_name(if self.percent(15) {
             CLASS
@@ -708,7 +709,7 @@ impl Workload {
         })
     }
 
-    /// Nothing reserved, and marked by the largest unit.
+    /// An inventory without reserved units, marked by `max_unit`.
     fn plain(&mut self, total: u32) -> Inventory {
         Inventory {
             total,
@@ -742,13 +743,13 @@ impl Workload {
             .collect()
     }
 
-    /// Up to so many traits.
+    /// Up to `most` traits.
     pub(crate) fn traits(&mut self, most: usize) -> BTreeSet<Given<TraitName>> {
         let count = self.random.random_range(0..=most);
         (0..count).map(|_| Given::from(self.one(&TRAITS))).collect()
     }
 
-    /// Some of the aggregates; one that no other request names marks the list.
+    /// Some aggregates; one with a unique name marks the list.
     fn aggregates(&mut self, names: &Names) -> BTreeSet<AggregateUuid> {
         let mark = Uuid::from_u128(u128::from(self.mark())).to_string();
         let some = names.aggregates.iter();
@@ -760,7 +761,7 @@ impl Workload {
     }
 }
 
-/// From 1.26 everything may be reserved.
+/// From 1.26 the reserved amount may equal the total.
 fn capacity_rule(minor: u8) -> CapacityRule {
     if minor >= 26 {
         CapacityRule::NotNegative

@@ -1,5 +1,5 @@
-//! What a simulated client can ask for. How it is asked in HTTP is in `write` and `question`, in
-//! code of our own: that a node understands the same is part of what is tested.
+//! The operations of a simulated client. `write` and `question` encode them in HTTP independently
+//! of the product's code, since the tests also cover the decoding by a node.
 
 mod question;
 mod write;
@@ -12,36 +12,36 @@ pub use question::{Asked, Question};
 pub use write::Write;
 pub(crate) use write::record;
 
-/// One request of a client.
+/// An operation of a client.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Operation {
-    /// Changes something.
+    /// A request that changes something.
     Write(Write),
-    /// Asks something.
+    /// A question, with its consistency level.
     Read(Question, Level),
 }
 
-/// What a read is to promise.
+/// Consistency level of a read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Level {
-    /// No header: linearizable by default.
+    /// No header; the default is linearizable.
     Default,
-    /// `linearizable`, by header.
+    /// `linearizable` in the header.
     Linearizable,
-    /// `session`, at or after this token.
+    /// `session`: the state at this token or later.
     Session(Token),
-    /// `bounded`, in milliseconds.
+    /// `bounded`, with the maximum staleness in milliseconds.
     Bounded(u64),
-    /// `local`.
+    /// `local`: the state of the node.
     Local,
 }
 
-/// A `Placement-Index`: opaque to clients, but not to the checker.
+/// A `Placement-Index`. Clients treat it as opaque; the checker does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Token {
-    /// Which history.
+    /// Identifies the history of a cluster.
     pub epoch: u64,
-    /// How far in it.
+    /// Log index in that history.
     pub index: u64,
 }
 
@@ -52,7 +52,7 @@ impl fmt::Display for Token {
 }
 
 impl Token {
-    /// Reads `epoch.index`.
+    /// Parses a token of the form `epoch.index`.
     pub fn parse(text: &str) -> Option<Self> {
         let (epoch, index) = text.split_once('.')?;
         Some(Self {
@@ -62,20 +62,20 @@ impl Token {
     }
 }
 
-/// An HTTP request in the making.
+/// The parts of an HTTP request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
-    /// `GET`, `PUT`, …
+    /// Method, such as `GET`.
     pub method: &'static str,
-    /// Path and query.
+    /// Path and query of the URL.
     pub path: String,
-    /// The microversion is `1.minor`.
+    /// Minor part of the microversion `1.minor`.
     pub minor: u8,
-    /// JSON, if there is a body.
+    /// JSON body, if any.
     pub body: Option<Value>,
-    /// `Placement-Consistency`, if the client says what it wants.
+    /// Header `Placement-Consistency`, if any.
     pub consistency: Option<String>,
-    /// `Placement-Min-Index`, if any.
+    /// Header `Placement-Min-Index`, if any.
     pub min_index: Option<String>,
 }
 
@@ -103,7 +103,7 @@ impl Operation {
         }
     }
 
-    /// What kind of operation it is, for the counts.
+    /// Name of the kind of operation, for counts.
     pub fn kind(&self) -> &'static str {
         match self {
             Operation::Write(write) => write.command.name(),

@@ -1,4 +1,4 @@
-//! Questions, as a client spells them.
+//! HTTP encoding of questions.
 
 use std::collections::BTreeSet;
 
@@ -7,16 +7,16 @@ use placement_model::query::resource_providers::ProviderFilter;
 use placement_model::types::{AggregateUuid, Given, TraitName};
 use uuid::Uuid;
 
-/// A question and the microversion in which it is asked.
+/// A question and its microversion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
-    /// What is asked.
+    /// The question without its microversion.
     pub asked: Asked,
-    /// The microversion is `1.minor`; the question has to be one that it can say.
+    /// Minor part of the microversion `1.minor`, which must support the question.
     pub minor: u8,
 }
 
-/// What is asked.
+/// The questions of the API.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Asked {
     /// `GET /resource_providers`.
@@ -39,18 +39,18 @@ pub enum Asked {
     Allocations(Uuid),
     /// `GET /usages`, from 1.9.
     Usages {
-        /// Whose.
+        /// Only allocations of this project.
         project: String,
-        /// Only this user's.
+        /// Only allocations of this user.
         user: Option<String>,
-        /// Only this type's, or `all` in one; from 1.38.
+        /// Only allocations of this consumer type, or `all` types as one sum; from 1.38.
         consumer_type: Option<String>,
     },
     /// `GET /traits`, from 1.6.
     Traits {
-        /// Only those that some provider has, or that none has.
+        /// Only traits that are, or are not, associated with a provider.
         associated: Option<bool>,
-        /// Only those that begin so.
+        /// Only traits with this prefix.
         prefix: Option<String>,
     },
     /// `GET /traits/{name}`, from 1.6.
@@ -64,7 +64,7 @@ pub enum Asked {
 }
 
 impl Asked {
-    /// All kinds.
+    /// Names of all kinds.
     pub const KINDS: [&'static str; 15] = [
         "providers",
         "provider",
@@ -83,7 +83,7 @@ impl Asked {
         "candidates",
     ];
 
-    /// Its name, for the counts.
+    /// Name of the kind, for counts.
     pub fn kind(&self) -> &'static str {
         let number = match self {
             Asked::Providers(_) => 0,
@@ -105,7 +105,7 @@ impl Asked {
         Self::KINDS[number]
     }
 
-    /// The question in the newest microversion.
+    /// Asks in the newest microversion.
     pub fn newest(self) -> Question {
         Question {
             asked: self,
@@ -115,7 +115,7 @@ impl Asked {
 }
 
 impl Question {
-    /// Path and query.
+    /// Path and query of the request.
     pub(super) fn path(&self) -> String {
         let below = |uuid: &Uuid, what: &str| format!("/resource_providers/{uuid}{what}");
         match &self.asked {
@@ -219,8 +219,8 @@ fn resources<'a, K: std::fmt::Display + 'a>(
     (!amounts.is_empty()).then(|| format!("resources{suffix}={}", amounts.join(",")))
 }
 
-/// Sets of one trait and forbidden ones in one parameter, sets of several in one each: before 1.39
-/// only one is looked at, and it knows no sets.
+/// Single traits and forbidden traits share one parameter; each set of several traits has its own.
+/// Before 1.39 only one parameter is evaluated, and sets are not supported.
 fn required(
     suffix: &str,
     required: &[BTreeSet<Given<TraitName>>],

@@ -1,4 +1,4 @@
-//! Changes: a command of the log, and the microversion by which a client causes it.
+//! HTTP encoding of changes: a log command, and the microversion of the request that causes it.
 
 use placement_model::command::{
     Command, ConsumerAllocations, ConsumerGeneration, ConsumerTypeUpdate, CreateInventory,
@@ -12,16 +12,16 @@ use serde_json::{Map, Value, json};
 
 use super::{Request, bare};
 
-/// A change that a client asks for.
+/// A client's change.
 ///
-/// The node that is asked has to make this very command of the request, so that the write can be
-/// distinguished from others in the log even if no answer came. Most bodies carry something that no
-/// other request carries (a user, a name, an aggregate, a `max_unit`).
+/// The node must turn the request into exactly this command, so that the write can be identified in
+/// the log even without an answer. Most bodies contain a value that no other request contains (a
+/// user, a name, an aggregate, a `max_unit`).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Write {
-    /// What the log shall say.
+    /// The expected command in the log.
     pub command: Command,
-    /// The microversion is `1.minor`; the command has to be one that it can say.
+    /// Minor part of the microversion `1.minor`, which must support the command.
     pub minor: u8,
 }
 
@@ -29,7 +29,7 @@ impl Write {
     /// The write as an HTTP request.
     ///
     /// # Panics
-    /// If no client can ask for the command.
+    /// If clients cannot cause the command.
     pub fn request(&self) -> Request {
         let minor = self.minor;
         let (method, path, body) = match &self.command {
@@ -175,18 +175,18 @@ impl Write {
                 });
                 ("POST", "/reshaper".to_owned(), Some(body))
             }
-            other => unreachable!("no client asks for {}", other.name()),
+            other => unreachable!("clients cannot cause {}", other.name()),
         };
         bare(method, path, minor, body)
     }
 }
 
-/// The path of a provider, and of what is below it.
+/// The path of a provider or of one of its sub-resources.
 fn below(provider: &ProviderUuid, rest: &str) -> String {
     format!("/resource_providers/{provider}{rest}")
 }
 
-/// An inventory with all its fields.
+/// JSON of an inventory with all fields.
 pub(crate) fn record(inventory: &Inventory) -> Value {
     json!({
         "total": inventory.total,
@@ -216,8 +216,8 @@ fn consumers_by_uuid(consumers: &[ConsumerAllocations], minor: u8) -> Value {
     Value::Object(bodies.collect())
 }
 
-/// One consumer's allocations: a list below 1.12, then a dict; with an owner from 1.8, what the
-/// client believes from 1.28, a type from 1.38.
+/// One consumer's allocations: a list below 1.12, then a dict; with project and user from 1.8, the
+/// expected generation from 1.28, the consumer type from 1.38.
 fn consumer(one: &ConsumerAllocations, minor: u8) -> Value {
     let amounts = one.allocations.iter().map(|amounts| {
         let resources: Map<String, Value> = amounts

@@ -1,5 +1,5 @@
-//! What a search for allocation candidates is answered: sets, as the order is free, and with a
-//! limit a part of them.
+//! Checks answers of searches for allocation candidates. Answers are compared as sets, since the
+//! order is unspecified; with a limit they may be any subset of that size.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::{Expected, UNDEFINED};
 use crate::history::Answer;
 
-/// What is wrong with an answer, if anything is.
+/// Describes the error in an answer, if there is one.
 pub(super) fn wrong(
     sample_cloud: &SampleCloud,
     request: &CandidateRequest,
@@ -23,10 +23,10 @@ pub(super) fn wrong(
         return Expected::error(400, UNDEFINED, minor).wrong(answer);
     };
     if answer.status != 200 {
-        return Some("200 is right".to_owned());
+        return Some("expected status 200".to_owned());
     }
     let body = answer.json();
-    // Before 1.34 those that differ in mappings alone look the same, but are there.
+    // Before 1.34 candidates that differ only in mappings look identical, but all are returned.
     let count = all.len().min(request.limit.unwrap_or(usize::MAX));
     let mut right: BTreeMap<Way, usize> = BTreeMap::new();
     for way in std::mem::take(&mut all) {
@@ -37,7 +37,7 @@ pub(super) fn wrong(
     let list = body["allocation_requests"].as_array();
     let list = list.map(Vec::as_slice).unwrap_or_default();
     if list.len() != count {
-        return Some(format!("{count} candidates are right: {all:?}"));
+        return Some(format!("expected {count} of these candidates: {all:?}"));
     }
     let mut given = BTreeSet::new();
     for one in list {
@@ -50,7 +50,7 @@ pub(super) fn wrong(
     }
     let summaries = summaries(sample_cloud, request, minor, &given, &all);
     let shown = sorted(body["provider_summaries"].clone());
-    (shown != summaries).then(|| format!("these summaries are right: {summaries}"))
+    (shown != summaries).then(|| format!("expected these summaries: {summaries}"))
 }
 
 fn unmapped(way: Way) -> Way {
@@ -60,7 +60,7 @@ fn unmapped(way: Way) -> Way {
     }
 }
 
-/// A candidate in JSON: a list below 1.12, mappings from 1.34.
+/// Parses a candidate: a list below 1.12, mappings from 1.34.
 fn read(one: &Value, minor: u8) -> Option<Way> {
     let amounts = |item: &Value| -> Option<BTreeMap<String, u64>> {
         let resources = item["resources"].as_object()?.iter();
@@ -98,7 +98,7 @@ fn read(one: &Value, minor: u8) -> Option<Way> {
     })
 }
 
-/// The traits of summaries have an order of their own, which is not looked at.
+/// Sorts the traits in summaries, as their order is unspecified.
 fn sorted(mut summaries: Value) -> Value {
     for (_, summary) in summaries.as_object_mut().into_iter().flatten() {
         if let Some(traits) = summary.get_mut("traits").and_then(Value::as_array_mut) {
@@ -108,7 +108,7 @@ fn sorted(mut summaries: Value) -> Value {
     summaries
 }
 
-/// Below 1.27 only the classes asked for are shown; traits from 1.17, the tree from 1.29.
+/// The expected summaries: only requested classes below 1.27, traits from 1.17, the tree from 1.29.
 fn summaries(
     sample_cloud: &SampleCloud,
     request: &CandidateRequest,

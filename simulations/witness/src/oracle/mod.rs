@@ -1,5 +1,5 @@
-//! What every request must be answered: the naive model carries out the log, and what it says is
-//! put into HTTP by code of our own.
+//! The expected answer of every request: the naive model executes the log, and its results are
+//! encoded in HTTP independently of the product.
 
 mod candidates;
 mod question;
@@ -18,24 +18,24 @@ use crate::operation::{Asked, Question, Write};
 
 pub use write::expected;
 
-/// The state that the log says the cluster must be in.
+/// The state that follows from the log.
 #[derive(Debug, Clone, Default)]
 pub struct Oracle {
-    /// The partition whose clients ask.
+    /// The partition of the clients.
     partition: PartitionId,
     naive: Naive,
-    /// For the searches at one place of the log.
+    /// Cached for searches at one log index.
     sample_cloud: Option<SampleCloud>,
 }
 
-/// What a request must be answered.
+/// The expected answer to a request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expected {
-    /// HTTP status.
+    /// Expected HTTP status.
     pub status: u16,
-    /// Error code of the body, if it is an error and the microversion has codes.
+    /// Error code in the body, if it is an error and the microversion has codes.
     pub code: Option<&'static str>,
-    /// The body. `None`: empty, or an error's, of which only the code counts.
+    /// Body. `None`: empty, or an error body, of which only the code is compared.
     pub body: Option<Value>,
 }
 
@@ -55,7 +55,7 @@ impl Expected {
         }
     }
 
-    /// An error. Clients are given codes from 1.23 on.
+    /// An expected error. Answers contain codes from 1.23.
     fn error(status: u16, code: &'static str, minor: u8) -> Self {
         Self {
             code: (minor >= 23).then_some(code),
@@ -63,15 +63,15 @@ impl Expected {
         }
     }
 
-    /// What is wrong with the answer, if anything is.
+    /// Describes how the answer differs, if it does.
     pub fn wrong(&self, answer: &Answer) -> Option<String> {
         if self.status != answer.status {
-            return Some(format!("{} is right", self.status));
+            return Some(format!("expected status {}", self.status));
         }
         if self.status >= 400 {
             let code = answer.code();
             let agrees = code.as_deref() == self.code;
-            return (!agrees).then(|| format!("the code {:?} is right", self.code));
+            return (!agrees).then(|| format!("expected code {:?}", self.code));
         }
         let body = self.body.as_ref();
         let agrees = match body {
@@ -79,17 +79,17 @@ impl Expected {
             Some(body) => answer.parsed().as_ref() == Some(body),
         };
         (!agrees).then(|| match body {
-            None => "no body is right".to_owned(),
-            Some(body) => format!("this body is right: {body}"),
+            None => "expected no body".to_owned(),
+            Some(body) => format!("expected this body: {body}"),
         })
     }
 }
 
-/// The code of errors that have none of their own.
+/// Code of errors without a code of their own.
 const UNDEFINED: &str = "placement.undefined_code";
 
 impl Oracle {
-    /// For the clients of this partition.
+    /// The oracle for the clients of this partition.
     pub fn of(partition: PartitionId) -> Self {
         Self {
             partition,
@@ -97,8 +97,7 @@ impl Oracle {
         }
     }
 
-    /// Carries out an entry of the log, unless it repeats an earlier one, or is another
-    /// partition's.
+    /// Executes a log entry, unless it repeats an earlier one or belongs to another partition.
     pub fn entry(&mut self, stamped: &Stamped) -> Outcome {
         if stamped.partition != self.partition && !stamped.command.is_of_the_cluster() {
             return self.naive.pass_by(stamped);
@@ -107,7 +106,7 @@ impl Oracle {
         self.naive.apply(stamped)
     }
 
-    /// What a write would be answered that came now.
+    /// The outcome of a write at this point, without executing it.
     pub fn would(&self, write: &Write) -> Outcome {
         let stamped = Stamped {
             partition: self.partition,
@@ -120,7 +119,7 @@ impl Oracle {
         self.naive.clone().apply(&stamped)
     }
 
-    /// What is wrong with the answer to a question, if anything is.
+    /// Describes the error in the answer to a question, if there is one.
     pub fn wrong(&mut self, question: &Question, answer: &Answer) -> Option<String> {
         match &question.asked {
             Asked::Candidates(request) => {
@@ -134,7 +133,7 @@ impl Oracle {
         }
     }
 
-    /// Everything that can be asked of the state without a filter, in the newest microversion.
+    /// All questions without filters about the existing data, in the newest microversion.
     pub fn every_question(&self) -> Vec<Question> {
         let of_provider = |uuid: &ProviderUuid| {
             [
@@ -175,8 +174,8 @@ fn uuid(text: String) -> Option<Uuid> {
     text.parse().ok()
 }
 
-/// Whether no client of this partition has asked for an entry: it is the cluster's own, an
-/// operator's, or another partition's.
+/// Whether an entry is not a write of this partition's clients: it comes from the cluster itself,
+/// an operator or another partition.
 pub fn is_housekeeping(entry: &Stamped, partition: PartitionId) -> bool {
     entry.partition != partition || entry.command.is_of_the_cluster()
 }

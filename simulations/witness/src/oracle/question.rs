@@ -1,4 +1,4 @@
-//! What a question is answered.
+//! Expected answers of questions.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ use super::{Expected, Oracle, UNDEFINED};
 use crate::operation::{Asked, Question, record};
 
 impl Oracle {
-    /// What a question must be answered.
+    /// The expected answer to a question.
     ///
     /// # Panics
-    /// If candidates are asked for: their order and, with a limit, their choice are free.
+    /// For candidates: their order and, with a limit, their choice are unspecified.
     pub fn answer(&self, question: &Question) -> Expected {
         let naive = &self.naive;
         let minor = question.minor;
@@ -52,7 +52,7 @@ impl Oracle {
                 or_missing(naive.inventories(&of(uuid)).and_then(|(generation, rows)| {
                     let (_, row) = rows.iter().find(|(name, _)| name.as_str() == class)?;
                     let mut body = record(&row.inventory);
-                    // Generation 0 is left out of single inventories.
+                    // Answers for a single inventory omit generation 0.
                     if generation.0 != 0 {
                         body["resource_provider_generation"] = json!(generation.0);
                     }
@@ -140,7 +140,7 @@ impl Oracle {
         }
     }
 
-    /// The owner is shown from 1.12, the generation from 1.28, the type from 1.38.
+    /// Project and user are shown from 1.12, the generation from 1.28, the type from 1.38.
     fn consumer_body(&self, uuid: &Uuid, minor: u8) -> Value {
         let consumer = self.naive.consumer(&ConsumerUuid::from(uuid.to_string()));
         let Some(consumer) = consumer.filter(|one| !one.allocations.is_empty()) else {
@@ -185,7 +185,7 @@ fn amounts<'a>(
         .collect()
 }
 
-/// One sum below 1.38; then by type, with the number of consumers.
+/// One sum below 1.38; then sums by consumer type, with the number of consumers.
 fn usages(
     by_type: &BTreeMap<Option<ConsumerTypeName>, TypeUsage>,
     wanted: Option<&str>,
@@ -219,7 +219,7 @@ fn usages(
     Value::Object(groups)
 }
 
-/// A provider with its links; where it stands from 1.14.
+/// A provider with its links; with parent and root from 1.14.
 pub(super) fn provider_body(provider: &Provider, minor: u8) -> Value {
     let path = format!("/resource_providers/{}", provider.uuid);
     let below = [

@@ -1,4 +1,4 @@
-//! What a write is answered, by its outcome.
+//! Expected answers of writes, by outcome.
 
 use placement_model::command::{
     Command, CreateInventory, CreateProvider, RenameResourceClass, ReplaceInventories,
@@ -15,7 +15,7 @@ use crate::operation::{Write, record};
 const CONCURRENT: &str = "placement.concurrent_update";
 const DUPLICATE: &str = "placement.duplicate_name";
 
-/// What a write is answered whose entry in the log had this outcome.
+/// The expected answer to a write whose log entry had this outcome.
 pub fn expected(write: &Write, outcome: &Outcome) -> Expected {
     match outcome {
         Outcome::Done(reply) => done(write, reply),
@@ -23,7 +23,7 @@ pub fn expected(write: &Write, outcome: &Outcome) -> Expected {
             let (status, code) = refused(&write.command, refusal);
             Expected::error(status, code, write.minor)
         }
-        // A fresh write is never taken for an old one.
+        // A first request must not have this outcome, so no status matches.
         Outcome::AnsweredBefore => Expected::empty(0),
     }
 }
@@ -96,7 +96,7 @@ fn done(write: &Write, reply: &Reply) -> Expected {
     }
 }
 
-/// Status and code of a refusal: some depend on what was asked for.
+/// Status and code of a refusal; some depend on the command.
 fn refused(command: &Command, refusal: &Refusal) -> (u16, &'static str) {
     match refusal {
         Refusal::ProviderNotFound(_) | Refusal::ConsumerHasNoAllocations(_) => (404, UNDEFINED),
@@ -157,6 +157,6 @@ fn refused(command: &Command, refusal: &Refusal) -> (u16, &'static str) {
         | Refusal::PartitionRouted(_)
         | Refusal::PartitionNotEmpty { .. }
         | Refusal::ProviderUnfit(..)
-        | Refusal::ConsumerUnfit(..) => unreachable!("no client of the API asks for partitions"),
+        | Refusal::ConsumerUnfit(..) => unreachable!("API clients cannot change partitions"),
     }
 }

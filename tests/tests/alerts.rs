@@ -1,5 +1,5 @@
-//! Each alert of `observability/` fires by its cause, and ends with it: real clusters, watched by a
-//! real Prometheus whose rules are in a hurry.
+//! Each alert of `observability/` fires when its cause occurs and resolves when the cause ends.
+//! Real clusters are scraped by a real Prometheus whose rules have shortened durations.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -25,13 +25,13 @@ use placement_tests::skip::skipped;
 
 const MISSING: &str = "there is no prometheus; Debian has it in the package prometheus";
 
-/// Alerts that no test makes fire by its cause: `alerts_test.yaml` alone does.
+/// Alerts whose cause no test can produce; only `alerts_test.yaml` makes them fire.
 const ELSEWHERE: [(&str, &str); 1] = [(
     "PlacementInternalErrors",
     "a request that fails with 500 is a bug, and none is known",
 )];
 
-/// Numbers that take too long to reach, and what is enough here.
+/// Thresholds that take too long to reach, and their replacements.
 const THRESHOLDS: [(&str, &str); 4] = [
     (
         "placement_backup_copy_failures_total[15s]) > 2",
@@ -59,17 +59,17 @@ fn alerts() -> String {
     fs::read_to_string(folder().join("alerts.yaml")).unwrap()
 }
 
-/// A minute is a second: 8 at least, so that a window has samples although a scrape fails, and 25
-/// at most.
+/// Turns minutes into seconds: at least 8, so that a window has samples even if a scrape fails, and
+/// at most 25.
 fn in_a_hurry(minutes: f64) -> f64 {
     minutes.clamp(8.0, 25.0)
 }
 
-/// A cluster to which something happens.
+/// A cluster under test, and its scrape job.
 struct Story<'a> {
     prometheus: &'a Prometheus,
     job: &'static str,
-    /// The alerts of all stories that have fired and ended.
+    /// Alerts of all clusters that have fired and resolved.
     done: &'a Mutex<BTreeSet<String>>,
 }
 
@@ -80,7 +80,7 @@ impl Story<'_> {
         eprintln!("{alerts:?} fired after {:.1?}", begun.elapsed());
     }
 
-    /// After [`Story::fires`], and once the cause is gone.
+    /// Waits until these alerts resolve; follows [`Story::fires`] and the end of the cause.
     async fn ended(&self, alerts: &[&str]) {
         let begun = Instant::now();
         self.prometheus.until_ended(self.job, alerts).await;
@@ -90,7 +90,7 @@ impl Story<'_> {
     }
 }
 
-/// Until `done` is, this goes on, again and again.
+/// Repeats an action until `done` completes.
 async fn during<T>(mut again: impl AsyncFnMut(), done: impl Future<Output = T>) -> T {
     let forever = async {
         loop {
@@ -108,7 +108,7 @@ async fn pause(milliseconds: u64) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_alert_fires_by_its_cause_and_ends_with_it() {
+async fn each_alert_fires_with_its_cause_and_resolves_without_it() {
     let mut rules = hastened(&alerts(), in_a_hurry);
     for (kept, quick) in THRESHOLDS {
         assert!(rules.contains(kept), "{kept}");

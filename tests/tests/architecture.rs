@@ -1,5 +1,5 @@
-//! What a crate must not know, by no path; what its manifest may name; and what a release must not
-//! hold.
+//! Rules for the crates: forbidden dependencies, declared dependencies that are unused, and bugs
+//! for simulations that a release must not contain.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -9,7 +9,7 @@ use std::process::Command;
 
 use serde::Deserialize;
 
-/// Crate, and what must not reach it by any path.
+/// Crate, and the crates that it must not depend on, directly or indirectly.
 const MUST_NOT_REACH: [(&str, &[&str]); 7] = [
     (
         "placement-model",
@@ -53,7 +53,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// What cargo prints.
+/// Output of a cargo command.
 fn cargo(arguments: &[&str]) -> String {
     let output = Command::new(std::env::var("CARGO").unwrap_or("cargo".into()))
         .args(arguments)
@@ -66,7 +66,7 @@ fn cargo(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Everything that a crate is made of, without its tests.
+/// All dependencies of a crate, without its dev-dependencies.
 fn reached(name: &str) -> BTreeSet<String> {
     let tree = cargo(&["tree", "--edges", "normal", "--prefix", "none", "-p", name]);
     let names = tree.lines().filter_map(|line| line.split(' ').next());
@@ -74,21 +74,21 @@ fn reached(name: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn forbidden_dependencies_do_not_reach_a_crate() {
+fn crates_have_no_forbidden_dependencies() {
     for (name, forbidden) in MUST_NOT_REACH {
         let reached = reached(name);
         for forbidden in forbidden {
             assert!(!reached.contains(*forbidden), "{name} reaches {forbidden}");
         }
     }
-    // What is there is found, by a path of several crates too.
+    // The check finds existing dependencies, also indirect ones.
     let node = reached("placement-node");
     for name in ["placement-api", "openraft", "librocksdb-sys"] {
         assert!(node.contains(name), "{name}");
     }
 }
 
-/// The lines of code (not comments) below a directory that hold one of the words.
+/// Lines of code (not comments) below a directory that contain one of the words.
 fn lines_with(directory: &Path, words: &[&str]) -> Vec<String> {
     let mut found = Vec::new();
     let mut left = vec![directory.to_owned()];
@@ -116,7 +116,7 @@ fn lines_with(directory: &Path, words: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn the_model_has_neither_clock_nor_randomness_nor_files() {
+fn model_uses_no_clock_randomness_or_files() {
     let words = [
         "SystemTime",
         "Instant::now",
@@ -128,11 +128,11 @@ fn the_model_has_neither_clock_nor_randomness_nor_files() {
     ];
     let found = lines_with(&root().join("model/src"), &words);
     assert_eq!(found, Vec::<String>::new());
-    // The words are found where they are.
+    // The check finds the words where they exist.
     assert!(!lines_with(&root().join("tests/src"), &["std::fs"]).is_empty());
 }
 
-/// The lines of the product that name a bug of the simulations.
+/// Lines of the product that name a bug for simulations.
 fn injected_bugs() -> Vec<String> {
     let crates = [
         "model/src",
@@ -147,7 +147,7 @@ fn injected_bugs() -> Vec<String> {
     lines.concat()
 }
 
-/// A program with one of them, compiled as `placementd` is in a release or in a test.
+/// Compiles a program with such a bug, with the debug assertions of a release or of a test.
 fn program_with_a_bug(debug_assertions: &str) -> Vec<u8> {
     let directory = tempfile::TempDir::new().unwrap();
     let [source, program] = ["main.rs", "program"].map(|name| directory.path().join(name));
@@ -170,7 +170,7 @@ fn program_with_a_bug(debug_assertions: &str) -> Vec<u8> {
 }
 
 #[test]
-fn a_release_has_no_injected_bugs() {
+fn release_has_no_injected_bugs() {
     let has = |program: &[u8], text: &str| {
         let mut places = program.windows(text.len());
         places.any(|place| place == text.as_bytes())
@@ -180,7 +180,7 @@ fn a_release_has_no_injected_bugs() {
         assert!(has(&program_with_a_bug("on"), text), "{text}");
     }
     assert!(!injected_bugs().is_empty());
-    // So are the binaries of `scripts/install` and `scripts/package` compiled.
+    // The binaries of `scripts/install` and `scripts/package` are compiled with these settings.
     let manifest = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();
     let manifest: toml::Table = manifest.parse().unwrap();
     let release = &manifest["profile"]["release"];
@@ -190,8 +190,8 @@ fn a_release_has_no_injected_bugs() {
     }
 }
 
-/// In a table of dependencies only so that a feature or a version is the same in every build; the
-/// root says why.
+/// Dependencies that are declared only to unify a feature or a version in every build. The root
+/// manifest says why.
 const FOR_FEATURES: [&str; 3] = ["getrandom", "regex-syntax", "idna_adapter"];
 
 #[derive(Deserialize)]
@@ -213,7 +213,7 @@ struct Named {
 }
 
 #[test]
-fn each_crate_names_only_what_it_uses() {
+fn crates_declare_no_unused_dependencies() {
     let metadata = cargo(&["metadata", "--format-version", "1", "--no-deps"]);
     let metadata: Metadata = serde_json::from_str(&metadata).unwrap();
     let mut unused = Vec::new();

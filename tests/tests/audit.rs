@@ -1,4 +1,4 @@
-//! The audit trail of real processes: actions have records, whatever happens to the process.
+//! The audit trail: actions of real processes are recorded, even if the process crashes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -19,15 +19,15 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 const CONFIG: &str = "[audit]\nto = \"file\"\n";
-/// Acknowledged writes of each node before it is killed amid others.
+/// Acknowledged writes of each node before the nodes are killed while they serve more.
 const WRITES: usize = 20;
 
-/// Where a node keeps its records.
+/// Directory of a node's records.
 fn place(cluster: &Cluster, id: u64) -> PathBuf {
     cluster.directory().join(format!("audit-{id}"))
 }
 
-/// A cluster of which no node runs yet, and the directories of its records.
+/// Prepares a cluster with directories for its records; starts no node.
 fn prepare(nodes: u64, config: &str) -> Cluster {
     let cluster = Cluster::prepare(nodes, config).unwrap();
     for id in cluster.ids() {
@@ -53,7 +53,7 @@ async fn started(nodes: u64, config: &str) -> Cluster {
     cluster
 }
 
-/// The records of a file; each line is one.
+/// Parses the records of a file, one per line.
 fn records_in(file: &Path) -> Vec<Value> {
     let text = fs::read_to_string(file).unwrap_or_default();
     let lines = text.lines();
@@ -66,7 +66,7 @@ fn records(cluster: &Cluster, id: u64) -> Vec<Value> {
     records_in(&place(cluster, id).join("audit.log"))
 }
 
-/// The record that is like this.
+/// The only record with these fields.
 fn one_like(records: &[Value], expected: &Value) -> Value {
     let fits = |record: &&Value| {
         let mut fields = expected.as_object().unwrap().iter();
@@ -86,10 +86,10 @@ fn new_provider(uuid: Uuid) -> ApiRequest {
     ApiRequest::post("/resource_providers").json(&body)
 }
 
-/// By node: the providers whose writes it has acknowledged.
+/// For each node, the providers whose creation it has acknowledged.
 type Acknowledged = Mutex<BTreeMap<u64, BTreeSet<Uuid>>>;
 
-/// Makes providers through one node until `stop` is set.
+/// Creates providers through one node until `stop` is set.
 async fn write(client: Client, id: u64, stop: Arc<AtomicBool>, acknowledged: Arc<Acknowledged>) {
     while !stop.load(Ordering::Relaxed) {
         let uuid = Uuid::new_v4();
@@ -100,8 +100,8 @@ async fn write(client: Client, id: u64, stop: Arc<AtomicBool>, acknowledged: Arc
     }
 }
 
-/// Has writers at work on all nodes, and ends all processes in the middle of it. Returns what each
-/// node has acknowledged.
+/// Kills all processes while writers use all nodes. Returns the writes that each node has
+/// acknowledged.
 async fn end_amid_writes(cluster: &mut Cluster) -> BTreeMap<u64, BTreeSet<Uuid>> {
     let (stop, acknowledged) = (Arc::<AtomicBool>::default(), Arc::<Acknowledged>::default());
     let writers: Vec<_> = (cluster.ids().into_iter())
@@ -136,11 +136,10 @@ async fn end_amid_writes(cluster: &mut Cluster) -> BTreeMap<u64, BTreeSet<Uuid>>
     acknowledged.clone()
 }
 
-/// How many acknowledged writes have no record that says that they are in the log.
+/// Number of acknowledged writes without a record that gives their position in the log.
 fn missing(cluster: &Cluster, id: u64, acknowledged: &BTreeSet<Uuid>) -> usize {
     let text = fs::read_to_string(place(cluster, id).join("audit.log")).unwrap_or_default();
-    // A machine that has lost its power may have half a record at the end, of what was not
-    // acknowledged.
+    // After a power loss the last record may be cut short; its write was not acknowledged.
     let whole = text
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -153,7 +152,7 @@ fn missing(cluster: &Cluster, id: u64, acknowledged: &BTreeSet<Uuid>) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_acknowledged_write_has_its_record_after_kill_9() {
+async fn each_acknowledged_write_is_recorded_after_kill_9() {
     let mut cluster = started(3, CONFIG).await;
     for (id, acknowledged) in end_amid_writes(&mut cluster).await {
         assert_eq!(missing(&cluster, id, &acknowledged), 0, "node {id}");
@@ -162,15 +161,15 @@ async fn each_acknowledged_write_has_its_record_after_kill_9() {
         start(&mut cluster, id, Vec::new());
     }
     cluster.wait_healthy().await.unwrap();
-    // It goes on in the same file, one record in a line.
+    // The node appends to the same file, one record per line.
     let before = records(&cluster, 1).len();
     let answer = ask(&cluster.client_of(1), new_provider(Uuid::new_v4())).await;
     assert_eq!(answer.status, StatusCode::OK);
     assert_eq!(records(&cluster, 1).len(), before + 1);
 }
 
-/// One node whose power fails amid writes. Returns how many of them have no record. What has
-/// `unsynced` in its path is never synced.
+/// A power loss of one node during writes. Returns the number of acknowledged writes without a
+/// record. Paths that contain `unsynced` are never synced.
 async fn lose_power(unsynced: Option<&str>) -> Option<usize> {
     let mut cluster = prepare(1, CONFIG);
     let power = Power::new(cluster.directory())?;
@@ -184,13 +183,13 @@ async fn lose_power(unsynced: Option<&str>) -> Option<usize> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_acknowledged_write_has_its_record_after_a_loss_of_power() {
+async fn each_acknowledged_write_is_recorded_after_power_loss() {
     let Some(missing) = lose_power(None).await else {
         skipped("a loss of power on a real disk", "there is no C compiler");
         return;
     };
     assert_eq!(missing, 0);
-    // If one of the two syncs were missing, this test would see it.
+    // The test detects that either of the two syncs is missing.
     for unsynced in ["/audit.log$", "/audit-1/$"] {
         assert!(lose_power(Some(unsynced)).await.unwrap() > 0, "{unsynced}");
     }
@@ -208,8 +207,8 @@ async fn refused_and_unauthenticated_requests_are_recorded() {
         .header("x-forwarded-for", "198.51.100.7");
     let made = ask(&admin, request).await;
     assert_eq!(made.status, StatusCode::OK);
-    // The same name again, a user without a role, an unauthenticated client that writes, and reads
-    // that leave no record.
+    // A conflicting name, a user without a role, an unauthenticated writer, and reads, which leave
+    // no record.
     let again = ask(&admin, new_provider(uuid)).await;
     assert_eq!(again.status, StatusCode::CONFLICT);
     let reader = cluster.client_of(1).with_token("rita:blue");
@@ -269,7 +268,7 @@ async fn refused_and_unauthenticated_requests_are_recorded() {
     ] {
         assert_eq!(record[field], expected, "{field} of {record}");
     }
-    // As in the answer and in the log.
+    // The position is the same in the answer and in the log.
     let position = made.headers["placement-index"].to_str().unwrap();
     let recorded = format!("{}.{}", record["epoch"], record["index"]);
     assert_eq!(position, recorded);
@@ -331,7 +330,7 @@ async fn operators_actions_are_recorded() {
     let moved = json!({ "uri": "/v1/leader", "outcome": "committed" });
     let moved = one_like(&records(&cluster, 2), &moved);
     assert_eq!(moved["detail"], format!("node {to} is to lead"));
-    // The client has all of the backup before its record is written.
+    // The client has the whole backup before its record is written.
     until_ok("the record of the backup", async || {
         let of_all = (cluster.ids().into_iter()).flat_map(|id| records(&cluster, id));
         let of_all: Vec<_> = of_all.collect();
@@ -346,7 +345,7 @@ async fn operators_actions_are_recorded() {
 }
 
 #[tokio::test]
-async fn while_the_disk_is_full_writes_are_refused_and_reads_go_on() {
+async fn full_disk_refuses_writes_and_serves_reads() {
     let mut cluster = prepare(1, CONFIG);
     let file = place(&cluster, 1).join("audit.log");
     symlink("/dev/full", &file).unwrap();
@@ -357,12 +356,12 @@ async fn while_the_disk_is_full_writes_are_refused_and_reads_go_on() {
         let body: Value = serde_json::from_slice(&answer.body).unwrap();
         body["errors"][0]["code"].clone()
     };
-    // The first write finds out: it is in the log, but is not acknowledged.
+    // The first write hits the full disk: it is in the log, but not acknowledged.
     let first = Uuid::new_v4();
     let answer = ask(&client, new_provider(first)).await;
     assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(code(&answer), "placement.unavailable.outcome_unknown");
-    // From then on nothing is begun.
+    // Later writes are refused before they begin.
     let second = Uuid::new_v4();
     let answer = ask(&client, new_provider(second)).await;
     assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
@@ -385,7 +384,7 @@ async fn while_the_disk_is_full_writes_are_refused_and_reads_go_on() {
     })
     .await;
 
-    // There is room again.
+    // The disk has space again.
     fs::remove_file(&file).unwrap();
     cluster.process(1).signal(Signal::HUP);
     cluster
@@ -405,7 +404,7 @@ async fn while_the_disk_is_full_writes_are_refused_and_reads_go_on() {
 }
 
 #[tokio::test]
-async fn best_effort_writes_go_on_while_the_disk_is_full() {
+async fn best_effort_writes_continue_while_the_disk_is_full() {
     let config = format!("{CONFIG}mode = \"best-effort\"\n");
     let mut cluster = prepare(1, &config);
     symlink("/dev/full", place(&cluster, 1).join("audit.log")).unwrap();
@@ -421,7 +420,7 @@ async fn best_effort_writes_go_on_while_the_disk_is_full() {
 }
 
 #[tokio::test]
-async fn sighup_reopens_a_renamed_file_for_its_owner_alone() {
+async fn sighup_reopens_a_renamed_file_with_mode_0600() {
     let mut cluster = started(1, CONFIG).await;
     let client = cluster.client_of(1);
     let write = || ask(&client, new_provider(Uuid::new_v4()));
@@ -430,7 +429,7 @@ async fn sighup_reopens_a_renamed_file_for_its_owner_alone() {
     let away = place(&cluster, 1).join("audit.log-20260101");
     fs::rename(&file, &away).unwrap();
     write().await;
-    // Also while the configuration is being edited.
+    // SIGHUP reopens the file even if the configuration is invalid.
     fs::write(cluster.directory().join("placementd.toml"), "[audi").unwrap();
     cluster.process(1).signal(Signal::HUP);
     cluster.until_logged(&[1], "reopened the audit file").await;
@@ -443,9 +442,9 @@ async fn sighup_reopens_a_renamed_file_for_its_owner_alone() {
 }
 
 #[tokio::test]
-async fn a_place_that_cannot_be_written_to_is_refused_at_the_start() {
+async fn unwritable_audit_file_is_refused_at_start() {
     let mut cluster = Cluster::prepare(1, CONFIG).unwrap();
-    // Its directory is not there.
+    // The directory of the file does not exist.
     start(&mut cluster, 1, Vec::new());
     let ended = cluster.process(1).wait(PATIENCE).unwrap();
     assert!(!ended.success());

@@ -1,4 +1,4 @@
-//! The drill: a backup of a cluster that is written to, and a new cluster that begins with it.
+//! Backups of a cluster under load, and new clusters that are restored from them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -26,10 +26,10 @@ async fn providers(cluster: &Cluster) -> BTreeSet<String> {
     found.into_iter().map(|provider| provider.name).collect()
 }
 
-/// When a write began and when it was acknowledged.
+/// For each provider, when its creation began and when it was acknowledged.
 type Writes = Arc<Mutex<BTreeMap<String, (Instant, Option<Instant>)>>>;
 
-/// Writers that create providers through all nodes, as fast as they can.
+/// Clients that create providers through all nodes as fast as they can.
 struct Writers {
     stop: Arc<AtomicBool>,
     tasks: Vec<JoinHandle<()>>,
@@ -72,7 +72,7 @@ impl Writers {
         }
     }
 
-    /// Waits for a write that was begun after this and is acknowledged.
+    /// Waits for an acknowledged write that began after this moment.
     async fn write_after(&self, moment: Instant) {
         until("a write", async || {
             let writes = self.writes.lock().unwrap();
@@ -91,7 +91,8 @@ impl Writers {
     }
 }
 
-/// The digest of the state after an entry, from the log that another node keeps with its backups.
+/// Digest of the state after an entry, replayed from the log that another node keeps with its
+/// backups.
 async fn digest_after(index: &str, kept: &Path) -> String {
     until_ok("the log", async || {
         let scratch = Cluster::prepare(3, "").unwrap();
@@ -106,7 +107,7 @@ async fn digest_after(index: &str, kept: &Path) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_new_cluster_begins_with_a_backup_that_was_taken_under_load() {
+async fn backup_under_load_is_restored_into_a_new_cluster() {
     let directory = tempfile::tempdir().unwrap();
     let config = format!("[backup]\ndirectory = {:?}\n", directory.path());
     let cluster = Cluster::start_with(3, &config).await.unwrap();
@@ -163,7 +164,7 @@ async fn a_new_cluster_begins_with_a_backup_that_was_taken_under_load() {
     }
     assert!(before > 0 && after > 0, "{before} before, {after} after");
 
-    // A token of the old cluster's history is refused.
+    // A consistency token of the old cluster is refused.
     let request =
         ApiRequest::get("/resource_providers").consistency(Consistency::Session(old_token));
     let response = restored.client().request(request).await.unwrap();
@@ -171,8 +172,8 @@ async fn a_new_cluster_begins_with_a_backup_that_was_taken_under_load() {
     let reason = String::from_utf8_lossy(&response.body).into_owned();
     assert!(reason.contains("belongs to another history"), "{reason}");
 
-    // It is a cluster like any other: it takes writes from all nodes, loses one, and knows its
-    // listeners.
+    // The cluster is fully usable: it accepts writes at all nodes, survives the loss of one, and
+    // knows the addresses of its members.
     for (client, name) in restored.clients().into_iter().zip(["n1", "n2", "n3"]) {
         create(&client, name).await;
     }
@@ -199,7 +200,7 @@ async fn a_new_cluster_begins_with_a_backup_that_was_taken_under_load() {
 }
 
 #[tokio::test]
-async fn a_damaged_backup_and_a_directory_in_use_are_refused() {
+async fn damaged_backups_and_used_directories_are_refused() {
     let cluster = Cluster::start(1).await.unwrap();
     let client = cluster.client();
     create(&client, "one").await;
@@ -218,7 +219,7 @@ async fn a_damaged_backup_and_a_directory_in_use_are_refused() {
     let words = refusal(&back_up(&cluster, &missing), 1);
     assert!(words.contains("No such file or directory"), "{words}");
 
-    // A running node's own directory.
+    // The data directory of a running node.
     let words = refusal(&restore(&cluster, 1, &file, &[]), 1);
     assert!(words.contains("in use by another placementd"), "{words}");
 
@@ -241,7 +242,7 @@ async fn a_damaged_backup_and_a_directory_in_use_are_refused() {
     let words = refusal(&check(Path::new("/dev/null")), 1);
     assert!(words.contains("not a snapshot"), "{words}");
 
-    // A directory with a file that is not a node's, and the directory of another node.
+    // A directory with a foreign file, and the directory of another node.
     let dir = &new.place(1).data_dir;
     private::make_dir(dir).unwrap();
     fs::write(dir.join("letter"), "from home").unwrap();
@@ -253,7 +254,7 @@ async fn a_damaged_backup_and_a_directory_in_use_are_refused() {
     let words = refusal(&restore(&new, 1, &file, &[]), 1);
     assert!(words.contains("is the data directory of node 1"), "{words}");
 
-    // All nodes begin with the same.
+    // All nodes must be restored from the same backup.
     let id = first["new_cluster_id"].as_str();
     let words = refusal(&restore(&new, 2, &later, &["--as", id]), 1);
     assert!(words.contains("another backup"), "{words}");
@@ -263,10 +264,10 @@ async fn a_damaged_backup_and_a_directory_in_use_are_refused() {
     assert_ne!(drawn_again["new_epoch"], first["new_epoch"]);
 }
 
-/// The numbers begin again with the new cluster. Nodes that are started although their restore was
-/// refused do not begin empty.
+/// Node numbers start again in the restored cluster. A node that is started although its restore
+/// was refused does not form an empty cluster.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cluster_with_a_removed_node_is_restored_under_its_old_numbers_or_does_not_start() {
+async fn restored_cluster_starts_only_with_its_own_node_numbers() {
     let mut cluster = Cluster::start(3).await.unwrap();
     let client = cluster.client();
     create(&client, "kept").await;
@@ -308,8 +309,8 @@ async fn a_cluster_with_a_removed_node_is_restored_under_its_old_numbers_or_does
 }
 
 #[tokio::test]
-async fn a_backup_that_is_interrupted_leaves_nothing() {
-    // A piece of 64 KiB is followed by a pause of three seconds.
+async fn interrupted_backup_leaves_no_files() {
+    // A pause of three seconds follows each piece of 64 KiB.
     let slow = "[raft]\nsnapshot_bytes_per_s = 21845\n";
     let mut cluster = Cluster::start_with(1, slow).await.unwrap();
     let client = cluster.client();
@@ -357,7 +358,7 @@ async fn a_backup_that_is_interrupted_leaves_nothing() {
     assert!(words.contains("interrupted"), "{words}");
     assert!(is_empty());
 
-    // The node lets the next one begin once it has noticed.
+    // The node accepts another backup once it has noticed the interruption.
     until("another backup", async || {
         back_up(&cluster, Path::new("-")).status.success()
     })
@@ -370,7 +371,7 @@ async fn a_backup_that_is_interrupted_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_backup_that_was_taken_survives_a_loss_of_power() {
+async fn finished_backup_survives_power_loss() {
     let cluster = Cluster::start(1).await.unwrap();
     let Some(power) = Power::new(cluster.directory()) else {
         skipped("a backup and a loss of power", "there is no C compiler");
@@ -391,7 +392,7 @@ async fn a_backup_that_was_taken_survives_a_loss_of_power() {
         check(&file)
     };
     printed(&taken(8, None));
-    // What shows that it could be lost.
+    // Without either of the syncs the backup is lost, so the test detects it.
     refusal(&taken(9, Some(".part$")), 1);
     refusal(&taken(10, Some("/backups-10/$")), 1);
 }

@@ -1,4 +1,4 @@
-//! Backups in a store that speaks S3: copied there, kept there, fetched back, and restored.
+//! Backups in an S3 store: copied, retained, fetched and restored.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -19,7 +19,7 @@ use tempfile::TempDir;
 
 use crate::join::wait_for;
 
-/// A cluster whose nodes make backups and copy them to a store.
+/// A cluster whose nodes take backups and copy them to a store.
 struct Drill {
     cluster: Cluster,
     store: Store,
@@ -51,7 +51,7 @@ impl Drill {
         format!("{}/node-{id}", status.cluster_id.unwrap())
     }
 
-    /// Waits until the store has what the node has.
+    /// Waits until the store has all files of the node.
     async fn all_is_there(&self, id: u64) -> BTreeMap<String, u64> {
         let place = self.place(id).await;
         until_ok("copies", async || {
@@ -66,7 +66,7 @@ impl Drill {
         .await
     }
 
-    /// Waits until what a node warns of is what is expected. Gives the words.
+    /// Waits until the backup warning of the node is as expected; returns it.
     async fn warning(&self, expected: impl Fn(Option<&str>) -> bool) -> Option<String> {
         let started = Instant::now();
         loop {
@@ -81,8 +81,8 @@ impl Drill {
         }
     }
 
-    /// Waits until a node has the log up to its last write in its directory. Returns the digest of
-    /// that state.
+    /// Waits until a node has kept the log up to its last write in its directory. Returns the
+    /// digest of that state.
     async fn log_is_kept(&self, id: u64) -> String {
         let local = self.backups.path().join(self.place(id).await);
         until_ok("the last write in the directory", async || {
@@ -98,7 +98,7 @@ impl Drill {
         .await
     }
 
-    /// Kills the first three nodes, and starts them again.
+    /// Kills the first three nodes and restarts them.
     async fn crash(&mut self) {
         (1..=3).for_each(|id| self.cluster.kill_9(id));
         (1..=3).for_each(|id| self.cluster.start_node(id).unwrap());
@@ -111,7 +111,7 @@ impl Drill {
         create(&self.cluster.client(), name).await;
     }
 
-    /// Runs `fetch-backup` on a machine that has the settings of the store and nothing else.
+    /// Runs `fetch-backup` in an environment that has only the settings of the store.
     fn fetch(&self, arguments: &[&str]) -> Output {
         let file = self.backups.path().join("elsewhere.toml");
         let text = format!(
@@ -144,7 +144,7 @@ fn words(output: &Output) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cluster_is_restored_from_copies_that_were_made_under_load() {
+async fn copies_made_under_load_are_restored() {
     let mut drill = Drill::start(3, "every_s = 2\nkeep = 3").await;
     let stop = Arc::new(AtomicBool::new(false));
     let writing = (drill.cluster.clients().into_iter().enumerate()).map(|(writer, client)| {
@@ -155,7 +155,7 @@ async fn a_cluster_is_restored_from_copies_that_were_made_under_load() {
                     return;
                 }
                 let name = format!("w{writer}-{number}-{}", "x".repeat(150));
-                // Of a machine that has no time for it some are refused.
+                // A busy machine refuses some of the writes.
                 let _ = client.create_provider(&NewProvider::named(&name)).await;
             }
         })
@@ -213,10 +213,10 @@ async fn a_cluster_is_restored_from_copies_that_were_made_under_load() {
     }
 }
 
-/// Crashes, a partition, tokens that are open and used, a retired number, a node in the place of
-/// another: then all machines are lost, and the directories of their backups too.
+/// The cluster has a history: crashes, a partition, used and unused join tokens, a retired number,
+/// a replaced node. Then all machines are lost with their backup directories.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cluster_with_a_past_is_restored_from_the_store_on_new_machines() {
+async fn cluster_with_history_is_restored_from_the_store_on_new_machines() {
     let mut drill = Drill::start(3, "every_s = 3600").await;
     let client = drill.cluster.client();
     let south = client.clone().below("/south");
@@ -232,7 +232,7 @@ async fn a_cluster_with_a_past_is_restored_from_the_store_on_new_machines() {
     };
     write().await;
 
-    // Node 4 comes and goes, and its number is retired.
+    // Node 4 joins and is removed, and its number is retired.
     drill.cluster.add_place();
     drill.cluster.admit(4).await.unwrap();
     let used = fs::read_to_string(drill.cluster.token_file(4)).unwrap();
@@ -241,12 +241,12 @@ async fn a_cluster_with_a_past_is_restored_from_the_store_on_new_machines() {
     let remove = ["members", "remove", "4", "--yes"];
     drill.cluster.ctl_in_time(&remove).await;
     drill.cluster.kill_9(4);
-    // After the start it goes on in another file.
+    // After the restart the log continues in another file.
     drill.log_is_kept(3).await;
     drill.crash().await;
     write().await;
 
-    // Node 5 takes the place of node 2, which has lost its disk.
+    // Node 5 replaces node 2, whose disk is lost.
     drill.cluster.kill_9(2);
     fs::remove_dir_all(drill.cluster.data_dir(2)).unwrap();
     let replacing = drill.cluster.ctl_in_time(&["replace", "node-2"]).await;
@@ -283,7 +283,7 @@ async fn a_cluster_with_a_past_is_restored_from_the_store_on_new_machines() {
     let to = target.to_str().unwrap();
     let fetched = printed(&drill.fetch(&["--from", &place, "--to", to]));
     assert_eq!(fetched["digest"], digest);
-    // Its second node has a number that was retired.
+    // The second node of the new cluster has a retired number.
     let (mut restored, _) = restored(&target, &[]).await;
     restored.assert_equal_states().await;
     for id in restored.ids() {
@@ -307,7 +307,7 @@ async fn a_cluster_with_a_past_is_restored_from_the_store_on_new_machines() {
         restored.until_logged(&[id], refused).await;
         restored.kill_9(id);
     }
-    // No number is given twice.
+    // No number is assigned twice.
     restored.add_place();
     restored.admit(7).await.unwrap();
     restored.start_node(7).unwrap();
@@ -315,7 +315,7 @@ async fn a_cluster_with_a_past_is_restored_from_the_store_on_new_machines() {
 }
 
 #[tokio::test]
-async fn the_store_keeps_as_many_as_the_directory() {
+async fn store_keeps_as_many_backups_as_the_directory() {
     let drill = Drill::start(1, "every_s = 1\nkeep = 2").await;
     drill.write("first").await;
     let first = drill.all_is_there(1).await;
@@ -328,7 +328,7 @@ async fn the_store_keeps_as_many_as_the_directory() {
         !drill.store.files(&place).contains_key(&oldest)
     })
     .await;
-    // The next one may be there already, before the oldest goes.
+    // The next backup may exist before the oldest one is deleted.
     until_ok("as many as are kept", async || {
         let there = drill.store.files(&place);
         let backups = there.keys().filter(|name| name.starts_with("backup-"));
@@ -340,8 +340,8 @@ async fn the_store_keeps_as_many_as_the_directory() {
     .await;
 }
 
-/// After a restart the log goes on in another file. The one before it goes here and there at once
-/// if a backup covers it: the next backup may be a day away.
+/// After a restart the log continues in another file. The previous file is deleted from the
+/// directory and the store at once if a backup covers it: the next backup may be a day away.
 #[tokio::test]
 async fn log_covered_by_a_backup_is_deleted_when_the_next_file_begins() {
     let mut drill = Drill::start(1, "every_s = 1\nkeep = 1").await;
@@ -378,7 +378,7 @@ async fn a_failing_store_causes_a_warning_and_copies_are_made_later() {
     let drill = Drill::start(1, "every_s = 3600").await;
     drill.all_is_there(1).await;
     drill.warning(|words| words.is_none()).await;
-    // Who resets connections does it while they are made, or later.
+    // A reset may hit the connection while it is established or later.
     let (down, broke_off) = ("cannot connect to", "broke off");
     for (mood, expected) in [
         (
@@ -391,7 +391,7 @@ async fn a_failing_store_causes_a_warning_and_copies_are_made_later() {
     ] {
         drill.store.is_now(mood);
         let name = format!("{mood:?}");
-        // A request of a client is not held up.
+        // Requests of clients are not delayed.
         drill.write(&name).await;
         let any = |words: &str| expected.iter().any(|expected| words.contains(expected));
         let words = drill.warning(|words| words.is_some_and(any));
@@ -406,7 +406,7 @@ async fn a_failing_store_causes_a_warning_and_copies_are_made_later() {
     assert!(metric(&drill.cluster, "placement_backup_copy_failures_total").await >= 4.0);
     assert!(metric(&drill.cluster, "placement_backup_copied_timestamp_seconds").await > 1.7e9);
 
-    // What was damaged there is found where it is fetched.
+    // Damage in the store is detected when the backup is fetched.
     let place = drill.place(1).await;
     let dir = drill.store.directory(&place);
     let there = drill.store.files(&place);
@@ -421,7 +421,7 @@ async fn a_failing_store_causes_a_warning_and_copies_are_made_later() {
     assert!(words.contains("damaged"), "{words}");
 }
 
-/// S3 takes a long object in pieces, and gives it so.
+/// S3 receives and returns a long object in parts.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_long_backup_is_copied_in_parts() {
     let store = Store::start().await;
@@ -443,7 +443,7 @@ async fn a_long_backup_is_copied_in_parts() {
 }
 
 #[tokio::test]
-async fn a_copy_that_differs_from_its_source_is_rejected() {
+async fn differing_copy_is_rejected() {
     let store = Store::start().await;
     store.is_now(Mood::Lies);
     let settings = store.settings();
@@ -462,12 +462,12 @@ async fn a_copy_that_differs_from_its_source_is_rejected() {
     );
 }
 
-/// The disk with the directory was put back from an older image: the store has entries that are
+/// The disk of the directory was restored from an older image, so the store has entries that exist
 /// nowhere else.
 #[tokio::test]
 async fn longer_copy_of_the_log_is_kept_when_the_directory_has_less() {
     let mut drill = Drill::start(1, "every_s = 3600").await;
-    // The backup comes before what is written: a file that it covers would be removed.
+    // The first backup precedes the writes: a log file that a backup covers would be deleted.
     drill.all_is_there(1).await;
     for number in 0..20 {
         drill.write(&format!("p{number}")).await;
@@ -481,14 +481,14 @@ async fn longer_copy_of_the_log_is_kept_when_the_directory_has_less() {
     let copied = fs::read(&copy).unwrap();
     let file = drill.backups.path().join(&place).join(log);
     let file = fs::File::options().write(true).open(file).unwrap();
-    // Some of the last entries are missing.
+    // The directory lacks some of the last entries.
     file.set_len(copied.len() as u64 - 500).unwrap();
     drill.cluster.start_node(1).unwrap();
     drill.cluster.wait_healthy().await.unwrap();
     drill.write("one more").await;
     let reported = "the bucket has more of this part of the log";
     drill.cluster.until_logged(&[1], reported).await;
-    // The next part comes there.
+    // The next part of the log is copied there.
     until("another part of the log", async || {
         let names = drill.store.files(&place).into_keys();
         names.filter(|name| name.starts_with("log-")).count() == 2
@@ -508,7 +508,7 @@ async fn wrong_credentials_are_reported_and_not_shown() {
     let log = drill.cluster.log(1, 10_000);
     assert!(log.contains("it refuses the credentials"), "{log}");
     assert!(!log.contains(wrong) && !words.contains(wrong));
-    // The file is mended, and nothing is restarted.
+    // The credentials are corrected without a restart.
     drill.store.settings();
     drill.warning(|words| words.is_none()).await;
     drill.all_is_there(1).await;

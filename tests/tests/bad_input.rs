@@ -1,4 +1,4 @@
-//! What is not HTTP ends its connection, and the node goes on.
+//! Invalid HTTP closes its connection and does not affect the node.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -8,7 +8,7 @@ use http::StatusCode;
 use placement_client::ApiRequest;
 use placement_tests::cluster::Cluster;
 
-/// Everything that is answered until the other side ends the connection, which it must do.
+/// Everything that a listener answers until it closes the connection, which it must do.
 fn answer(address: &str, sent: &[u8]) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream
@@ -18,7 +18,7 @@ fn answer(address: &str, sent: &[u8]) -> String {
     let mut answer = Vec::new();
     let ended = stream.read_to_end(&mut answer);
     let answer = String::from_utf8_lossy(&answer).into_owned();
-    // It may be ended roughly, with bytes left unread.
+    // With bytes left unread, the close is a reset.
     if let Err(error) = ended
         && error.kind() != ErrorKind::ConnectionReset
     {
@@ -28,7 +28,7 @@ fn answer(address: &str, sent: &[u8]) -> String {
 }
 
 #[tokio::test]
-async fn invalid_http_ends_its_connection_and_nothing_else() {
+async fn invalid_http_only_closes_its_connection() {
     let mut cluster = Cluster::start(1).await.unwrap();
     let not_http: [(&[u8], &str); 5] = [
         (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "400"),
@@ -38,7 +38,7 @@ async fn invalid_http_ends_its_connection_and_nothing_else() {
             b"POST /traits HTTP/1.1\r\nhost: x\r\ncontent-length: hi mom\r\n\r\n",
             "400",
         ),
-        // Its head can be read, and is refused before its body is missed.
+        // The head is valid, so it is answered before the body is found to be invalid.
         (
             b"POST /traits HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\nZZZ\r\n",
             "4",

@@ -1,4 +1,4 @@
-//! What a balancer and a proxy in front of the nodes see.
+//! Health checks and requests through a load balancer or proxy.
 
 use placement_client::{ApiRequest, ApiResponse};
 use placement_tests::cluster::Cluster;
@@ -10,7 +10,7 @@ async fn get(cluster: &Cluster, id: u64, path: &str) -> Option<ApiResponse> {
     client.request_once(ApiRequest::get(path)).await.ok()
 }
 
-/// Waits until a balancer that asks `GET /` and wants 200 (kolla's) sees the node as it should be.
+/// Waits until the node answers `GET /`, the health check of kolla, with this status.
 async fn seen(cluster: &Cluster, id: u64, status: u16) -> ApiResponse {
     until_ok("an answer of the root", async || {
         let answer = get(cluster, id, "/").await;
@@ -22,7 +22,7 @@ async fn seen(cluster: &Cluster, id: u64, status: u16) -> ApiResponse {
 }
 
 #[tokio::test]
-async fn a_balancer_that_checks_the_root_avoids_a_node_that_is_not_ready() {
+async fn root_health_check_fails_while_the_node_is_not_ready() {
     let mut cluster = Cluster::prepare(3, "").unwrap();
     cluster.start_node(1).unwrap();
     let waiting = seen(&cluster, 1, 503).await;
@@ -42,7 +42,7 @@ async fn a_balancer_that_checks_the_root_avoids_a_node_that_is_not_ready() {
     cluster.start_node(3).unwrap();
     seen(&cluster, 1, 200).await;
 
-    // The others are gone: what it would answer, it could not promise.
+    // The other nodes are lost, so this one cannot serve consistent answers.
     cluster.kill_9(2);
     cluster.kill_9(3);
     let alone = seen(&cluster, 1, 503).await.error().unwrap();
@@ -55,7 +55,7 @@ async fn a_balancer_that_checks_the_root_avoids_a_node_that_is_not_ready() {
 }
 
 #[tokio::test]
-async fn a_node_that_lost_its_leader_is_ready_for_as_long_as_requests_wait() {
+async fn node_without_leader_is_ready_while_requests_wait() {
     let config = "[cluster]\nwait_ms = 10000\n";
     let mut cluster = Cluster::start_with(3, config).await.unwrap();
     cluster.wait_ready(1).await.unwrap();
@@ -84,7 +84,7 @@ async fn a_node_that_lost_its_leader_is_ready_for_as_long_as_requests_wait() {
 }
 
 #[tokio::test]
-async fn a_node_below_a_prefix_is_found_there_and_checked_at_the_root() {
+async fn node_with_a_path_prefix_answers_health_checks_at_the_root() {
     let config = "[api]\nprefix = \"/placement\"\ntrust_proxy_headers = true\n";
     let cluster = Cluster::start_with(1, config).await.unwrap();
     for path in [

@@ -1,8 +1,8 @@
-//! The life of an instance reservation as Blazar keeps it in Placement: a nested provider below
-//! the compute node, a resource class for each reservation, its inventory while the lease runs.
-//! Every step goes through another node than the one before.
+//! The life of an instance reservation as Blazar keeps it in Placement: a nested provider below the
+//! compute node, a resource class per reservation, and an inventory of it while the lease runs.
+//! Each step uses another node than the previous one.
 //!
-//! Blazar's side speaks microversion 1.29, as Blazar does; Nova's side the newest.
+//! Blazar's requests have microversion 1.29, as in Blazar; Nova's have the newest.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -25,7 +25,7 @@ const UNDEFINED: &str = "placement.undefined_code";
 const VCPUS: u64 = 2;
 const MEMORY_MB: u64 = 2048;
 
-/// A cluster that is asked through its nodes in turn.
+/// A cluster whose nodes are used in turn.
 struct Cloud {
     cluster: Cluster,
     asked: AtomicU64,
@@ -43,17 +43,17 @@ impl Cloud {
         self.asked.fetch_add(1, Ordering::Relaxed) % 3 + 1
     }
 
-    /// Nova, talking to another node than the last one asked.
+    /// A client like Nova, at the next node.
     fn nova(&self) -> Client {
         self.cluster.client_of(self.next_node())
     }
 
-    /// Blazar, talking to another node than the last one asked.
+    /// A client like Blazar, at the next node.
     fn blazar(&self) -> Client {
         self.nova().with_microversion("1.29")
     }
 
-    /// What `nova-compute` does when it starts.
+    /// What `nova-compute` does at its start.
     async fn compute_node(&self, name: &str) {
         let uuid = Uuid::new_v4();
         let host = NewProvider::named(name).uuid(uuid);
@@ -74,7 +74,7 @@ impl Cloud {
         found[0].uuid
     }
 
-    /// What Blazar does when a host is given to it: looks it up by name and nests its own provider.
+    /// What Blazar does to add a host: looks it up by name and nests its own provider below it.
     async fn add_host(&self, name: &str) -> Host {
         let compute = self.provider_named(name).await;
         let nested = NewProvider::named(&format!("blazar_{name}")).child_of(compute);
@@ -97,8 +97,8 @@ impl Cloud {
         class
     }
 
-    /// What Blazar does on a host when a lease starts: adds the reservation to what is there, with
-    /// the generation just read.
+    /// What Blazar does on a host when a lease starts: adds the reservation to the existing
+    /// inventory, with the generation that it has just read.
     async fn start_lease(&self, host: &Host, class: &str, instances: u64) {
         let now = self.blazar().inventories(host.reservations).await.unwrap();
         let mut offer = now.inventories;
@@ -119,8 +119,8 @@ impl Cloud {
         self.nova().allocation_candidates(&query).await.unwrap()
     }
 
-    /// What Nova does for one instance of the reservation's flavour: takes a candidate. `false`: no
-    /// candidate is left.
+    /// What Nova does to boot an instance of the reservation's flavor: claims a candidate. Returns
+    /// `false` if there is no candidate.
     async fn boot(&self, class: &str, instance: Uuid) -> bool {
         let found = self.candidates(class).await;
         let Some(first) = found.allocation_requests.first() else {
@@ -141,11 +141,11 @@ impl Cloud {
     }
 }
 
-/// A compute node in Blazar's hands.
+/// A compute node that Blazar manages.
 #[derive(Clone)]
 struct Host {
     compute: Uuid,
-    /// The provider of its reservations.
+    /// Provider of the host's reservations.
     reservations: Uuid,
 }
 
@@ -167,7 +167,7 @@ fn reserved(instances: u64) -> Inventory {
     }
 }
 
-/// An instance of the reservation's flavour on this host, whatever the candidates say.
+/// A claim of the reservation's flavor on this host, whatever the candidates are.
 fn forced(host: &Host, class: &str) -> Claim {
     Claim::by("project", "user")
         .and(host.compute, &[("VCPU", VCPUS), ("MEMORY_MB", MEMORY_MB)])
@@ -185,19 +185,19 @@ fn assert_refused<T: std::fmt::Debug>(result: Result<T, Error>, status: u16, cod
 }
 
 #[tokio::test]
-async fn a_reservation_lives_from_the_host_s_first_provider_to_its_last() {
+async fn reservation_lifecycle_works_from_creation_to_deletion() {
     let cloud = Cloud::new().await;
     for name in ["compute-1", "compute-2"] {
         cloud.compute_node(name).await;
     }
 
-    // The host becomes Blazar's.
+    // The host is added to Blazar.
     let host = cloud.add_host("compute-1").await;
     let again = NewProvider::named("blazar_compute-1").child_of(host.compute);
     let again = cloud.blazar().create_provider(&again).await;
     assert_refused(again, 409, DUPLICATE_NAME);
 
-    // The lease is made.
+    // The lease is created.
     let reservation = Uuid::new_v4();
     let class = cloud.create_class(reservation).await;
     let post = ApiRequest::post("/resource_classes");
@@ -213,7 +213,7 @@ async fn a_reservation_lives_from_the_host_s_first_provider_to_its_last() {
             .is_empty()
     );
 
-    // It starts.
+    // The lease starts.
     cloud.start_lease(&host, &class, 3).await;
     let late = [(class.as_str(), reserved(4))];
     let late = cloud
@@ -224,7 +224,7 @@ async fn a_reservation_lives_from_the_host_s_first_provider_to_its_last() {
     let seen = cloud.nova().inventories(host.reservations).await.unwrap();
     assert_eq!(seen.inventories[&class], reserved(3));
 
-    // Instances of its flavour go to its host, and only there.
+    // Instances of the flavor are placed on the reserved host only.
     let found = cloud.candidates(&class).await;
     assert_eq!(found.allocation_requests.len(), 1, "{found:?}");
     let request = found.allocation_requests[0].claim("project", "user");
@@ -239,7 +239,7 @@ async fn a_reservation_lives_from_the_host_s_first_provider_to_its_last() {
     assert_eq!(seen.consumer_type.as_deref(), Some("INSTANCE"));
     assert_eq!(seen.allocations, request.allocations);
 
-    // The one too many.
+    // One instance more than was reserved.
     assert!(!cloud.boot(&class, Uuid::new_v4()).await);
     let one_more = forced(&host, &class);
     let one_more = cloud
@@ -254,7 +254,7 @@ async fn a_reservation_lives_from_the_host_s_first_provider_to_its_last() {
 
     assert_nothing_goes_while_in_use(&cloud, &host, &class).await;
 
-    // The lease ends: instances, inventory, class.
+    // The lease ends: instances, inventory and class are deleted.
     for instance in instances {
         cloud.nova().delete_allocations(instance).await.unwrap();
     }
@@ -268,7 +268,7 @@ async fn a_reservation_lives_from_the_host_s_first_provider_to_its_last() {
     let classes = cloud.nova().resource_classes().await.unwrap();
     assert!(classes.iter().all(|known| known.name != class));
 
-    // The host is taken back from Blazar, then taken away.
+    // The host is removed from Blazar, then deleted.
     let compute_path = format!("/resource_providers/{}", host.compute);
     assert_refused(cloud.deletes(&compute_path).await, 409, HAS_CHILDREN);
     let nested_path = format!("/resource_providers/{}", host.reservations);

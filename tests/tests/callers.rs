@@ -1,11 +1,11 @@
-//! One caller may ask so much of a node, and others do not notice when it asks more.
+//! Rate limits per caller do not affect other callers.
 
 use futures::future::join_all;
 use placement_client::{ApiRequest, NewProvider};
 use placement_tests::cluster::Cluster;
 use placement_tests::wait::PATIENCE;
 
-/// What `/metrics` counts as refused for this reason.
+/// Number of requests refused by this limit, from `/metrics`.
 async fn refused(cluster: &Cluster, limit: &str) -> u64 {
     let text = cluster.metrics(1).await;
     let series = format!("placement_http_callers_refused_total{{limit=\"{limit}\"}} ");
@@ -14,8 +14,8 @@ async fn refused(cluster: &Cluster, limit: &str) -> u64 {
 }
 
 #[tokio::test]
-async fn a_user_above_its_limit_is_slowed_and_another_is_not() {
-    // So few that no machine is too slow to ask more often.
+async fn user_limit_does_not_affect_other_users() {
+    // A limit so low that even a slow machine exceeds it.
     let config = "[callers]\nuser_per_s = 2\n";
     let cluster = Cluster::start_with(1, config).await.unwrap();
     let (hurried, other) = (
@@ -36,14 +36,14 @@ async fn a_user_above_its_limit_is_slowed_and_another_is_not() {
     assert!(slowed > 0, "60 requests, of which two a second are let in");
     assert_eq!(refused(&cluster, "user_per_s").await, slowed);
     assert_eq!(refused(&cluster, "address_per_s").await, 0);
-    // Another user, from the same address, is not slowed; it has no role.
+    // Another user at the same address is not limited; it has no role.
     let answer = other
         .request_once(ApiRequest::get("/traits"))
         .await
         .unwrap();
     assert_eq!(answer.status.as_u16(), 403);
 
-    // A client that understands 429 waits, and loses nothing.
+    // A client that understands 429 waits, and all of its requests succeed.
     let patient = hurried.with_patience(PATIENCE);
     let made = (0..10).map(|host| {
         let patient = patient.clone();

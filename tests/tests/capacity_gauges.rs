@@ -1,4 +1,4 @@
-//! What `/metrics` says of inventories and consumers is what the REST API says.
+//! The gauges of inventories and consumers in `/metrics` match the REST API.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -11,7 +11,7 @@ use placement_tests::wait::until_ok;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-/// So many classes are shown by themselves.
+/// Number of resource classes with series of their own; the others are summed.
 const SHOWN: usize = 64;
 
 /// Values by name and labels.
@@ -33,7 +33,7 @@ async fn get(client: &Client, path: &str) -> Value {
     client.fetch(ApiRequest::get(path)).await.unwrap()
 }
 
-/// By provider and class: the inventory, and what is used of it.
+/// Inventory and usage by provider and class.
 async fn inventories(client: &Client) -> BTreeMap<(String, String), (Value, f64)> {
     let mut all = BTreeMap::new();
     let providers = get(client, "/resource_providers").await;
@@ -50,7 +50,7 @@ async fn inventories(client: &Client) -> BTreeMap<(String, String), (Value, f64)
     all
 }
 
-/// What the gauges are to be; `classes` in the order in which they were made, behind the standard
+/// Expected gauges. `classes` has the custom classes in the order of creation, after the standard
 /// ones.
 fn sums(of: &BTreeMap<(String, String), (Value, f64)>, classes: &[String]) -> Samples {
     let mut sums = Samples::new();
@@ -82,8 +82,8 @@ fn key(name: &str, class: &str) -> String {
     format!("placement_inventory_{name}{{partition=\"default\",resource_class=\"{class}\"}}")
 }
 
-/// Hosts with much and little room, one of them over its capacity, and one with more classes than
-/// are shown.
+/// Creates hosts with much and with little free capacity, one over its capacity, and one with more
+/// classes than have series.
 async fn fill(client: &Client) -> Vec<String> {
     for (name, total, ratio, reserved) in [
         ("a", 64, 1.5, 3),
@@ -123,7 +123,7 @@ async fn fill(client: &Client) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn gauges_of_inventories_equal_sums_over_the_api() {
+async fn inventory_gauges_equal_sums_over_the_api() {
     let cluster = Cluster::start(1).await.unwrap();
     let client = cluster.client();
     let classes = fill(&client).await;
@@ -144,7 +144,7 @@ async fn gauges_of_inventories_equal_sums_over_the_api() {
     let all = inventories(&client).await;
     let expected = sums(&all, &classes);
     assert_eq!(expected.len(), 6 * (SHOWN + 1));
-    // They are counted again once they are some seconds old.
+    // The gauges are recomputed once they are a few seconds old.
     until_ok("the sums", async || {
         let found = scrape(&cluster, "/metrics", "placement_inventory_").await;
         (found == expected).then_some(()).ok_or(found)
@@ -186,7 +186,7 @@ async fn gauges_of_inventories_equal_sums_over_the_api() {
 }
 
 #[tokio::test]
-async fn a_slow_reader_of_the_inventories_keeps_others_waiting_for_a_while() {
+async fn slow_reader_of_provider_metrics_blocks_others_for_a_limited_time() {
     let cluster = Cluster::start(1).await.unwrap();
     let client = cluster.client();
     let classes: Vec<String> = (0..30).map(|n| format!("CUSTOM_{n:0>240}")).collect();
@@ -203,7 +203,7 @@ async fn a_slow_reader_of_the_inventories_keeps_others_waiting_for_a_while() {
     let path = "/metrics/providers";
     let admin = Client::new([cluster.place(1).admin()]).unwrap();
     let ask = || admin.request_once(ApiRequest::get(path));
-    // What a socket holds is less.
+    // The body exceeds the buffers of a socket, so an unread answer blocks.
     assert!(ask().await.unwrap().body.len() > 1_500_000);
 
     let mut slow = UnixStream::connect(cluster.data_dir(1).join("admin.sock")).unwrap();

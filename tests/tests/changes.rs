@@ -1,5 +1,4 @@
-//! `placementctl` follows what changes from node to node, lists what was changed, and reads what
-//! was there before.
+//! `placementctl` follows changes across nodes, lists past changes and reads earlier states.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
@@ -13,7 +12,7 @@ use placement_tests::{binaries, host};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-/// `placementctl watch`, and what it prints: changes, and what else it has to say.
+/// `placementctl watch`, the changes that it prints, and its other messages.
 struct Watch {
     _process: Program,
     lines: Receiver<String>,
@@ -67,7 +66,7 @@ fn last(lines: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn changes_are_followed_listed_and_undone() {
+async fn changes_are_watched_listed_and_read_back() {
     let mut cluster = Cluster::start(3).await.unwrap();
     let host = host::with_processors(&cluster.client()).await;
     let bulk = cluster.ctl(&["bulk", "--kind", "inventory,provider", "--provider", "host"]);
@@ -85,7 +84,7 @@ async fn changes_are_followed_listed_and_undone() {
     let shown =
         format!("allocation consumer={first} resource_provider={host}: - -> resources=VCPU=1");
     assert!(line.ends_with(&shown), "{line}");
-    // The first endpoint is the one that they follow.
+    // `watch` follows the first endpoint.
     cluster.kill_9(1);
     let client = cluster.client_in_order([2, 3]).with_patience(PATIENCE);
     let second = host::claim(&client, host).await.unwrap();
@@ -119,7 +118,7 @@ async fn changes_are_followed_listed_and_undone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn watch_says_that_its_token_is_too_old_and_goes_on() {
+async fn watch_reports_an_expired_token_and_continues() {
     let mut cluster = Cluster::start_with(1, "[raft]\nsnapshot_after = 5\n")
         .await
         .unwrap();
@@ -129,8 +128,7 @@ async fn watch_says_that_its_token_is_too_old_and_goes_on() {
     for _ in 0..20 {
         host::claim(&cluster.client(), host).await.unwrap();
     }
-    // What the log has no more is sent as a snapshot to a node that joins: it knows only what is
-    // changed from there on.
+    // A joining node receives the compacted log as a snapshot, so it only knows later changes.
     cluster.ctl_in_time(&["compact"]).await;
     cluster.add_place();
     cluster.admit(2).await.unwrap();
@@ -139,7 +137,7 @@ async fn watch_says_that_its_token_is_too_old_and_goes_on() {
 
     let joined = cluster.place(2).admin();
     let asked = ["--endpoint", &joined, "--kind", "consumer", "--after", &old];
-    // A database cannot begin again, nor follow another cluster.
+    // A database cannot begin again, or follow another cluster.
     for (after, why) in [(&*old, "not kept any more"), ("9.9", "another history")] {
         let asked = [
             "events",
@@ -177,9 +175,9 @@ async fn watch_says_that_its_token_is_too_old_and_goes_on() {
     }
 }
 
-/// Who took what: from a consumer to the request of Nova, whichever node it asked.
+/// Leads from a consumer to Nova's request, whichever node Nova used.
 #[tokio::test(flavor = "multi_thread")]
-async fn claim_leads_back_to_the_request_of_nova() {
+async fn claims_record_the_request_id_of_nova() {
     let cluster = Cluster::start(3).await.unwrap();
     let host = host::with_processors(&cluster.client()).await;
     cluster.until_level(2).await;

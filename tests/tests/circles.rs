@@ -1,5 +1,5 @@
-//! Neither files nor folders of a crate import each other in a circle. What only tests import does
-//! not count. Between crates Cargo sees to it.
+//! Neither files nor folders of a crate import each other in a cycle. Imports in tests do not
+//! count. Cargo prevents cycles between crates.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -12,10 +12,10 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Where an item is imported from, as segments below the crate.
+/// Path of an item, as segments below the crate.
 type ItemPath = Vec<String>;
 
-/// A file: its place in the module tree, what it imports, and what it hands on under its own name.
+/// A file: its place in the module tree, its imports, and its re-exports.
 #[derive(Default)]
 struct Module {
     file: String,
@@ -35,7 +35,7 @@ impl Crate {
         while let Some(path) = left.pop() {
             let name = path.file_name().unwrap_or_default();
             if (path.is_dir() && name == "bin") || name == "tests.rs" {
-                // Binaries are crates of their own; what only tests import does not count.
+                // Binaries are crates of their own; imports in tests do not count.
             } else if path.is_dir() {
                 left.extend(
                     std::fs::read_dir(&path)
@@ -60,20 +60,20 @@ impl Crate {
         Self { modules }
     }
 
-    /// The file that an import leads to, through those that only hand on.
+    /// The file that defines an import, behind all re-exports.
     fn leads_to(&self, path: &[String]) -> Option<&Module> {
         let deepest = (0..=path.len())
             .rev()
             .find(|&length| self.modules.contains_key(&path[..length]))?;
         let module = &self.modules[&path[..deepest]];
         match path.get(deepest).and_then(|name| module.hands_on.get(name)) {
-            // A macro is handed on by the file that defines it.
+            // A macro is re-exported by the file that defines it.
             Some(origin) if origin != path => self.leads_to(origin),
             _ => Some(module),
         }
     }
 
-    /// Which file imports which.
+    /// Imports of each file.
     fn arrows(&self) -> BTreeMap<&str, BTreeSet<&str>> {
         let mut arrows: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for module in self.modules.values() {
@@ -90,7 +90,7 @@ impl Crate {
     }
 }
 
-/// The place of a file in the module tree.
+/// Place of a file in the module tree.
 fn place(file: &str) -> ItemPath {
     let name = file.trim_end_matches(".rs");
     let name = name.trim_end_matches("/mod");
@@ -114,7 +114,7 @@ impl Reader {
         }
     }
 
-    /// A path as segments below the crate; `None` for one of another crate.
+    /// Segments of a path below the crate; `None` for a path in another crate.
     fn below_crate(&self, path: &[String]) -> Option<ItemPath> {
         let mut base = match path.first()?.as_str() {
             "crate" => Vec::new(),
@@ -161,7 +161,7 @@ impl Reader {
     ) {
         path.push(name.to_string());
         if handed_on {
-            // In the face of a folder its own modules are named without `self`.
+            // A folder's own module file names its modules without `self`.
             let mut from = path.clone();
             if !["crate", "self", "super"].contains(&from[0].as_str()) {
                 from.insert(0, "self".to_owned());
@@ -175,7 +175,7 @@ impl Reader {
 }
 
 impl<'ast> Visit<'ast> for Reader {
-    /// Modules within a file are its tests.
+    /// Inline modules of a file are its tests.
     fn visit_item_mod(&mut self, _: &'ast syn::ItemMod) {}
 
     fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
@@ -198,7 +198,7 @@ impl<'ast> Visit<'ast> for Reader {
     }
 }
 
-/// The files that can be reached from each other.
+/// Groups of files that can reach each other.
 fn circles(arrows: &BTreeMap<&str, BTreeSet<&str>>) -> BTreeSet<BTreeSet<String>> {
     let reaches = |start: &str| {
         let mut seen: BTreeSet<&str> = BTreeSet::new();
@@ -223,7 +223,7 @@ fn circles(arrows: &BTreeMap<&str, BTreeSet<&str>>) -> BTreeSet<BTreeSet<String>
         .collect()
 }
 
-/// The folders below `directory` that hold a crate's sources.
+/// Source folders of crates below `directory`.
 fn sources(directory: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory).unwrap() {
@@ -239,7 +239,7 @@ fn sources(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Which child of a folder imports which. A file and the folder of its modules are one child.
+/// Imports between the children of a folder. A file and the folder of its modules are one child.
 fn between_children<'a>(
     arrows: &BTreeMap<&'a str, BTreeSet<&'a str>>,
     folder: &str,
@@ -263,7 +263,7 @@ fn between_children<'a>(
 }
 
 #[test]
-fn neither_files_nor_folders_import_each_other_in_a_circle() {
+fn files_and_folders_have_no_import_cycles() {
     let mut found = BTreeMap::new();
     for source in sources(&root()) {
         let read = Crate::read(&source);
@@ -287,7 +287,7 @@ fn neither_files_nor_folders_import_each_other_in_a_circle() {
 }
 
 #[test]
-fn a_circle_would_be_found() {
+fn import_cycles_are_detected() {
     let arrows = BTreeMap::from([
         ("a.rs", BTreeSet::from(["b.rs"])),
         ("b.rs", BTreeSet::from(["c.rs"])),
@@ -299,7 +299,7 @@ fn a_circle_would_be_found() {
 }
 
 #[test]
-fn children_of_a_folder_are_taken_together() {
+fn children_of_a_folder_are_grouped() {
     let arrows = BTreeMap::from([
         ("a.rs", BTreeSet::from(["b/mod.rs"])),
         ("b/c.rs", BTreeSet::from(["b/d.rs", "a/e.rs"])),

@@ -11,7 +11,7 @@ use placement_tests::host::create;
 use placement_tests::wait::{until, until_ok};
 use placement_tests::{shim, skip::skipped};
 
-/// Stands between a process and its wall clock: while a file is there, it is a day later.
+/// Preloaded library: while a file exists, the wall clock is a day ahead.
 const SHIM: &str = r#"
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -39,9 +39,9 @@ async fn lead(cluster: &Cluster, id: u64) {
     .await;
 }
 
-/// Acknowledged writes are restored by the time of the operator's own clock.
+/// Acknowledged writes are restored up to the time of the operator's clock.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn restore_to_a_moment_has_all_writes_although_a_leader_s_clock_was_ahead() {
+async fn restore_to_a_time_is_complete_although_a_leader_clock_was_ahead() {
     let mut cluster = Cluster::prepare(3, STEADY_LEADER).unwrap();
     let Some(shim) = shim::compile(cluster.directory(), SHIM) else {
         return skipped("a clock that is ahead", "there is no C compiler");
@@ -104,7 +104,7 @@ async fn restore_to_a_moment_has_all_writes_although_a_leader_s_clock_was_ahead(
     }
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let now = moment(since.unwrap().as_secs() + 1);
-    // More may have been committed since.
+    // More entries may have been committed since.
     let whole = printed(&check(&kept));
     let new = Cluster::prepare(3, "").unwrap();
     let output = restore(&new, 1, &kept, &["--until", &now]);
@@ -117,7 +117,7 @@ async fn restore_to_a_moment_has_all_writes_although_a_leader_s_clock_was_ahead(
     );
 }
 
-/// A moment as `date -u +%FT%TZ` writes it.
+/// Formats a time like `date -u +%FT%TZ`.
 fn moment(seconds: u64) -> String {
     let output = Command::new("date")
         .args(["-u", "-d", &format!("@{seconds}"), "+%FT%TZ"])

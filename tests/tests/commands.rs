@@ -1,4 +1,4 @@
-//! `docs/commands.md`: what `-h` prints of each command of both programs.
+//! Generates `docs/commands.md` from the `-h` output of each command of both programs.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -7,14 +7,14 @@ use std::process::Command;
 use placement_tests::binaries;
 
 fn help(program: &Path, names: &[&str]) -> String {
-    // Neither the defaults that a user has set nor a terminal's width.
+    // The output must not depend on the user's environment or the terminal's width.
     let mut command = Command::new(program);
     command.args(names).arg("-h").env_clear();
     String::from_utf8(command.output().unwrap().stdout).unwrap()
 }
 
-/// Adds a chapter for a command and those below it. What was printed before is left out, and so are
-/// settings.
+/// Adds a section for a command and its subcommands. Parts that were printed before are omitted,
+/// and so are settings.
 fn add(page: &mut String, seen: &mut HashSet<String>, program: &Path, names: &[&str]) {
     let help = help(program, names);
     let is_setting = |part: &str| part.starts_with("Node:") || part.starts_with('[');
@@ -49,7 +49,7 @@ fn page() -> String {
 }
 
 #[test]
-fn the_page_in_docs_has_each_command() {
+fn commands_page_is_up_to_date() {
     let tests = "--test black_box -- commands::";
     placement_docs::assert_kept("commands.md", &page(), tests);
 }

@@ -1,4 +1,4 @@
-//! What reads promise, on every node, with and without a majority.
+//! Consistency levels of reads on every node, with and without a majority.
 
 use std::time::{Duration, Instant};
 
@@ -28,7 +28,7 @@ fn assert_has_position(response: &ApiResponse, node: u64, effective: &str) {
 }
 
 #[tokio::test]
-async fn every_level_is_served_by_every_node_with_the_position_of_its_state() {
+async fn every_node_serves_every_level_with_its_position() {
     let cluster = Cluster::start(3).await.unwrap();
     let writer = cluster.client_of(1).with_session();
     let uuid = Uuid::new_v4();
@@ -50,7 +50,7 @@ async fn every_level_is_served_by_every_node_with_the_position_of_its_state() {
             ),
         ] {
             let request = ApiRequest::get(&path).consistency(consistency);
-            // None is known between two leaders.
+            // No leader is known during an election.
             until("a known leader", async || {
                 let response = client.request(request.clone()).await.unwrap();
                 assert_eq!(
@@ -64,15 +64,15 @@ async fn every_level_is_served_by_every_node_with_the_position_of_its_state() {
             })
             .await;
         }
-        // After a session read of the token the node has it, so a local read finds it, too.
+        // After a session read of the token, the node has that state, so a local read finds it too.
         let request = ApiRequest::get(&path).consistency(Consistency::Local);
         let response = client.request(request).await.unwrap();
         assert_eq!(response.status, StatusCode::OK);
         assert_has_position(&response, node, "local");
-        // Without a header the default holds.
+        // Without a header the default applies.
         let response = client.request(ApiRequest::get(&path)).await.unwrap();
         assert_has_position(&response, node, "linearizable");
-        // Errors have a position as well.
+        // Errors carry a position as well.
         let unknown = ApiRequest::get(&format!("/resource_providers/{}", Uuid::new_v4()));
         let response = client.request(unknown).await.unwrap();
         assert_eq!(response.status, StatusCode::NOT_FOUND);
@@ -81,7 +81,7 @@ async fn every_level_is_served_by_every_node_with_the_position_of_its_state() {
 }
 
 #[tokio::test]
-async fn without_a_majority_local_reads_go_on_and_all_else_is_refused_for_now() {
+async fn without_a_majority_only_local_reads_are_served() {
     let mut cluster = Cluster::start_with(3, SHORT_WAIT).await.unwrap();
     let uuid = Uuid::new_v4();
     let client = cluster.client_of(1).with_session();
@@ -97,7 +97,7 @@ async fn without_a_majority_local_reads_go_on_and_all_else_is_refused_for_now() 
         }
     }
     let client = cluster.client_of(survivor);
-    // It counts as leader until it has received no answer for as long as an election takes.
+    // The node considers itself the leader until no answers have arrived for an election timeout.
     until("an unready node", async || {
         let readyz = client.request_once(ApiRequest::get("/readyz")).await;
         readyz.unwrap().status == StatusCode::SERVICE_UNAVAILABLE
@@ -127,13 +127,13 @@ async fn without_a_majority_local_reads_go_on_and_all_else_is_refused_for_now() 
     }
 }
 
-/// The code of the 503 that a node gives to a request after it has waited for a majority.
+/// Code of the 503 answer to a request that has waited for a majority.
 async fn refusal(client: &Client, what: &str, node: u64, request: ApiRequest) -> String {
     let asked = Instant::now();
     let response = client.request_once(request).await.unwrap();
     let waited = asked.elapsed();
     assert_eq!(response.status, StatusCode::SERVICE_UNAVAILABLE, "{what}");
-    // keystoneauth has pauses of its own, which grow.
+    // keystoneauth has its own, growing pauses.
     assert_eq!(response.header("retry-after"), None, "{what}");
     assert!(
         waited > Duration::from_millis(1000),

@@ -1,4 +1,4 @@
-//! What docs/deploy says works as it stands there.
+//! The commands and configurations of docs/deploy work as printed.
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
@@ -40,13 +40,13 @@ fn document(name: &str) -> String {
     fs::read_to_string(repository().join("docs/deploy").join(name)).unwrap()
 }
 
-/// The first block of this language.
+/// The first block of a document in this language.
 fn block(document: &str, language: &str) -> String {
     let (_, rest) = document.split_once(&format!("```{language}\n")).unwrap();
     rest.split_once("```").unwrap().0.to_owned()
 }
 
-/// The real haproxy.
+/// An HAProxy process in front of a cluster.
 struct Haproxy {
     _process: Program,
     url: String,
@@ -55,7 +55,8 @@ struct Haproxy {
 }
 
 impl Haproxy {
-    /// As the document has it, but for addresses and the certificate; `None` without haproxy.
+    /// Starts it with the document's configuration, except for addresses and the certificate.
+    /// `None` without haproxy.
     fn before(cluster: &Cluster) -> Option<Self> {
         let version = Command::new("haproxy").arg("-v").output();
         if !version.is_ok_and(|output| output.status.success()) {
@@ -94,7 +95,7 @@ impl Haproxy {
     }
 }
 
-/// OpenStack's own client, as somebody whom Keystone knows.
+/// OpenStack's client, as a user of a Keystone.
 struct Openstack {
     programs: PathBuf,
     auth_url: String,
@@ -102,8 +103,8 @@ struct Openstack {
 }
 
 impl Openstack {
-    /// Repeated as long as it is answered 503: a busy Keystone answers the node too late, and a
-    /// busy node haproxy.
+    /// Runs a command; repeats it while the answer is 503, as a busy Keystone answers the node too
+    /// late and a busy node answers haproxy too late.
     async fn does(&self, who: Who<'_>, line: &str) -> String {
         let done = async || match self.does_once(who, line) {
             Err(error) if error.to_string().contains("HTTP 503") => Err(error),
@@ -132,8 +133,8 @@ impl Openstack {
     }
 }
 
-/// Keystone's catalog leads to haproxy, TLS ends there, below a prefix, and three nodes are behind
-/// it.
+/// Keystone's catalog points to haproxy, which terminates TLS and forwards a path prefix to three
+/// nodes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn openstack_client_reaches_a_running_node_through_haproxy() {
     let keystone = Keystone::start(installed_in()).await.unwrap();
@@ -154,7 +155,7 @@ async fn openstack_client_reaches_a_running_node_through_haproxy() {
         auth_url: keystone.url(),
         authority: haproxy.authority.clone(),
     };
-    // The commands of the document, but for the prompt.
+    // The commands of the document, without the prompt.
     let readme = document("README.md");
     let is_command = |line: &&str| line.starts_with("    openstack ");
     let commands: Vec<_> = readme.lines().filter(is_command).collect();
@@ -167,11 +168,11 @@ async fn openstack_client_reaches_a_running_node_through_haproxy() {
         openstack.does(Who::ADMIN, &command).await;
     }
 
-    // The client follows the Location of what it has made: over TLS, below the prefix.
+    // The client follows the Location of the created resource: over TLS, below the prefix.
     let create = "openstack resource provider create host";
     openstack.does(OPERATOR, create).await;
     let list = "openstack resource provider list -f value -c name";
-    // haproxy leaves a node out for a while that is too busy to answer its checks in time.
+    // For a while, haproxy leaves out a node that is too busy to answer its checks in time.
     until_ok("a request of each node", async || {
         assert_eq!(openstack.does(OPERATOR, list).await, "host\n");
         let ids = cluster.ids().into_iter();
@@ -184,7 +185,7 @@ async fn openstack_client_reaches_a_running_node_through_haproxy() {
     for _ in 0..2 {
         assert_eq!(openstack.does(OPERATOR, list).await, "host\n");
     }
-    // A client chooses neither scheme, nor host, nor path of what it is sent back.
+    // A client cannot influence scheme, host or path of the URLs in its answers.
     let trust = Trust {
         ca_file: Some(haproxy.authority.clone()),
         ..Trust::default()
@@ -212,20 +213,20 @@ async fn openstack_client_reaches_a_running_node_through_haproxy() {
     assert!(location.starts_with(&own), "{location}");
 }
 
-/// keystoneauth, with what reads its settings. Made once: while another test installs for itself,
-/// this waits.
+/// An environment with keystoneauth and the reader of its settings. Waits while another test
+/// creates it.
 fn keystoneauth() -> PathBuf {
     let packages = ["keystoneauth1==5.18.1", "oslo.config==10.7.0"];
     environment(installed_in(), "keystoneauth-5.18.1", &packages).unwrap()
 }
 
-/// The section of the document for a service that asks this endpoint, without Keystone.
+/// The `[placement]` section of the document for this endpoint, without Keystone.
 fn section(endpoint: &str) -> String {
     let who = format!("auth_type = admin_token\nendpoint = {endpoint}\ntoken = admin");
     block(&document("README.md"), "ini").replace("auth_type = password", &who)
 }
 
-/// Reads the section with keystoneauth and asks for the list of providers.
+/// Reads the section with keystoneauth and requests the list of providers.
 fn asked(programs: &Path, section: &str, scratch: &Path) -> Value {
     let file = scratch.join("nova.conf");
     fs::write(&file, section).unwrap();
@@ -237,7 +238,7 @@ fn asked(programs: &Path, section: &str, scratch: &Path) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_service_with_these_retries_tolerates_a_time_without_a_leader() {
+async fn documented_retries_tolerate_a_time_without_a_leader() {
     let programs = keystoneauth();
     let config = "[cluster]\nwait_ms = 200\n";
     let mut cluster = Cluster::start_with(3, config).await.unwrap();
@@ -269,14 +270,14 @@ async fn a_service_with_these_retries_tolerates_a_time_without_a_leader() {
     assert_eq!(asking.await.unwrap()["status"], 200);
 }
 
-/// How often the leader hangs, and whether the quorum is away for long: more than one where time
-/// does not matter.
+/// How often the leader hangs, from `PLACEMENT_BALANCER_ROUNDS`. More than one round also makes the
+/// outage of the quorum longer.
 fn rounds() -> u64 {
     let rounds = std::env::var("PLACEMENT_BALANCER_ROUNDS");
     rounds.map_or(1, |rounds| rounds.parse().unwrap())
 }
 
-/// Clients that boot servers behind haproxy, with the retries of the document.
+/// Clients that boot servers through haproxy with the retries of the document.
 struct Boots {
     clients: Program,
     stop: PathBuf,
@@ -285,7 +286,7 @@ struct Boots {
 }
 
 impl Boots {
-    /// In a cluster with hosts; `None` without haproxy.
+    /// Starts the clients in a cluster with hosts. `None` without haproxy.
     async fn begin(cluster: &Cluster) -> Option<Self> {
         let haproxy = Haproxy::before(cluster)?;
         let client = cluster.client().below("/placement");
@@ -317,10 +318,10 @@ impl Boots {
         })
     }
 
-    /// No request has failed, and what is claimed is what these clients have claimed.
+    /// Asserts that no request has failed and that the allocations are those of these clients.
     async fn end(mut self, cluster: &Cluster) {
         fs::write(&self.stop, "").unwrap();
-        // As long as all retries together, and a look at each server.
+        // Enough for all retries of a request, and a check of each server.
         let limit = Duration::from_secs(300);
         let ended = within(limit, async || self.clients.try_wait().unwrap().ok_or(()));
         assert!(ended.await.unwrap().success());
@@ -337,7 +338,7 @@ impl Boots {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_boot_fails_behind_haproxy_while_a_leader_hangs_and_dies() {
+async fn no_boot_fails_behind_haproxy_while_a_leader_hangs_and_crashes() {
     let config = block(&document("haproxy.md"), "toml");
     let mut cluster = Cluster::start_with(3, &config).await.unwrap();
     let Some(boots) = Boots::begin(&cluster).await else {
@@ -357,13 +358,13 @@ async fn no_boot_fails_behind_haproxy_while_a_leader_hangs_and_dies() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_boot_fails_behind_haproxy_while_two_of_three_nodes_are_away() {
+async fn no_boot_fails_behind_haproxy_without_a_quorum() {
     let config = block(&document("haproxy.md"), "toml");
     let mut cluster = Cluster::start_with(3, &config).await.unwrap();
     let Some(boots) = Boots::begin(&cluster).await else {
         return;
     };
-    // Longer than a request waits, and than a node stays ready.
+    // Longer than a request waits, and longer than a node stays ready.
     let away_s = if rounds() > 1 { 25 } else { 8 };
     for _ in 0..rounds() {
         sleep(Duration::from_secs(2)).await;
@@ -383,7 +384,7 @@ async fn no_boot_fails_behind_haproxy_while_two_of_three_nodes_are_away() {
     boots.end(&cluster).await;
 }
 
-/// Which rules of the API pass for these roles, and which do not.
+/// Rules of the API that allow requests with these roles, and rules that do not.
 fn judged(roles: &str) -> (Vec<String>, Vec<String>) {
     let mut check = Command::new(binaries::placementd().unwrap());
     check.args([
@@ -406,7 +407,7 @@ fn judged(roles: &str) -> (Vec<String>, Vec<String>) {
 }
 
 #[test]
-fn deployment_tools_give_nova_the_roles_that_the_table_says_and_they_allow_that() {
+fn roles_that_deployment_tools_give_nova_are_sufficient() {
     let readme = document("README.md");
     let (_, table) = readme
         .split_once("| may reshape |\n|---|---|---|---|\n")
@@ -426,7 +427,7 @@ fn deployment_tools_give_nova_the_roles_that_the_table_says_and_they_allow_that(
     assert_eq!(verdicts, [false, true, true, true]);
 }
 
-/// devstack's functions, as far as the plugin calls them.
+/// The functions of devstack that the plugin calls.
 const DEVSTACK: &str = r#"
     set -euo pipefail
     pip_install_gr() { echo "pip $*"; }
@@ -458,10 +459,10 @@ const DEVSTACK: &str = r#"
 "#;
 
 #[test]
-fn devstack_s_plugin_puts_a_node_in_the_place_of_placement_api() {
+fn devstack_plugin_replaces_placement_api_by_a_node() {
     let dest = tempfile::tempdir().unwrap();
     let at = dest.path().display().to_string();
-    // Small programs: what is installed is not what is looked at.
+    // Small programs in place of the binaries, as the test only checks how they are installed.
     let built = dest.path().join("built");
     fs::create_dir(&built).unwrap();
     for (name, binary) in [

@@ -1,8 +1,8 @@
-//! One node and openstack-placement answer random requests side by side, right ones and spoilt
-//! ones. Each of the two has been sent the same requests before.
+//! A node and openstack-placement get the same random requests, valid and invalid ones, and must
+//! answer alike.
 //!
-//! `PLACEMENT_DIFFERENTIAL_STEPS` is the number of steps of each seed,
-//! `PLACEMENT_DIFFERENTIAL_SEEDS` the number of seeds; `scripts/nightly` runs more of both.
+//! `PLACEMENT_DIFFERENTIAL_STEPS` is the number of steps per seed, `PLACEMENT_DIFFERENTIAL_SEEDS`
+//! the number of seeds; `scripts/nightly` raises both.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -30,9 +30,9 @@ use crate::transfer::{installed_in, sorted};
 
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 const WRITES_PERCENT: u32 = 60;
-/// Before so many requests of 100, the same request is sent with something wrong in it.
+/// Percentage of requests before which the same request is sent with an error in it.
 const SPOILT_PERCENT: u32 = 40;
-/// What a member of a body becomes.
+/// Replacements for a value in a body.
 const ODD_VALUES: [&str; 19] = [
     "null",
     "true",
@@ -54,7 +54,7 @@ const ODD_VALUES: [&str; 19] = [
     "{}",
     "{\"VCPU\": 1}",
 ];
-/// What a parameter of a query becomes.
+/// Replacements for a parameter of a query.
 const ODD_PARAMETERS: [&str; 17] = [
     "",
     "0",
@@ -91,7 +91,7 @@ const PARAMETERS: [&str; 14] = [
     "consumer_type",
 ];
 
-/// A request whose body may be what no [`Value`] can hold.
+/// A request whose body may be invalid JSON, which no [`Value`] can hold.
 struct Sent {
     request: Request,
     body: Option<String>,
@@ -103,7 +103,7 @@ impl Sent {
         Self { request, body }
     }
 
-    /// The request with one thing wrong in it, mostly.
+    /// The request with usually one error in it.
     fn spoilt(mut request: Request, random: &mut SmallRng) -> Self {
         match (random.random_range(0..10), &request.body) {
             (0, _) => request.minor = random.random_range(0..=39),
@@ -129,7 +129,7 @@ impl Sent {
     }
 }
 
-/// The body with one value replaced or removed, or one value more.
+/// The body with one value replaced, removed or added.
 fn spoilt_body(mut body: Value, random: &mut SmallRng) -> String {
     const ODD: &str = "the odd value";
     let mut places = Vec::new();
@@ -164,7 +164,7 @@ fn list_places(value: &Value, place: String, places: &mut Vec<String>) {
     places.push(place);
 }
 
-/// The path with one parameter replaced, removed, repeated or more.
+/// The path with one parameter replaced, removed, repeated or added.
 fn spoilt_query(path: &str, random: &mut SmallRng) -> String {
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
     let mut pairs: Vec<String> = query.split('&').map(str::to_owned).collect();
@@ -192,13 +192,13 @@ fn spoilt_query(path: &str, random: &mut SmallRng) -> String {
     }
 }
 
-/// Both services. Clients believe what openstack-placement answers.
+/// Both services. Clients continue from the answers of openstack-placement.
 struct Pair {
     names: Names,
     node: String,
     upstream: String,
     random: RefCell<SmallRng>,
-    /// Requests, by kind and status.
+    /// Number of requests, by kind and status.
     seen: RefCell<BTreeMap<(&'static str, u16), usize>>,
     differences: RefCell<Vec<String>>,
     asked: Cell<usize>,
@@ -240,7 +240,7 @@ impl Venue for Pair {
     }
 
     async fn perform(&self, _client: usize, _node: u64, operation: Operation) -> Option<Answer> {
-        // Upstream has no levels of consistency.
+        // Upstream has no consistency levels.
         let operation = match operation {
             Operation::Read(question, _) => Operation::Read(question, Level::Default),
             write @ Operation::Write(_) => write,
@@ -258,8 +258,9 @@ impl Venue for Pair {
     }
 }
 
-/// What differs but for the order of lists, texts of errors, and which candidates a limit leaves.
-/// Where upstream fails, a write must be refused, and a read answered.
+/// The difference of two answers, except for the order of lists, the text of errors, and the choice
+/// of candidates under a limit. Where upstream answers 500, a write must be refused and a read
+/// answered.
 fn difference(request: &Request, ours: &Answer, theirs: &Answer) -> Option<String> {
     if theirs.status == 500 {
         let right = match request.method {
@@ -283,13 +284,13 @@ fn difference(request: &Request, ours: &Answer, theirs: &Answer) -> Option<Strin
     })
 }
 
-/// Upstream shows wrong amounts where an unnumbered and a numbered group ask for one class, unless
-/// their policy is `none`.
+/// Upstream shows wrong amounts if an unnumbered and a numbered group request the same class,
+/// unless the group policy is `none`.
 fn adds_up_amounts(path: &str) -> bool {
     path.contains("resources=") && path.contains("resources1=") && !path.contains("policy=none")
 }
 
-/// All numbers as doubles: integers beyond 64 bits are spelled differently.
+/// Converts all numbers to doubles: integers beyond 64 bits are printed differently.
 fn doubles(value: Value) -> Value {
     match value {
         Value::Number(number) => number.as_f64().into(),
@@ -301,7 +302,7 @@ fn doubles(value: Value) -> Value {
     }
 }
 
-/// Sends so many steps of one seed to both; returns what differs.
+/// Sends the steps of one seed to both services; returns the differences.
 async fn compare(seed: u64, steps: u64) -> Vec<String> {
     let mut cluster = Cluster::prepare(1, "").unwrap();
     cluster.start_node(1).unwrap();
@@ -332,7 +333,7 @@ async fn compare(seed: u64, steps: u64) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn random_requests_have_the_answers_of_upstream() {
+async fn random_requests_get_the_same_answers_as_upstream() {
     let steps = number("PLACEMENT_DIFFERENTIAL_STEPS", 300);
     for seed in 0..number("PLACEMENT_DIFFERENTIAL_SEEDS", 1) {
         let differences = LocalSet::new().run_until(compare(seed, steps)).await;

@@ -1,4 +1,4 @@
-//! Full disks: nodes refuse writes, say why, and lose nothing.
+//! Full disks: nodes refuse writes, report the reason, and lose no data.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,12 +14,12 @@ use placement_tests::small_disk::SmallDisk;
 use placement_tests::wait::{PATIENCE, until, until_ok};
 use uuid::Uuid;
 
-/// By then a leader has looked at the disks.
+/// Time until a leader has checked the disks.
 const LOOKED_AFTER: Duration = Duration::from_secs(6);
-/// More writes than the small disks have room for.
+/// More writes than fit on the small disks.
 const WRITES_MAX: usize = 2_000;
 
-/// Many consumers in one entry of the log: what is left of the log's file is soon used up.
+/// Writes many consumers in one log entry, to use up the preallocated space of the log's file.
 async fn write_much(client: &Client, host: Uuid) {
     let claims = (0..500)
         .map(|_| {
@@ -40,8 +40,8 @@ async fn are_refused(client: &Client, host: Uuid) -> bool {
     }
 }
 
-/// A healthy cluster with a small disk for each node, a patient client, and a provider to claim
-/// from. `None` where no disk can be mounted.
+/// Starts a healthy cluster with a small disk per node; also returns a client that waits and a
+/// provider to claim from. `None` where no disk can be mounted.
 async fn on_small_disks(config: &str) -> Option<(Cluster, Vec<SmallDisk>, Client, Uuid)> {
     let mut cluster = Cluster::prepare(3, config).unwrap();
     let mut disks = Vec::new();
@@ -56,7 +56,7 @@ async fn on_small_disks(config: &str) -> Option<(Cluster, Vec<SmallDisk>, Client
 }
 
 #[tokio::test]
-async fn nearly_full_disks_refuse_claims_and_allow_deletions_until_there_is_room() {
+async fn nearly_full_disks_refuse_claims_but_allow_deletions() {
     let config = "[disk]\nmin_free_bytes = 16000000\n";
     let Some((cluster, _disks, client, host)) = on_small_disks(config).await else {
         skipped(
@@ -76,8 +76,8 @@ async fn nearly_full_disks_refuse_claims_and_allow_deletions_until_there_is_room
         file.write_all(&ballast[..room.saturating_sub(12_000_000)])
             .unwrap();
     };
-    // One disk is no majority: claims go on under this leader and the next, which looks at the
-    // disks after a while.
+    // One full disk is no majority: claims continue under this leader and under the next one, which
+    // checks the disks after a while.
     let full = cluster.leader().await.unwrap();
     fill(full);
     claim(&client, host).await.unwrap();
@@ -104,7 +104,7 @@ async fn nearly_full_disks_refuse_claims_and_allow_deletions_until_there_is_room
 }
 
 #[tokio::test]
-async fn full_disks_on_all_nodes_lose_nothing_and_recover_once_there_is_room() {
+async fn full_disks_on_all_nodes_lose_no_data_and_recover() {
     let config = "[cluster]\nwait_ms = 2000\n[disk]\nmin_free_bytes = 0\n";
     let Some((mut cluster, disks, client, host)) = on_small_disks(config).await else {
         skipped("full disks under a cluster", "no small disk can be mounted");
@@ -116,7 +116,7 @@ async fn full_disks_on_all_nodes_lose_nothing_and_recover_once_there_is_room() {
     }
 
     disks.iter().for_each(SmallDisk::fill);
-    // Their logs' files may have some room left; it ends soon.
+    // The files of the logs may have a little space left, which is soon used up.
     let hasty = cluster.client().with_patience(Duration::from_secs(1));
     let before = acknowledged.len();
     let (mut refused, mut unknown) = (BTreeSet::new(), BTreeSet::new());
@@ -144,8 +144,8 @@ async fn full_disks_on_all_nodes_lose_nothing_and_recover_once_there_is_room() {
     let seen = client.provider_allocations(host).await.unwrap();
     let is_there = |consumer: &&Uuid| seen.allocations.contains_key(*consumer);
     assert_eq!(acknowledged.iter().find(|one| !is_there(one)), None, "lost");
-    // What was refused was not committed. Whether what is unknown was, only reading tells: it was
-    // once at most.
+    // A refused write was not committed. A write with an unknown outcome was committed once or not
+    // at all.
     assert_eq!(refused.iter().find(is_there), None, "refused, and there");
     for consumer in unknown.iter().filter(is_there) {
         let written = client.allocations(*consumer).await.unwrap();

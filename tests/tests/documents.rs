@@ -1,4 +1,4 @@
-//! What the documents for people say exists: each command with its flags, each file.
+//! Checks the documents: commands, flags and files that they mention exist.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -27,8 +27,8 @@ fn documents() -> Vec<String> {
         .collect()
 }
 
-/// All files of Markdown below a folder of the repository, but those of hidden folders and of
-/// builds.
+/// All Markdown files below a folder of the repository, except those in hidden folders and in build
+/// outputs.
 fn markdown_below(folder: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(repository().join(folder)).unwrap() {
@@ -54,7 +54,7 @@ fn every_document_is_a_page_of_the_book() {
     assert_eq!(found, pages);
 }
 
-/// What stands in backticks or in an indented block.
+/// Text in backticks, and indented blocks.
 fn code(document: &str) -> Vec<String> {
     let text = read(document);
     let mut found = Vec::new();
@@ -68,7 +68,7 @@ fn code(document: &str) -> Vec<String> {
     found
 }
 
-/// A command without its comment and without variables set for it alone.
+/// Words of a command without its comment and its variable assignments.
 fn words(code: &str) -> Vec<String> {
     let command = code.split(" #").next().unwrap_or_default();
     command
@@ -89,7 +89,7 @@ fn help_of(program: &Path, subcommands: &[&str]) -> Result<String, String> {
         .output()
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    // Where there is no such subcommand, clap shows the help of what is above it.
+    // For an unknown subcommand clap shows the help of its parent.
     let usage = text
         .lines()
         .find(|line| line.trim_start().starts_with("Usage:"));
@@ -101,7 +101,7 @@ fn help_of(program: &Path, subcommands: &[&str]) -> Result<String, String> {
     }
 }
 
-/// The flags of a command, without their values.
+/// Flags of a command, without their values.
 fn flags(words: &[String]) -> impl Iterator<Item = &str> {
     words
         .iter()
@@ -109,7 +109,7 @@ fn flags(words: &[String]) -> impl Iterator<Item = &str> {
         .map(|word| word.split('=').next().unwrap_or(word))
 }
 
-/// The help of the subcommand that the words name: they stand before the first flag, value or
+/// Help of the subcommand that the words name. Its name ends before the first flag, value or
 /// placeholder.
 fn help_of_subcommand(program: &Path, words: &[String]) -> Result<String, String> {
     let names = words[1..].iter().map(String::as_str).take_while(|word| {
@@ -127,7 +127,7 @@ fn help_of_subcommand(program: &Path, words: &[String]) -> Result<String, String
 }
 
 fn check_program(program: &Path, words: &[String]) -> Result<(), String> {
-    // A flag before the subcommand has its value behind it.
+    // The value of a flag before the subcommand follows the flag.
     let global = words[1..]
         .iter()
         .take_while(|word| word.starts_with("--"))
@@ -147,12 +147,12 @@ fn check_program(program: &Path, words: &[String]) -> Result<(), String> {
 fn check_script(words: &[String]) -> Result<(), String> {
     let path = repository().join(&words[0]);
     let text = std::fs::read_to_string(&path).map_err(|error| error.to_string())?;
-    // Three scripts hand everything to a program of ours of the same name, which has the help.
+    // Three scripts pass everything to a program of the same name, which has the help.
     let tool = words[0].trim_start_matches("scripts/");
     if ["run-cluster", "simulate", "torture"].contains(&tool) {
         return check_program(&binaries::tool(tool).unwrap(), words);
     }
-    // The tests do not compile the bench; its script names all parts and flags.
+    // The tests do not compile the bench; its script lists all parts and flags.
     let part = words.get(1).filter(|word| !word.starts_with('-'));
     if let ("scripts/bench", Some(part)) = (words[0].as_str(), part)
         && !text.contains(&format!("#   scripts/bench {part} "))
@@ -171,7 +171,7 @@ fn check_script(words: &[String]) -> Result<(), String> {
     }
 }
 
-/// Whether a command of ours is valid; `None` if this is no command of ours.
+/// Checks one of the project's commands; `None` for any other command.
 fn check(code: &str) -> Option<Result<(), String>> {
     let words = words(code);
     let known = match words.first()?.as_str() {
@@ -201,7 +201,7 @@ fn every_command_in_the_documents_exists() {
 }
 
 #[test]
-fn a_command_that_does_not_exist_is_noticed() {
+fn unknown_commands_are_detected() {
     for code in [
         "placementctl no-such-thing",
         "placementctl members no-such-thing 4",
@@ -216,7 +216,7 @@ fn a_command_that_does_not_exist_is_noticed() {
     }
 }
 
-/// Files that are named in backticks or linked.
+/// Files in backticks or links.
 fn files(document: &str) -> Vec<String> {
     let text = read(document);
     let links = text
@@ -251,7 +251,7 @@ fn every_file_in_the_documents_exists() {
     assert!(checked > 20, "only {checked} were found");
 }
 
-/// The headings of a document, as links name them.
+/// Anchors of a document's headings.
 pub(crate) fn anchors(text: &str) -> Vec<String> {
     let headings = text.lines().filter(|line| line.starts_with('#'));
     headings
@@ -265,7 +265,7 @@ pub(crate) fn anchors(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// What is plainer in other words. Single words are in `typos.toml`.
+/// Phrases that have a plainer wording. `typos.toml` has the single words.
 const PHRASES: [&str; 7] = [
     " in words",
     "as it is,",
@@ -277,7 +277,7 @@ const PHRASES: [&str; 7] = [
 ];
 
 #[test]
-fn documents_are_in_plain_terms() {
+fn documents_use_plain_wording() {
     for document in &documents() {
         let text = read(document).replace('\n', " ");
         for phrase in PHRASES {
@@ -286,7 +286,7 @@ fn documents_are_in_plain_terms() {
     }
 }
 
-/// The promises of a document and their tests, as file and name.
+/// The promises of a document and their tests, as promise, file and name.
 fn promises(document: &str) -> Vec<(String, String, String)> {
     let (_, table) = document.split_once("| promise | test |").unwrap();
     let rows = table.lines().skip(2);
@@ -308,7 +308,7 @@ fn is_test(file: &str, name: &str) -> bool {
         return false;
     };
     let attribute = before.rfind("#[").map(|at| &before[at..]);
-    // In a block of proptest and elsewhere the attribute stands right above.
+    // The attribute is right above the function, in a `proptest!` block too.
     attribute.is_some_and(|above| above.contains("test") && above.lines().count() <= 2)
 }
 

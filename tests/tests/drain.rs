@@ -1,5 +1,4 @@
-//! Nodes are restarted one after the other behind a balancer that follows `/readyz`, and no request
-//! fails.
+//! Rolling restarts behind a balancer that checks `/readyz`. No request may fail.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,19 +13,18 @@ use placement_tests::wait::{PATIENCE, until};
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
-/// How often the balancer looks.
+/// Interval of the balancer's checks.
 const LOOK: Duration = Duration::from_millis(500);
-/// How long a node goes on answering after it has become unready.
+/// Time for which a node still answers after it has become unready.
 const NOTICE: Duration = Duration::from_millis(2_000);
-/// What a node logs when it gives balancers that time.
+/// Log message of a node that gives balancers this time.
 const WAITS: &str = "requests are answered until balancers have noticed";
 
-/// What the balancer knows of a node: when its last look began, and whether that found the node
-/// ready.
+/// Last check of a node: when it began, and whether the node was ready.
 type Seen = Arc<Mutex<(Instant, bool)>>;
 
-/// Sends each request once, to a node that was ready when it last looked. On a busy machine a look
-/// may be late: a node whose last look is old is not used.
+/// Sends each request once, to a node that was ready at its last check. On a busy machine a check
+/// may be late; a node whose last check is too old is not used.
 struct Balancer {
     stop: Arc<AtomicBool>,
     answered: Arc<AtomicU64>,
@@ -64,7 +62,7 @@ impl Balancer {
         }
     }
 
-    /// Waits until it has looked at a node again and found it ready, or not.
+    /// Waits for a new check of a node with this result.
     async fn sees(&self, id: u64, ready: bool) {
         let now = Instant::now();
         let (_, seen) = self.nodes.iter().find(|(place, _)| place.id == id).unwrap();
@@ -75,7 +73,7 @@ impl Balancer {
         .await;
     }
 
-    /// How many requests were answered, and why others were not.
+    /// Stops the balancer. Returns the number of answered requests, and the errors of the others.
     async fn end(self) -> (u64, Vec<String>) {
         self.stop.store(true, Ordering::Relaxed);
         for task in self.looking {
@@ -122,7 +120,7 @@ async fn ask(
                 let body = String::from_utf8_lossy(&answer.body).into_owned();
                 failures.push(format!("node {}: {} {body}", place.id, answer.status));
             }
-            // This task was held up between its choice and the connection: the node had given
+            // This task was delayed between its choice and the connection; the node had given
             // notice for long enough.
             Err(error)
                 if error.to_string().contains("Connection refused")
@@ -134,12 +132,12 @@ async fn ask(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rolling_restart_by_signal_or_by_drain_fails_no_request_behind_a_balancer() {
+async fn no_request_fails_during_rolling_restarts_behind_a_balancer() {
     let notice_ms = NOTICE.as_millis();
     let config = format!("[api]\ndrain_notice_ms = {notice_ms}\n{STEADY_LEADER}");
     let mut cluster = Cluster::start_with(3, &config).await.unwrap();
     let balancer = Balancer::before(&cluster);
-    // By the signal alone: one that stops at once, and one that hands over first.
+    // Restarts by signal only: first a follower, then a leader, which hands over.
     let leader = cluster.leader().await.unwrap();
     let follower = cluster.followers().await.unwrap()[0];
     for id in [follower, leader] {
@@ -148,7 +146,7 @@ async fn a_rolling_restart_by_signal_or_by_drain_fails_no_request_behind_a_balan
         cluster.wait_ready(id).await.unwrap();
         balancer.sees(id, true).await;
     }
-    // By an operator, who looks first.
+    // Restart after an operator's drain.
     let leader = cluster.leader().await.unwrap();
     let output = cluster.ctl(&["drain", &leader.to_string()]);
     assert!(output.contains("its /readyz says 503"), "{output}");
@@ -175,7 +173,7 @@ async fn a_rolling_restart_by_signal_or_by_drain_fails_no_request_behind_a_balan
 }
 
 #[tokio::test]
-async fn a_drained_node_answers_requests_and_undrain_makes_it_ready() {
+async fn drained_node_serves_requests_and_undrain_makes_it_ready() {
     let mut cluster = Cluster::start(1).await.unwrap();
     let output = cluster.ctl(&["drain", "1"]);
     assert!(output.contains("it still leads"), "{output}");
@@ -191,7 +189,7 @@ async fn a_drained_node_answers_requests_and_undrain_makes_it_ready() {
 }
 
 #[tokio::test]
-async fn a_node_that_was_never_ready_stops_without_notice() {
+async fn node_that_was_never_ready_stops_without_delay() {
     let mut cluster = Cluster::prepare(3, "").unwrap();
     cluster.start_node(1).unwrap();
     cluster.until_logged(&[1], "listening").await;

@@ -1,5 +1,5 @@
-//! A site that is cut off goes on reading, says how old its answers are, and refuses writes; and a
-//! client that keeps cookies reads what it has written, whichever node it asks.
+//! A site that is cut off serves reads, reports their age and refuses writes. A client that keeps
+//! cookies reads its own writes at any node.
 
 use std::path::Path;
 use std::process::Command;
@@ -16,11 +16,10 @@ use uuid::Uuid;
 const WAIT: Duration = Duration::from_millis(3_000);
 const CONFIG: &str = "[cluster]\nwait_ms = 3000\n[log]\nlevel = \"warn,placement::access=off\"\n";
 const BITS_PER_S: u32 = 200_000_000;
-/// The learner.
+/// Node id of the learner at the edge.
 const EDGE: u64 = 4;
 
-/// Three voters, and a learner whose reads are those of this profile; all with these settings of
-/// reads.
+/// Starts three voters, and a learner with this read profile; all have the settings `reads`.
 async fn with_edge(profile: &str, reads: &str) -> Cluster {
     let config = format!("{CONFIG}{reads}");
     let mut cluster = Cluster::start_linked(3, &config, BITS_PER_S).await.unwrap();
@@ -42,8 +41,8 @@ async fn get(client: &Client, path: &str) -> ApiResponse {
     client.request_once(ApiRequest::get(path)).await.unwrap()
 }
 
-/// Asks until it is answered at once. A request that waits does so every time; one to a busy
-/// machine is slow now and then.
+/// Retries until a request is answered at once. A request that waits for the cluster is slow every
+/// time; on a busy machine a request is slow only occasionally.
 async fn answered_at_once(client: &Client, path: &str) {
     until_ok(path, async || {
         let asked = Instant::now();
@@ -59,7 +58,7 @@ fn kept(answer: &ApiResponse) -> &str {
     answer.header("placement-effective-consistency").unwrap()
 }
 
-/// Asks until the answer fits.
+/// Retries until the answer fits.
 async fn until(client: &Client, path: &str, fits: impl Fn(&ApiResponse) -> bool) -> ApiResponse {
     until_ok(path, async || {
         let answer = get(client, path).await;
@@ -73,7 +72,7 @@ async fn until(client: &Client, path: &str, fits: impl Fn(&ApiResponse) -> bool)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_site_that_is_cut_off_serves_reads_and_reports_their_age() {
+async fn isolated_site_serves_reads_and_reports_their_age() {
     let cluster = with_edge("edge", "").await;
     let (edge, hub) = (cluster.client_of(EDGE), cluster.client());
     let first = NewProvider::named("before").uuid(Uuid::new_v4());
@@ -91,14 +90,14 @@ async fn a_site_that_is_cut_off_serves_reads_and_reports_their_age() {
     hub.create_provider(&second).await.unwrap();
     let answer = until(&edge, &path, |answer| kept(answer) == "local").await;
     assert_eq!(answer.status, 200);
-    // It lacks what was written after the cut, and says how old its state is: nothing has arrived
+    // The edge lacks the write after the cut and reports the age of its state. Nothing has arrived
     // since, so the state was at least this old when the request was sent.
     let missing = format!("/resource_providers/{}", second.uuid.unwrap());
     let age_min = cut.elapsed();
     let answer = get(&edge, &missing).await;
     assert_eq!((answer.status.as_u16(), kept(&answer)), (404, "local"));
     assert!(answer.position().staleness.unwrap() >= age_min);
-    // A balancer goes on sending it requests, and none of them waits.
+    // A balancer keeps sending it requests, and none of them waits.
     for path in ["/", "/readyz", &path] {
         answered_at_once(&edge, path).await;
     }
@@ -109,14 +108,14 @@ async fn a_site_that_is_cut_off_serves_reads_and_reports_their_age() {
         "{readyz}"
     );
 
-    // A write waits as long as it may, and is refused with a reason.
+    // A write waits as long as configured and is refused with a reason.
     let write = ApiRequest::put("/traits/CUSTOM_EDGE");
     let refused = edge.request_once(write).await.unwrap();
     assert_eq!(refused.status, 503);
     let reason = String::from_utf8_lossy(&refused.body).into_owned();
     assert!(reason.contains("nothing was committed"), "{reason}");
 
-    // In contact again, it has what was written after the cut.
+    // Connected again, it has the write that followed the cut.
     cluster.mend();
     until(&edge, &missing, |answer| answer.status == 200).await;
     until(&edge, &path, is_bounded).await;
@@ -125,7 +124,7 @@ async fn a_site_that_is_cut_off_serves_reads_and_reports_their_age() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn regional_reads_are_bounded_where_they_only_advise() {
+async fn regional_reads_are_bounded_in_advisory_mode() {
     let cluster = with_edge("regional", "").await;
     let edge = cluster.client_of(EDGE);
     for (path, expected) in [
@@ -145,16 +144,16 @@ async fn regional_reads_are_bounded_where_they_only_advise() {
             "{path}"
         );
     }
-    // A client that asks for a promise gets it.
+    // A client that requests a consistency level gets it.
     let asked = ApiRequest::get("/traits").consistency(placement_client::Consistency::Linearizable);
     assert_eq!(kept(&edge.request(asked).await.unwrap()), "linearizable");
 
-    // Cut off, it tells balancers to send requests elsewhere.
+    // Cut off, it reports itself unready to balancers.
     cluster.cut(around_the_edge());
     until(&edge, "/", |answer| answer.status == 503).await;
 }
 
-/// A client that writes at one node and reads at another, with one session and with a fresh one.
+/// A client that writes at one node and reads at another, in the same session and in a new one.
 const CLIENT: &str = r#"
 import sys
 from keystoneauth1 import adapter, session, token_endpoint
@@ -179,14 +178,13 @@ fn ask(keystoneauth: &Path, hub: &str, edge: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_that_keeps_cookies_reads_what_it_has_written() {
+async fn client_with_cookies_reads_its_own_writes() {
     let keystoneauth = osc::programs(Path::new(env!("CARGO_TARGET_TMPDIR"))).unwrap();
     let cluster = with_edge("edge", "[reads]\nsession_cookie = true\n").await;
     let url = |id| format!("http://{}", cluster.place(id).api());
     let (hub, edge) = (url(1), url(EDGE));
 
-    // Cut off, the edge does not have it: only a client without a session is answered that it does
-    // not exist.
+    // The edge is cut off and lacks the write: only a client without the session gets a 404.
     cluster.cut(around_the_edge());
     until(
         &cluster.client_of(EDGE),
@@ -201,7 +199,7 @@ async fn a_client_that_keeps_cookies_reads_what_it_has_written() {
             !["201 404", "204 404"].into_iter().any(is_lost),
             "{answers}"
         );
-        // By the second attempt the trait exists.
+        // The second attempt finds the trait created by the first.
         let expected = ["201 503 404", "204 503 404"].contains(&answers.as_str());
         if expected { Ok(()) } else { Err(answers) }
     })
@@ -213,7 +211,7 @@ async fn a_client_that_keeps_cookies_reads_what_it_has_written() {
     .await;
     until_ok("a client that reads its write", async || {
         let answers = ask(&keystoneauth, &hub, &edge);
-        // Refused for now is right, too; that it does not exist is not.
+        // A temporary refusal is correct, too; a 404 is not.
         assert!(!answers.contains("404"), "{answers}");
         if answers == "204 204 204" {
             Ok(())

@@ -1,5 +1,5 @@
-//! A watcher follows one node, goes on at another one, and is given each change once; reads look
-//! back the same way.
+//! A watcher that moves from one node to another gets each change once. Reads of earlier states use
+//! the same positions.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -19,11 +19,11 @@ impl Events {
         Self::below(address, "", query)
     }
 
-    /// Of the partition below a prefix.
+    /// Opens a stream of the partition below a prefix.
     fn below(address: &str, prefix: &str, query: &str) -> Self {
         let mut stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        // By this version of HTTP the answer is not cut into chunks.
+        // With HTTP/1.0 the answer is not chunked.
         let head = format!(
             "GET {prefix}/placementd/v1/events?{query} HTTP/1.0\r\nX-Auth-Token: admin\r\n\r\n"
         );
@@ -48,7 +48,7 @@ impl Events {
     }
 }
 
-/// What a watcher has seen: the allocations that came to be, by their consumers, and how far it is.
+/// Allocations that a watcher has seen, by consumer, and the position that it has reached.
 #[derive(Default)]
 struct Seen {
     made: BTreeMap<String, usize>,
@@ -69,7 +69,7 @@ impl Seen {
         }
     }
 
-    /// Follows a stream until it has seen so many allocations, and how far that is.
+    /// Follows a stream until it has seen this many allocations and the position after them.
     fn follow(&mut self, events: &mut Events, allocations: usize) {
         while self.made.len() < allocations {
             self.take(&events.next().expect("the stream goes on"));
@@ -88,7 +88,7 @@ async fn claim(client: &Client) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn watcher_goes_on_at_another_node_and_has_each_allocation_once() {
+async fn watcher_continues_at_another_node_and_sees_each_allocation_once() {
     let mut cluster = Cluster::start_with(3, "[api]\ndrain_notice_ms = 0\n")
         .await
         .unwrap();
@@ -109,7 +109,7 @@ async fn watcher_goes_on_at_another_node_and_has_each_allocation_once() {
     }
     tokio::task::block_in_place(|| seen.follow(&mut first, 20));
 
-    // It loses its node: what comes from there on, it has from another one.
+    // The node crashes; a stream of another node continues from there.
     for _ in 0..20 {
         claimed.push(claim(&client).await);
     }
@@ -118,7 +118,7 @@ async fn watcher_goes_on_at_another_node_and_has_each_allocation_once() {
     let mut second = Events::of(&cluster.place(2).api(), &after);
     tokio::task::block_in_place(|| seen.follow(&mut second, 40));
 
-    // A node that stops ends the stream, and says where to go on.
+    // A node that stops ends the stream with the position from which to continue.
     let stopping = cluster.stop_node(2);
     let (stopped, last) = tokio::join!(
         stopping,
@@ -142,7 +142,7 @@ async fn watcher_goes_on_at_another_node_and_has_each_allocation_once() {
 }
 
 #[tokio::test]
-async fn earlier_states_are_read_also_after_a_restart() {
+async fn earlier_states_are_readable_after_a_restart() {
     let mut cluster = Cluster::start(1).await.unwrap();
     let client = cluster.client();
     let host = client

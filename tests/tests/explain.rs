@@ -1,5 +1,5 @@
-//! "No valid host was found": twelve causes are planted, and each is named first by `placementctl
-//! explain req-…` when it is gone long since. A thirteenth time it was not Placement.
+//! "No valid host was found": `placementctl explain req-…` names each of twelve causes first, even
+//! after the cause is gone, and names Nova's filters if Placement did answer.
 
 use http::StatusCode;
 use placement_client::{ApiRequest, Claim, Client, Inventory, NewProvider};
@@ -16,12 +16,12 @@ fn host(number: u128) -> Uuid {
     Uuid::from_u128(0x1057_0000_0000_4000_8000_0000_0000_0000 + number)
 }
 
-/// The device below a NUMA node of a host.
+/// UUID of a device below a NUMA node of a host.
 fn device(number: u128, of: u128) -> Uuid {
     Uuid::from_u128(0xde5_0000_0000_4000_8000_0000_0000_0000 + number * 16 + of)
 }
 
-/// Nova's requests, each with an id of its own.
+/// Nova's requests, each with its own request id.
 struct Nova {
     cluster: Cluster,
     asked: Vec<(String, &'static [&'static str])>,
@@ -37,7 +37,7 @@ impl Nova {
         assert!(answer.status.is_success(), "{answer:?}");
     }
 
-    /// The inventory of each host, as long as a cause is planted.
+    /// Sets the inventory of each host, for as long as a cause lasts.
     async fn inventory(&self, inventory: Inventory) {
         for number in 0..HOSTS {
             let generation = self.api().provider(host(number)).await.unwrap().generation;
@@ -57,8 +57,7 @@ impl Nova {
         }
     }
 
-    /// Searches at one node after the other; the first line that explains it is to have these
-    /// words.
+    /// Searches at the next node. The first line of the later explanation must have these words.
     async fn search(&mut self, query: &str, says: &'static [&'static str]) {
         let id = format!("req-{}", Uuid::new_v4());
         let node = self.asked.len() as u64 % 3 + 1;
@@ -67,7 +66,7 @@ impl Nova {
         let answer = self.cluster.client_of(node).request(asked).await.unwrap();
         let found = match answer.status {
             StatusCode::OK => answer.json::<Value>().unwrap()["allocation_requests"].clone(),
-            // A name that does not exist.
+            // A name does not exist.
             _ => json!([]),
         };
         let is_innocent = says[0].starts_with("Placement did answer");
@@ -78,7 +77,7 @@ impl Nova {
         self.asked.push((id, says));
     }
 
-    /// Empty answers are explained one at a time.
+    /// Waits for the explanation: empty answers are explained one at a time.
     async fn until_explained(&self, node: u64, id: &str) {
         let api = self.cluster.admin_of(node).placement("default");
         let path = format!("/placementd/v1/searches?request_id={id}");
@@ -126,7 +125,7 @@ async fn cloud() -> Nova {
 }
 
 #[tokio::test]
-async fn each_of_twelve_causes_is_named_first_and_a_thirteenth_lies_elsewhere() {
+async fn each_of_twelve_causes_of_no_valid_host_is_named_first() {
     let mut nova = cloud().await;
     // 1. The hosts are disabled.
     nova.traits(&["CUSTOM_FAST", "COMPUTE_STATUS_DISABLED"])
@@ -143,13 +142,13 @@ async fn each_of_twelve_causes_is_named_first_and_a_thirteenth_lies_elsewhere() 
     let misspelt = format!("{SEARCHED}&required=CUSTOM_FSAT");
     nova.search(&misspelt, &["no trait CUSTOM_FSAT; similar: CUSTOM_FAST"])
         .await;
-    // 4. and 5. The ratio, and what is reserved.
+    // 4. and 5. The allocation ratio, and the reserved amount.
     let room: &[_] = &["with VCPU:2 in place of 4: 3 trees"];
     nova.inventory(Inventory::of(8).ratio(0.25)).await;
     nova.search(SEARCHED, room).await;
     nova.inventory(Inventory::of(8).reserved(6)).await;
     nova.search(SEARCHED, room).await;
-    // 6. and 7. The largest unit, and the step.
+    // 6. and 7. The largest unit, and the step size.
     let largest = Inventory {
         max_unit: 3,
         ..Inventory::of(8)
@@ -165,7 +164,7 @@ async fn each_of_twelve_causes_is_named_first_and_a_thirteenth_lies_elsewhere() 
     let steps: &[_] = &["with VCPU:3 in place of 4 (step_size is 3): 3 trees"];
     nova.search(SEARCHED, steps).await;
     nova.inventory(Inventory::of(8)).await;
-    // 8. A consumer was leaked on each host.
+    // 8. Each host has a leaked consumer.
     let leaked: Vec<_> = (0..HOSTS).map(|_| Uuid::new_v4()).collect();
     for (number, consumer) in (0..).zip(&leaked) {
         let claim = Claim::by("p", "u").and(host(number), &[("VCPU", 6)]);
@@ -176,20 +175,20 @@ async fn each_of_twelve_causes_is_named_first_and_a_thirteenth_lies_elsewhere() 
     for consumer in &leaked {
         nova.api().delete_allocations(*consumer).await.unwrap();
     }
-    // 9. There are not two devices on one NUMA node.
+    // 9. No NUMA node has two devices.
     let near = "resources1=PCPU:1&resources2=PCPU:1&required_numa=HW_NUMA_ROOT&group_policy=isolate\
                 &same_subtree=1,2,_numa";
     nova.search(near, &["without same_subtree=1,2,_numa: 3 trees"])
         .await;
-    // 10. The groups are to have providers of their own.
+    // 10. The request groups must use different providers.
     let apart = "resources1=VCPU:2&resources2=VCPU:2&group_policy=isolate";
     nova.search(apart, &["without group_policy=isolate: 3 trees"])
         .await;
-    // 11. The host that was asked for does not exist.
+    // 11. The requested host does not exist.
     let elsewhere = format!("{SEARCHED}&in_tree={}", Uuid::new_v4());
     nova.search(&elsewhere, &["no candidates: there is no provider"])
         .await;
-    // 12. A dead host's instances were evacuated and hold what they had there, too.
+    // 12. Instances of a dead host were evacuated and still have their old allocations.
     let moved: Vec<_> = (0..HOSTS).map(|_| Uuid::new_v4()).collect();
     for (number, consumer) in (0..).zip(&moved) {
         let claim = Claim::by("p", "u")
@@ -202,7 +201,7 @@ async fn each_of_twelve_causes_is_named_first_and_a_thirteenth_lies_elsewhere() 
     for consumer in &moved {
         nova.api().delete_allocations(*consumer).await.unwrap();
     }
-    // 13. It was not Placement.
+    // 13. Placement has returned candidates.
     nova.search(
         SEARCHED,
         &["Placement did answer: 1 of 1 searches", "Nova's filters"],
@@ -216,7 +215,7 @@ async fn each_of_twelve_causes_is_named_first_and_a_thirteenth_lies_elsewhere() 
             assert!(first.contains(words), "{words:?} is not first in: {text}");
         }
     }
-    // Who was to blame is named, though nothing is left of it.
+    // The consumers in the way are named although they are deleted.
     for (of, consumers) in [(7, &leaked), (11, &moved)] {
         let text = nova.cluster.ctl(&["explain", &nova.asked[of].0]);
         assert!(text.contains(&consumers[0].to_string()), "{text}");
@@ -227,7 +226,7 @@ async fn each_of_twelve_causes_is_named_first_and_a_thirteenth_lies_elsewhere() 
 }
 
 #[tokio::test]
-async fn at_night_the_content_is_shown_without_a_quorum() {
+async fn content_is_shown_without_a_quorum() {
     let mut nova = cloud().await;
     nova.cluster.kill_9(2);
     nova.cluster.kill_9(3);
@@ -246,7 +245,7 @@ async fn at_night_the_content_is_shown_without_a_quorum() {
 }
 
 #[tokio::test]
-async fn as_many_claims_succeed_as_what_if_says() {
+async fn what_if_predicts_the_number_of_claims() {
     let nova = cloud().await;
     let body = json!({"ask": [{"fit": {"query": "resources=VCPU:3", "at_most": 1000}}]});
     let api = nova.cluster.admin_of(1).placement("default");

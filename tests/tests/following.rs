@@ -1,5 +1,5 @@
-//! A database of openstack-placement follows the events of a cluster while the programs that keep
-//! it current, and nodes, are killed; openstack-placement then answers each read from it as the
+//! A database of openstack-placement follows the events of a cluster while nodes and the programs
+//! that feed it are killed. Then openstack-placement on that database answers each read as the
 //! cluster does.
 
 use std::cell::RefCell;
@@ -36,9 +36,9 @@ use uuid::Uuid;
 const KILLS: usize = 50;
 const WRITERS: usize = 4;
 const PAUSE_MAX: Duration = Duration::from_millis(40);
-/// Longer than a node tries, so that no write is carried out after its client has gone on.
+/// Longer than a node retries, so that no write is applied after its client has given up.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
-/// Each kind of change is made so often, at least.
+/// Kinds of changes; each is made at least once.
 const KINDS: [&str; 21] = [
     "CreateInventory",
     "CreateProvider",
@@ -62,8 +62,8 @@ const KINDS: [&str; 21] = [
     "UpdateProvider",
     "several consumers",
 ];
-/// Prints where the database is, carries out what it reads, and stops at the first error, as
-/// `sqlite3 -bail` does.
+/// Prints the position of the database, runs the SQL that it reads, and stops at the first error,
+/// like `sqlite3 -bail`.
 const CLIENT: &str = "import sqlite3, sys
 database = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=60)
 database.executescript('PRAGMA foreign_keys = on; PRAGMA synchronous = off')
@@ -77,13 +77,13 @@ for line in sys.stdin:
         part = ''
 ";
 
-/// Where the writers of the witness ask.
+/// Addresses that the writers of the witness use.
 struct Field {
     names: Names,
     addresses: BTreeMap<u64, String>,
-    /// What was done.
+    /// Number of changes of each kind.
     done: RefCell<BTreeMap<&'static str, usize>>,
-    /// Whether all kinds of changes were made.
+    /// Whether changes of all kinds were made.
     is_enough: Arc<AtomicBool>,
 }
 
@@ -120,14 +120,14 @@ impl Venue for Field {
     }
 }
 
-/// `placementctl events | DATABASE`.
+/// The processes of `placementctl events | DATABASE`.
 struct Follower {
     events: Program,
     database: Program,
 }
 
 impl Follower {
-    /// Follows nodes, which are given by their admin listeners.
+    /// Follows nodes, given by their admin listeners.
     fn start(nodes: &str, database: &Path) -> Self {
         let (client, position) = client(database);
         Self::after(nodes, client, &position)
@@ -154,20 +154,21 @@ impl Follower {
         }
     }
 
-    /// The database's client sees the end of a transaction that is not whole, and that is no error.
+    /// Kills `placementctl events`. The database client sees the end of an incomplete transaction,
+    /// which is no error.
     fn kill_events(mut self) {
         self.events.kill().unwrap();
         assert!(self.database.wait().unwrap().success());
     }
 
-    /// The follower ends with an error when it has the next change.
+    /// Kills the database client. `placementctl events` fails at the next change.
     fn kill_database(mut self) {
         self.database.kill().unwrap();
         assert!(!ended(&mut self.events).success());
     }
 }
 
-/// How a process ended that is to end.
+/// Waits for the end of a process; returns its status.
 fn ended(process: &mut Child) -> ExitStatus {
     let mut status = None;
     Handle::current().block_on(until("the end of a process", async || {
@@ -177,7 +178,7 @@ fn ended(process: &mut Child) -> ExitStatus {
     status.unwrap()
 }
 
-/// A client of a database, and where that is.
+/// A client of a database, and the position of that.
 fn client(database: &Path) -> (Child, String) {
     let mut client = python::interpreter()
         .env("PYTHONIOENCODING", "utf-8")
@@ -204,7 +205,7 @@ fn index(token: &str) -> u64 {
     token.split_once('.').unwrap().1.parse().unwrap()
 }
 
-/// Texts that SQL or a client of a database could take for something else.
+/// Writes texts that are special to SQL or to a database client.
 async fn write_texts(api: &Client, round: usize) {
     let text = |nth: usize| format!("{round} {nth} O'Brien \\ \"über\";\r\n-- \\' 😀;\n\0\t\u{1a}");
     let [host, consumer] = [0, 1].map(|_| Uuid::new_v4());
@@ -223,7 +224,7 @@ async fn write_texts(api: &Client, round: usize) {
     }
 }
 
-/// Kills the follower, the client of its database, or a node, in turn.
+/// Kills `placementctl events`, its database client or a node, in turn.
 async fn kill_in_turn(cluster: &mut Cluster, nodes: &str, file: &Path, is_enough: &AtomicBool) {
     for turn in 0.. {
         if turn >= KILLS && is_enough.load(Ordering::Relaxed) {
@@ -247,7 +248,7 @@ async fn kill_in_turn(cluster: &mut Cluster, nodes: &str, file: &Path, is_enough
     }
 }
 
-/// Writers that go on until they are to stop.
+/// Starts writers that run until `is_over` is set.
 fn write(field: &Rc<Field>, choices: &Choices, is_over: &Arc<AtomicBool>) -> Vec<JoinHandle<()>> {
     let write = |number| {
         let mut writer = Writer::new(number, field.clone(), choices, PAUSE_MAX);
@@ -262,7 +263,7 @@ fn write(field: &Rc<Field>, choices: &Choices, is_over: &Arc<AtomicBool>) -> Vec
 }
 
 #[tokio::test]
-async fn database_that_follows_is_what_the_cluster_is_whatever_is_killed() {
+async fn following_database_equals_the_cluster_whatever_is_killed() {
     LocalSet::new().run_until(follow()).await;
 }
 
@@ -319,7 +320,7 @@ async fn follow() {
     .await;
     drop(follower);
 
-    // One that begins elsewhere changes nothing.
+    // A follower that begins at another position changes nothing.
     let before = database.dump();
     let mut late = Follower::after(&nodes, client(&file).0, &first);
     let status = spawn_blocking(move || ended(&mut late.database))
@@ -335,7 +336,7 @@ async fn follow() {
     assert!(compared.starts_with("0 differences in "), "{compared}");
 }
 
-/// A database with what a cluster has, and its position.
+/// A database with the content of a cluster, and its position.
 async fn exported(cluster: &Cluster) -> (Database, String) {
     let directory = tempfile::tempdir().unwrap();
     let backup = directory.path().join("backup");

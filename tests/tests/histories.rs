@@ -1,5 +1,5 @@
-//! What clients of real processes saw amid faults, checked by the simulations' witness, in short;
-//! `scripts/torture --minutes` does so for long.
+//! Checks the histories of real processes under faults with the witness of the simulations, for a
+//! short time; `scripts/torture --minutes` does so for longer.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -49,8 +49,7 @@ async fn course(seed: u64, nodes: u64, encrypted: bool, faults: &[Fault]) -> Cou
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_answer_of_three_processes_amid_faults_follows_from_the_log_and_a_wrong_one_is_found()
-{
+async fn answers_under_faults_match_the_log_and_wrong_answers_are_detected() {
     let course = course(
         1,
         3,
@@ -70,7 +69,7 @@ async fn every_answer_of_three_processes_amid_faults_follows_from_the_log_and_a_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn five_processes_over_tls_lose_their_majority_and_get_it_back() {
+async fn five_processes_over_tls_lose_and_regain_their_majority() {
     let faults = [
         Fault::KillMajority,
         Fault::CutInHalves,
@@ -81,7 +80,7 @@ async fn five_processes_over_tls_lose_their_majority_and_get_it_back() {
     course(2, 5, true, &faults).await;
 }
 
-/// A single wrong answer to a client, or a single change of what nodes kept, is found and named.
+/// A single wrong answer to a client, or a single change in the log, is detected and named.
 fn lies(history: &History, log: &KeptLog) {
     let found = |history: &History, log: &KeptLog, name: &str| {
         let violations = judge(history, log).violations;
@@ -100,13 +99,13 @@ fn lies(history: &History, log: &KeptLog) {
     lost.commands.remove(&place);
     found(history, &lost, promise::ACKNOWLEDGED_IS_THERE);
 
-    // A write that was refused was carried out, or the other way round.
+    // A write was answered as refused and applied, or the other way round.
     let mut lied = history.clone();
     let (number, _) = find(history, late, acknowledged);
     answer(&mut lied, number).status = 409;
     found(&lied, log, promise::ANSWERS_FOLLOW);
 
-    // A read shows what is not there.
+    // A read shows an allocation that does not exist.
     let shows = |operation: &Operation, answer: &Answer| {
         let is_read = matches!(operation, Operation::Read(..));
         is_read && answer.status == 200 && answer.body.contains("\"VCPU\":1}")
@@ -117,7 +116,7 @@ fn lies(history: &History, log: &KeptLog) {
     *body = body.replacen("\"VCPU\":1}", "\"VCPU\":2}", 1);
     found(&lied, log, promise::ANSWERS_FOLLOW);
 
-    // A linearizable read was an old one. What it shows may be the same as now.
+    // A linearizable read is answered from an old state. The content may be the same as now.
     let linearizable = |operation: &Operation, answer: &Answer| {
         let is_read = matches!(operation, Operation::Read(_, Level::Linearizable));
         is_read && answer.status == 200
@@ -129,7 +128,7 @@ fn lies(history: &History, log: &KeptLog) {
     found(&lied, log, promise::LINEARIZABLE);
 }
 
-/// The first event from one on whose answer is wanted, and its place in the log.
+/// The first event from `from` on whose answer matches, and its position in the log.
 fn find(
     history: &History,
     from: usize,

@@ -1,4 +1,4 @@
-//! Disks that are slow, and disks that hang: no error, no answer.
+//! Slow disks, and hung disks, which return neither a result nor an error.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -14,8 +14,8 @@ use placement_tests::wait::{PATIENCE, until};
 use placement_tests::{shim, skip::skipped};
 use uuid::Uuid;
 
-/// Stands between a process and its disk: while a file is there, no sync comes back, or none within
-/// two seconds, or no write to the note how far the log has come, or no directory is read.
+/// Preloaded library. While a file exists, syncs hang or take two seconds, writes of the reached
+/// mark hang, or reads of directories hang.
 const SHIM: &str = r#"
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -41,7 +41,7 @@ ssize_t pwrite64(int fd, const void *bytes, size_t length, off64_t offset) {
     return real(fd, bytes, length, offset);
 }
 DIR *opendir(const char *name) {
-    // What /proc says is not on this disk.
+    // /proc is not on this disk.
     if (strncmp(name, "/proc/", 6) != 0) wait_for("PLACEMENT_TEST_LOOKS_HANG_WHILE");
     DIR *(*real)(const char *) = (DIR *(*)(const char *))dlsym(RTLD_NEXT, "opendir");
     return real(name);
@@ -60,7 +60,8 @@ int fsync(int fd) {
 }
 "#;
 
-/// A cluster of three, and the files that have the disk of each do so; `None` without a C compiler.
+/// Starts a cluster of three; returns the files that make the disk of each node fail. `None`
+/// without a C compiler.
 async fn behind_shims(config: &str, variable: &str) -> Option<(Cluster, [PathBuf; 3])> {
     let mut cluster = Cluster::prepare(3, config).unwrap();
     let Some(shim) = shim::compile(cluster.directory(), SHIM) else {
@@ -80,16 +81,16 @@ async fn behind_shims(config: &str, variable: &str) -> Option<(Cluster, [PathBuf
 }
 
 #[tokio::test]
-async fn a_hung_disk_makes_the_leader_step_down_and_then_ends_its_process() {
+async fn leader_with_a_hung_disk_steps_down_and_exits() {
     hang("PLACEMENT_TEST_HANGS_WHILE").await;
 }
 
 #[tokio::test]
-async fn a_disk_that_hangs_in_the_note_of_how_far_the_log_has_come_is_noticed_too() {
+async fn hang_while_writing_the_reached_mark_is_detected() {
     hang("PLACEMENT_TEST_REACHED_HANGS_WHILE").await;
 }
 
-/// The longest core dump that a process may leave, as Linux says.
+/// Soft and hard limit of a process's core dumps (/proc/PID/limits).
 fn core_limits(pid: u32) -> Vec<u64> {
     let limits = fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
     let line = limits
@@ -101,14 +102,14 @@ fn core_limits(pid: u32) -> Vec<u64> {
         .collect()
 }
 
-/// How often a consumer was written.
+/// Generation of a consumer, which counts its writes.
 async fn generation(client: &Client, consumer: Uuid) -> u64 {
     let seen = client.allocations(consumer).await.unwrap();
     seen.consumer_generation.unwrap_or(0)
 }
 
-/// Writes a consumer whose generation counts how often it was written, and is checked. False if the
-/// outcome is unknown.
+/// Writes a consumer; its generation makes sure that each step is applied once. Returns false if
+/// the outcome is unknown.
 async fn next_step(client: &Client, host: Uuid, consumer: Uuid, step: u64) -> bool {
     let mut claim = Claim::by("project", "user").and(host, &[("VCPU", step)]);
     claim.consumer_generation = (step > 1).then_some(step - 1);
@@ -135,7 +136,7 @@ async fn hang(variable: &str) {
     assert!(limits.iter().all(|limit| *limit <= 1), "{limits:?}");
     let before_it_hangs = Instant::now();
     fs::write(gate, "").unwrap();
-    // A write that is acknowledged was committed by the others.
+    // An acknowledged write was committed by the other nodes.
     let is_known = next_step(&client, host, own, 2).await;
     let next = cluster.leader_other_than(Some(leader)).await.unwrap();
     assert_ne!(next, leader);
@@ -143,14 +144,14 @@ async fn hang(variable: &str) {
         cluster.runs(leader),
         "another leads before the process has ended"
     );
-    // What is unknown is read and not repeated. Under the next leader the outcome is final.
+    // An unknown write is read, not repeated. Under the next leader its outcome is final.
     let mut step = generation(&client, own).await;
     assert!(
         step == 2 || (!is_known && step == 1),
         "it was written {step} times"
     );
-    // That leader's disk works: each write is acknowledged, if the machine is not too busy for one
-    // in time.
+    // The disk of the new leader works, so each write is acknowledged unless the machine is too
+    // busy.
     for _ in 0..5 {
         if !next_step(&cluster.client_of(next), host, own, step + 1).await {
             let written = generation(&client, own).await;
@@ -170,7 +171,7 @@ async fn hang(variable: &str) {
     let log = cluster.log(leader, 20);
     assert!(log.contains("the disk hangs; the process ends"), "{log}");
 
-    // Its disk is well again, and so is it.
+    // The disk works again, and so does the node.
     fs::remove_file(gate).unwrap();
     cluster.start_node(leader).unwrap();
     cluster.wait_healthy().await.unwrap();
@@ -178,13 +179,13 @@ async fn hang(variable: &str) {
     cluster.assert_equal_states().await;
 }
 
-/// So long may an answer take that takes a quarter of a second, on a busy machine.
+/// Limit for an answer that takes a quarter of a second on an idle machine.
 const HASTE: Duration = Duration::from_secs(5);
-/// More than a node has threads for HTTP.
+/// More scrapes than a node has HTTP threads.
 const SCRAPES: usize = 20;
 
 #[tokio::test]
-async fn monitors_and_operators_do_not_wait_for_a_disk_that_hangs() {
+async fn metrics_and_status_do_not_wait_for_a_hung_disk() {
     let variable = "PLACEMENT_TEST_LOOKS_HANG_WHILE";
     let Some((mut cluster, gates)) = behind_shims("", variable).await else {
         return;
@@ -216,13 +217,13 @@ async fn monitors_and_operators_do_not_wait_for_a_disk_that_hangs() {
     host::with_processors(&client).await;
 }
 
-/// The syncs of a slow disk.
+/// Duration of a sync on a slow disk.
 const SYNC: Duration = Duration::from_secs(2);
-/// Slow disks disturb each observation; other work of the machine disturbs one now and then.
+/// Slow disks would disturb each observation; other load of the machine disturbs one occasionally.
 const OBSERVATIONS: usize = 4;
 
-/// Each commit waits for one of the followers. Reads need no commit: a quorum that answers is
-/// enough, and its heartbeats do not wait for its disks.
+/// Each commit waits for one of the followers. Reads need no commit, only the answers of a quorum,
+/// and heartbeats do not wait for the disk.
 #[tokio::test]
 async fn slow_followers_delay_writes_but_neither_reads_nor_heartbeats() {
     let Some((cluster, gates)) = behind_shims("", "PLACEMENT_TEST_SLOW_WHILE").await else {
@@ -241,10 +242,10 @@ async fn slow_followers_delay_writes_but_neither_reads_nor_heartbeats() {
 /// Reads for a while from a leader whose followers have slow disks.
 ///
 /// # Errors
-/// There was an election, or reads took long.
+/// If there was an election, or reads took long.
 async fn observe_slow_followers(cluster: &Cluster, gates: &[PathBuf]) -> Result<(), String> {
     for gate in gates {
-        // The leader of an earlier observation may be another one.
+        // An earlier observation may have had another leader.
         let _ = fs::remove_file(gate);
     }
     let leader = cluster.leader().await.unwrap();
@@ -255,7 +256,7 @@ async fn observe_slow_followers(cluster: &Cluster, gates: &[PathBuf]) -> Result<
     }
     let before = cluster.admin_of(leader).status().await.unwrap();
 
-    // Something is synced on both all the time.
+    // Keeps both followers syncing.
     let writing = cluster.client_of(leader).with_patience(Duration::ZERO);
     let writes = tokio::spawn(async move {
         loop {

@@ -1,6 +1,6 @@
-//! A partition of a running cluster gets the content of a backup, while clients write to the
-//! default one and leaders die. It is then what a cluster is that was restored from the backup, in
-//! each answer.
+//! Imports a backup into a partition of a running cluster while clients write to the default one
+//! and leaders crash. Afterwards the partition answers each request like a cluster that was
+//! restored from the backup.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,20 +23,20 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::transfer::{CANDIDATES, digest, placementd, stdout};
 
-/// Enough for many commands.
+/// Enough consumers for many import commands.
 const CONSUMERS: u64 = 6_000;
-/// The feature level from which on there are imports.
+/// The first feature level with imports.
 const LEVEL: u32 = 3;
 
-/// The backup of a dump.
+/// A backup made from an SQL dump.
 struct Moved {
     directory: TempDir,
-    /// The digest of its content.
+    /// Digest of the backup's content.
     digest: String,
 }
 
 impl Moved {
-    /// The sample of `transfer.rs`, with so many more consumers, whose rows are long.
+    /// The sample of `transfer.rs` with additional consumers, whose rows are long.
     fn new(consumers: u64) -> Self {
         let sample = include_str!("../../node/transfer/tests/dumps/sqlite.sql");
         let at = "'2026-11-27 09:22:48.021685',NULL";
@@ -75,7 +75,7 @@ impl Moved {
     }
 }
 
-/// Begins an import through a node.
+/// Starts an import through a node.
 fn begin(cluster: &Cluster, node: u64, partition: &str, backup: &str) -> Child {
     Command::new(binaries::placementctl().unwrap())
         .env("PLACEMENTCTL_ENDPOINT", cluster.place(node).admin())
@@ -96,7 +96,7 @@ async fn ended(import: Child) -> Output {
     ended.await.unwrap().unwrap()
 }
 
-/// How many consumers a node has in a partition, as soon as there are some.
+/// Waits until a node has consumers in a partition; returns their number.
 async fn until_begun(cluster: &Cluster, node: u64, partition: &str) -> u64 {
     let admin = cluster.admin_of(node);
     loop {
@@ -109,8 +109,8 @@ async fn until_begun(cluster: &Cluster, node: u64, partition: &str) -> u64 {
     }
 }
 
-/// One claim after the other in the default partition, until it is over; how many were
-/// acknowledged.
+/// Claims in the default partition until `is_over` is set; returns the number of acknowledged
+/// claims.
 async fn claim(client: Client, is_over: Arc<AtomicBool>) -> u64 {
     let client = client.with_patience(PATIENCE);
     let host = host::with_processors(&client).await;
@@ -126,14 +126,14 @@ async fn claim(client: Client, is_over: Arc<AtomicBool>) -> u64 {
     made
 }
 
-/// The differences between two services.
+/// Output of `placementctl compare` of two services.
 fn compared(one: &str, other: &str) -> String {
     let mut command = Command::new(binaries::placementctl().unwrap());
     let output = command.args(["compare", one, other]).output().unwrap();
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Values by kind and key, of lines of events.
+/// Values by kind and key, from lines of events.
 async fn values(client: &Client, query: &str) -> BTreeMap<String, Value> {
     let path = format!("/placementd/v1/events?follow=false{query}");
     let answer = client.call(ApiRequest::get(&path)).await.unwrap();
@@ -161,7 +161,7 @@ async fn values(client: &Client, query: &str) -> BTreeMap<String, Value> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_backup_comes_into_a_partition_while_leaders_die() {
+async fn backup_is_imported_into_a_partition_while_leaders_crash() {
     let moved = Moved::new(CONSUMERS);
     let mut cluster = Cluster::start(3).await.unwrap();
     cluster.until_level(LEVEL).await;
@@ -169,7 +169,7 @@ async fn a_backup_comes_into_a_partition_while_leaders_die() {
     let writer = tokio::spawn(claim(cluster.client(), is_over.clone()));
     cluster.create_partition("north", &[], &[]).await.unwrap();
 
-    // The node that imports dies: what it has left is refused, with what to do.
+    // The importing node crashes: its partial import is refused, with instructions.
     let leader = cluster.leader().await.unwrap();
     let importing = begin(&cluster, leader, "north", &moved.backup());
     let begun = until_begun(&cluster, leader, "north").await;
@@ -191,7 +191,7 @@ async fn a_backup_comes_into_a_partition_while_leaders_die() {
     let created = north.call(ApiRequest::get("/traits")).await.unwrap();
     let created = created.position().index.unwrap();
 
-    // The leader dies, and not who imports.
+    // The leader crashes, but not the node that imports.
     let leader = cluster.leader().await.unwrap();
     let follower = cluster.followers().await.unwrap()[0];
     let importing = begin(&cluster, follower, "north", &moved.backup());
@@ -216,11 +216,11 @@ async fn a_backup_comes_into_a_partition_while_leaders_die() {
         "{check}"
     );
 
-    // What watchers see is what is there.
+    // Watchers see exactly the imported content.
     let north = cluster.admin_of(leader).placement("north");
     let seen = values(&north, &format!("&after={}", created.as_str())).await;
     let mut there = values(&north, "").await;
-    // Standard names were there before.
+    // Standard names existed before.
     there.retain(|key, _| {
         seen.contains_key(key) || !key.contains("{\"trait\"") && !key.contains("class")
     });
@@ -249,7 +249,7 @@ async fn a_backup_comes_into_a_partition_while_leaders_die() {
         };
         assert_eq!(ask(&restored).await, ask(&served).await, "{path}");
     }
-    // It goes on from there, and out again.
+    // The partition can be exported again.
     let taken = moved.path("taken");
     assert!(back_up(&cluster, Path::new(&taken)).status.success());
     let out = moved.path("out.sql");
@@ -274,8 +274,7 @@ async fn a_backup_comes_into_a_partition_while_leaders_die() {
     assert!(differences.contains("CUSTOM_LATER"), "{differences}");
 }
 
-/// A backup with 9 bytes in place of others, with right checksums, and a digest of a form that is
-/// not known.
+/// Replaces 9 bytes of a backup and corrects the checksums; the digest gets an unknown format.
 fn forged(mut backup: Vec<u8>, from: &[u8; 9], to: &[u8; 9]) -> Vec<u8> {
     let mut at = 8;
     while at < backup.len() {
@@ -297,7 +296,7 @@ fn replace<const N: usize>(body: &mut [u8], from: &[u8; N], to: &[u8; N]) {
 }
 
 #[tokio::test]
-async fn what_cannot_be_imported_is_refused_and_changes_nothing() {
+async fn invalid_imports_are_refused_without_changes() {
     let moved = Moved::new(0);
     let mut cluster = Cluster::prepare(1, "").unwrap();
     cluster.options_mut().flags = vec!["--cluster-level-max".to_owned(), (LEVEL - 1).to_string()];
@@ -318,7 +317,7 @@ async fn what_cannot_be_imported_is_refused_and_changes_nothing() {
     let whole = fs::read(moved.backup()).unwrap();
     let mut damaged = whole.clone();
     damaged[whole.len() / 2] ^= 1;
-    // When the first provider was made, and -1.
+    // Creation time of the first provider, and a time before 1970 (-1).
     let (made, before_1970) = (
         b"\xcf\x00\x06\x61\x3e\x9a\x74\x73\x52",
         b"\xd3\xff\xff\xff\xff\xff\xff\xff\xff",

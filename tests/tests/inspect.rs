@@ -1,4 +1,4 @@
-//! `placementd inspect`: a data directory is looked at, not touched, and what is damaged is named.
+//! `placementd inspect` reads a data directory without changing it and names its damage.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,7 +23,7 @@ fn inspect(dir: &Path, further: &[&str]) -> Output {
 }
 
 #[test]
-fn a_reader_that_leaves_early_ends_no_command_with_a_panic() {
+fn closed_pipes_do_not_make_commands_panic() {
     for task in [
         &["check-config", "--node-id", "1", "--data-dir", "/nowhere"][..],
         &["config", "sample"],
@@ -51,7 +51,7 @@ fn json(output: &Output) -> Value {
     })
 }
 
-/// Each file with its bytes and the time of its last change.
+/// Each file with its content and modification time.
 fn contents(dir: &Path) -> BTreeMap<PathBuf, (Vec<u8>, SystemTime)> {
     let mut all = BTreeMap::new();
     for entry in fs::read_dir(dir).unwrap() {
@@ -59,7 +59,7 @@ fn contents(dir: &Path) -> BTreeMap<PathBuf, (Vec<u8>, SystemTime)> {
         if path.is_dir() {
             all.extend(contents(&path));
         } else if path.is_file() {
-            // A node that was killed leaves its socket behind.
+            // A killed node leaves its socket behind.
             let changed = fs::metadata(&path).unwrap().modified().unwrap();
             all.insert(path.clone(), (fs::read(&path).unwrap(), changed));
         }
@@ -67,7 +67,7 @@ fn contents(dir: &Path) -> BTreeMap<PathBuf, (Vec<u8>, SystemTime)> {
     all
 }
 
-/// The files of a database's rows.
+/// Files with the rows of a database.
 fn rows_files(dir: &Path) -> Vec<PathBuf> {
     let names = fs::read_dir(dir)
         .unwrap()
@@ -87,7 +87,7 @@ fn damage(path: &Path) {
 }
 
 #[tokio::test]
-async fn inspect_shows_a_data_directory_unchanged_and_names_damage() {
+async fn inspect_names_damage_and_changes_nothing() {
     let mut cluster = Cluster::start(1).await.unwrap();
     let client = cluster.client();
     for name in ["one", "two", "three"] {
@@ -106,7 +106,8 @@ async fn inspect_shows_a_data_directory_unchanged_and_names_damage() {
     let reason = String::from_utf8_lossy(&running.stderr).into_owned();
     assert!(reason.contains("in use by another placementd"), "{reason}");
 
-    // As one that was being sent when the node ended: a backup is a snapshot's file.
+    // A partial snapshot, as left by a node that ends while one is being sent: a backup has the
+    // format of a snapshot.
     let sent = dir.join("snapshots").join("snapshot-being-sent");
     let file = sent.to_str().unwrap();
     let output = cluster.placementctl(&["backup", file]).unwrap();

@@ -1,4 +1,4 @@
-//! The listener for other nodes without TLS: anyone can connect there and introduce a node.
+//! The peer listener without TLS: anyone can connect and introduce a node.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ const REQUEST: u8 = 4;
 const PIECE: u8 = 10;
 const ANNOUNCED: usize = 90 << 20;
 
-/// The head of a frame with this body.
+/// Header of a frame with this body.
 fn head(kind: u8, body: &[u8]) -> Vec<u8> {
     let length = u32::try_from(21 + body.len()).unwrap().to_be_bytes();
     let checked = [&length[..], &[kind], &[0; 8], &xxh3_64(body).to_be_bytes()].concat();
@@ -21,8 +21,7 @@ fn head(kind: u8, body: &[u8]) -> Vec<u8> {
     [&checked[..], &checksum.to_be_bytes()].concat()
 }
 
-/// The hello of a node that only wants to get to know another one: a record with named fields
-/// (MessagePack).
+/// Hello of a node that only introduces itself: a record with named fields (MessagePack).
 fn hello() -> Vec<u8> {
     let key = |name: &str| {
         let length = u8::try_from(name.len()).unwrap();
@@ -46,7 +45,7 @@ fn hello() -> Vec<u8> {
     record
 }
 
-/// Sends as much of the frames as is taken, and then a byte now and then.
+/// Sends as much of the frames as the node accepts, then single bytes at intervals.
 fn announce(address: &str, kind: u8) -> usize {
     let mut stream = TcpStream::connect(address).unwrap();
     stream
@@ -61,7 +60,7 @@ fn announce(address: &str, kind: u8) -> usize {
     let body = vec![7; ANNOUNCED];
     let head = head(kind, &body);
     let mut sent = 0;
-    // A piece that is kept, and a frame that never ends.
+    // A piece that the node keeps, and a frame that never ends.
     for bytes in [&body[..], &body[..ANNOUNCED - 1]] {
         for part in head.chunks(64).chain(bytes.chunks(1 << 20)) {
             if stream.write_all(part).is_err() {
@@ -80,7 +79,7 @@ fn announce(address: &str, kind: u8) -> usize {
 }
 
 #[tokio::test]
-async fn introductions_take_little_memory_and_keep_no_member_out() {
+async fn introductions_use_little_memory_and_do_not_block_members() {
     const CONNECTIONS: usize = 24;
     let mut cluster = Cluster::start(1).await.unwrap();
     let pid = cluster.process(1).pid();

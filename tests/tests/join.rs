@@ -1,4 +1,4 @@
-//! Nodes come by tokens, come back elsewhere, and take the place of others.
+//! Nodes join with tokens, return at new addresses, and replace other nodes.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,7 +12,7 @@ use placement_tests::host;
 use placement_tests::wait::{PATIENCE, until_ok};
 use uuid::Uuid;
 
-/// The members as the node knows them that has applied most; waits for one that knows a leader.
+/// Members according to the most advanced node; waits for a node that knows a leader.
 async fn members(cluster: &Cluster) -> Vec<Member> {
     until_ok("a node that knows a leader", async || {
         let statuses = cluster.statuses().await;
@@ -26,7 +26,7 @@ async fn members(cluster: &Cluster) -> Vec<Member> {
     .await
 }
 
-/// Waits until the members are so.
+/// Waits until the members satisfy `is_so`.
 pub(crate) async fn wait_for(cluster: &Cluster, what: &str, is_so: impl Fn(&[Member]) -> bool) {
     until_ok(what, async || {
         let found = members(cluster).await;
@@ -68,8 +68,8 @@ async fn token_admits_one_node_once_and_the_node_keeps_its_number() {
     .await;
     cluster.until_shown(&list, 0, &["node 4: joined"]).await;
 
-    // Like operators' actions it has audit records; the token itself is in none of them, nor in a
-    // log.
+    // Joins have audit records, like operators' actions. Neither records nor logs have the token
+    // itself.
     let logs = || {
         (1..=4)
             .map(|id| cluster.log(id, usize::MAX))
@@ -102,7 +102,7 @@ async fn token_admits_one_node_once_and_the_node_keeps_its_number() {
     let secret = token.trim().split_once('-').unwrap().1;
     assert!(!logs().contains(secret), "the token is in a log");
 
-    // The same token lets no one else in, nor this node once it has lost its data.
+    // The token admits no other node, nor this one once it has lost its data.
     cluster.kill_9(4);
     let data = cluster.data_dir(4);
     let kept = cluster.directory().join("kept");
@@ -113,8 +113,8 @@ async fn token_admits_one_node_once_and_the_node_keeps_its_number() {
     fs::remove_dir_all(&data).unwrap();
     fs::rename(&kept, &data).unwrap();
 
-    // With its data it needs neither a number nor the token, and settings about joining are
-    // ignored.
+    // With its data the node needs neither a number nor the token, and ignores settings about
+    // joining.
     fs::remove_file(cluster.token_file(4)).unwrap();
     let options = cluster.options_mut();
     options.numbered = false;
@@ -146,7 +146,7 @@ async fn node_with_new_addresses_is_the_same_member() {
     // Nodes report their addresses once the cluster can record them.
     cluster.ctl_in_time(&["join-token", "create"]).await;
     let leader = cluster.leader().await.unwrap();
-    // A typing error changes nothing: the address at which the node is reached stays.
+    // A wrong address is refused: members keep the address at which they reach the node.
     let mistaken = leader % 3 + 1;
     cluster.stop_node(mistaken).await.unwrap();
     cluster.options_mut().flags = ["--peer-advertise", "127.0.0.1:9"]
@@ -186,7 +186,7 @@ async fn node_with_new_addresses_is_the_same_member() {
     host::create(&cluster.client(), "host").await;
 }
 
-/// Writes until `stop` is set; gives what was acknowledged.
+/// Writes until `stop` is set; returns the acknowledged writes.
 async fn write(client: Client, host: Uuid, stop: Arc<AtomicBool>) -> BTreeSet<Uuid> {
     let mut acknowledged = BTreeSet::new();
     while !stop.load(Ordering::Relaxed) {
@@ -197,7 +197,7 @@ async fn write(client: Client, host: Uuid, stop: Arc<AtomicBool>) -> BTreeSet<Uu
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_voter_that_lost_its_disk_is_replaced_under_its_name_and_no_write_is_lost() {
+async fn voter_without_its_disk_is_replaced_and_no_write_is_lost() {
     let mut cluster = Cluster::start(3).await.unwrap();
     let refused = ["node 2 is reachable"];
     (cluster.until_shown(&["replace", "node-2"], 1, &refused)).await;
@@ -211,7 +211,7 @@ async fn a_voter_that_lost_its_disk_is_replaced_under_its_name_and_no_write_is_l
     let first = cluster.ctl_in_time(&["replace", "node-2"]).await;
     assert!(first.starts_with("4-"), "{first}");
     let token = cluster.ctl_in_time(&["replace", "node-2"]).await;
-    // One node takes its place: the token that no node has used ends.
+    // The replacement uses one token; the unused one becomes invalid.
     let tokens = cluster.ctl(&["join-token", "list"]);
     let open = tokens.lines().filter(|line| line.contains(": open,"));
     let open: Vec<_> = open.collect();
@@ -221,12 +221,12 @@ async fn a_voter_that_lost_its_disk_is_replaced_under_its_name_and_no_write_is_l
     );
     cluster.give_token(2, &token).unwrap();
     cluster.start_node(2).unwrap();
-    // The replacement goes on under the next leader.
+    // The replacement continues under the next leader.
     wait_for(&cluster, "the new one as a member", |members| {
         members.len() == 4
     })
     .await;
-    // Node 5 is the new one, which runs in the place of node 2 and may lead already.
+    // Node 5 is the new node. It replaces node 2 and may be the leader already.
     let leader = match cluster.leader().await.unwrap() {
         5 => 2,
         old => old,
@@ -248,7 +248,7 @@ async fn a_voter_that_lost_its_disk_is_replaced_under_its_name_and_no_write_is_l
     let acknowledged = writing.await.unwrap();
     assert!(!acknowledged.is_empty());
 
-    // The new one has all of it, and its vote counts.
+    // The new node has all data, and its vote counts.
     cluster.kill_9(1);
     let client = cluster.client_in_order([2]).with_patience(PATIENCE);
     let there = client.provider_allocations(host).await.unwrap().allocations;
@@ -259,7 +259,7 @@ async fn a_voter_that_lost_its_disk_is_replaced_under_its_name_and_no_write_is_l
 }
 
 #[tokio::test]
-async fn learner_of_the_site_gets_the_vote_of_a_voter_that_is_lost() {
+async fn learner_of_the_site_gets_the_vote_of_a_lost_voter() {
     let config = "[cluster]\nautopilot_after_s = 5\n";
     let mut cluster = Cluster::prepare(3, config).unwrap();
     for (id, region) in [(1, "north"), (2, "south"), (3, "west")] {
@@ -281,8 +281,8 @@ async fn learner_of_the_site_gets_the_vote_of_a_voter_that_is_lost() {
         role(members, 2) == Some(MemberRole::Learner) && role(members, 4) == Some(MemberRole::Voter)
     })
     .await;
-    // It comes back as a learner and stays one. No other node is in the west, so that the vote of
-    // node 3 stays where it is when that node is lost for as long.
+    // Node 2 returns as a learner and stays one. No other node is in the west, so node 3 keeps its
+    // vote when it is lost for as long.
     cluster.start_node_at(2, "south").unwrap();
     cluster.wait_ready(2).await.unwrap();
     cluster.kill_9(3);

@@ -12,13 +12,13 @@ use placement_tests::wait::until_ok;
 use placement_tests::{osc, python};
 use serde_json::{Value, json};
 
-/// To be found in no log.
+/// Must appear in no log.
 const PASSWORD: &str = "the-password-of-placement";
-/// How long a node remembers Keystone's answer about a token.
+/// How long a node caches Keystone's answer about a token.
 const CACHE: Duration = Duration::from_secs(4);
 
-/// The life of a token that is to end: long enough to be used, as Keystone is slow on a busy
-/// machine.
+/// Lifetime of a token that expires in the test: long enough to use it, as Keystone is slow on a
+/// busy machine.
 const BRIEF: Duration = Duration::from_secs(10);
 
 const fn of_service(user: &'static str) -> Who<'static> {
@@ -39,7 +39,7 @@ async fn keystone() -> Keystone {
     keystone_and_project().await.0
 }
 
-/// And the id of the project in which all users are.
+/// A Keystone, and the id of the project of all users.
 async fn keystone_and_project() -> (Keystone, String) {
     let installed_in = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let keystone = Keystone::start(installed_in).await.unwrap();
@@ -62,7 +62,7 @@ async fn cluster_with(keystone: &Keystone, nodes: u64, more: &str) -> Cluster {
     cluster_remembering(keystone, nodes, CACHE, more).await
 }
 
-/// A cluster that remembers Keystone's answers for so long.
+/// A cluster that caches Keystone's answers for this long.
 async fn cluster_remembering(
     keystone: &Keystone,
     nodes: u64,
@@ -83,7 +83,7 @@ async fn ask_once(client: &Client, request: ApiRequest) -> ApiResponse {
     client.request_once(request).await.unwrap()
 }
 
-/// Asks until it is answered otherwise than with 503: Keystone is slow on a busy machine.
+/// Retries while the answer is 503, as Keystone is slow on a busy machine.
 async fn ask(client: &Client, request: ApiRequest) -> ApiResponse {
     until_ok("an answer", async || {
         let answer = ask_once(client, request.clone()).await;
@@ -95,7 +95,7 @@ async fn ask(client: &Client, request: ApiRequest) -> ApiResponse {
     .await
 }
 
-/// The status of a request for the list of providers with this token.
+/// Status of a request for the list of providers with this token.
 async fn status_of(cluster: &Cluster, node: u64, token: &str) -> StatusCode {
     let client = cluster.client_of(node).with_token(token);
     ask(&client, ApiRequest::get("/resource_providers"))
@@ -117,7 +117,7 @@ async fn tokens_are_authenticated_by_keystone() {
         .await
         .unwrap();
 
-    // Keystone knows those users too whom the policy does not let list providers.
+    // Keystone also knows users whom the policy does not allow to list providers.
     for (who, expected) in [
         (NOVA, StatusCode::OK),
         (MEMBER, StatusCode::FORBIDDEN),
@@ -143,7 +143,7 @@ async fn tokens_are_authenticated_by_keystone() {
         StatusCode::FORBIDDEN
     );
 
-    // `admin` is no token here, and neither is a text that Keystone did not issue.
+    // `admin` is no valid token here, and neither is a text that Keystone did not issue.
     for unknown in ["admin", "", "gAAAAA", &"x".repeat(20_000)] {
         let client = cluster.client_of(1).with_token(unknown);
         let answer = ask(&client, ApiRequest::get("/resource_providers")).await;
@@ -154,14 +154,14 @@ async fn tokens_are_authenticated_by_keystone() {
         let body: Value = serde_json::from_slice(&answer.body).unwrap();
         assert_eq!(body["error"]["code"], 401, "{body}");
     }
-    // The root and health need no token.
+    // The root and health checks need no token.
     let root = ask(&cluster.client_of(1).with_token(""), ApiRequest::get("/")).await;
     assert_eq!(root.status, StatusCode::OK);
 
     keystone.revoke(&operator).await.unwrap();
     let revoked = Instant::now();
     loop {
-        // The node has remembered the token since before, and for no longer than this.
+        // The node has cached the token before, and only for this long.
         let is_late = revoked.elapsed() >= CACHE;
         let status = status_of(&cluster, 1, &operator).await;
         if status == StatusCode::UNAUTHORIZED {
@@ -171,7 +171,7 @@ async fn tokens_are_authenticated_by_keystone() {
         assert!(!is_late, "the token is remembered for too long");
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
-    // Nor is a service's token in the log.
+    // The log has no token of a service either.
     let service = keystone.token(NOVA).await.unwrap();
     let request = ApiRequest::put("/traits/CUSTOM_BY_SERVICE").header("x-service-token", &service);
     let made = ask(&cluster.client_of(1).with_token(&service), request).await;
@@ -191,7 +191,7 @@ async fn tokens_are_authenticated_by_keystone() {
     }
 }
 
-/// An audit record of some node with this value, as soon as there is one.
+/// Waits for an audit record of any node with this value.
 async fn record_like(cluster: &Cluster, field: &str, value: Value) -> Value {
     until_ok("an audit record", async || {
         let logs = (cluster.ids().into_iter()).map(|node| cluster.log(node, usize::MAX));
@@ -224,12 +224,12 @@ async fn permissions_of_roles_depend_on_the_policy_mode() {
         ApiRequest::get(&format!("/usages?project_id={project}")),
         ApiRequest::get("/usages?project_id=another"),
     ];
-    // One row per request; admin, service, member, reader and the admin of the whole cloud.
-    // 400: the reshape is allowed, and its body reshapes nothing.
+    // One row per request; columns: admin, service, member, reader, and the system admin. 400: the
+    // reshape is allowed, but its body is empty.
     let new = [
         [200, 200, 403, 403, 403],
         [403, 400, 403, 403, 403],
-        // A member is a reader as well: Keystone's bootstrap says that one role implies the other.
+        // A member is a reader as well: in Keystone's bootstrap one role implies the other.
         [200, 200, 200, 200, 403],
         [200, 200, 403, 403, 403],
     ];
@@ -255,7 +255,7 @@ async fn permissions_of_roles_depend_on_the_policy_mode() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_service_may_come_with_a_token_that_has_expired() {
+async fn expired_token_is_accepted_with_a_valid_service_token() {
     let mut keystone = keystone().await;
     let cluster = cluster_of(&keystone).await;
     let service = keystone.token(NOVA).await.unwrap();
@@ -263,14 +263,14 @@ async fn a_service_may_come_with_a_token_that_has_expired() {
     keystone.stop();
     keystone.configure(BRIEF.as_secs()).unwrap();
     keystone.go_on().await.unwrap();
-    // On a busy machine one may have ended before it is looked at.
+    // On a busy machine a token may expire before its first use.
     let brief = until_ok("a token that is used in its time", async || {
         let brief = keystone.token(OPERATOR).await.unwrap();
         let status = status_of(&cluster, 1, &brief).await;
         (status == StatusCode::OK).then_some(brief).ok_or(status)
     })
     .await;
-    // It has ended by then, and what the node remembers of it too.
+    // By then the token and its cache entry have expired.
     tokio::time::sleep(BRIEF.max(CACHE)).await;
     keystone.stop();
     keystone.configure(3_600).unwrap();
@@ -291,7 +291,7 @@ async fn a_service_may_come_with_a_token_that_has_expired() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_keystone_known_tokens_are_accepted_and_others_get_503() {
+async fn without_keystone_only_cached_tokens_are_accepted() {
     let mut keystone = keystone().await;
     // Longer than anything in this test takes.
     let cluster = cluster_remembering(&keystone, 3, Duration::from_secs(600), "").await;
@@ -307,10 +307,10 @@ async fn without_keystone_known_tokens_are_accepted_and_others_get_503() {
     assert_eq!(status_of(&cluster, 1, &other).await, StatusCode::OK);
 }
 
-/// OpenStack's own client, with a password: it gets a token from Keystone, and the endpoint of
-/// placement from the catalog.
+/// OpenStack's client with a password gets a token from Keystone and the placement endpoint from
+/// the catalog.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_client_of_openstack_finds_each_node_in_the_catalog() {
+async fn openstack_client_finds_each_node_in_the_catalog() {
     let keystone = keystone().await;
     let cluster = cluster_of(&keystone).await;
     let regions = cluster.ids().into_iter().map(|id| {
@@ -357,7 +357,7 @@ async fn the_client_of_openstack_finds_each_node_in_the_catalog() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_application_credential_allows_what_its_access_rules_list() {
+async fn access_rules_limit_an_application_credential() {
     let keystone = keystone().await;
     let cluster = cluster_with(&keystone, 1, "").await;
     let rules = json!([

@@ -1,5 +1,4 @@
-//! Nodes that are far from each other: they know how far, and what is asked costs the round trips
-//! that it must.
+//! Distant nodes measure their round trips, and requests take no more round trips than necessary.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -9,7 +8,7 @@ use placement_client::{ApiRequest, Consistency};
 use placement_tests::cluster::Cluster;
 use placement_tests::wait::PATIENCE;
 
-/// The round trip between two nodes, which stand at one site, or at sites that are so far apart.
+/// Round trip between two nodes: zero within a site, and the distance between sites otherwise.
 fn apart(one: u64, other: u64) -> Duration {
     match (one.min(other), one.max(other)) {
         (1, 2) => Duration::ZERO,
@@ -19,7 +18,7 @@ fn apart(one: u64, other: u64) -> Duration {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_node_measures_the_round_trips_to_the_others() {
+async fn every_node_measures_its_round_trips() {
     let mut cluster = Cluster::prepare_far(3, "").unwrap();
     cluster.stretch(apart);
     for id in cluster.ids() {
@@ -31,7 +30,7 @@ async fn each_node_measures_the_round_trips_to_the_others() {
         let statuses = cluster.statuses().await;
         let right = statuses.iter().filter(|status| {
             let ways = &status.round_trips;
-            // A busy machine makes ways longer, and nothing makes them shorter.
+            // A busy machine lengthens the measured round trips; nothing shortens them.
             let is_right = |node, ms: f64| {
                 let least = apart(status.node_id, node).as_secs_f64() * 1e3;
                 (least..least + 40.0).contains(&ms)
@@ -46,11 +45,11 @@ async fn each_node_measures_the_round_trips_to_the_others() {
     }
 }
 
-/// Two sites of two voters and one of one, so far apart.
+/// Round trip between two sites of two voters and one site of one voter.
 const FAR: Duration = Duration::from_millis(200);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_linearizable_read_is_one_round_trip_among_five_voters() {
+async fn linearizable_read_takes_one_round_trip_among_five_voters() {
     let config = "[raft]\nround_trip_ms = 200\n[cluster]\nleader_preference = [\"north\"]\n";
     let site = |id: u64| ["north", "north", "middle", "middle", "south"][id as usize - 1];
     let mut cluster = Cluster::prepare_far(5, config).unwrap();
@@ -71,8 +70,8 @@ async fn a_linearizable_read_is_one_round_trip_among_five_voters() {
         let client = cluster.client_of(asked);
         let client = client.with_consistency(Consistency::Linearizable);
         let mut least = Duration::MAX;
-        // Of many, as connections are made first and machines are busy; nothing makes it shorter
-        // than the way.
+        // The fastest of many reads, as connections are set up first and machines are busy. No read
+        // is faster than the round trip.
         for _ in 0..20 {
             let began = Instant::now();
             let answer = client.request(ApiRequest::get("/resource_providers"));

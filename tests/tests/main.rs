@@ -1,5 +1,5 @@
-//! Black box: clusters of real processes, in one binary. What measures time or memory has a binary
-//! of its own, which cargo runs alone: `Cargo.toml` lists them.
+//! Black-box tests: clusters of real processes, in one binary. Tests that measure time or memory
+//! have binaries of their own, which cargo runs one at a time; `Cargo.toml` lists them.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -68,9 +68,9 @@ mod upgrade;
 mod web_login;
 mod what_if;
 
-/// Those of packages whose binaries are named.
+/// Checks the packages that list their test binaries.
 #[test]
-fn every_file_of_tests_is_run() {
+fn every_test_file_belongs_to_a_binary() {
     for package in ["tests", "raft-store", "simulations"] {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
         let read = |path| std::fs::read_to_string(format!("{folder}/{package}/{path}")).unwrap();

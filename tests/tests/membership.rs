@@ -1,4 +1,4 @@
-//! Nodes come and go, led by an operator with `placementctl`.
+//! Membership changes and leadership transfers with `placementctl`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use placement_tests::host;
 use placement_tests::wait::until;
 use serde_json::Value;
 
-/// The status, whatever its exit code says of the cluster.
+/// The status, whatever the exit code.
 fn status(cluster: &Cluster) -> Value {
     let output = cluster.placementctl(&["status", "--output", "json"]);
     serde_json::from_slice(&output.unwrap().stdout).unwrap()
@@ -28,7 +28,7 @@ async fn a_demoted_leader_steps_down_and_can_be_promoted_again() {
     let leader = cluster.leader().await.unwrap();
     let id = leader.to_string();
     cluster.ctl_in_time(&["members", "demote", &id]).await;
-    // The node that is asked may be one entry behind.
+    // The node that answers may lag by one entry.
     let is_learner = |json: &Value| member(json, leader).unwrap()["role"] == "learner";
     until("a learner", async || is_learner(&status(&cluster))).await;
     cluster.leader_other_than(Some(leader)).await.unwrap();
@@ -37,7 +37,7 @@ async fn a_demoted_leader_steps_down_and_can_be_promoted_again() {
 }
 
 #[tokio::test]
-async fn a_removed_node_that_still_runs_cannot_change_the_cluster() {
+async fn running_removed_node_cannot_change_the_cluster() {
     let cluster = Cluster::start_with(3, STEADY_LEADER).await.unwrap();
     (cluster.ctl_in_time(&["members", "remove", "3", "--yes"])).await;
     let of_node_3 = Client::new([cluster.place(3).admin()]).unwrap();
@@ -66,7 +66,7 @@ async fn a_removed_node_that_still_runs_cannot_change_the_cluster() {
         };
         until(&format!("node {id} is not drained"), goes_on).await;
     }
-    // Nor does it take the leadership away by votes.
+    // The removed node does not depose the leader by votes either.
     let before = status(&cluster);
     tokio::time::sleep(Duration::from_secs(12)).await;
     let after = status(&cluster);
@@ -76,11 +76,11 @@ async fn a_removed_node_that_still_runs_cannot_change_the_cluster() {
     );
 }
 
-/// So long that nothing but a hand-over can explain a new leader within less.
+/// An election takes longer than this, so only a transfer explains a faster change of leaders.
 const ELECTION_MIN: Duration = Duration::from_secs(12);
 
 #[tokio::test]
-async fn leadership_is_handed_over_on_request_and_when_the_leader_stops() {
+async fn leadership_is_transferred_on_request_and_on_shutdown() {
     let config = "[raft]\nround_trip_ms = 2000\n";
     let mut cluster = Cluster::start_with(3, config).await.unwrap();
     let client = cluster.client();
@@ -89,14 +89,14 @@ async fn leadership_is_handed_over_on_request_and_when_the_leader_stops() {
     let new = old % 3 + 1;
     (cluster.ctl_in_time(&["transfer-leader", "--to", &new.to_string()])).await;
     cluster.until_leader(new).await;
-    // The leader stops while a client writes through another node: its successor leads long before
-    // a follower could have missed its heartbeats.
+    // The leader stops while a client writes through another node. Its successor leads long before
+    // a follower could have missed the heartbeats.
     let client = cluster.client_of(old);
     let term = status(&cluster)["term"].as_u64().unwrap();
     let stopped = AtomicBool::new(false);
     let writes = async {
         let mut longest = Duration::ZERO;
-        // Some more after the end of the old leader.
+        // Continues for some writes after the end of the old leader.
         let mut more = 5;
         while more > 0 {
             let asked = Instant::now();

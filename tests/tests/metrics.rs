@@ -1,4 +1,4 @@
-//! `/metrics` as monitoring reads it.
+//! The `/metrics` endpoint as monitoring reads it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -12,16 +12,16 @@ use placement_tests::skip::skipped;
 use placement_tests::wait::until_ok;
 use serde_json::json;
 
-/// What a metric is: its type and the labels that tell its series apart.
+/// Type and label names of each metric.
 pub(crate) type Families = BTreeMap<String, (String, BTreeSet<String>)>;
 
-/// Where a node takes what operators ask.
+/// A client of a node's operator socket.
 fn operators_listener(cluster: &Cluster, id: u64) -> Client {
     let socket = cluster.data_dir(id).join("admin.sock");
     Client::new([format!("unix:{}", socket.display())]).unwrap()
 }
 
-/// The numbers of a node, as Prometheus asks for them.
+/// Metrics of a node, requested as by Prometheus.
 async fn scrape(cluster: &Cluster, id: u64) -> String {
     let client = operators_listener(cluster, id);
     let accept =
@@ -33,17 +33,18 @@ async fn scrape(cluster: &Cluster, id: u64) -> String {
     String::from_utf8(answer.body.to_vec()).unwrap()
 }
 
-/// Some are counted by partition alone. A leader has more of them than a follower, and is to stay
-/// the leader.
+/// Settings for metrics per partition. A leader has more metrics than a follower, so the leader
+/// must not change.
 const PARTITIONED: &str = "[raft]\nround_trip_ms = 400\n[[partitions]]\nname = \"north\"\n";
 
-/// A leader that has served a write, a read and a request to nowhere, and one of another partition.
+/// A leader that has served a write, a read, a request to an unknown path, and a request of another
+/// partition.
 async fn busy_leader(cluster: &Cluster) -> u64 {
     let leader = cluster.leader().await.unwrap();
     let client = cluster.client_of(leader);
     let host = with_processors(&client).await;
     claim(&client, host).await.unwrap();
-    // While there is one partition, each path is its own.
+    // With a single partition each path belongs to it.
     let empty = "/allocation_candidates?resources=PCPU:1";
     for path in ["/resource_providers/cows", "/cows", empty] {
         client.request(ApiRequest::get(path)).await.unwrap();
@@ -57,7 +58,7 @@ async fn busy_leader(cluster: &Cluster) -> u64 {
     leader
 }
 
-/// What the text describes and shows.
+/// Metrics that the text describes and shows.
 fn families(text: &str) -> Families {
     let mut families = Families::new();
     for line in text.lines() {
@@ -83,7 +84,7 @@ fn families(text: &str) -> Families {
     families
 }
 
-/// What `docs/metrics.md` says that there is.
+/// Metrics that `docs/metrics.md` lists.
 pub(crate) fn documented() -> Families {
     let page = include_str!("../../docs/metrics.md");
     let rows = page.lines().filter(|line| line.starts_with("| `"));
@@ -102,12 +103,12 @@ pub(crate) fn documented() -> Families {
 }
 
 #[tokio::test]
-async fn a_leader_shows_the_metrics_of_the_page_and_no_others() {
+async fn leader_shows_exactly_the_documented_metrics() {
     let cluster = Cluster::start_secured(3, PARTITIONED).await.unwrap();
     let leader = busy_leader(&cluster).await;
     let expected = documented();
     assert!(expected.len() > 30);
-    // Its own age is known once it has asked a quorum whether it leads.
+    // The age of its state is known once it has confirmed its leadership with a quorum.
     until_ok("the documented metrics", async || {
         let found = families(&scrape(&cluster, leader).await);
         if found == expected {
@@ -124,7 +125,7 @@ async fn a_leader_shows_the_metrics_of_the_page_and_no_others() {
         "placement_inventory_used{partition=\"default\",resource_class=\"VCPU\"} 1.0\n",
         "placement_rocksdb_wal_bytes{db=\"log\"}",
         "# TYPE placement_disk_used_bytes gauge\n",
-        // The routes are those that served a request; other paths count as `none`.
+        // The label is the matched route; other paths count as `none`.
         "{method=\"GET\",route=\"/resource_providers/{uuid}\",status=\"404\"}",
         "{method=\"GET\",route=\"none\",status=\"404\"}",
     ] {
@@ -132,7 +133,7 @@ async fn a_leader_shows_the_metrics_of_the_page_and_no_others() {
     }
 }
 
-/// The value of a sample.
+/// Value of a sample.
 async fn value(cluster: &Cluster, id: u64, sample: &str) -> Option<f64> {
     let text = scrape(cluster, id).await;
     let line = text.lines().find_map(|line| line.strip_prefix(sample))?;
@@ -149,7 +150,7 @@ async fn shows(cluster: &Cluster, id: u64, sample: &str, expected: f64) {
 }
 
 #[tokio::test]
-async fn a_drained_node_and_a_lost_voter_show_in_the_metrics() {
+async fn drained_node_and_lost_voter_appear_in_the_metrics() {
     let mut cluster = Cluster::start_with(3, STEADY_LEADER).await.unwrap();
     let leader = cluster.leader().await.unwrap();
     let followers = cluster.followers().await.unwrap();
@@ -186,10 +187,10 @@ async fn a_drained_node_and_a_lost_voter_show_in_the_metrics() {
     shows(&cluster, leader, "placement_raft_can_lose ", 0.0).await;
     cluster.kill_9(drained);
     shows(&cluster, leader, "placement_ready ", 0.0).await;
-    // No scrape waits for a leader. Other work of the machine may delay one.
+    // No scrape waits for a leader, but other load of the machine may delay one.
     let mut took = Duration::MAX;
     for _ in 0..3 {
-        // What was found for the one before is old by then.
+        // Longer than values are cached between scrapes.
         tokio::time::sleep(Duration::from_millis(1_500)).await;
         let begun = Instant::now();
         assert_eq!(value(&cluster, leader, "placement_ready ").await, Some(0.0));
@@ -199,7 +200,7 @@ async fn a_drained_node_and_a_lost_voter_show_in_the_metrics() {
 }
 
 #[tokio::test]
-async fn deleted_partition_is_counted_no_more_and_what_all_count_does_not_fall() {
+async fn deleted_partition_has_no_series_and_totals_do_not_fall() {
     let cluster = Cluster::start(1).await.unwrap();
     let client = cluster.client();
     let requests = "placement_partition_requests_total{partition=\"north\"} ";

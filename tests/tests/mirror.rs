@@ -1,5 +1,5 @@
-//! A small client keeps a mirror of a cluster from its events while nodes are killed, and the
-//! mirror is what the API answers.
+//! A small client keeps a mirror of a cluster from its events while nodes are killed. The mirror
+//! must equal the answers of the API.
 
 use std::io::Write;
 use std::process::{ChildStdin, Command, Stdio};
@@ -13,7 +13,7 @@ use placement_tests::python;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-/// For so many seconds nodes are killed; 20 if it is not set.
+/// Environment variable with the duration of the kills in seconds; 20 by default.
 const SECONDS: &str = "PLACEMENT_MIRROR_SECONDS";
 const WRITERS: usize = 4;
 
@@ -21,16 +21,16 @@ fn any_class() -> String {
     format!("CUSTOM_{:X}", Uuid::new_v4().as_u128())
 }
 
-/// Gives a class another name, also in all that there is of it. That is not possible in later
-/// versions of the API.
+/// Renames a class, and with it all its inventories and allocations. Later microversions do not
+/// allow it.
 async fn rename(api: &Client, old: &str, new: &str) -> Result<(), Error> {
     let renamed = ApiRequest::put(&format!("/resource_classes/{old}")).microversion("1.2");
     let renamed = renamed.json(&json!({ "name": new }));
     api.call(renamed).await.map(drop)
 }
 
-/// One host with all that it can have. Where a node goes, a write may fail, and may be carried out
-/// all the same.
+/// Creates, changes and deletes one host with every kind of content. When a node stops, a write may
+/// fail and still be applied.
 async fn churn(api: &Client, class: &str, round: usize) -> Result<(), Error> {
     api.ensure_resource_class(class).await?;
     let new = NewProvider::named(&format!("host {}", Uuid::new_v4()));
@@ -63,7 +63,7 @@ async fn churn(api: &Client, class: &str, round: usize) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes until it is to stop. Returns how many hosts it made.
+/// Writes until `is_over` is set. Returns the number of hosts created.
 async fn write(api: Client, is_over: Arc<AtomicBool>) -> usize {
     let mut made = 0;
     let mut class = any_class();
@@ -72,10 +72,10 @@ async fn write(api: Client, is_over: Arc<AtomicBool>) -> usize {
             break;
         }
         made += usize::from(churn(&api, &class, round).await.is_ok());
-        // The client looks through all that it has.
+        // The mirror client searches its whole content for a renamed class.
         if round % 64 == 1 {
             let new = any_class();
-            // Whether or not it has, the new name is used from now on.
+            // Uses the new name from now on, whether or not the rename succeeded.
             let _ = rename(&api, &class, &new).await;
             class = new;
         }
@@ -84,7 +84,7 @@ async fn write(api: Client, is_over: Arc<AtomicBool>) -> usize {
     made
 }
 
-/// One node after the other is gone for a moment; every second one stops properly.
+/// Stops one node after the other for a moment; every second one cleanly.
 async fn kill_in_turn(cluster: &mut Cluster, span: Duration) {
     let begun = Instant::now();
     for (turn, id) in [1, 2, 3].into_iter().cycle().enumerate() {
@@ -103,7 +103,7 @@ async fn kill_in_turn(cluster: &mut Cluster, span: Duration) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn mirror_kept_from_events_is_what_the_api_answers() {
+async fn mirror_of_events_equals_the_api() {
     let seconds = std::env::var(SECONDS)
         .ok()
         .map(|text| text.parse().unwrap());
@@ -125,7 +125,7 @@ async fn mirror_kept_from_events_is_what_the_api_answers() {
     let mut goal: ChildStdin = mirror.stdin.take().unwrap();
 
     let is_over = Arc::new(AtomicBool::new(false));
-    // It waits for longer than a node tries, so that no write is carried out after the last one has
+    // Waits longer than a node retries, so that no write is applied after the last writer has
     // returned.
     let api = cluster.client();
     let writers: Vec<_> = (0..WRITERS)
@@ -156,7 +156,7 @@ async fn mirror_kept_from_events_is_what_the_api_answers() {
     assert!(made > 0);
     at_least("providers", made);
     at_least("allocations", made);
-    // It lost nodes and went on, and did not begin again each time.
+    // The mirror continued after the loss of a node and did not start again each time.
     at_least("streams", 2);
     at_least("changes", 10 * made);
     at_least("renamed", 1);

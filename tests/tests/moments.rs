@@ -1,4 +1,4 @@
-//! Backups that a node makes by itself, and the moments that can be restored from them.
+//! Scheduled backups of a node, and restores to any covered time.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,7 +19,7 @@ async fn providers(cluster: &Cluster) -> BTreeSet<String> {
     found.into_iter().map(|provider| provider.name).collect()
 }
 
-/// The time of a command, as a tool prints and takes it, from the clock of this machine.
+/// Current time in the format of restore times, from the clock of this machine.
 fn now() -> String {
     let output = Command::new("date")
         .args(["--utc", "+%Y-%m-%dT%H:%M:%S.%6NZ"])
@@ -28,7 +28,7 @@ fn now() -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// The metric of a node.
+/// Value of a metric of a node.
 async fn metric(cluster: &Cluster, id: u64, name: &str) -> f64 {
     let text = cluster.metrics(id).await;
     let mut lines = text.lines();
@@ -37,7 +37,7 @@ async fn metric(cluster: &Cluster, id: u64, name: &str) -> f64 {
 }
 
 #[tokio::test]
-async fn any_moment_since_the_oldest_backup_can_be_restored_and_none_in_a_gap() {
+async fn any_time_since_the_oldest_backup_is_restorable_except_gaps() {
     let backups = tempfile::tempdir().unwrap();
     let config = format!(
         "[backup]\ndirectory = {:?}\nevery_s = 4\nkeep = 2\n",
@@ -58,7 +58,7 @@ async fn any_moment_since_the_oldest_backup_can_be_restored_and_none_in_a_gap() 
     };
     until("the first backup", async || !made().is_empty()).await;
 
-    // Writes with a moment between each of them and the next.
+    // Records a time between each write and the next.
     let client = cluster.client();
     let mut moments = Vec::new();
     let mut write = async |count: usize| {
@@ -99,8 +99,8 @@ async fn any_moment_since_the_oldest_backup_can_be_restored_and_none_in_a_gap() 
     let taken = printed(&back_up(&cluster, &file));
     cluster.stop_node(1).await.unwrap();
 
-    // The last moment that is there is the same by the oldest backup and the log, by the newest
-    // backup, and by the node's own report.
+    // The newest covered time is the same by the oldest backup and the log, by the newest backup,
+    // and by the node's report.
     let whole = |further: &[&str]| {
         let cluster = Cluster::prepare(1, "").unwrap();
         let output = restore(&cluster, 1, &dir, further);
@@ -120,7 +120,7 @@ async fn any_moment_since_the_oldest_backup_can_be_restored_and_none_in_a_gap() 
         (&taken["index"], &taken["digest"])
     );
 
-    // A moment in between, in a cluster that runs.
+    // Restores to a time in between and runs the cluster.
     let at = moments.len() - 3;
     let (mut new, output) = whole(&["--until", &moments[at]]);
     printed(&output);
@@ -130,7 +130,7 @@ async fn any_moment_since_the_oldest_backup_can_be_restored_and_none_in_a_gap() 
     let expected: BTreeSet<_> = (0..=at).map(|number| format!("p{number}")).collect();
     assert_eq!(names, expected);
 
-    // One that is too early, one of a file, and one for which the log is missing.
+    // A time that is too early, a time for a single file, and a time for which the log is missing.
     let words = refusal(&whole(&["--until", "2020-01-01T00:00:00Z"]).1, 1);
     assert!(words.contains("after the requested moment"), "{words}");
     let words = refusal(
@@ -145,12 +145,9 @@ async fn any_moment_since_the_oldest_backup_can_be_restored_and_none_in_a_gap() 
     assert!(words.contains("is a single backup"), "{words}");
     let (_, output) = whole(&["--until", "2100-01-01T00:00:00Z"]);
     let words = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(
-        words.contains("the archived log ends there"),
-        "{words}"
-    );
+    assert!(words.contains("the archived log ends there"), "{words}");
 
-    // The node runs without its place for backups for so long that its log is cut.
+    // The node runs without its backup directory until it has purged entries that were not kept.
     fs::rename(backups.path(), cluster.directory().join("away")).unwrap();
     fs::write(backups.path(), "not a directory").unwrap();
     cluster.start_node(1).unwrap();
@@ -173,7 +170,7 @@ async fn any_moment_since_the_oldest_backup_can_be_restored_and_none_in_a_gap() 
     cluster.until_logged(&[1], problem).await;
     fs::remove_file(backups.path()).unwrap();
     fs::rename(cluster.directory().join("away"), backups.path()).unwrap();
-    // It shows by itself, with no further entry.
+    // The gap is detected without a further entry.
     until("the gap is found", async || {
         cluster.log(1, 2000).contains("has a gap")
     })
@@ -183,7 +180,7 @@ async fn any_moment_since_the_oldest_backup_can_be_restored_and_none_in_a_gap() 
         cluster.log(1, 2000).matches("made a backup").count() > 0 && made().len() == 2
     })
     .await;
-    // What is written then is kept again, and the gap is behind a backup.
+    // Later entries are kept again, and a backup follows the gap.
     let provider = NewProvider::named("after");
     client.create_provider(&provider).await.unwrap();
     until("the next entry is kept", async || {
@@ -199,7 +196,7 @@ async fn any_moment_since_the_oldest_backup_can_be_restored_and_none_in_a_gap() 
     printed(&whole(&[]).1);
 }
 
-/// The code of the error that a write is refused with.
+/// Status and code of a refused write.
 async fn refused(client: &Client, name: &str) -> (Option<StatusCode>, String) {
     let refused = client.create_provider(&NewProvider::named(name)).await;
     let error = refused.unwrap_err();
@@ -207,7 +204,7 @@ async fn refused(client: &Client, name: &str) -> (Option<StatusCode>, String) {
 }
 
 #[tokio::test]
-async fn a_backup_shows_its_moment_to_tools_that_ask_a_cluster() {
+async fn replayed_backup_answers_the_tools_of_a_cluster() {
     let backups = tempfile::tempdir().unwrap();
     let config = format!("[backup]\ndirectory = {:?}\n", backups.path());
     let cluster = Cluster::start_with(1, &config).await.unwrap();
@@ -228,7 +225,7 @@ async fn a_backup_shows_its_moment_to_tools_that_ask_a_cluster() {
     })
     .await;
 
-    // The node that fills the directory still runs.
+    // The node that writes to the directory still runs.
     let replay = Replay::start(&dir, "north", &["--until", &moment]);
     let (epoch, index) = (&replay.printed["epoch"], &replay.printed["index"]);
     assert!(index.parse::<u64>().unwrap() < applied);
@@ -267,7 +264,7 @@ async fn a_backup_shows_its_moment_to_tools_that_ask_a_cluster() {
         assert!(checked.contains(held), "{checked}");
     }
 
-    // It is never changed, and questions about changes are answered.
+    // The replay is read-only, and answers queries about changes.
     let refused_here = Some(StatusCode::FORBIDDEN);
     for client in [&past, &Admin::new(past.clone()).placement("north")] {
         let (status, words) = refused(client, "late").await;
@@ -293,7 +290,7 @@ async fn a_backup_shows_its_moment_to_tools_that_ask_a_cluster() {
     assert_eq!(answer.status, StatusCode::FORBIDDEN);
     assert!(replay.interrupt().success());
 
-    // Its log to the end, and a place where others would reach it.
+    // Replays the log to its end, on a listener that others can reach.
     let replay = Replay::start(&dir, "north", &[]);
     assert!(replay.printed["default"].starts_with("2 providers, "));
     let program = binaries::placementd().unwrap();
@@ -304,7 +301,7 @@ async fn a_backup_shows_its_moment_to_tools_that_ask_a_cluster() {
 }
 
 #[tokio::test]
-async fn naive_model_comes_to_what_a_real_node_has_kept() {
+async fn naive_model_reproduces_the_kept_log_of_a_node() {
     let backups = tempfile::tempdir().unwrap();
     let config = format!(
         "[backup]\ndirectory = {:?}\nevery_s = 1\nkeep = 100\n",
@@ -339,13 +336,13 @@ async fn naive_model_comes_to_what_a_real_node_has_kept() {
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{words}{errors}");
         assert!(words.contains("no difference: "), "{words}");
-        // The rows of a node that has just begun are in no file yet.
+        // A node that has just started has its rows in no file yet.
         assert!(*kept != dir || !words.contains(" 0 digests"), "{words}");
     }
 }
 
 #[tokio::test]
-async fn a_gap_that_a_start_finds_is_followed_by_a_backup_at_once() {
+async fn gap_found_at_start_triggers_a_backup() {
     let root = tempfile::tempdir().unwrap();
     let (backups, away) = (root.path().join("backups"), root.path().join("away"));
     let config = format!("[backup]\ndirectory = {backups:?}\n");
@@ -361,7 +358,7 @@ async fn a_gap_that_a_start_finds_is_followed_by_a_backup_at_once() {
     let (first, _) = last_backup(&cluster).await;
     cluster.stop_node(1).await.unwrap();
 
-    // Without its place for backups it writes, and drops its log.
+    // Without its backup directory the node serves writes and purges its log.
     fs::rename(&backups, &away).unwrap();
     fs::write(&backups, "not a directory").unwrap();
     cluster.start_node(1).unwrap();

@@ -1,5 +1,5 @@
-//! `placementctl consumers audit` with the lists that OpenStack's own client prints, by the
-//! commands of `docs/placementctl.md`, of a Nova that answers page by page.
+//! `placementctl consumers audit` with lists printed by OpenStack's client, run with the commands
+//! of `docs/placementctl.md` against a Nova that pages its answers.
 
 use std::fs;
 use std::path::Path;
@@ -19,13 +19,13 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
-/// The instances and the migration of the cloud.
+/// Instances and the migration of the cloud.
 const DOUBLED: Uuid = Uuid::from_u128(1);
 const RESIZED: Uuid = Uuid::from_u128(2);
 const RESIZE: Uuid = Uuid::from_u128(3);
 const ORPHAN: Uuid = Uuid::from_u128(4);
 
-/// Keystone and Nova, as far as the client asks them, until it is dropped.
+/// The parts of Keystone and Nova that the client uses; stopped when dropped.
 struct Nova {
     url: String,
     serving: JoinHandle<()>,
@@ -85,7 +85,7 @@ async fn answer(
         .body(Full::from(body.to_string()))
 }
 
-/// What a service says of its version.
+/// Version document of a service.
 fn version(url: &str, path: &str, mut version: Value) -> Value {
     version["links"] = json!([{"rel": "self", "href": format!("{url}/{path}/")}]);
     json!({ "version": version })
@@ -105,7 +105,7 @@ fn token(url: &str) -> Value {
     }})
 }
 
-/// Servers, each with the host that it is on.
+/// Servers with their hosts, as Nova lists them.
 fn servers(all: &[(Uuid, &str)]) -> Value {
     let server = |(id, host): &(Uuid, &str)| {
         json!({
@@ -117,7 +117,7 @@ fn servers(all: &[(Uuid, &str)]) -> Value {
     json!({ "servers": all.iter().map(server).collect::<Vec<_>>() })
 }
 
-/// The scripts of the page that list servers and migrations.
+/// Scripts of the page that list servers and migrations.
 fn scripts() -> [String; 2] {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/placementctl.md");
     let page = fs::read_to_string(page).unwrap();
@@ -126,8 +126,8 @@ fn scripts() -> [String; 2] {
     blocks.collect::<Vec<_>>().try_into().unwrap()
 }
 
-/// Hosts that share a storage: an instance holds two of them, as the answer to its first claim was
-/// lost; another one is resized, with its migration; a third one is an orphan.
+/// Creates hosts with shared storage. One instance has allocations on two hosts, as the answer to
+/// its first claim was lost; another is being resized by a migration; a third one is an orphan.
 async fn cloud(cluster: &Cluster) -> [Uuid; 5] {
     let client = cluster.client();
     let mut all = [Uuid::nil(); 5];
@@ -168,7 +168,7 @@ async fn cloud(cluster: &Cluster) -> [Uuid; 5] {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_instance_that_was_claimed_twice_gives_back_the_host_that_it_is_not_on() {
+async fn instance_claimed_on_two_hosts_releases_the_wrong_one() {
     let openstack = osc::programs(Path::new(env!("CARGO_TARGET_TMPDIR"))).unwrap();
     let nova = Nova::start().await;
     let cluster = Cluster::start(1).await.unwrap();
@@ -230,7 +230,7 @@ async fn an_instance_that_was_claimed_twice_gives_back_the_host_that_it_is_not_o
     let restore = ["consumers", "release", "--undo-from", &undo];
     assert_eq!(ctl(0, &restore), "restored 2 of 2\n");
     assert_eq!(held().await, sorted(vec![nfs, one, two]));
-    // What has changed since is left alone.
+    // A consumer that has changed since is left alone.
     let text = ctl(
         3,
         &[

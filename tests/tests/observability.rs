@@ -1,5 +1,5 @@
-//! The alerts and dashboards of `observability/`: what they ask for exists, and promtool sees each
-//! alert fire and end. `alerts.rs` has a real Prometheus watch real clusters.
+//! Alerts and dashboards of `observability/`: their metrics exist, and promtool sees each alert
+//! fire and resolve. `alerts.rs` has a real Prometheus scrape real clusters.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ const DASHBOARDS: [&str; 4] = [
     "raft-and-disks.json",
     "capacity.json",
 ];
-/// Where the package puts the book.
+/// Where the package installs the book.
 const INSTALLED: &str = "file:///usr/share/doc/placementd/html/docs/";
 
 fn repository() -> &'static Path {
@@ -37,7 +37,7 @@ fn alerts() -> String {
     read(&folder().join("alerts.yaml"))
 }
 
-/// The alerts with what stands below each.
+/// Each alert's name and definition.
 fn each_alert(text: &str) -> Vec<(&str, &str)> {
     let alerts = text.split("      - alert: ").skip(1);
     alerts
@@ -45,7 +45,7 @@ fn each_alert(text: &str) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// The names of metrics in a text.
+/// Names of metrics in a text.
 fn metrics_in(text: &str) -> BTreeSet<&str> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let words = text.split(|c| !is_part(c));
@@ -53,7 +53,7 @@ fn metrics_in(text: &str) -> BTreeSet<&str> {
     words.filter(is_metric).collect()
 }
 
-/// What the panels of a dashboard ask for.
+/// Queries of the panels of a dashboard.
 fn expressions(dashboard: &str) -> Vec<String> {
     let text = read(&folder().join("dashboards").join(dashboard));
     let value: Value = serde_json::from_str(&text).unwrap();
@@ -64,7 +64,7 @@ fn expressions(dashboard: &str) -> Vec<String> {
 }
 
 #[test]
-fn alerts_and_dashboards_ask_for_metrics_that_exist() {
+fn alerts_and_dashboards_use_existing_metrics() {
     let documented = documented();
     let exists = |name: &str| {
         let suffixes = ["_bucket", "_sum", "_count"];
@@ -87,7 +87,7 @@ fn alerts_and_dashboards_ask_for_metrics_that_exist() {
 }
 
 #[test]
-fn each_alert_has_a_severity_and_a_chapter_that_exists() {
+fn each_alert_has_a_severity_and_an_existing_runbook_chapter() {
     let text = alerts();
     let alerts = each_alert(&text);
     assert!(alerts.len() > 30, "only {} were found", alerts.len());
@@ -109,7 +109,7 @@ fn each_alert_has_a_severity_and_a_chapter_that_exists() {
 }
 
 #[test]
-fn promtool_sees_each_alert_fire_and_end() {
+fn promtool_sees_each_alert_fire_and_resolve() {
     let text = alerts();
     let tests = TESTS.map(|tests| read(&folder().join(tests))).concat();
     for (name, _) in each_alert(&text) {
@@ -138,7 +138,7 @@ const TESTS: [&str; 2] = ["alerts_test.yaml", "alerts_days_test.yaml"];
 const MISSING: &str = "there is no promtool; Debian has it in the package prometheus";
 
 #[test]
-fn dashboards_are_what_their_script_writes() {
+fn dashboards_are_up_to_date_with_their_script() {
     let made = tempfile::tempdir().unwrap();
     let script = folder().join("dashboards.py");
     python::run(python::interpreter().arg(script).arg(made.path())).unwrap();

@@ -1,4 +1,4 @@
-//! A data directory that is put back from an older copy has forgotten what its node has
+//! A data directory that is restored from an older copy lacks writes that its node has
 //! acknowledged.
 
 use std::fs;
@@ -10,8 +10,8 @@ use placement_tests::host::create;
 use placement_tests::private;
 use placement_tests::wait::{PATIENCE, until};
 
-/// Copies the data directory of a stopped node, starts the node, writes through it, stops it, and
-/// puts the copy back.
+/// Copies the data directory of a stopped node, starts the node, writes through it, stops it and
+/// restores the copy.
 async fn put_back(cluster: &mut Cluster, id: u64) {
     let data = cluster.data_dir(id);
     let older: PathBuf = data.with_extension("older");
@@ -29,13 +29,13 @@ fn count(cluster: &Cluster, id: u64, words: &str) -> usize {
     cluster.log(id, 1000).matches(words).count()
 }
 
-/// Waits until these words are in a node's log once more than `before`.
+/// Waits until a node's log has these words more than `before` times.
 async fn until_logged_again(cluster: &Cluster, id: u64, words: &str, before: usize) {
     until(words, async || count(cluster, id, words) > before).await;
 }
 
 #[tokio::test]
-async fn an_older_copy_that_starts_alone_is_quarantined_once_it_reaches_the_others() {
+async fn older_copy_is_quarantined_once_it_reaches_the_other_nodes() {
     let mut cluster = Cluster::start(3).await.unwrap();
     put_back(&mut cluster, 2).await;
     for id in [1, 3] {
@@ -48,18 +48,18 @@ async fn an_older_copy_that_starts_alone_is_quarantined_once_it_reaches_the_othe
         cluster.start_node(id).unwrap();
     }
     cluster.until_logged(&[2], "is an older copy").await;
-    // The others go on without it, with what was acknowledged.
+    // The other nodes continue without it and have the acknowledged write.
     create(&cluster.client_of(1), "afterwards").await;
     let other = cluster.client_of(3);
     let kept = other.providers(&[("name", "acknowledged")]).await.unwrap();
     assert_eq!(kept.len(), 1);
     let older = ["is an older copy"];
     cluster.until_shown(&["status"], 1, &older).await;
-    // The calls of the others leave no line each in its log.
+    // Failed calls by the other nodes are not logged each time.
     tokio::time::sleep(Duration::from_secs(3)).await;
     let lines = count(&cluster, 2, "failed to send RaftMsg");
     assert!(lines < 10, "{lines} lines");
-    // Nor does it come back.
+    // The node refuses to start again.
     cluster.kill_9(2);
     cluster.start_node(2).unwrap();
     let ended = cluster.process(2).wait(PATIENCE).unwrap();

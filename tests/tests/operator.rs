@@ -1,4 +1,4 @@
-//! What `placementctl` reports to an operator, by its output and by exit code.
+//! Reports and exit codes of `placementctl`.
 
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use placement_tests::node_process::{NodeProcess, StartOptions};
 use placement_tests::wait::{until, until_ok};
 use serde_json::json;
 
-/// The exit code of a command, and its output.
+/// Exit code, standard output and standard error of a command.
 fn ctl(cluster: &Cluster, arguments: &[&str]) -> (i32, String, String) {
     let output = cluster.placementctl(arguments).unwrap();
     texts(&output)
@@ -23,7 +23,7 @@ fn texts(output: &Output) -> (i32, String, String) {
 }
 
 #[tokio::test]
-async fn status_reports_by_its_exit_code_too_how_many_more_nodes_may_be_lost() {
+async fn status_exit_code_reports_how_many_nodes_may_be_lost() {
     let mut cluster = Cluster::start(3).await.unwrap();
     let columns = ["VERSION", env!("CARGO_PKG_VERSION"), "READY", "DISK FREE"];
     let healthy = [&["healthy: 3 of 3, can lose 1"], &columns[..]].concat();
@@ -62,12 +62,12 @@ async fn status_reports_by_its_exit_code_too_how_many_more_nodes_may_be_lost() {
 }
 
 #[tokio::test]
-async fn leadership_is_handed_only_to_a_reachable_node_and_the_answer_names_the_leader() {
+async fn leadership_is_transferred_only_to_a_reachable_node() {
     let mut cluster = Cluster::start(3).await.unwrap();
     let dead = cluster.followers().await.unwrap()[0];
     cluster.kill_9(dead);
-    // A node counts as reachable for twice the longest silence before an election: until then the
-    // leader would try.
+    // A node counts as reachable for twice the longest election timeout; until then the leader
+    // would try to transfer to it.
     tokio::time::sleep(Duration::from_secs(5)).await;
     let leader = until_ok("a refusal by the leader", async || {
         let leader = cluster.leader().await.unwrap();
@@ -86,7 +86,7 @@ async fn leadership_is_handed_only_to_a_reachable_node_and_the_answer_names_the_
 }
 
 #[tokio::test]
-async fn removal_without_a_spare_needs_confirmation_and_the_removed_node_reports_it() {
+async fn removal_without_a_spare_voter_needs_confirmation() {
     let mut cluster = Cluster::start(3).await.unwrap();
     let gone = cluster.followers().await.unwrap()[0];
     let remove = ["members", "remove", &gone.to_string()];
@@ -118,7 +118,7 @@ async fn removal_without_a_spare_needs_confirmation_and_the_removed_node_reports
         cluster.until_logged(&[gone], removed).await;
     }
 
-    // The removed node, asked first, reports the cluster as it is now.
+    // A removed node that is asked first reports the current cluster.
     let through_removed = ["--endpoint", &cluster.place(gone).admin(), "status"];
     let removed = format!("node {gone} was removed");
     let degraded = ["degraded: 2 of 2, can lose 0", &removed];
@@ -126,7 +126,7 @@ async fn removal_without_a_spare_needs_confirmation_and_the_removed_node_reports
 }
 
 #[tokio::test]
-async fn nodes_without_a_list_wait_and_are_formed_into_a_cluster_by_init() {
+async fn nodes_without_initial_members_wait_for_init() {
     let cluster = Cluster::prepare(3, "").unwrap();
     let options = StartOptions {
         initial_members: String::new(),
@@ -158,7 +158,7 @@ async fn nodes_without_a_list_wait_and_are_formed_into_a_cluster_by_init() {
     let refused = waits.request_once(write).await.unwrap();
     let reason = String::from_utf8_lossy(&refused.body);
     assert!(reason.contains("does not belong to a cluster"), "{reason}");
-    // Without a history there is no place in one.
+    // A node without a cluster has no position in a log.
     let answer = get("/").await;
     assert_eq!(answer.header("placement-node"), Some("1"));
     assert_eq!(answer.header("placement-index"), None);
@@ -186,7 +186,7 @@ async fn nodes_without_a_list_wait_and_are_formed_into_a_cluster_by_init() {
 }
 
 #[tokio::test]
-async fn without_a_quorum_lists_have_what_the_node_knows() {
+async fn without_a_quorum_lists_show_the_local_state() {
     let mut cluster = Cluster::start(3).await.unwrap();
     let made = cluster.create_partition("north", &[], &["/north"]);
     made.await.unwrap();
@@ -199,7 +199,7 @@ async fn without_a_quorum_lists_have_what_the_node_knows() {
     let operator = Client::new([cluster.place(1).admin()]).unwrap();
     let id = format!("\"id\":{number},");
     let mut took = Duration::MAX;
-    // The first ones find out that there is no leader.
+    // The first requests find out that there is no leader.
     for _ in 0..3 {
         let begun = Instant::now();
         for (path, words) in [("/v1/partitions", "\"north\""), ("/v1/join-tokens", &id)] {
@@ -213,7 +213,7 @@ async fn without_a_quorum_lists_have_what_the_node_knows() {
 }
 
 #[test]
-fn ordinary_errors_are_one_line_whatever_rust_backtrace_says() {
+fn ordinary_errors_are_one_line_despite_rust_backtrace() {
     let mut placementctl = Command::new(binaries::placementctl().unwrap());
     placementctl.args(["--endpoint", "127.0.0.1:1", "--timeout", "0.1"]);
     placementctl.args(["transfer-leader"]);

@@ -1,4 +1,4 @@
-//! Operators use the REST API without a token, also while Keystone is away and no leader is there.
+//! Operators use the REST API without a token, even if Keystone is down or there is no leader.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -10,7 +10,7 @@ use placement_tests::cluster::{Cluster, HEALTHY_LIMIT};
 use placement_tests::wait::within;
 use serde_json::{Value, json};
 
-/// Keystone is where no one listens.
+/// No server listens at Keystone's address.
 const WITHOUT_KEYSTONE: &str = "[auth]\nstrategy = \"keystone\"\n[keystone]\nauth_url = \"http://127.0.0.1:1\"\n\
     username = \"placement\"\npassword = \"secret\"\n[audit]\nto = \"stderr\"\n[cluster]\nwait_ms = 2000\n";
 
@@ -18,20 +18,20 @@ async fn cluster(nodes: u64) -> Cluster {
     Cluster::start_with(nodes, WITHOUT_KEYSTONE).await.unwrap()
 }
 
-/// At the Unix socket of a node.
+/// A client of the Unix socket of a node.
 fn operator(cluster: &Cluster, node: u64) -> Admin {
     let socket = cluster.data_dir(node).join("admin.sock");
     Admin::new(Client::new([format!("unix:{}", socket.display())]).unwrap())
 }
 
-/// The same of another node, through this one.
+/// A client of another node, through this one.
 async fn through(admin: &Admin, node: u64) -> Admin {
     let members = admin.status().await.unwrap().members;
     let member = members.iter().find(|member| member.id == node).unwrap();
     admin.of(member, Duration::from_secs(20)).unwrap()
 }
 
-/// Makes a provider; a cluster that has just been formed may have no leader for a moment.
+/// Creates a provider, with retries: a new cluster may have no leader for a moment.
 async fn create(api: &Client, name: &str) {
     let created = within(HEALTHY_LIMIT, async || {
         api.create_provider(&NewProvider::named(name)).await
@@ -46,7 +46,7 @@ async fn names(api: &Client) -> Vec<String> {
     names
 }
 
-/// The audit records of writes to the API by these users that a node has logged.
+/// Users in the audit records of API writes that a node has logged.
 fn writers(cluster: &Cluster, node: u64) -> Vec<String> {
     let log = cluster.log(node, 100_000);
     let records = log
@@ -73,7 +73,8 @@ async fn operators_use_each_partition_of_each_node_without_keystone() {
         assert_eq!(names(api).await, ["host-1", "host-2", "host-3"]);
     }
 
-    // The whole edge: query, headers of both ways, the answering node, links below the way in.
+    // The relay passes everything on: query, headers in both directions, and the answering node;
+    // links stay below the path of the request.
     let one = ApiRequest::get("/resource_providers").query("name", "host-2");
     let one = relayed.call(one.microversion("1.0")).await.unwrap();
     assert_eq!(one.header("placement-node"), Some("2"));
@@ -100,7 +101,7 @@ async fn operators_use_each_partition_of_each_node_without_keystone() {
     let missing = relayed.call(ApiRequest::get("/nothing")).await;
     assert_eq!(missing.unwrap_err().status(), Some(StatusCode::NOT_FOUND));
 
-    // Other partitions, and none.
+    // Other partitions, and a partition that does not exist.
     cluster
         .create_partition("north", &[], &["/north"])
         .await
@@ -112,14 +113,14 @@ async fn operators_use_each_partition_of_each_node_without_keystone() {
         assert!(none.to_string().contains("no partition nowhere"), "{none}");
     }
 
-    // Of what is relayed there is not too much.
+    // The size of a relayed body is limited.
     let long = json!({ "name": "x".repeat(1 << 20) });
     let long = ApiRequest::post("/resource_providers").json(&long);
     let refused = relayed.call(long).await.unwrap_err();
     assert_eq!(refused.status(), Some(StatusCode::PAYLOAD_TOO_LARGE));
     assert!(refused.to_string().contains("node 2 itself"), "{refused}");
 
-    // One record of each write, with a name.
+    // Each write has one record, which names the operator.
     cluster
         .until_logged(&[2], "\"user\":\"operator:node 1\"")
         .await;
@@ -142,7 +143,7 @@ async fn operators_read_locally_without_a_quorum() {
     let providers = ApiRequest::get("/resource_providers");
     let refused = api.request_once(providers.clone()).await.unwrap();
     assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE);
-    // The node that is asked through this one is gone.
+    // The node behind the relay has crashed.
     let away = member
         .placement("default")
         .with_consistency(Consistency::Local);
@@ -150,12 +151,12 @@ async fn operators_read_locally_without_a_quorum() {
     assert_eq!(away.status, StatusCode::SERVICE_UNAVAILABLE);
 }
 
-/// What a client of the API could send to be taken for an operator.
+/// Headers with which a client of the API could claim to be an operator.
 const PRETENCES: &str = "X-Identity-Status: Confirmed\r\nX-User-Id: operator\r\nX-User: operator\r\n\
     X-Roles: admin,service,placement_reader\r\nX-Operator: operator\r\nPlacement-Operator: operator\r\n\
     Placement-Relayed: 1\r\nCookie: operator=operator\r\nAuthorization: Basic b3BlcmF0b3I6\r\n";
 
-/// The status line of the answer to such a request.
+/// Status line of the answer to a request with these headers.
 fn pretending(address: &str, path: &str, more: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     let head = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
@@ -167,7 +168,7 @@ fn pretending(address: &str, path: &str, more: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_client_of_the_api_cannot_pass_for_an_operator() {
+async fn api_client_cannot_impersonate_an_operator() {
     let cluster = cluster(1).await;
     let address = cluster.place(1).api();
     for path in [
@@ -183,7 +184,7 @@ async fn a_client_of_the_api_cannot_pass_for_an_operator() {
         let status = pretending(&address, path, "X-Auth-Token: operator\r\n");
         assert_eq!(status, "HTTP/1.1 503 Service Unavailable", "{path}");
     }
-    // An operator is one whatever else the request says.
+    // An operator stays one whatever headers the request has.
     let admin = cluster.place(1).admin();
     let path = "/v1/placement/default/resource_providers";
     let status = pretending(&admin, path, "X-Roles: none\r\nX-Auth-Token: mallory\r\n");

@@ -1,4 +1,4 @@
-//! `placementctl consumers`: what was forgotten is found, released by a plan, and put back.
+//! `placementctl consumers`: finds forgotten consumers, releases them by a plan, and restores them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,7 +13,7 @@ use placement_tests::skip::skipped;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-/// Consumers of any age.
+/// Audits consumers of any age.
 const AUDIT: [&str; 8] = [
     "consumers",
     "audit",
@@ -25,11 +25,12 @@ const AUDIT: [&str; 8] = [
     "jsonl",
 ];
 
-/// A cluster of three hosts, and who holds something of them.
+/// A cluster of three hosts, with consumers of different kinds.
 struct Cloud {
     cluster: Cluster,
     hosts: [Uuid; 3],
-    /// Known to Nova: many, one that was evacuated, and one on a host that has shrunk.
+    /// Consumers that Nova knows: many ordinary ones, one evacuated, and one on a host that has
+    /// shrunk.
     known: Vec<Uuid>,
     orphans: BTreeSet<Uuid>,
     migration: Uuid,
@@ -40,7 +41,7 @@ impl Cloud {
         Self::in_microversion("1.39").await
     }
 
-    /// In which Nova writes allocations: from 1.38 on its consumers have types.
+    /// Writes allocations like Nova, in this microversion; from 1.38 on consumers have types.
     async fn in_microversion(version: &str) -> Self {
         let cluster = Cluster::start(1).await.unwrap();
         let client = cluster.client();
@@ -85,13 +86,13 @@ impl Cloud {
         }
     }
 
-    /// A file of this directory.
+    /// Path of a file in the cluster's directory.
     fn file(&self, name: &str) -> String {
         self.cluster.directory().join(name).display().to_string()
     }
 
-    /// Writes a list of Nova: servers on the first host, as `openstack` prints them, and one more.
-    /// Gives the command that prints it.
+    /// Writes a list of Nova's servers: servers on the first host, as `openstack` prints them, and
+    /// one more. Returns the command that prints the list.
     fn servers(&self, name: &str, known: &[Uuid], more: Option<Value>) -> String {
         let server = |id| json!({"ID": id, "Status": "ACTIVE", "Host": "cmp-1"});
         let servers: Vec<_> = known.iter().map(server).chain(more).collect();
@@ -99,7 +100,7 @@ impl Cloud {
         format!("cat {}", self.file(name))
     }
 
-    /// Writes a list of migrations, all of one server. Gives the command that prints it.
+    /// Writes a list of migrations of one server. Returns the command that prints it.
     fn migrations(&self, ids: &[Uuid]) -> String {
         let migration =
             |id| json!({"UUID": id, "Server UUID": self.known[0], "Status": "finished"});
@@ -108,7 +109,8 @@ impl Cloud {
         format!("cat {}", self.file("migrations"))
     }
 
-    /// Runs `placementctl`, which must end with this code. Gives its two outputs.
+    /// Runs `placementctl`, which must exit with this code. Returns standard output and standard
+    /// error.
     fn ctl(&self, code: i32, arguments: &[&str]) -> (String, String) {
         let output = self.cluster.placementctl(arguments).unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
@@ -121,7 +123,7 @@ impl Cloud {
         (out, error)
     }
 
-    /// The consumers or hosts of each kind of finding.
+    /// Consumers or hosts of each kind of finding.
     fn audit(&self, code: i32, more: &[&str]) -> (BTreeMap<String, BTreeSet<String>>, String) {
         let (lines, notes) = self.ctl(code, &[&AUDIT, more].concat());
         let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -137,7 +139,7 @@ impl Cloud {
         (found, notes)
     }
 
-    /// How many orphans hold something of the second host.
+    /// Number of orphans with allocations from the second host.
     async fn held(&self) -> usize {
         let client = self.cluster.client();
         let held = client.provider_allocations(self.hosts[1]).await.unwrap();
@@ -151,9 +153,9 @@ fn lines(file: &str) -> usize {
 }
 
 #[tokio::test]
-async fn forgotten_consumers_are_found_and_planned_only_by_a_whole_and_newer_list() {
+async fn releases_are_planned_only_by_a_complete_and_newer_list() {
     let cloud = Cloud::start().await;
-    // A migration is too old after a second.
+    // A migration counts as old after a second.
     let old = cloud
         .cluster
         .until_shown(&AUDIT, 3, &["old_migration"])
@@ -203,7 +205,7 @@ async fn forgotten_consumers_are_found_and_planned_only_by_a_whole_and_newer_lis
 }
 
 #[tokio::test]
-async fn a_plan_releases_what_has_not_changed_and_is_undone() {
+async fn plan_releases_unchanged_consumers_and_can_be_undone() {
     let cloud = Cloud::start().await;
     let [plan, undo, next] = ["plan", "undo", "next"].map(|name| cloud.file(name));
     let all = cloud.servers("all", &cloud.known, None);
@@ -235,14 +237,14 @@ async fn a_plan_releases_what_has_not_changed_and_is_undone() {
     let (text, _) = cloud.ctl(3, &few);
     assert!(text.ends_with("released 5 of 20\n"), "{text}");
     assert_eq!(cloud.held().await, 12);
-    // No undo file is overwritten.
+    // An existing undo file is not overwritten.
     let (_, error) = cloud.ctl(1, &few);
     assert!(error.contains("nothing was changed"), "{error}");
 }
 
-/// As Nova 34 makes them.
+/// Consumers as Nova 34 creates them.
 #[tokio::test]
-async fn consumers_without_a_type_are_planned_by_both_lists_and_have_none_again() {
+async fn consumers_without_a_type_are_released_and_restored_without_one() {
     let cloud = Cloud::in_microversion("1.36").await;
     let [plan, undo, none] = ["plan", "undo", "none"].map(|name| cloud.file(name));
     let all = cloud.servers("all", &cloud.known, None);
@@ -256,7 +258,7 @@ async fn consumers_without_a_type_are_planned_by_both_lists_and_have_none_again(
     let (found, _) = cloud.audit(3, &[&by_both[..], &["--plan", &plan]].concat());
     let orphans = cloud.orphans.iter().map(Uuid::to_string);
     assert_eq!(found["orphan"], orphans.collect());
-    // By both lists it was not evacuated.
+    // According to both lists the server was not evacuated.
     assert_eq!(
         found["doubled"],
         BTreeSet::from([cloud.known[22].to_string()])
@@ -276,7 +278,7 @@ async fn consumers_without_a_type_are_planned_by_both_lists_and_have_none_again(
 }
 
 #[tokio::test]
-async fn what_was_released_is_undone_after_a_loss_of_power() {
+async fn release_can_be_undone_after_a_power_loss() {
     let cloud = Cloud::start().await;
     let Some(power) = Power::new(cloud.cluster.directory()) else {
         skipped("an undo file and a loss of power", "there is no C compiler");
@@ -284,7 +286,7 @@ async fn what_was_released_is_undone_after_a_loss_of_power() {
     };
     let all = cloud.servers("all", &cloud.known, None);
     let endpoint = cloud.cluster.place(1).admin();
-    // How many records are left of how many consumers; `None` without a file.
+    // Number of records in the undo file and of released consumers; `None` without a file.
     let released = |number: u64, unsynced: Option<&str>| {
         let dir = cloud.cluster.directory().join(format!("release-{number}"));
         fs::create_dir(&dir).unwrap();
@@ -310,7 +312,7 @@ async fn what_was_released_is_undone_after_a_loss_of_power() {
         undo.to_str().unwrap(),
     ];
     assert_eq!(cloud.ctl(0, &restore).0, "restored 2 of 2\n");
-    // What shows that it could be lost.
+    // Without either of the syncs the undo file is lost, so the test detects it.
     assert_eq!(released(9, Some("/undo$")).unwrap().0, 0);
     released(10, Some("/release-10/$")).unwrap_err();
 }

@@ -1,5 +1,5 @@
-//! OpenStack's own command-line client, from PyPI, against three nodes: it writes through one and
-//! reads through the others.
+//! OpenStack's command-line client from PyPI, against three nodes: writes through one and reads
+//! through the others.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ fn run(command: &mut Command) -> String {
     python::run(command).unwrap_or_else(|error| panic!("{error:#}"))
 }
 
-/// `openstack` against one node.
+/// The `openstack` command with the endpoint of one node.
 struct Openstack<'a> {
     program: &'a Path,
     endpoint: String,
@@ -43,7 +43,7 @@ impl Openstack<'_> {
         run(&mut self.command(arguments));
     }
 
-    /// What the user reads when the service refuses.
+    /// Error message that a user sees when the service refuses a command.
     fn is_refused(&self, arguments: &[&str]) -> String {
         let output = self.command(arguments).output().unwrap();
         assert!(!output.status.success(), "{arguments:?} was carried out");
@@ -61,7 +61,8 @@ fn column<'a>(rows: &'a Value, name: &str) -> BTreeSet<&'a str> {
     rows.iter().map(|row| row[name].as_str().unwrap()).collect()
 }
 
-/// The client shows what stands behind the last newline of an error, so that must be all of it.
+/// The client shows only the text after the last newline of an error, so the error must be one
+/// line.
 fn the_user_reads_why(client: &Openstack<'_>) {
     let error = client.is_refused(&["resource", "class", "create", "fake_class"]);
     assert!(
@@ -83,7 +84,7 @@ fn the_user_reads_why(client: &Openstack<'_>) {
 }
 
 #[tokio::test]
-async fn the_real_client_writes_through_one_node_and_reads_through_the_others() {
+async fn openstack_client_reads_its_writes_through_other_nodes() {
     let program = openstack();
     let cluster = Cluster::start(3).await.unwrap();
     let node = |id: u64| Openstack {
@@ -206,7 +207,7 @@ async fn the_real_client_writes_through_one_node_and_reads_through_the_others() 
 }
 
 #[tokio::test]
-async fn the_real_client_reads_a_backup_with_and_without_a_token() {
+async fn openstack_client_reads_a_replayed_backup() {
     let program = openstack();
     let cluster = Cluster::start(1).await.unwrap();
     create(&cluster.client(), "host").await;

@@ -1,6 +1,5 @@
-//! What people install works where they install it: the unit, the Debian package, the image,
-//! Compose, the chart. `scripts/nightly` runs it: the tools that make packages take minutes to
-//! compile.
+//! Packages work where they are installed: the unit, the Debian package, the image, Compose, the
+//! chart. `scripts/nightly` runs this: the packaging tools take minutes to compile.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -42,12 +41,12 @@ fn works(command: &mut Command) -> bool {
     command.output().is_ok_and(|output| output.status.success())
 }
 
-/// What a command prints that must not fail.
+/// Output of a command that must succeed.
 fn printed(command: &mut Command) -> String {
     python::run(command).unwrap()
 }
 
-/// The package of the binaries under test, made once.
+/// Folder with the package of the binaries under test, built once.
 fn package() -> PathBuf {
     static MADE: OnceLock<PathBuf> = OnceLock::new();
     let make = || {
@@ -61,7 +60,7 @@ fn package() -> PathBuf {
     MADE.get_or_init(make).clone()
 }
 
-/// The one file in the folder of packages that ends so.
+/// The file with this ending in the folder of packages.
 fn made(ending: &str) -> PathBuf {
     let found = fs::read_dir(package()).unwrap();
     let names = found.map(|entry| entry.unwrap().path());
@@ -69,7 +68,7 @@ fn made(ending: &str) -> PathBuf {
     fitting.next().unwrap()
 }
 
-/// A bare Debian in an archive, made once; `None` where it cannot be.
+/// A bare Debian in an archive, built once. `None` where it cannot be built.
 fn debian() -> Option<PathBuf> {
     static MADE: OnceLock<Option<PathBuf>> = OnceLock::new();
     let make = || {
@@ -92,7 +91,7 @@ fn debian() -> Option<PathBuf> {
     MADE.get_or_init(make).clone()
 }
 
-/// Settings of a node that is a cluster of its own.
+/// Settings of a node that forms a cluster alone.
 fn alone(ports: &Ports) -> [(&'static str, String); 4] {
     let address = |nth: u16| format!("127.0.0.1:{}", ports.first() + nth);
     [
@@ -103,8 +102,8 @@ fn alone(ports: &Ports) -> [(&'static str, String); 4] {
     ]
 }
 
-/// Starts a node with the rest of the command line, waits until it is healthy, says so, and stops
-/// it.
+/// Starts a node with the rest of the command line, waits until it is healthy, prints that, and
+/// stops it.
 const LIFE: &str = r#"
     "$@" & node=$!
     for try in $(seq 300); do placementctl status >/dev/null 2>&1 && break; sleep 0.1; done
@@ -112,7 +111,7 @@ const LIFE: &str = r#"
     kill $node
     wait $node"#;
 
-/// The lines of the unit with this key.
+/// Values of a key in the unit.
 fn unit<'a>(text: &'a str, key: &str) -> Vec<&'a str> {
     let lines = text.lines().filter_map(|line| line.split_once('='));
     let fitting = lines.filter(|(name, _)| *name == key);
@@ -120,7 +119,7 @@ fn unit<'a>(text: &'a str, key: &str) -> Vec<&'a str> {
 }
 
 #[test]
-fn the_unit_is_sound_and_its_node_can_lose_little() {
+fn unit_is_valid_and_sandboxed() {
     if !works(Command::new("systemd-analyze").arg("--version")) {
         skipped("the systemd unit", "there is no systemd-analyze");
         return;
@@ -132,7 +131,7 @@ fn the_unit_is_sound_and_its_node_can_lose_little() {
     let text = text.replace("/usr/bin/placementd", placementd.to_str().unwrap());
     fs::write(&file, text).unwrap();
     printed(Command::new("systemd-analyze").arg("verify").arg(&file));
-    // 2.0 of 10; systemd calls all below 5.0 OK.
+    // An exposure level of 2.0 of 10; systemd rates levels below 5.0 as OK.
     let mut security = Command::new("systemd-analyze");
     security.args(["security", "--offline=true", "--threshold=20"]);
     printed(security.arg(&file));
@@ -140,9 +139,9 @@ fn the_unit_is_sound_and_its_node_can_lose_little() {
     assert!(!works(&mut security), "any unit does");
 }
 
-/// Has placementd see what the unit lets it see of `/proc`.
+/// Runs placementd with the view of `/proc` that the unit grants.
 #[tokio::test]
-async fn the_unit_shows_its_node_the_machine() {
+async fn unit_lets_the_node_read_machine_metrics() {
     let may_mount =
         works(Command::new("unshare").args(["--mount", "mount", "-t", "proc", "proc", "/proc"]));
     if !may_mount {
@@ -188,7 +187,7 @@ async fn the_unit_shows_its_node_the_machine() {
 }
 
 #[test]
-fn logs_are_rotated_as_their_owner_and_opened_again() {
+fn logs_are_rotated_as_their_owner_and_reopened() {
     let rotate = Command::new("logrotate").arg("--version").output();
     if rotate.is_err() || !geteuid().is_root() {
         skipped(
@@ -218,7 +217,7 @@ fn logs_are_rotated_as_their_owner_and_opened_again() {
             .arg(at.join("log")),
     );
     printed(&mut as_daemon("echo line > log/audit.log"));
-    // What systemd says of the service, and the service itself.
+    // Stands for the service, and for systemd's report of its main process.
     let mut service = as_daemon(
         "trap 'touch log/reopened; exit' HUP; touch log/runs; for try in $(seq 600); do sleep 0.1; done",
     );
@@ -254,7 +253,7 @@ fn logs_are_rotated_as_their_owner_and_opened_again() {
     assert!(at.join("log/reopened").exists() && at.join("log/audit.log.1").exists());
 }
 
-/// systemd's sets of system calls, as it prints them: members are indented, and may be sets.
+/// Parses systemd's list of system call sets. Members are indented, and may be sets.
 fn sets(text: &str) -> BTreeMap<String, Vec<String>> {
     let mut sets = BTreeMap::new();
     let mut name = String::new();
@@ -283,7 +282,7 @@ fn calls(sets: &BTreeMap<String, Vec<String>>, name: &str) -> BTreeSet<String> {
 }
 
 #[tokio::test]
-async fn the_unit_allows_every_system_call_that_a_node_makes() {
+async fn unit_allows_every_system_call_of_a_node() {
     let tools = ["systemd-analyze", "strace"];
     if !(tools.iter()).all(|tool| works(Command::new(tool).arg("--version"))) {
         let why = "there is no systemd-analyze or no strace";
@@ -294,7 +293,7 @@ async fn the_unit_allows_every_system_call_that_a_node_makes() {
     let trace = cluster.directory().join("trace");
     let traced = cluster.directory().join("traced");
     let placementd = binaries::placementd().unwrap();
-    // The node keeps its own process id: strace is the child.
+    // strace runs as the child, so that the node keeps its process id.
     let script = format!("#!/bin/sh\nexec strace -D -f -qq -o {trace:?} {placementd:?} \"$@\"\n");
     fs::write(&traced, script).unwrap();
     printed(Command::new("chmod").arg("+x").arg(&traced));
@@ -337,7 +336,7 @@ async fn the_unit_allows_every_system_call_that_a_node_makes() {
 }
 
 #[test]
-fn the_package_is_the_same_twice_and_says_what_it_is_made_of() {
+fn package_is_reproducible_and_lists_its_components() {
     let twice = tempfile::tempdir().unwrap();
     let mut script = Command::new(repository().join("scripts/package"));
     let first = package();
@@ -355,7 +354,7 @@ fn the_package_is_the_same_twice_and_says_what_it_is_made_of() {
     assert!(!bom.contains(repository().to_str().unwrap()));
 }
 
-/// A bare Debian that one can step into.
+/// The file system of a bare Debian, for chroot.
 struct Root(TempDir);
 
 impl Root {
@@ -386,7 +385,7 @@ impl Root {
 }
 
 #[test]
-fn the_package_is_installed_in_a_bare_debian_and_its_node_serves() {
+fn package_installs_in_a_bare_debian() {
     let Some(tar) = debian() else { return };
     let root = Root::unpack(&tar);
     fs::copy(made(".deb"), root.file("placementd.deb")).unwrap();
@@ -413,7 +412,7 @@ fn the_package_is_installed_in_a_bare_debian_and_its_node_serves() {
     let wanted = root.file("etc/systemd/system/multi-user.target.wants/placementd.service");
     assert!(!wanted.exists(), "it is started before it is configured");
 
-    // As the unit has it started, before it is configured and after.
+    // Starts the node as the unit does, before and after its configuration.
     let text = read(&root.file("usr/lib/systemd/system/placementd.service"));
     let user = unit(&text, "User")[0];
     let (variable, value) = unit(&text, "Environment")[0].split_once('=').unwrap();
@@ -435,7 +434,7 @@ fn the_package_is_installed_in_a_bare_debian_and_its_node_serves() {
     let output = printed(life.env(variable, value));
     assert!(output.contains("healthy: 1 of 1"), "{output}");
 
-    // An upgrade keeps what was configured, and nothing takes the data away.
+    // An upgrade keeps the configuration, and a purge keeps the data.
     printed(&mut root.command("root", &install));
     assert_eq!(read(&root.file(config)), lines);
     printed(&mut root.command("root", &["dpkg", "--purge", "placementd"]));
@@ -444,7 +443,7 @@ fn the_package_is_installed_in_a_bare_debian_and_its_node_serves() {
 }
 
 #[test]
-fn the_tutorial_works_where_nothing_but_the_package_is() {
+fn tutorial_works_with_only_the_package_installed() {
     let Some(tar) = debian() else { return };
     let root = Root::unpack(&tar);
     fs::copy(made(".deb"), root.file("placementd.deb")).unwrap();
@@ -459,7 +458,7 @@ fn the_tutorial_works_where_nothing_but_the_package_is() {
 }
 
 #[test]
-fn the_image_is_built_and_its_node_serves() {
+fn image_is_built_and_its_node_serves() {
     let Some(tar) = debian() else { return };
     if !works(Command::new("buildah").arg("--version")) {
         skipped("the image", "there is no buildah");
@@ -500,7 +499,7 @@ fn the_image_is_built_and_its_node_serves() {
     assert!(output.contains("healthy: 1 of 1"), "{output}");
 }
 
-/// What `placementd check-config` makes of a file and an environment.
+/// Output of `placementd check-config` for a file and an environment.
 fn checked(config: &str, environment: &BTreeMap<String, String>) -> String {
     let scratch = tempfile::tempdir().unwrap();
     let file = scratch.path().join("placementd.toml");
@@ -510,7 +509,7 @@ fn checked(config: &str, environment: &BTreeMap<String, String>) -> String {
     printed(check.envs(environment))
 }
 
-/// What Compose and Helm make of the files that are given to them.
+/// Configurations that Compose and Helm produce from the project's files.
 fn rendered() -> Value {
     let packages = [
         "check-jsonschema==0.39.0",
@@ -537,7 +536,7 @@ fn member(settings: &str) -> (u64, bool, String) {
 }
 
 #[test]
-fn compose_and_the_chart_start_three_nodes_that_know_each_other() {
+fn compose_and_chart_configure_a_cluster_of_three_nodes() {
     let rendered = rendered();
     let services = rendered["compose"]["services"].as_object().unwrap();
     let mut found = Vec::new();
@@ -551,7 +550,7 @@ fn compose_and_the_chart_start_three_nodes_that_know_each_other() {
     assert_eq!(found, three("/data"));
 
     assert_eq!(pods(&rendered["chart"]), three("/var/lib/placementd/data"));
-    // A pod that has lost its volume comes back as another node, and forms no cluster. Each has its
+    // A pod that has lost its volume joins as another node and forms no cluster. Each node has its
     // own certificate.
     let replaced = pods(&rendered["replaced"]).map(|(id, is_founder, _)| (id, is_founder));
     assert_eq!(replaced, [(1, false), (4, false), (3, false)]);
@@ -585,7 +584,7 @@ fn compose_and_the_chart_start_three_nodes_that_know_each_other() {
     assert_eq!(ports("replaced"), [api, nodes, monitors]);
 }
 
-/// The nodes that the pods of a chart are, as each pod's own command line and environment have it.
+/// Nodes of a chart's pods, according to the pods' command lines and environment.
 fn pods(manifests: &Value) -> [(u64, bool, String); 3] {
     let of_kind = |kind: &str| {
         let mut all = manifests.as_array().unwrap().iter();
@@ -641,8 +640,7 @@ fn pods(manifests: &Value) -> [(u64, bool, String); 3] {
     })
 }
 
-/// What the container does that comes first: a pod takes its certificate, for which its node looks
-/// then.
+/// Runs a pod's init container, which copies the certificate to where the node looks for it.
 fn take_certificate(container: &Value, pod: &str, scratch: &Path) {
     let [all, own] = ["all", "own"].map(|name| scratch.join(name));
     fs::create_dir(&own).unwrap();
@@ -660,8 +658,7 @@ fn take_certificate(container: &Value, pod: &str, scratch: &Path) {
     assert_eq!(fs::read_dir(&own).unwrap().count(), 3);
 }
 
-/// What the kubelet puts into a pod of the Secrets that are given to it, and with which
-/// permissions.
+/// Writes the Secrets of a pod as the kubelet mounts them, with their permissions.
 fn mount_secrets(spec: &Value, scratch: &Path) {
     for (volume, from, file) in [
         ("api-certificate", "node.pem", "tls.crt"),
@@ -675,7 +672,7 @@ fn mount_secrets(spec: &Value, scratch: &Path) {
         let to = scratch.join(volume);
         fs::create_dir_all(&to).unwrap();
         fs::copy(scratch.join("own").join(from), to.join(file)).unwrap();
-        // There they are root's.
+        // In a pod the files belong to root.
         if geteuid().is_root() {
             let mode = source["secret"]["defaultMode"].as_u64().unwrap_or(0o644);
             let mode = fs::Permissions::from_mode(u32::try_from(mode).unwrap());

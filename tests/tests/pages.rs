@@ -1,4 +1,4 @@
-//! `placementctl web`: what a browser is shown, what it is refused, and that nothing that it sends
+//! `placementctl web`: the pages that a browser sees, refused requests, and proof that no request
 //! changes anything.
 
 use std::collections::{BTreeSet, VecDeque};
@@ -14,10 +14,10 @@ use placement_tests::program::Program;
 use serde_json::json;
 
 const MARKUP: &str = "cmp-<script>alert(1)</script>\"'&";
-/// So many pages are followed at most.
+/// Limit of the pages that are followed.
 const PAGES_MAX: usize = 400;
 
-/// A running `placementctl web`, and the cookie for which its key was exchanged.
+/// A running `placementctl web`, and the cookie that its key was exchanged for.
 struct Web {
     _process: Program,
     host: String,
@@ -25,7 +25,7 @@ struct Web {
     cookie: String,
 }
 
-/// A status, the head, and the body of an answer.
+/// Status, head and body of an answer.
 struct Answer {
     status: u16,
     head: String,
@@ -66,7 +66,7 @@ impl Web {
         web
     }
 
-    /// What is answered to a request with these headers besides `Host`, unless they have one.
+    /// Sends a request with these headers, and with `Host` unless they include one.
     fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
         let mut request = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
         for (name, value) in headers {
@@ -93,7 +93,7 @@ impl Web {
         self.ask("GET", path, &[("Cookie", &self.cookie)])
     }
 
-    /// A page, which must be there.
+    /// Body of a page that must exist.
     fn page(&self, path: &str) -> String {
         let answer = self.get(path);
         assert_eq!(answer.status, 200, "{path}: {}", answer.body);
@@ -110,7 +110,7 @@ impl Web {
     }
 }
 
-/// A cloud of a host whose name is markup, with a consumer and a search without candidates.
+/// Creates a cloud with a host whose name is markup, a consumer, and a search without candidates.
 async fn cloud(cluster: &Cluster) -> (Client, String, String) {
     let client = cluster.client_of(1);
     host::create(&client, MARKUP).await;
@@ -127,11 +127,11 @@ fn at_socket(cluster: &Cluster) -> Client {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_browser_sees_the_cloud_and_changes_nothing() {
+async fn browser_sees_the_cloud_and_changes_nothing() {
     let cluster = Cluster::start(1).await.unwrap();
     let (_client, host, consumer) = cloud(&cluster).await;
     let web = Web::start(&cluster);
-    // A new cluster raises its level, which is an entry of the log.
+    // A new cluster raises its feature level, which adds a log entry.
     cluster.until_level(2).await;
     let before = Admin::new(at_socket(&cluster)).status().await.unwrap();
 
@@ -217,7 +217,7 @@ async fn a_browser_sees_the_cloud_and_changes_nothing() {
     );
 }
 
-/// Follows each link and sends each form with hostile values; the pages that were seen.
+/// Follows each link and sends each form with hostile values; returns the pages visited.
 fn crawl(web: &Web) -> BTreeSet<String> {
     let hostile = [
         "",
@@ -236,7 +236,7 @@ fn crawl(web: &Web) -> BTreeSet<String> {
             continue;
         }
         let answer = web.get(&path);
-        // What is wrong is refused, and never by a failure of the server.
+        // Invalid requests are refused without a server error.
         assert!(
             answer.status < 500,
             "{path}: {} {}",
@@ -265,7 +265,7 @@ fn crawl(web: &Web) -> BTreeSet<String> {
                 .split(" name=\"")
                 .skip(1)
                 .map(|rest| rest.split('"').next().unwrap());
-            // The forms of all pages are alike: those of the first are enough.
+            // All pages have the same forms, so those of the first are enough.
             if path.contains('?') {
                 continue;
             }
@@ -278,7 +278,7 @@ fn crawl(web: &Web) -> BTreeSet<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_without_the_cookie_and_of_other_sites_are_refused() {
+async fn requests_without_cookie_or_from_other_sites_are_refused() {
     let cluster = Cluster::start(1).await.unwrap();
     let web = Web::start(&cluster);
     let own = ("Cookie", &*web.cookie);
@@ -316,21 +316,21 @@ async fn requests_without_the_cookie_and_of_other_sites_are_refused() {
     ] {
         let answer = web.ask(method, path, headers);
         assert_eq!(answer.status, expected, "{method} {path} {headers:?}");
-        // A page may warn that a node has none.
+        // A page may mention the setting in a warning.
         let is_page = expected == 200;
         assert!(
             is_page || !answer.body.contains("cluster_id"),
             "{method} {path}"
         );
     }
-    // A node takes no other method either.
+    // A node accepts no other method either.
     let posted = at_socket(&cluster)
         .request_once(ApiRequest::post("/web/").json(&json!({})))
         .await
         .unwrap();
     assert_eq!(posted.status.as_u16(), 405);
 
-    // Only loopback is listened on.
+    // It listens on loopback only.
     let arguments = ["web", "--listen", "0.0.0.0:0"];
     let refused = cluster.placementctl(&arguments).unwrap();
     let reason = String::from_utf8_lossy(&refused.stderr);

@@ -1,4 +1,4 @@
-//! One cluster, many clouds: each sees itself only, whatever the others do.
+//! Several clouds in one cluster are isolated from each other.
 
 use std::fs;
 
@@ -15,7 +15,7 @@ use uuid::Uuid;
 const HOST: Uuid = Uuid::from_u128(0xa);
 const SERVER: Uuid = Uuid::from_u128(0xb);
 
-/// What a node configures for a partition in addition to its routes.
+/// Settings of a partition besides its routes.
 const TWO: &str = r#"
     [[partitions]]
     name = "north"
@@ -26,7 +26,7 @@ const TWO: &str = r#"
     listen = "127.0.0.1:0"
 "#;
 
-/// A cloud as its clients come to it.
+/// A cloud as its clients address it.
 #[derive(Clone)]
 struct Cloud {
     client: Client,
@@ -54,7 +54,7 @@ impl Cloud {
         answer
     }
 
-    /// The names of all providers.
+    /// Names of all providers.
     async fn hosts(&self) -> Vec<String> {
         let found = self.get("/resource_providers").await;
         let names = found["resource_providers"].as_array().unwrap().iter();
@@ -65,7 +65,8 @@ impl Cloud {
         names
     }
 
-    /// One host of this name with so many processors, of which a server takes some.
+    /// Creates one host of this name with `vcpus` processors and a server that uses `taken` of
+    /// them.
     async fn furnish(&self, name: &str, vcpus: u64, taken: u64) -> ApiResponse {
         let host = json!({"uuid": HOST, "name": name});
         let post = ApiRequest::post("/resource_providers").json(&host);
@@ -90,13 +91,13 @@ impl Cloud {
         self.done(put.json(&claim)).await;
     }
 
-    /// Processors in use.
+    /// Number of processors in use.
     async fn used(&self) -> u64 {
         let path = format!("/resource_providers/{HOST}/usages");
         self.get(&path).await["usages"]["VCPU"].as_u64().unwrap()
     }
 
-    /// Which hosts are offered to a request for so many processors.
+    /// Number of hosts offered to a request for `vcpus` processors.
     async fn candidates(&self, vcpus: u64) -> usize {
         let path = format!("/allocation_candidates?resources=VCPU:{vcpus}");
         let found = self.get(&path).await;
@@ -104,7 +105,7 @@ impl Cloud {
     }
 }
 
-/// The default partition, and two more, through one node.
+/// The default partition and two more, through one node.
 fn clouds(cluster: &Cluster, node: u64) -> [Cloud; 3] {
     let client = cluster.client_of(node);
     let cloud = |client, host| Cloud { client, host };
@@ -138,7 +139,7 @@ async fn without_a_majority_creating_a_partition_reports_one_outcome() {
 }
 
 #[tokio::test]
-async fn clouds_with_the_same_uuids_in_one_cluster_see_themselves_only() {
+async fn clouds_with_the_same_uuids_are_isolated() {
     let mut cluster = Cluster::start_with(3, TWO).await.unwrap();
     let [default, north, south] = clouds(&cluster, 1);
     let made = cluster.create_partition("north", &[], &["/north/placement"]);
@@ -213,7 +214,7 @@ async fn clouds_with_the_same_uuids_in_one_cluster_see_themselves_only() {
         assert!(numbers.contains(line), "{line}: {numbers}");
     }
 
-    // More is allocated than there is, in one of them.
+    // Reduces an inventory below its usage, in one of the partitions.
     let less = json!({
         "resource_provider_generation": 2,
         "inventories": {"VCPU": {"total": 1}},
@@ -225,7 +226,7 @@ async fn clouds_with_the_same_uuids_in_one_cluster_see_themselves_only() {
         .until_shown(&["check"], 0, &[&line, "sound: "])
         .await;
 
-    // All stop and start again.
+    // All nodes stop and start again.
     for id in cluster.ids() {
         cluster.stop_node(id).await.unwrap();
     }
@@ -239,7 +240,7 @@ async fn clouds_with_the_same_uuids_in_one_cluster_see_themselves_only() {
     }
     cluster.assert_equal_states().await;
 
-    // A backup is of all of them, and so is what is restored from it.
+    // A backup contains all partitions, and so does the restored cluster.
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("backup");
     assert!(back_up(&cluster, &file).status.success());
@@ -258,14 +259,14 @@ async fn clouds_with_the_same_uuids_in_one_cluster_see_themselves_only() {
     let (done, words) = ctl(&cluster, &["partitions", "delete", "south", "--force"]);
     assert!(done, "{words}");
     let gone = south.ask(ApiRequest::get("/resource_providers")).await;
-    // A node that has not applied it yet still knows whose it was.
+    // A node that has not applied the deletion yet still routes to the partition.
     assert!([421, 503].contains(&gone.status.as_u16()), "{gone:?}");
     let (done, words) = ctl(&cluster, &["partitions", "delete", "south"]);
     assert!(
         !done && words.contains("there is no partition south"),
         "{words}"
     );
-    // One of the same name is another one.
+    // A new partition of the same name is empty.
     let made = cluster.create_partition("south", &["south.example"], &[]);
     made.await.unwrap();
     assert_eq!(south.hosts().await, Vec::<String>::new());
@@ -281,10 +282,10 @@ async fn clouds_with_the_same_uuids_in_one_cluster_see_themselves_only() {
     cluster.assert_equal_states().await;
 }
 
-/// The nodes know of the partitions by the state alone: there is nothing of them in a configuration
-/// file.
+/// The nodes know the partitions from the replicated state only; no configuration file mentions
+/// them.
 #[tokio::test]
-async fn a_request_for_no_partition_is_refused_by_every_node() {
+async fn requests_without_a_partition_are_refused_by_every_node() {
     let cluster = Cluster::start_with(3, "").await.unwrap();
     let made = cluster.create_partition("south", &["south.example"], &[]);
     made.await.unwrap();
@@ -319,7 +320,7 @@ async fn a_request_for_no_partition_is_refused_by_every_node() {
             let post = ApiRequest::post("/resource_providers").json(&name(of));
             cloud.done(post).await;
         }
-        // Health is asked by whichever address.
+        // Health checks are answered at any address.
         let health = misspelt.ask(ApiRequest::get("/readyz")).await;
         assert_eq!(health.status, StatusCode::OK);
     }
@@ -338,7 +339,7 @@ async fn a_request_for_no_partition_is_refused_by_every_node() {
     assert!(words.contains("Set cluster_id = "), "{words}");
     assert!(!words.contains("must be the same"), "{words}");
 
-    // Routes change for all nodes at once, and never so that a request is two partitions'.
+    // Routes change on all nodes at once, and a request never matches two partitions.
     for (arguments, words) in [
         (
             &["partitions", "create", "west", "--host", "SOUTH.example."][..],
@@ -385,7 +386,7 @@ async fn a_request_for_no_partition_is_refused_by_every_node() {
 }
 
 #[tokio::test]
-async fn a_cloud_has_a_policy_limits_a_listener_and_audit_records_of_its_own() {
+async fn cloud_has_its_own_policy_limits_listener_and_audit_records() {
     let directory = tempfile::tempdir().unwrap();
     let policy = directory.path().join("closed.yaml");
     fs::write(&policy, "\"placement:resource_providers:list\": \"!\"\n").unwrap();
@@ -422,9 +423,9 @@ async fn a_cloud_has_a_policy_limits_a_listener_and_audit_records_of_its_own() {
     assert_eq!(status(&closed).await, 403);
     assert_eq!(status(&default).await, 200);
 
-    // A user that asks too often in one cloud is not slowed down in another.
+    // A user above its limit in one cloud is not limited in another.
     let all = join_all((0..40).map(|_| status(&narrow))).await;
-    // Those that come later are served: see below.
+    // Later requests are served, as checked below.
     assert!(all.contains(&429), "{all:?}");
     assert!(
         all.iter().all(|status| [200, 429].contains(status)),
@@ -464,7 +465,7 @@ async fn a_cloud_has_a_policy_limits_a_listener_and_audit_records_of_its_own() {
     assert_eq!(of(Some("closed"), "GET"), 1, "what was forbidden");
 }
 
-/// The lines of a stream, up to the one that has this text.
+/// Lines of a stream, up to the first one that contains this text.
 async fn lines_up_to(stream: &mut Lines, text: &str) -> String {
     loop {
         let line = stream.next().await.unwrap().expect("the stream goes on");
@@ -476,11 +477,11 @@ async fn lines_up_to(stream: &mut Lines, text: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_partition_created_under_the_name_of_a_deleted_one_shows_nothing_of_it() {
+async fn recreated_partition_shows_nothing_of_the_deleted_one() {
     const SECRET: &str = "host-of-the-first-tenant";
     let ports = Ports::claim(1);
     let own = format!("127.0.0.1:{}", ports.first());
-    // The settings of one of them stay while it does not exist, and so does its listener.
+    // The settings and the listener of a deleted partition remain.
     let config = format!("[[partitions]]\nname = \"listed\"\nlisten = \"{own}\"\n");
     let cluster = Cluster::start_with(1, &config).await.unwrap();
     let listener = Client::new([own]).unwrap();

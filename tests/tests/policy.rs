@@ -1,4 +1,4 @@
-//! Who may do what, from files that operators write, and sometimes write wrongly.
+//! Policy files, valid and invalid.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use placement_tests::binaries;
 use placement_tests::cluster::Cluster;
 use placement_tests::wait;
 
-/// Runs `placementd`; gives its standard output and standard error too.
+/// Runs `placementd`; also returns standard output and standard error as text.
 fn placementd(arguments: &[&str]) -> (Output, String, String) {
     let output = Command::new(binaries::placementd().unwrap())
         .args(arguments)
@@ -38,7 +38,7 @@ impl Files {
 }
 
 #[test]
-fn a_policy_with_mistakes_is_refused_before_it_is_used() {
+fn invalid_policy_is_refused_before_use() {
     let files = Files::new();
     let checked = |text: &str| {
         let file = files.write(text);
@@ -70,7 +70,7 @@ fn a_policy_with_mistakes_is_refused_before_it_is_used() {
 }
 
 #[test]
-fn the_tools_of_oslo_policy_have_their_counterparts() {
+fn oslo_policy_tools_have_counterparts() {
     let files = Files::new();
     let file = files.write(
         "\"placement:usages\": \"rule:admin_or_project_reader_or_service_api or role:placement_reader\"\n\
@@ -110,8 +110,8 @@ fn the_tools_of_oslo_policy_have_their_counterparts() {
         "{stderr}"
     );
 
-    // A node does not look at the query for a rule of most operations, and so `check` answers
-    // nothing about it.
+    // For most operations a node does not evaluate the query in a rule, so `check` refuses to
+    // answer.
     let (output, _, stderr) = check(&["--target-project", "q", "placement:traits:list"]);
     assert!(!output.status.success());
     assert!(stderr.contains("the caller's own project"), "{stderr}");
@@ -127,7 +127,7 @@ fn the_tools_of_oslo_policy_have_their_counterparts() {
         }
     }
 
-    // What the sample says is what holds anyway, once the marks are gone.
+    // The sample, uncommented, equals the defaults.
     let (_, sample, _) = placementd(&["policy", "sample"]);
     assert!(
         sample.contains("# POST  /reshaper\n#\"placement:reshaper:reshape\": "),
@@ -141,7 +141,7 @@ fn the_tools_of_oslo_policy_have_their_counterparts() {
     assert_eq!(redundant.lines().count(), 48);
 }
 
-/// One node with a policy, and a user who has no role.
+/// A node with a policy, and a user without a role.
 struct Story {
     cluster: Cluster,
     policy: PathBuf,
@@ -174,7 +174,7 @@ impl Story {
         self.reader.request(request).await.unwrap().status.as_u16()
     }
 
-    /// Whether a changed policy is refused, by `/metrics`.
+    /// Whether `/metrics` reports that a changed policy was refused.
     async fn is_refused(&self) -> bool {
         let metrics = self.cluster.metrics(1).await;
         metrics.contains("placement_policy_refused 1\n")
@@ -186,7 +186,7 @@ impl Story {
 }
 
 #[tokio::test]
-async fn policy_files_are_reread_and_a_mistake_never_widens_access() {
+async fn policy_files_are_reread_and_errors_never_widen_access() {
     let open = "placement:traits:list: '@'\nplacement:resource_classes:list: '!'\n";
     let mut story = Story::begin(open, "placement:traits:list: '!'\n").await;
     assert_eq!(story.asks("/traits").await, 403, "the later file counts");
@@ -221,7 +221,7 @@ async fn policy_files_are_reread_and_a_mistake_never_widens_access() {
     assert_eq!(story.asks("/traits").await, 403);
     story.cluster.stop_node(1).await.unwrap();
 
-    // At the start there is no rule to keep.
+    // At the start there are no earlier rules to keep.
     fs::remove_file(&story.policy).unwrap();
     story.cluster.start_node(1).unwrap();
     story

@@ -1,5 +1,5 @@
-//! The power of all nodes fails at once, in the middle of a stream of writes: real processes on a
-//! real disk, of which only what was synced is left.
+//! All nodes lose power at once during writes: real processes on a real disk that keeps only what
+//! was synced.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,16 +14,15 @@ use placement_tests::skip::skipped;
 use placement_tests::wait::until;
 use uuid::Uuid;
 
-/// Snapshots and purges come often, so that they are interrupted too.
+/// Frequent snapshots and purges, so that the power loss interrupts them too.
 const CONFIG: &str = "[raft]\nsnapshot_after = 100\n\
     [log]\nlevel = \"warn,placement::access=off\"\n";
 const WRITERS: u64 = 6;
-/// So many that each node has taken a snapshot.
+/// Enough writes for each node to take a snapshot.
 const WRITES: usize = 500;
 const BUSY: Duration = Duration::from_millis(1_500);
 
-/// Claims for new consumers through one node, until `stop` is set. Returns those that were
-/// acknowledged.
+/// Claims for new consumers through one node until `stop` is set. Returns the acknowledged claims.
 async fn write(
     client: Client,
     host: Uuid,
@@ -40,7 +39,7 @@ async fn write(
     acknowledged
 }
 
-/// Writes 50 MB that change nothing, so that the log begins to write its files once more, in place.
+/// Writes 50 MB without a change of state, so that the log begins to overwrite its files in place.
 async fn fill_the_log(client: &Client) {
     let claim = |nth: u32| {
         let name = format!("{nth:0255}");
@@ -52,7 +51,8 @@ async fn fill_the_log(client: &Client) {
     }
 }
 
-/// Starts all nodes. What has `unsynced` in its path is never synced; `{id}` is the node's.
+/// Starts all nodes. Paths that contain `unsynced` are never synced; `{id}` stands for the node's
+/// id.
 fn start(cluster: &mut Cluster, power: &Power, unsynced: Option<&str>) {
     for id in cluster.ids() {
         let unsynced = unsynced.map(|words| words.replace("{id}", &id.to_string()));
@@ -61,8 +61,7 @@ fn start(cluster: &mut Cluster, power: &Power, unsynced: Option<&str>) {
     }
 }
 
-/// Cuts the power of all nodes while writers are at it. Returns what was acknowledged, and what was
-/// lost.
+/// Cuts the power of all nodes during writes. Returns the acknowledged claims and the losses.
 async fn cut_power(
     cluster: &mut Cluster,
     power: &Power,
@@ -94,7 +93,7 @@ async fn cut_power(
     (acknowledged, lost)
 }
 
-/// Whether all nodes come up again with all that was acknowledged.
+/// Checks that all nodes restart with all acknowledged claims.
 async fn survive(
     cluster: &mut Cluster,
     host: Uuid,
@@ -120,7 +119,7 @@ async fn host(cluster: &mut Cluster) -> Uuid {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn acknowledged_writes_survive_a_loss_of_power_on_all_nodes() {
+async fn acknowledged_writes_survive_power_loss_on_all_nodes() {
     let mut cluster = Cluster::prepare(3, CONFIG).unwrap();
     let Some(power) = Power::new(cluster.directory()) else {
         skipped("a loss of power on a real disk", "there is no C compiler");
@@ -146,16 +145,15 @@ async fn acknowledged_writes_survive_a_loss_of_power_on_all_nodes() {
     assert!(written_over > 0, "no file of the log was ever written over");
 }
 
-/// What shows that the test above can fail, for each kind of thing that a node syncs and cannot
-/// make again: snapshots and the names of the state's files it can.
+/// Proof that the test above can fail, for each kind of file that a node cannot recreate. Snapshots
+/// and the names of the state's files can be recreated.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_missing_sync_is_detected() {
     let unsynced = [
         "/identity.new$",
         "/boot.new$",
         "/node-{id}/$",
-        // RocksDB's own write-ahead files, which the log is in; then its tables and the list of
-        // them.
+        // RocksDB's write-ahead files, which contain the log; then its tables and their manifest.
         ".log$",
         ".sst$",
         "/MANIFEST-",
@@ -176,7 +174,7 @@ async fn a_missing_sync_is_detected() {
             Err(why) => eprintln!("{unsynced}: {why:.200}"),
         }
         if unsynced == ".log$" {
-            // Other files tell how far the log was: no node begins again.
+            // Other files record how far the log reached, so no node starts from scratch.
             let log = cluster.log(1, 3);
             assert!(log.contains("has lost"), "{log}");
         }

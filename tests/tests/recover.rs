@@ -1,4 +1,4 @@
-//! A majority is lost forever: one node that is left goes on alone, and the old ones are refused.
+//! A majority is lost for good: one survivor is recovered alone, and the old nodes are refused.
 
 use std::fs;
 use std::process::{Command, Output};
@@ -26,7 +26,7 @@ fn refusal(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// The last entry of a stopped node, as its term and index.
+/// Term and index of the last entry of a stopped node.
 fn last(cluster: &Cluster, id: u64) -> (u64, u64) {
     let output = Command::new(binaries::placementd().unwrap())
         .args(["inspect", "--json", "--data-dir"])
@@ -50,7 +50,7 @@ async fn has(client: &Client, name: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_survivor_goes_on_alone_and_nodes_of_the_old_cluster_are_refused() {
+async fn recovered_survivor_refuses_nodes_of_the_old_cluster() {
     let mut cluster = Cluster::start(3).await.unwrap();
     let client = cluster.client();
     for name in ["one", "two", "three"] {
@@ -68,7 +68,7 @@ async fn a_survivor_goes_on_alone_and_nodes_of_the_old_cluster_are_refused() {
 
     let reason = refusal(&recover(&cluster, 3, &[CONFIRM]));
     assert!(reason.contains("in use by another placementd"), "{reason}");
-    // The leader goes first, so that the others have voted since.
+    // The leader crashes first, so that the others have voted since.
     let leader = cluster.leader().await.unwrap();
     let status = cluster.admin_of(1).status().await.unwrap();
     let old_cluster = status.cluster_id.unwrap();
@@ -125,7 +125,8 @@ async fn a_survivor_goes_on_alone_and_nodes_of_the_old_cluster_are_refused() {
         .cluster_id;
     assert_ne!(new_cluster.as_ref(), Some(&old_cluster));
 
-    // A node of before comes back. It finds the survivor in its list, and does not start.
+    // A node of the old cluster returns. It finds the survivor among its initial members and does
+    // not start.
     cluster.start_node(ghost).unwrap();
     let ended = cluster.process(ghost).wait(PATIENCE).unwrap();
     assert!(!ended.success(), "{ended}");
@@ -134,12 +135,12 @@ async fn a_survivor_goes_on_alone_and_nodes_of_the_old_cluster_are_refused() {
         log.contains(&format!("belongs to cluster {old_cluster}")),
         "{log}"
     );
-    // Without a list it runs, and is refused.
+    // Without initial members it starts and is refused.
     let list = std::mem::take(&mut cluster.options_mut().initial_members);
     cluster.start_node(ghost).unwrap();
     let words = format!("another cluster than node {ghost}, whose is {old_cluster}");
     cluster.until_logged(&[ghost], &words).await;
-    // With the list in its configuration, and that node up, the survivor starts all the same.
+    // The survivor starts even if its configuration lists that node and the node is running.
     cluster.options_mut().initial_members = list;
     cluster.stop_node(survivor).await.unwrap();
     cluster.start_node(survivor).unwrap();

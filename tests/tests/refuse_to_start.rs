@@ -1,4 +1,4 @@
-//! A node that must not run says why and does not.
+//! Conditions under which a node refuses to start, with the reason.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -13,7 +13,7 @@ use placement_tests::private;
 use placement_tests::skip::skipped;
 use placement_tests::wait::PATIENCE;
 
-/// Starts a node that is expected to end by itself, and returns the end of its log.
+/// Starts a node that must exit by itself; returns the end of its log.
 fn refusal(place: &NodePlace, options: &StartOptions) -> String {
     let mut process = NodeProcess::start(place, options).unwrap();
     let status = process
@@ -23,7 +23,7 @@ fn refusal(place: &NodePlace, options: &StartOptions) -> String {
     log_tail(&place.log, 5)
 }
 
-/// The same data directory, other ports, another log.
+/// A place with the same data directory but other ports and another log.
 fn double(cluster: &Cluster, id: u64) -> NodePlace {
     NodePlace {
         base_port: cluster.spare_place().base_port,
@@ -92,7 +92,7 @@ async fn another_cluster_s_data_are_refused() {
 }
 
 #[tokio::test]
-async fn a_port_in_use_is_named() {
+async fn port_in_use_is_reported() {
     let cluster = Cluster::start(1).await.unwrap();
     let mut place = double(&cluster, 1);
     place.base_port = cluster.place(1).base_port;
@@ -104,9 +104,9 @@ async fn a_port_in_use_is_named() {
     );
 }
 
-/// All volumes are missing after a loss of power: only the configuration names the cluster.
+/// All volumes are missing after a power loss: only the configuration names the cluster.
 #[tokio::test]
-async fn nodes_that_are_bound_to_a_cluster_form_no_other_in_empty_directories() {
+async fn nodes_bound_to_a_cluster_form_no_new_one_in_empty_directories() {
     let mut cluster = Cluster::start(3).await.unwrap();
     let bound = cluster.admin_of(1).status().await.unwrap();
     let bound = bound.cluster_id.unwrap();
@@ -134,7 +134,7 @@ async fn nodes_that_are_bound_to_a_cluster_form_no_other_in_empty_directories() 
         assert_eq!(status.cluster_id, None, "{status:?}");
     }
 
-    // Mounted, they are the cluster that they were.
+    // With their volumes mounted, the nodes form the same cluster as before.
     for id in cluster.ids() {
         cluster.stop_node(id).await.unwrap();
         let mounted = cluster.data_dir(id);
@@ -146,7 +146,7 @@ async fn nodes_that_are_bound_to_a_cluster_form_no_other_in_empty_directories() 
     let again = cluster.admin_of(1).status().await.unwrap();
     assert_eq!(again.cluster_id, Some(bound));
 
-    // Bound to another, a node refuses what it finds.
+    // A node that is bound to another cluster refuses the data.
     let other = "0d3f1f5e-8a0e-4a57-9a0e-6d1b7a6f2f11";
     let file = cluster.directory().join("placementd.toml");
     fs::write(file, format!("cluster_id = \"{other}\"\n")).unwrap();
@@ -160,7 +160,7 @@ fn set_mode(path: &Path, mode: u32) {
 }
 
 #[tokio::test]
-async fn a_data_directory_that_others_can_look_into_is_refused() {
+async fn data_directory_readable_by_others_is_refused() {
     let mut cluster = Cluster::start(1).await.unwrap();
     let dir = cluster.data_dir(1);
     for entry in [dir.clone(), dir.join("identity"), dir.join("log")] {
@@ -177,7 +177,7 @@ async fn a_data_directory_that_others_can_look_into_is_refused() {
         ];
         assert!(words.iter().all(|words| reason.contains(words)), "{reason}");
     }
-    // The group may read, so that copying the directory does not need root.
+    // Group read access is allowed, so that copying the directory does not need root.
     set_mode(&dir, 0o750);
     cluster.start_node(1).unwrap();
     cluster.wait_ready(1).await.unwrap();
@@ -195,7 +195,7 @@ async fn a_data_directory_that_others_can_look_into_is_refused() {
 }
 
 #[test]
-fn a_file_with_a_password_that_others_can_read_is_refused() {
+fn password_file_readable_by_others_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let secret = "node_id = 1\n[auth]\nstrategy = \"keystone\"\n[keystone]\nauth_url = \"https://k\"\n\
                   username = \"placement\"\npassword = \"hidden\"\n";
@@ -222,11 +222,11 @@ fn a_file_with_a_password_that_others_can_read_is_refused() {
         for mode in [0o644, 0o660, 0o601] {
             assert!(!fits(text, guarded, mode), "{mode:o}");
         }
-        // What root has given to a group: other readers are in that group.
+        // A group that root has granted access to is trusted.
         let is_root = fs::metadata(guarded).unwrap().uid() == 0;
         assert_eq!(fits(text, guarded, 0o640), is_root);
         set_mode(guarded, 0o600);
     }
-    // A file without a secret may be open to others.
+    // A file without a secret may be readable and writable by others.
     assert!(fits("node_id = 1\n", &file, 0o666));
 }

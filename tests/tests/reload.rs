@@ -1,4 +1,4 @@
-//! SIGHUP re-reads what can change while a node runs, and never ends it.
+//! SIGHUP re-reads the reloadable settings and never ends a node.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ impl Story {
         Self { cluster, reader }
     }
 
-    /// Writes the configuration file again and sends SIGHUP; waits until the log says this.
+    /// Rewrites the configuration file, sends SIGHUP, and waits until the log has these words.
     async fn reload(&mut self, config: &str, words: &str) {
         fs::write(self.cluster.directory().join("placementd.toml"), config).unwrap();
         let before = self.log().len();
@@ -41,17 +41,17 @@ impl Story {
         fs::read_to_string(&self.cluster.place(1).log).unwrap()
     }
 
-    /// What somebody who has no role is answered for the list of traits.
+    /// Status of the list of traits for a user without a role.
     async fn traits(&self) -> u16 {
         let request = ApiRequest::get("/traits");
         self.reader.request(request).await.unwrap().status.as_u16()
     }
 
-    /// Whether a health check leaves a line, which it does at `debug` only.
+    /// Whether a health check is logged, which happens at `debug` only.
     async fn probe_is_logged(&self) -> bool {
         let mark = uuid::Uuid::new_v4();
         let probe = format!("/livez?{mark}");
-        // A later line is written later: when it is there, the one before is there or nowhere.
+        // Lines are logged in order: once the later line appears, an earlier one would have.
         let later = format!("/nowhere/{mark}");
         for path in [&probe, &later] {
             self.reader.request(ApiRequest::get(path)).await.unwrap();
@@ -97,7 +97,7 @@ async fn sighup_re_reads_the_policy_and_the_log_level() {
 }
 
 #[tokio::test]
-async fn unusable_settings_are_refused_and_the_old_ones_stay_in_force() {
+async fn unusable_settings_are_refused_and_the_old_ones_kept() {
     let mut story = Story::begin().await;
     let policy = story.cluster.directory().join("policy.yaml");
     fs::write(&policy, "\"placement:traits:list\": \"@\"\n").unwrap();

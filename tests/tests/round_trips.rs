@@ -1,9 +1,9 @@
-//! Databases of many kinds go in and out: openstack-placement is filled by random requests, with
-//! many hosts, or by its own suite; its dump becomes a cluster, and the cluster's backup its
-//! database again. All answer each read alike.
+//! Imports and exports of many kinds of databases. openstack-placement is filled by random
+//! requests, with many hosts, or by its own suite; its dump becomes a cluster, and the cluster's
+//! backup becomes a database again. All must answer each read alike.
 //!
-//! `scripts/nightly` has more of it: seeds by `PLACEMENT_TRANSFER_SEEDS`, hosts by
-//! `PLACEMENT_TRANSFER_HOSTS`, and what the suite has left (`scripts/conformance --reference
+//! `scripts/nightly` runs more: seeds in `PLACEMENT_TRANSFER_SEEDS`, hosts in
+//! `PLACEMENT_TRANSFER_HOSTS`, and the databases of the suite (`scripts/conformance --reference
 //! --dumps DIRECTORY`) in `PLACEMENT_TRANSFER_DUMPS`.
 
 use std::cell::RefCell;
@@ -38,12 +38,13 @@ pub(crate) fn number(variable: &str, default: u64) -> u64 {
     std::env::var(variable).map_or(default, |number| number.parse().unwrap())
 }
 
-/// openstack-placement twice, as starting it takes longer than a database.
+/// Two services of openstack-placement; replacing a database is faster than starting another
+/// service.
 struct Upstream {
     before: Reference,
-    /// The dump of its database when nothing was written yet.
+    /// Dump of its database before the first write.
     new: String,
-    /// On what a cluster had.
+    /// Serves the database that was exported from a cluster.
     after: Reference,
     schema: String,
 }
@@ -62,7 +63,7 @@ impl Upstream {
         }
     }
 
-    /// Moves what is in `before` in and out.
+    /// Imports the content of `before` and exports it again.
     async fn there_and_back(&self, what: &str, questions: &[Request]) {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
@@ -83,7 +84,7 @@ impl Upstream {
         assert_alike(what, &inside, &self.after.client(), questions).await;
     }
 
-    /// Fills `before` by random requests; returns what can be asked about it.
+    /// Fills `before` by random requests; returns queries about the content.
     async fn fill(&self, seed: u64) -> Vec<Request> {
         self.before.refill(&self.new);
         let choices = Choices {
@@ -109,18 +110,18 @@ impl Upstream {
         let questions = (0..QUESTIONS).map(|_| workload.question(&field.names));
         let requests =
             questions.map(|question| Operation::Read(question, Level::Default).request());
-        // Which candidates are left out is up to the service.
+        // The choice of candidates under a limit is up to the service.
         requests
             .filter(|request| !request.path.contains("limit="))
             .collect()
     }
 }
 
-/// Where the writers of the witness ask.
+/// Address that the writers of the witness use.
 struct Field {
     names: Names,
     address: String,
-    /// What was done, by kind.
+    /// Number of requests by kind.
     done: RefCell<BTreeMap<&'static str, usize>>,
 }
 
@@ -148,7 +149,7 @@ impl Venue for Field {
     }
 }
 
-/// Both services answer alike all that `placementctl compare` asks, and these questions.
+/// Asserts that both services answer alike to all queries of `placementctl compare`, and to these.
 async fn assert_alike(what: &str, one: &Client, other: &Client, questions: &[Request]) {
     let (code, differences) = compared(&url(one), other);
     assert_eq!(code, Some(0), "{what}: {differences}");
@@ -158,7 +159,7 @@ async fn assert_alike(what: &str, one: &Client, other: &Client, questions: &[Req
     }
 }
 
-/// The status of a refusal, or the body.
+/// The body of an answer, or the status of a refusal.
 async fn answer(service: &Client, question: &Request) -> Result<Value, u16> {
     let version = format!("1.{}", question.minor);
     let asked = ApiRequest::get(&question.path).microversion(&version);
@@ -168,7 +169,7 @@ async fn answer(service: &Client, question: &Request) -> Result<Value, u16> {
     }
 }
 
-/// A dump with so many hosts.
+/// A dump with this many hosts.
 fn large_dump(hosts: u64) -> String {
     let repository = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
     let large = run(python::interpreter()
@@ -178,7 +179,7 @@ fn large_dump(hosts: u64) -> String {
     large.unwrap()
 }
 
-/// What upstream's suite has left, if that is at hand.
+/// Dumps of the suite's databases, if available.
 fn dumps_of_suite() -> Vec<PathBuf> {
     let directory = std::env::var_os("PLACEMENT_TRANSFER_DUMPS");
     let files = directory.map(|directory| fs::read_dir(directory).unwrap());
@@ -189,7 +190,7 @@ fn dumps_of_suite() -> Vec<PathBuf> {
 }
 
 #[tokio::test]
-async fn databases_of_many_kinds_move_in_and_out() {
+async fn databases_survive_import_and_export() {
     let upstream = Upstream::start().await;
     for seed in 0..number("PLACEMENT_TRANSFER_SEEDS", 4) {
         let questions = LocalSet::new().run_until(upstream.fill(seed)).await;

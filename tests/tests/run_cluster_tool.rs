@@ -11,7 +11,7 @@ use placement_tests::wait::{PATIENCE, until_ok};
 use placement_tests::{binaries, layout::PORTS_PER_NODE};
 use serde_json::Value;
 
-/// The tool with a directory and ports of its own; the cluster is stopped whatever happens.
+/// The tool with its own directory and ports; the cluster is stopped on drop.
 struct Tool {
     directory: tempfile::TempDir,
     ports: Ports,
@@ -45,12 +45,12 @@ impl Tool {
         command
     }
 
-    /// Starts a cluster and returns its announcement, which is all that stdout has.
+    /// Starts a cluster and returns the announcement, which is all that stdout has.
     fn detach(&self, arguments: &[&str]) -> Value {
         self.detach_with_report(arguments).0
     }
 
-    /// Starts a cluster and returns its announcement and its report for people.
+    /// Starts a cluster and returns the announcement and the readable report.
     fn detach_with_report(&self, arguments: &[&str]) -> (Value, String) {
         let port = self.ports.first().to_string();
         let all = [&["--detach", "--base-port", &port], arguments].concat();
@@ -68,7 +68,7 @@ impl Drop for Tool {
 }
 
 #[tokio::test]
-async fn a_detached_cluster_is_announced_stopped_and_comes_back_with_its_data() {
+async fn detached_cluster_stops_and_restarts_with_its_data() {
     let tool = Tool::new();
     let started = Instant::now();
     let announced = tool.detach(&[]);
@@ -93,7 +93,7 @@ async fn a_detached_cluster_is_announced_stopped_and_comes_back_with_its_data() 
 
     assert!(tool.run(&["--stop"]).status.success());
     for node in nodes {
-        // A process that has ended but was not waited for by init yet has no command line.
+        // A process that has ended but was not yet reaped has no command line.
         let line = std::fs::read(format!("/proc/{}/cmdline", node["pid"])).unwrap_or_default();
         assert!(line.is_empty());
     }
@@ -105,7 +105,7 @@ async fn a_detached_cluster_is_announced_stopped_and_comes_back_with_its_data() 
     assert_eq!(client.providers(&[]).await.unwrap().len(), 0);
 }
 
-/// The first line of the report that begins with this, as a shell would be given it.
+/// The first line of the report with this beginning, as it would be pasted into a shell.
 fn line<'a>(report: &'a str, beginning: &str) -> &'a str {
     report
         .lines()
@@ -123,7 +123,7 @@ fn shell(line: &str) -> Result<String, String> {
 }
 
 #[tokio::test]
-async fn the_report_has_commands_to_kill_the_leader_and_to_read_afterwards() {
+async fn report_shows_how_to_survive_the_loss_of_the_leader() {
     let tool = Tool::new();
     let (announced, report) = tool.detach_with_report(&[]);
     let placementctl = binaries::placementctl().unwrap();
@@ -141,7 +141,7 @@ async fn the_report_has_commands_to_kill_the_leader_and_to_read_afterwards() {
     assert!(report.contains(&leads), "{report}");
     shell(kill).unwrap();
 
-    // One that did not lead: it waits for the new leader, and has what was written.
+    // The `curl` command uses a follower, which waits for the new leader and has the write.
     let ask = line(&report, "curl ");
     assert!(!ask.contains(killed["api"].as_str().unwrap()), "{ask}");
     let survivor = nodes.iter().map(|node| node["api"].as_str().unwrap());
@@ -175,7 +175,7 @@ fn a_port_in_use_is_a_clear_error() {
 }
 
 #[test]
-fn clean_deletes_nothing_that_is_not_a_cluster_s() {
+fn clean_deletes_only_files_of_a_cluster() {
     let tool = Tool::new();
     std::fs::create_dir_all(tool.directory()).unwrap();
     let precious = tool.directory().join("thesis.tex");
@@ -201,7 +201,7 @@ fn ctrl_c_stops_everything() {
         .stderr(std::process::Stdio::null())
         .spawn()
         .unwrap();
-    // It prints its report when the cluster is up.
+    // The tool prints its report when the cluster is up.
     let mut report = std::io::BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
     while !line.contains("Ctrl-C stops") {

@@ -1,5 +1,4 @@
-//! `docs/runbook.md`: every command of it is read out of the page, and run in the situation that
-//! its chapter is for.
+//! Runs every command of `docs/runbook.md`, as read from the page, in the situation of its chapter.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
@@ -16,13 +15,13 @@ use placement_tests::wait::{until, until_ok};
 use rustix::process::Signal;
 use uuid::Uuid;
 
-/// A command of the page, and the exit code that it is to have.
+/// A command of the page, and its expected exit code.
 struct Step {
     command: Vec<String>,
     exit: i32,
 }
 
-/// The commands of each chapter that has any.
+/// Commands of each chapter that has commands.
 fn page() -> BTreeMap<String, VecDeque<Step>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/runbook.md");
     let text = fs::read_to_string(path).unwrap();
@@ -43,11 +42,11 @@ fn page() -> BTreeMap<String, VecDeque<Step>> {
     chapters
 }
 
-/// A chapter whose commands are being run.
+/// A chapter during the run of its commands.
 struct Chapter {
     title: &'static str,
     steps: VecDeque<Step>,
-    /// The one that was run last.
+    /// The most recent step.
     last: Option<Step>,
     words: BTreeMap<&'static str, String>,
 }
@@ -63,20 +62,20 @@ impl Chapter {
         }
     }
 
-    /// Replaces a word in capitals.
+    /// Sets the value of a placeholder in capitals.
     fn with(mut self, word: &'static str, value: impl ToString) -> Self {
         self.words.insert(word, value.to_string());
         self
     }
 
-    /// Has the command that was run last be the next one again.
+    /// Makes the next step repeat the most recent one.
     fn once_more(&mut self) -> &mut Self {
         let last = self.last.take().expect("a command was run");
         self.steps.push_front(last);
         self
     }
 
-    /// Runs the next command, which must exit as the page says. Gives its output.
+    /// Runs the next command, which must exit as the page says. Returns its output.
     fn step(&mut self, cluster: &Cluster) -> String {
         let (output, exit, command) = self.run(cluster);
         let text = text_of(&output);
@@ -86,7 +85,7 @@ impl Chapter {
             "{}: {command}: {text}",
             self.title
         );
-        // Taken off only when it was run.
+        // The step is removed only after its command has run.
         self.last = self.steps.pop_front();
         text
     }
@@ -148,7 +147,7 @@ fn text_of(output: &Output) -> String {
     String::from_utf8(text).unwrap()
 }
 
-/// The configuration of one node, as an operator has it.
+/// Configuration of one node, as an operator has it.
 fn config(cluster: &Cluster, id: u64) -> String {
     let place = cluster.place(id);
     let file = cluster.directory().join(format!("node-{id}.toml"));
@@ -163,7 +162,7 @@ fn config(cluster: &Cluster, id: u64) -> String {
     file.to_str().unwrap().to_owned()
 }
 
-/// The same of a node that forms a cluster with the others.
+/// Configuration of a node that forms the cluster with the others.
 fn config_of_founder(cluster: &Cluster, id: u64) -> String {
     let file = config(cluster, id);
     let text = fs::read_to_string(&file).unwrap();
@@ -173,7 +172,7 @@ fn config_of_founder(cluster: &Cluster, id: u64) -> String {
     file
 }
 
-/// Where a node has its backups, as soon as there is one with everything that was written.
+/// Waits until the backups of a node cover everything written; returns their directory.
 async fn backups(cluster: &Cluster, id: u64, root: &Path) -> PathBuf {
     let status = cluster.admin_of(id).status().await.unwrap();
     let dir = root
@@ -192,7 +191,7 @@ async fn backups(cluster: &Cluster, id: u64, root: &Path) -> PathBuf {
     dir
 }
 
-/// Starts a node with the token that a command has shown. Gives its number.
+/// Starts a node with the token that a command has printed. Returns its id.
 async fn join(cluster: &mut Cluster, output: &str) -> u64 {
     let id = cluster.add_place().id;
     let is_token = |line: &&str| line.starts_with(&format!("{id}-"));
@@ -210,7 +209,7 @@ fn files(dir: &Path) -> Vec<PathBuf> {
     names.map(|entry| entry.unwrap().path()).collect()
 }
 
-/// The chapters whose commands each test runs.
+/// Chapters whose commands each test runs.
 const ACTED: [&[&str]; 9] = [
     &[
         "Get help",
@@ -256,7 +255,7 @@ async fn incidents_while_all_nodes_run() {
 }
 
 #[tokio::test]
-async fn incidents_that_lose_no_majority_for_good() {
+async fn incidents_without_permanent_loss_of_the_majority() {
     let mut cluster = Cluster::start(3).await.unwrap();
     create(&cluster.client(), "before").await;
     without_a_majority(&mut cluster).await;
@@ -334,7 +333,7 @@ async fn without_a_majority(cluster: &mut Cluster) {
     differ.step_in_time(cluster).await;
     differ.end();
 
-    // From outside, a process that waits for its disk is one that is stopped.
+    // Seen from outside, a process that waits for its disk behaves like a stopped one.
     let mut hung = Chapter::open("A disk hangs");
     let hangs = cluster.followers().await.unwrap()[0];
     cluster.process(hangs).signal(Signal::STOP);
@@ -394,7 +393,7 @@ async fn replaced(cluster: &mut Cluster) {
 }
 
 #[tokio::test]
-async fn an_expired_certificate() {
+async fn expired_certificate() {
     let mut cluster = Cluster::prepare(3, "[peer]\ntls = \"require\"\n").unwrap();
     let authority = cluster.authority().unwrap();
     cluster.options_mut().authority = Some(authority.clone());
@@ -404,7 +403,7 @@ async fn an_expired_certificate() {
     cluster.wait_healthy().await.unwrap();
     cluster.kill_9(3);
     authority.renew_node(3, 0).unwrap();
-    // Its last second counts.
+    // The certificate is valid through its last second.
     tokio::time::sleep(Duration::from_millis(2_100)).await;
     cluster.start_node(3).unwrap();
     let certificate = authority.directory().join("node-3.pem");
@@ -423,10 +422,10 @@ async fn an_expired_certificate() {
 }
 
 #[tokio::test]
-async fn a_full_disk() {
+async fn full_disk() {
     let mut cluster = Cluster::start(1).await.unwrap();
     cluster.stop_node(1).await.unwrap();
-    // No disk has so much room.
+    // More than any disk has.
     let full = format!("--disk-min-free-bytes={}", i64::MAX);
     cluster.options_mut().flags.push(full);
     cluster.start_node(1).unwrap();
@@ -446,7 +445,7 @@ async fn a_full_disk() {
 }
 
 #[tokio::test]
-async fn a_majority_that_is_lost() {
+async fn lost_majority() {
     let mut cluster = Cluster::start(3).await.unwrap();
     create(&cluster.client(), "before").await;
     cluster.assert_equal_states().await;
@@ -484,7 +483,7 @@ async fn a_majority_that_is_lost() {
 }
 
 #[tokio::test]
-async fn an_entry_that_ends_every_node() {
+async fn entry_that_crashes_every_node() {
     let mut cluster = Cluster::start(1).await.unwrap();
     create(&cluster.client(), "poison").await;
     let status = cluster.admin_of(1).status().await.unwrap();
@@ -511,7 +510,7 @@ async fn an_entry_that_ends_every_node() {
         .await;
 }
 
-/// What is kept in a directory of backups, with lengths.
+/// Names and lengths of the files in a directory of backups.
 fn kept(dir: &Path) -> BTreeMap<String, u64> {
     let found = fs::read_dir(dir).into_iter().flatten().flatten();
     let found = found.filter_map(|entry| {
@@ -522,7 +521,7 @@ fn kept(dir: &Path) -> BTreeMap<String, u64> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cluster_that_is_lost() {
+async fn lost_cluster() {
     let root = tempfile::tempdir().unwrap();
     let store = Store::start().await;
     let settings = format!(
@@ -585,7 +584,7 @@ async fn a_cluster_that_is_lost() {
 }
 
 #[tokio::test]
-async fn no_backup_can_be_made() {
+async fn backups_fail() {
     let root = tempfile::tempdir().unwrap();
     let place = root.path().join("backups");
     fs::write(&place, "not a directory").unwrap();
@@ -597,7 +596,7 @@ async fn no_backup_can_be_made() {
     let warning = "warning: backups of node 1: the directory for backups cannot be used";
     none.step_until(&cluster, warning).await;
     none.step_in_time(&cluster).await;
-    // The cause is removed. The node would try again by itself; a restart is quicker.
+    // The cause is removed. The node would retry by itself; a restart is quicker.
     fs::remove_file(&place).unwrap();
     cluster.stop_node(1).await.unwrap();
     cluster.start_node(1).unwrap();
@@ -611,7 +610,7 @@ async fn no_backup_can_be_made() {
 }
 
 #[tokio::test]
-async fn consumers_that_were_left_behind() {
+async fn orphaned_consumers() {
     let cluster = Cluster::start(1).await.unwrap();
     let host = host::with_processors(&cluster.client()).await;
     let mut claimed = Vec::new();

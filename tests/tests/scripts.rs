@@ -1,5 +1,5 @@
-//! The scripts' decisions on machines that lack something. The machines are made up: a folder for
-//! what is on the PATH and one for the file system, and an `apt-get` that installs nothing real.
+//! Behaviour of the scripts on machines that lack something. A machine is simulated by a folder for
+//! the PATH, a folder for the file system, and a fake `apt-get`.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
-/// What every machine has that the scripts run on at all.
+/// Programs that every machine has on which the scripts run.
 const ESSENTIAL: &str = "awk bash cat cut date dirname du env grep install ln mkdir mktemp mv readlink rm sed \
      sha256sum sleep sort tee touch uname";
 const ELF_OF_64_BITS: &[u8] = b"\x7fELF\x02\x01\x01";
@@ -19,7 +19,7 @@ fn repository() -> PathBuf {
     fs::canonicalize(Path::new(env!("CARGO_MANIFEST_DIR")).join("..")).unwrap()
 }
 
-/// A made-up machine, on which root works, with Rust and compilers but nothing else.
+/// A simulated machine with root access, Rust and compilers, but nothing else.
 struct Machine {
     directory: TempDir,
     variables: Vec<(&'static str, String)>,
@@ -58,7 +58,7 @@ impl Machine {
         self
     }
 
-    /// Puts a program on the PATH.
+    /// Puts a script on the PATH.
     fn program(self, name: &str, script: &str) -> Self {
         self.script(&format!("bin/{name}"), script)
     }
@@ -87,7 +87,7 @@ impl Machine {
         self
     }
 
-    /// libclang and its headers, as libclang-dev of Debian brings them.
+    /// Adds libclang and its headers, as Debian's libclang-dev installs them.
     fn with_libclang(self) -> Self {
         self.file("usr/lib/llvm-14/lib/libclang-14.so.1", ELF_OF_64_BITS)
             .file(HEADER, b"")
@@ -106,7 +106,7 @@ impl Machine {
         self.path("root")
     }
 
-    /// bash with nothing of the real machine but this repository.
+    /// bash with access to nothing of the real machine but this repository.
     fn bash(&self) -> Command {
         let mut command = Command::new(self.path("bin/bash"));
         command
@@ -120,7 +120,7 @@ impl Machine {
         command
     }
 
-    /// Runs a line of bash after `build-env.sh` was sourced.
+    /// Runs a line of bash after sourcing `build-env.sh`.
     fn run(&self, line: &str) -> Ran {
         let library = repository().join("scripts/lib/build-env.sh");
         let script = format!("set -euo pipefail; . '{}'; {line}", library.display());
@@ -134,12 +134,12 @@ impl Machine {
         output.unwrap().into()
     }
 
-    /// What bindgen would miss here.
+    /// The missing part of libclang, as the scripts report it.
     fn lack(&self) -> String {
         self.run("libclang_lack \"$ROOT\"").succeeds().to_owned()
     }
 
-    /// What apt-get was asked to install.
+    /// Packages that apt-get was asked to install.
     fn installed(&self) -> Vec<String> {
         let asked = fs::read_to_string(self.path("home/apt-get")).unwrap_or_default();
         asked
@@ -150,7 +150,7 @@ impl Machine {
     }
 }
 
-/// How a script ended, and its output.
+/// Outcome of a script, and its output.
 #[derive(Debug)]
 struct Ran {
     succeeded: bool,
@@ -175,7 +175,7 @@ impl Ran {
         assert!(!self.succeeded && self.err.contains(words), "{self:?}");
     }
 
-    /// Gives what it printed.
+    /// Asserts success; returns standard output.
     #[track_caller]
     fn succeeds(&self) -> &str {
         assert!(self.succeeded, "{self:?}");
@@ -190,7 +190,7 @@ impl Ran {
 }
 
 #[test]
-fn a_libclang_path_that_names_nothing_is_reported_and_ignored() {
+fn invalid_libclang_path_is_reported_and_ignored() {
     for value in ["", "/nowhere", "/etc/hostname"] {
         let machine = Machine::new()
             .with_libclang()
@@ -209,7 +209,7 @@ fn only_missing_build_packages_are_installed() {
     assert!(complete.run("ensure_build_packages \"$ROOT\"").succeeded);
     assert_eq!(complete.installed(), Vec::<String>::new());
 
-    // LLVM is there, and with it libclang-cpp; libclang is not.
+    // LLVM is installed with libclang-cpp, but without libclang.
     let llvm = Machine::new().file(&format!("{MULTIARCH}/libclang-cpp.so.14"), ELF_OF_64_BITS);
     assert!(llvm.run("ensure_build_packages \"$ROOT\"").succeeded);
     assert_eq!(llvm.installed(), ["libclang-dev"]);
@@ -231,7 +231,7 @@ fn only_missing_build_packages_are_installed() {
 }
 
 #[test]
-fn a_user_who_may_not_install_gets_the_command_to_run() {
+fn user_without_privileges_gets_the_command_to_run() {
     let line = "ensure_build_packages \"$ROOT\"";
     let no_root = Machine::new().program("id", "echo 1000");
     no_root
@@ -247,7 +247,8 @@ fn a_user_who_may_not_install_gets_the_command_to_run() {
 
     let no_apt = Machine::new().without("apt-get");
     no_apt.run(line).fails_with("There is no apt-get here");
-    // There the headers may lie where no one looks; the compiler will tell.
+    // The headers may be where the scripts do not look; the compiler reports it if they are
+    // missing.
     let elsewhere = Machine::new()
         .without("apt-get")
         .file("usr/lib/libclang.so", ELF_OF_64_BITS);
@@ -265,7 +266,7 @@ fn a_user_who_may_not_install_gets_the_command_to_run() {
     assert_eq!(one_source_is_down.installed(), ["libclang-dev"]);
 }
 
-/// A cargo that says `complaint` until apt-get has installed something.
+/// A cargo that fails with `complaint` until apt-get has installed something.
 fn complains(complaint: &str) -> String {
     format!(
         "echo run >>\"$HOME/runs\"; [ -e \"$HOME/apt-get\" ] && echo built && exit 0; \
@@ -274,7 +275,7 @@ fn complains(complaint: &str) -> String {
 }
 
 #[test]
-fn a_build_that_misses_libclang_is_retried_with_it() {
+fn build_is_retried_after_libclang_is_installed() {
     for complaint in [
         "Unable to find libclang: \\\"couldn't find any valid shared libraries matching: …\\\"",
         "the \\`libclang\\` shared library at /usr/lib/libclang.so could not be opened: …",
@@ -300,7 +301,7 @@ fn other_build_failures_are_not_retried() {
 }
 
 #[test]
-fn a_build_without_libclang_fails_with_an_explanation() {
+fn failed_build_without_libclang_is_explained() {
     let machine = Machine::new().program("cargo", "echo Unable to find libclang >&2; exit 101");
     let ran = machine.run("compile building cargo build");
     ran.fails_with("libclang-dev is installed, and bindgen still does not find");
@@ -308,7 +309,7 @@ fn a_build_without_libclang_fails_with_an_explanation() {
 }
 
 #[test]
-fn rust_must_be_there_and_new_enough() {
+fn rust_must_be_installed_and_new_enough() {
     for (tool, does, words) in [
         ("cargo", "", "cargo is not on the PATH"),
         ("rustc", "", "rustc is not on the PATH"),
@@ -343,7 +344,7 @@ fn rust_must_be_there_and_new_enough() {
 }
 
 #[test]
-fn rustup_s_cargo_is_used_where_the_path_has_none_or_an_old_one() {
+fn cargo_of_rustup_replaces_a_missing_or_old_one() {
     for machine in [
         Machine::new().without("cargo").without("rustc"),
         Machine::new().program("rustc", "echo rustc 1.63.0"),
@@ -383,29 +384,29 @@ fn rustfmt_and_clippy_are_added_to_a_small_toolchain() {
 }
 
 #[test]
-fn binaries_are_looked_for_where_cargo_puts_them() {
-    // Wherever cargo is configured to put them.
+fn binaries_are_found_in_the_target_directory_of_cargo() {
+    // The target directory follows the configuration of cargo.
     let tells = r#"echo '{"packages":[],"target_directory":"/elsewhere/built","version":1}'"#;
     let machine = Machine::new().program("cargo", tells);
     assert_eq!(machine.run("target_directory").out, "/elsewhere/built");
-    // What runs can be stopped although cargo has gone.
+    // A running cluster can be stopped after cargo was removed.
     let without = Machine::new().without("cargo");
     let usual = repository().join("target");
     assert_eq!(without.run("target_directory").out, usual.to_str().unwrap());
 }
 
 #[test]
-fn a_python_without_venv_is_completed() {
+fn missing_python_venv_is_installed() {
     let good = Machine::new().program("python3", "exit 0");
     assert!(good.run("ensure_python tests \"$ROOT\"").succeeded);
     assert_eq!(good.installed(), Vec::<String>::new());
 
-    // Debian's, which apt-get completes.
+    // Debian's Python, which apt-get completes.
     let debian = Machine::new().program("python3", r#"[ -e "$HOME/apt-get" ]"#);
     assert!(debian.run("ensure_python tests \"$ROOT\"").succeeded);
     assert_eq!(debian.installed(), ["python3 python3-venv"]);
 
-    // The user's own, which hides Debian's and is not changed.
+    // The user's own Python, which hides Debian's and is not changed.
     let hidden = Machine::new()
         .program("python3", "exit 1")
         .script("root/usr/bin/python3", r#"[ -e "$HOME/apt-get" ]"#);
@@ -420,7 +421,7 @@ fn a_python_without_venv_is_completed() {
 }
 
 #[test]
-fn a_virtual_environment_whose_python_has_gone_is_made_again() {
+fn virtual_environment_without_its_python_is_recreated() {
     let machine = Machine::new().program(
         "python3",
         r#"[ "$1" = -m ] || exit 0
@@ -441,7 +442,7 @@ fn a_virtual_environment_whose_python_has_gone_is_made_again() {
 }
 
 #[test]
-fn the_flags_for_rocksdb_are_those_of_the_locked_version() {
+fn rocksdb_flags_match_the_locked_version() {
     let machine = Machine::new();
     let ran = machine.run(r#"echo "$rocksdb_flags_version $(rocksdb_version)""#);
     let versions: Vec<_> = ran.out.split_whitespace().collect();
@@ -452,14 +453,14 @@ fn the_flags_for_rocksdb_are_those_of_the_locked_version() {
 }
 
 #[test]
-fn without_flock_two_builds_cannot_take_turns() {
+fn builds_need_flock() {
     let machine = Machine::new();
     machine.run("ensure_rocksdb \"$HOME/cache\"");
     assert_eq!(machine.installed(), ["util-linux"]);
 }
 
 #[test]
-fn verify_without_shellcheck_says_how_to_get_it() {
+fn verify_names_the_package_of_shellcheck() {
     Machine::new()
         .run_script("verify", &[])
         .fails_with("apt-get install shellcheck");
@@ -498,7 +499,7 @@ fn install_puts_both_binaries_in_place_and_says_how_to_start_them() {
         .script("built/placementctl", "echo new")
         .script("home/prefix/bin/placementd", "echo old");
     let built = machine.path("built");
-    // A prefix is relative to where the script is called.
+    // A prefix is relative to the caller's directory.
     let arguments = ["--prefix=prefix", "--from", built.to_str().unwrap()];
     let ran = machine.run_script("install", &arguments);
     let bin = machine.path("home/prefix/bin");
@@ -512,7 +513,7 @@ fn install_puts_both_binaries_in_place_and_says_how_to_start_them() {
     assert!(ran.succeeds().contains(&start), "{ran:?}");
 }
 
-/// What `scripts/test` says at its end if its parts say this.
+/// Runs the end of `scripts/test` with parts that print this.
 fn closing(machine: &Machine, parts: &[(&str, &str)]) -> Ran {
     let mut line = format!(". '{}/scripts/lib/parts.sh'; ", repository().display());
     for (name, does) in parts {
@@ -527,7 +528,7 @@ fn closing(machine: &Machine, parts: &[(&str, &str)]) -> Ran {
 const THREE_PASS: &str = "echo 'test result: ok. 3 passed; 0 failed; 0 ignored'";
 
 #[test]
-fn the_suite_counts_what_passed_failed_and_was_skipped() {
+fn suite_counts_passed_failed_and_skipped_tests() {
     let machine = Machine::new();
     let ran = closing(&machine, &[("one", THREE_PASS), ("two", THREE_PASS)]);
     ran.ends_with(true, "6 passed, 0 failed, 0 skipped");
@@ -537,7 +538,7 @@ fn the_suite_counts_what_passed_failed_and_was_skipped() {
     assert!(ran.out.contains("FAILED: one"), "{ran:?}");
     ran.ends_with(false, "5 passed, 1 failed, 0 skipped");
 
-    // Broken without a count, and silently empty.
+    // A part that fails without a count, and a part that prints nothing.
     for does in ["return 3", "true"] {
         let ran = closing(&machine, &[("one", does), ("two", THREE_PASS)]);
         ran.ends_with(false, "3 passed, 1 failed, 0 skipped");
@@ -545,7 +546,7 @@ fn the_suite_counts_what_passed_failed_and_was_skipped() {
 }
 
 #[test]
-fn the_suite_repeats_its_skips_and_fails_with_them_where_ci_is_set() {
+fn suite_repeats_skips_and_fails_with_them_in_ci() {
     let skip =
         format!("echo 'test a_full_disk ... SKIPPED: a full disk: no mount' >&2; {THREE_PASS}");
     let ran = closing(&Machine::new(), &[("one", &skip)]);
@@ -558,7 +559,7 @@ fn the_suite_repeats_its_skips_and_fails_with_them_where_ci_is_set() {
 }
 
 #[test]
-fn unreachable_sources_are_repeated_and_counted_and_fail_nothing() {
+fn unreachable_sources_are_counted_without_failing() {
     let away = format!("echo '==> UNREACHED: weaknesses: no database' >&2; {THREE_PASS}");
     let ci = Machine::new().variable("CI", "true");
     let ran = closing(&ci, &[("one", &away)]);
@@ -567,8 +568,8 @@ fn unreachable_sources_are_repeated_and_counted_and_fail_nothing() {
 }
 
 #[test]
-fn the_suite_counts_all_of_what_a_part_says() {
-    // More than a pipe holds, and the count at its very end.
+fn suite_counts_long_output_completely() {
+    // More output than a pipe holds, with the count at its end.
     let much = format!("for at in {{1..20000}}; do echo \"line $at\"; done; {THREE_PASS}");
     let ran = closing(&Machine::new(), &[("one", &much)]);
     assert!(
@@ -578,7 +579,7 @@ fn the_suite_counts_all_of_what_a_part_says() {
 }
 
 #[test]
-fn a_conformance_run_that_lost_a_file_or_a_test_has_failed() {
+fn conformance_run_with_missing_files_or_tests_fails() {
     let shortfall = |files: u32, tests: u32| {
         let ask = format!("import extent; print(extent.shortfall({files}, {tests}))");
         let output = Command::new("python3")
@@ -597,15 +598,15 @@ fn a_conformance_run_that_lost_a_file_or_a_test_has_failed() {
 
 #[test]
 #[ignore = "run by the test after it, as a test that has to skip"]
-fn a_test_that_has_to_skip() {
+fn skipping_test() {
     placement_tests::skip::skipped("a part of the proof", "this machine\nlacks it");
 }
 
 #[test]
-fn a_skip_is_seen_although_its_test_passes_and_fails_where_ci_is_set() {
+fn skip_is_visible_and_fails_in_ci() {
     let run = |ci: &str| -> Ran {
         let output = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "scripts::a_test_that_has_to_skip", "--ignored"])
+            .args(["--exact", "scripts::skipping_test", "--ignored"])
             .env("CI", ci)
             .output();
         output.unwrap().into()

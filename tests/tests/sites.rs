@@ -1,4 +1,4 @@
-//! Each node knows where all of them stand.
+//! Regions and zones of nodes, and the preferred site of the leader.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use placement_client::ApiRequest;
 use placement_tests::cluster::Cluster;
 use placement_tests::wait::until_ok;
 
-/// Waits until each node knows all nodes to stand there.
+/// Waits until each node knows these sites of all nodes.
 async fn stand(cluster: &Cluster, expected: &[(u64, &str, &str)]) {
     until_ok("sites", async || {
         let statuses = cluster.statuses().await;
@@ -22,7 +22,7 @@ async fn stand(cluster: &Cluster, expected: &[(u64, &str, &str)]) {
 }
 
 #[tokio::test]
-async fn sites_of_nodes_are_known_to_all_and_change_when_nodes_move() {
+async fn sites_are_known_to_all_nodes_and_follow_moves() {
     let mut cluster = Cluster::prepare(3, "").unwrap();
     cluster.start_node_at(1, "north/a").unwrap();
     cluster.start_node_at(2, "north/b").unwrap();
@@ -71,8 +71,8 @@ async fn sites_of_nodes_are_known_to_all_and_change_when_nodes_move() {
     }
 }
 
-/// Three nodes at three sites, and a leader at the site that is preferred, where node 2 is; then
-/// comes that of node 3.
+/// Starts three nodes at three sites. The leader is node 2 at the first preferred site; the second
+/// preference is the site of node 3.
 async fn with_preference() -> Cluster {
     let preference = "[cluster]\nleader_preference = [\"north/b\", \"south\"]\n";
     let mut cluster = Cluster::prepare(3, preference).unwrap();
@@ -84,13 +84,13 @@ async fn with_preference() -> Cluster {
     cluster
 }
 
-/// Longer than a leader waits before it hands over to one at a better site.
+/// Longer than a leader waits before it transfers the leadership to a better site.
 const SETTLED: Duration = Duration::from_secs(20);
 
 #[tokio::test]
 async fn leader_is_at_the_preferred_site_unless_its_nodes_are_drained() {
     let cluster = with_preference().await;
-    // The others of the region are drained first, so none of them leads for a moment.
+    // Node 1, in the same region, is drained first, so that it does not lead for a moment.
     let output = cluster.ctl(&["drain", "--region", "north"]);
     let (first, second) = (
         output.find("node 1 is drained"),
@@ -126,7 +126,7 @@ async fn nodes_have_unique_names_and_operators_use_them() {
         cluster.start_node(id).unwrap();
     }
     cluster.wait_healthy().await.unwrap();
-    // One of the two was first.
+    // One of the two nodes was first.
     let both = [["db-a", "node-2", "node-3"], ["node-1", "node-2", "db-a"]];
     let names = until_ok("names", async || {
         let status = cluster.admin_of(1).status().await.unwrap();

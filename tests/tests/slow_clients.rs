@@ -1,6 +1,5 @@
-//! Clients that hold connections and do nothing with them: health checks are answered all the same,
-//! other requests are refused as the node is busy, and once those clients are gone all is as
-//! before.
+//! Clients that hold connections without using them. Health checks are still answered, other
+//! requests get 503, and the node recovers once these clients are gone.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -22,7 +21,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 use uuid::Uuid;
 
-/// A connection that has sent this and waits.
+/// A connection that has sent `sent` and waits.
 fn connected(address: &str, sent: &str) -> TcpStream {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -30,7 +29,7 @@ fn connected(address: &str, sent: &str) -> TcpStream {
     stream
 }
 
-/// The whole answer to a request after which the connection ends.
+/// The whole answer to a request with `Connection: close`.
 fn answer(address: &str, path: &str) -> String {
     let head = format!(
         "GET {path} HTTP/1.1\r\nHost: x\r\nX-Auth-Token: admin\r\nConnection: close\r\n\r\n"
@@ -41,7 +40,7 @@ fn answer(address: &str, path: &str) -> String {
 }
 
 #[tokio::test]
-async fn health_is_answered_while_silent_clients_hold_all_connections() {
+async fn health_checks_are_answered_while_all_connections_are_in_use() {
     let cluster = Cluster::start_with(
         1,
         "[api]\nmax_connections = 20\ntrust_proxy_headers = true\n",
@@ -50,13 +49,12 @@ async fn health_is_answered_while_silent_clients_hold_all_connections() {
     .unwrap();
     let place = cluster.place(1);
     let (api, admin) = (place.api(), place.admin());
-    // More than are served, and more than are turned away at once. The admin's listener has its
-    // own.
+    // More connections than are served and refused at once. The admin listener has its own limits.
     let mut silent: Vec<_> = (0..120)
         .map(|_| connected(&api, "GET / HTTP/1.1\r\n"))
         .collect();
     silent.extend((0..400).map(|_| connected(&admin, "GET / HTTP/1.1\r\n")));
-    // First, as a head that does not come is given up after a while.
+    // Asked first, as silent connections are closed after a while.
     assert!(answer(&admin, "/v1/status").starts_with("HTTP/1.1 503"));
     for (address, path) in [
         (&api, "/livez"),
@@ -83,7 +81,7 @@ async fn health_is_answered_while_silent_clients_hold_all_connections() {
 }
 
 #[tokio::test]
-async fn one_address_does_not_get_all_connections() {
+async fn connections_per_address_are_limited() {
     let config = "[api]\nmax_connections = 40\n";
     let cluster = Cluster::start_with(1, config).await.unwrap();
     let api = cluster.place(1).api();
@@ -95,7 +93,7 @@ async fn one_address_does_not_get_all_connections() {
 }
 
 #[tokio::test]
-async fn a_client_that_is_refused_early_can_read_the_reason() {
+async fn early_refusal_can_be_read_by_the_client() {
     let cluster = Cluster::start(1).await.unwrap();
     let api = cluster.place(1).api();
     let length = 900_000;
@@ -104,7 +102,7 @@ async fn a_client_that_is_refused_early_can_read_the_reason() {
          Content-Length: {length}\r\n\r\n"
     );
     let mut stream = connected(&api, &head);
-    // The body is not read, but it must not break the connection under the answer.
+    // The unread body must not reset the connection before the answer is read.
     for _ in 0..9 {
         stream.write_all(&vec![b' '; length / 9]).unwrap();
         std::thread::sleep(Duration::from_millis(20));
@@ -118,7 +116,7 @@ async fn a_client_that_is_refused_early_can_read_the_reason() {
     );
 }
 
-/// The soft limit of open files, and how many are open.
+/// Soft limit of open files, and the number of open files.
 fn descriptors(pid: u32) -> (u64, usize) {
     let limits = fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
     let line = limits
@@ -133,11 +131,11 @@ fn descriptors(pid: u32) -> (u64, usize) {
 }
 
 #[tokio::test]
-async fn a_node_raises_its_limit_of_descriptors_and_outlives_their_exhaustion() {
+async fn node_raises_its_descriptor_limit_and_survives_exhaustion() {
     let limit = getrlimit(Resource::Nofile);
     let hard = limit.maximum.unwrap_or(1 << 20);
     let mut cluster = Cluster::prepare(1, "").unwrap();
-    // The limit of the node alone: other tests run in this process.
+    // The limit applies to the node only: other tests run in this process.
     let limited = cluster.directory().join("limited");
     let placementd = binaries::placementd().unwrap();
     let script = format!("#!/bin/sh\nulimit -S -n 1000\nexec {placementd:?} \"$@\"\n");
@@ -150,7 +148,7 @@ async fn a_node_raises_its_limit_of_descriptors_and_outlives_their_exhaustion() 
     let (soft, open) = descriptors(pid);
     assert_eq!(soft, hard, "the soft limit is raised");
 
-    // Now no more than a few are left.
+    // Leaves only a few descriptors.
     let process = Pid::from_raw(pid.cast_signed());
     let scarce = Rlimit {
         current: Some(open as u64 + 8),
@@ -164,7 +162,7 @@ async fn a_node_raises_its_limit_of_descriptors_and_outlives_their_exhaustion() 
     tokio::time::sleep(Duration::from_millis(500)).await;
     assert!(cluster.runs(1));
     drop(silent);
-    // Still scarce: new clients get the descriptors of those that are gone.
+    // Descriptors remain scarce: new clients get those of closed connections.
     let client = cluster.client_of(1);
     client.ensure_trait("CUSTOM_STILL_HERE").await.unwrap();
     let listed = client
@@ -173,10 +171,10 @@ async fn a_node_raises_its_limit_of_descriptors_and_outlives_their_exhaustion() 
     listed.unwrap();
 }
 
-/// So much of an answer over HTTP/2 is sent before the client reads it.
+/// Bytes of an HTTP/2 answer that are sent before the client reads it.
 const WINDOW_BYTES: u32 = 64 * 1024;
 
-/// A stream of events over a connection that it shares.
+/// A stream of events over a shared connection.
 struct Stream {
     body: Incoming,
     left: Vec<u8>,
@@ -211,7 +209,7 @@ impl Stream {
         }
     }
 
-    /// The index of the next event, which is of one change.
+    /// Index of the next event, which has one change.
     async fn event(&mut self) -> Value {
         loop {
             let line = self.next().await.unwrap();
@@ -223,7 +221,7 @@ impl Stream {
     }
 }
 
-/// Puts a provider into so many aggregates that few such changes fill a window.
+/// Puts a provider into many aggregates, so that few such changes fill a window.
 async fn aggregate(client: &placement_client::Client, host: Uuid, generation: usize) {
     let aggregates: Vec<_> = (0..1000).map(|_| Uuid::new_v4()).collect();
     let body = json!({"resource_provider_generation": generation, "aggregates": aggregates});
@@ -235,7 +233,7 @@ async fn aggregate(client: &placement_client::Client, host: Uuid, generation: us
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn stream_that_is_not_read_holds_up_no_other_one_of_its_connection() {
+async fn unread_stream_does_not_block_others_of_its_connection() {
     const CHANGES: usize = 40;
     let cluster = Cluster::start_secured(1, "").await.unwrap();
     let client = cluster.client();
@@ -250,7 +248,7 @@ async fn stream_that_is_not_read_holds_up_no_other_one_of_its_connection() {
         aggregate(&client, host, generation).await;
         indexes.push(read.event().await);
     }
-    // By then it has been too slow for long.
+    // The reader is too slow for long enough.
     tokio::time::sleep(Duration::from_secs(60)).await;
     aggregate(&client, host, CHANGES).await;
     indexes.push(read.event().await);
@@ -265,7 +263,7 @@ async fn stream_that_is_not_read_holds_up_no_other_one_of_its_connection() {
     };
     assert_eq!(last["end"], "slow", "{last}");
     assert!(stalled.next().await.is_none());
-    // Its window and a few pieces were kept for it, and no more.
+    // The node buffered the window and a few pieces for it, not more.
     let (all, kept) = (read.bytes, stalled.bytes);
     assert!(kept < 512 * 1024 && 5 * kept < all, "{kept} of {all} bytes");
     let query = format!("after={}", last["next"].as_str().unwrap());
@@ -277,10 +275,10 @@ async fn stream_that_is_not_read_holds_up_no_other_one_of_its_connection() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn answers_that_are_not_taken_over_http_2_are_reset_and_their_connection_ends() {
+async fn unread_http_2_answers_are_reset_and_their_connection_closed() {
     let cluster = Cluster::start_secured(1, "").await.unwrap();
     let client = cluster.client();
-    // So that the list takes of the memory for answers.
+    // The list must be long enough to take memory for answers.
     let created = (0..100).map(|nth| {
         let client = client.clone();
         let new = NewProvider::named(&format!("host-{nth}"));
@@ -288,12 +286,12 @@ async fn answers_that_are_not_taken_over_http_2_are_reset_and_their_connection_e
     });
     join_all(created).await;
 
-    // With no window nothing of an answer is sent, with a small one all but the end of a short
-    // answer.
+    // With an empty window nothing of an answer is sent; with a small one, a short answer lacks its
+    // end.
     tokio::join!(take_nothing(&cluster, 0), take_nothing(&cluster, 100));
 }
 
-/// Takes no answer over a connection whose windows have so many bytes, until its node has ended it.
+/// Reads no answer over a connection with windows of this size, until the node closes it.
 async fn take_nothing(cluster: &Cluster, window: u32) {
     let mut connection = http_2::connected(cluster, window).await.unwrap();
     let mut untaken = Vec::new();

@@ -1,5 +1,5 @@
-//! Deployment tools call `placement-manage` and `placement-status`, and look at their exit codes
-//! and tables.
+//! Replacements of `placement-manage` and `placement-status`, whose exit codes and tables
+//! deployment tools check.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,12 +7,12 @@ use std::process::Command;
 use placement_tests::binaries;
 use serde_json::Value;
 
-/// What a command says: exit code, standard output, standard error.
+/// Exit code, standard output and standard error of a command.
 fn run(line: &str) -> (i32, String, String) {
     let mut words = line.split_whitespace();
     let scripts = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/packaging/debian");
     let script = Path::new(scripts).join(words.next().unwrap());
-    // They ask `placementd` for its version.
+    // The commands ask `placementd` for its version.
     let placementd = binaries::placementd().unwrap();
     let path = format!("{}:/usr/bin:/bin", placementd.parent().unwrap().display());
     let output = Command::new(script).args(words).env("PATH", path).output();
@@ -21,10 +21,10 @@ fn run(line: &str) -> (i32, String, String) {
     (output.status.code().unwrap(), out, err)
 }
 
-/// Exit codes and output are those of openstack-placement 16.0.0; what there is to say of us is on
+/// Exit codes and output equal those of openstack-placement 16.0.0; the commands' own notes are on
 /// standard error.
 #[test]
-fn database_commands_do_nothing_and_report_it() {
+fn database_commands_report_that_they_do_nothing() {
     for call in [
         "placement-manage db sync",
         "placement-manage --config-file /etc/placement/placement.conf db sync",
@@ -63,7 +63,7 @@ fn database_commands_do_nothing_and_report_it() {
 }
 
 #[test]
-fn an_upgrade_finds_nothing_to_do() {
+fn upgrade_check_reports_nothing_to_do() {
     let (code, out, _) = run("placement-status --config-file /etc/placement.conf upgrade check");
     assert_eq!(code, 0);
     let lines: Vec<_> = out.lines().collect();
@@ -103,7 +103,7 @@ fn an_upgrade_finds_nothing_to_do() {
 }
 
 #[test]
-fn calls_that_upstream_refuses_are_refused_with_its_exit_codes() {
+fn invalid_calls_fail_with_the_exit_codes_of_upstream() {
     for (call, code) in [
         ("placement-manage", 1),
         ("placement-manage db", 0),

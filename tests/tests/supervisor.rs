@@ -1,5 +1,4 @@
-//! A node notifies a supervisor such as systemd that it listens, lives, reads its configuration
-//! again, stops.
+//! Notifications of a node to a supervisor such as systemd: started, alive, reloading, stopping.
 
 use std::os::unix::net::UnixDatagram;
 use std::time::{Duration, Instant};
@@ -8,7 +7,7 @@ use placement_tests::cluster::Cluster;
 use placement_tests::wait::PATIENCE;
 use rustix::process::Signal;
 
-/// The socket at which systemd listens.
+/// The notification socket, as systemd provides it.
 struct Supervisor {
     socket: UnixDatagram,
     messages: Vec<String>,
@@ -28,7 +27,7 @@ impl Supervisor {
         Self { socket, messages }
     }
 
-    /// Waits for this message, and forgets those before it.
+    /// Waits for this message and drops those before it.
     fn receives(&mut self, wanted: &str) {
         let started = Instant::now();
         let mut buffer = [0; 4096];
@@ -49,10 +48,10 @@ impl Supervisor {
 }
 
 #[tokio::test]
-async fn a_supervisor_is_notified_of_the_state_of_a_node() {
+async fn supervisor_is_notified_of_state_changes() {
     let mut cluster = Cluster::prepare(3, "").unwrap();
     let mut systemd = Supervisor::of(&mut cluster, Duration::from_secs(3));
-    // Alone it listens and lives, and is not ready: to start it again would not help.
+    // A node without a cluster listens and is alive but not ready: a restart would not help.
     cluster.start_node(1).unwrap();
     systemd.receives("READY=1");
     systemd.receives("STATUS=this node does not belong to a cluster yet");

@@ -1,4 +1,4 @@
-//! `placementctl debug bundle`: what is in the file, what is not, and whom it does not wait for.
+//! `placementctl debug bundle`: the content of the file, masked secrets, and unreachable nodes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,14 +17,14 @@ use placement_tests::wait::until;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-/// A bundle that was unpacked.
+/// An unpacked bundle.
 struct Bundle {
     files: BTreeMap<String, String>,
     manifest: Value,
 }
 
 impl Bundle {
-    /// By the tool that people have. Each file has to be what the manifest says.
+    /// Unpacks a bundle with tar. Each file must match the manifest.
     fn unpack(file: &Path) -> Self {
         let mode = fs::metadata(file).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
@@ -135,12 +135,12 @@ const OF_A_NODE: [&str; 8] = [
     "status.json",
 ];
 
-/// Keystone is where no one listens, and its password is a secret.
+/// No server listens at Keystone's address; its password is a secret.
 const SETTINGS: &str = "[auth]\nstrategy = \"keystone\"\n[keystone]\nauth_url = \"http://127.0.0.1:1\"\n\
     username = \"placement\"\npassword = \"the-password-of-keystone\"\n";
 
 #[tokio::test]
-async fn a_bundle_has_what_each_node_knows_and_names_a_dead_one() {
+async fn bundle_has_data_of_each_node_and_names_a_dead_one() {
     let mut cluster = Cluster::start_with(3, SETTINGS).await.unwrap();
     let north = cluster.create_partition("north", &[], &["/north"]);
     north.await.unwrap();
@@ -203,7 +203,7 @@ async fn a_bundle_has_what_each_node_knows_and_names_a_dead_one() {
 }
 
 #[tokio::test]
-async fn without_a_quorum_and_with_a_hung_node_a_bundle_is_made_in_time() {
+async fn bundle_is_made_in_time_without_a_quorum() {
     let mut cluster = Cluster::start(3).await.unwrap();
     cluster.kill_9(3);
     cluster.process(2).signal(Signal::STOP);
@@ -213,8 +213,8 @@ async fn without_a_quorum_and_with_a_hung_node_a_bundle_is_made_in_time() {
         let begun = Instant::now();
         let (code, text) = texts(&bundle(&endpoint, &file, &["--timeout", "4"]));
         assert_eq!(code, Some(0), "{text}");
-        // To find the members, to ask them, and to have the one that answers recount; a slow
-        // machine may add its own.
+        // Time to find the members, to ask them, and to have the answering node recount; a slow
+        // machine adds its own.
         assert!(
             begun.elapsed() < Duration::from_secs(40),
             "{:?}",
@@ -244,7 +244,7 @@ async fn without_a_quorum_and_with_a_hung_node_a_bundle_is_made_in_time() {
 }
 
 #[tokio::test]
-async fn an_operator_elsewhere_gets_a_bundle_by_certificate() {
+async fn remote_operator_gets_a_bundle_with_a_certificate() {
     let cluster = Cluster::start_secured(1, "").await.unwrap();
     let authority = cluster.options().authority.clone().unwrap();
     let trust = authority.trust(Some("admin-test"));
@@ -260,7 +260,7 @@ async fn an_operator_elsewhere_gets_a_bundle_by_certificate() {
 }
 
 #[tokio::test]
-async fn what_looks_like_a_secret_is_masked_and_named_by_its_place() {
+async fn secrets_are_masked_and_their_places_listed() {
     let settings = "[keystone]\nwww_authenticate_uri = \"http://admin:hunter2@keystone:5000\"\n";
     let cluster = Cluster::start_with(1, settings).await.unwrap();
     let file = cluster.directory().join("bundle");
@@ -278,7 +278,7 @@ async fn what_looks_like_a_secret_is_masked_and_named_by_its_place() {
     made.has("node-1/log.txt", "listening");
     fs::remove_file(&file).unwrap();
 
-    // As the name of a provider in a line of the log, and as that of a partition.
+    // A secret-like provider name in a log line, and a secret-like partition name.
     let (provider, partition) = ("AKIAIOSFODNN7EXAMPLE", "xoxb-1234567890-abcdefghijkl");
     let api = cluster.client();
     let named = ApiRequest::get("/resource_providers").query("name", provider);
@@ -307,7 +307,7 @@ async fn what_looks_like_a_secret_is_masked_and_named_by_its_place() {
 }
 
 #[tokio::test]
-async fn neither_membership_changes_nor_hostile_requests_keep_a_log_out_of_a_bundle() {
+async fn hostile_requests_do_not_keep_a_log_out_of_a_bundle() {
     let mut cluster = Cluster::start(3).await.unwrap();
     let bundled = |cluster: &Cluster, code: i32| {
         let file = cluster.directory().join("bundle");
@@ -317,7 +317,7 @@ async fn neither_membership_changes_nor_hostile_requests_keep_a_log_out_of_a_bun
         fs::remove_file(&file).unwrap();
         made
     };
-    // Each change of the membership that an operator can ask for.
+    // Each membership change that an operator can request.
     let joined = cluster.add_place().id;
     cluster.admit(joined).await.unwrap();
     cluster.start_node(joined).unwrap();
@@ -351,10 +351,10 @@ async fn neither_membership_changes_nor_hostile_requests_keep_a_log_out_of_a_bun
         assert!(logs.iter().any(is_logged), "{words} is in no log");
     }
 
-    // The access log has what anyone asks for, without a token too.
+    // The access log has every request, including unauthenticated ones.
     for id in [1, 2, joined] {
         let hostile = ApiRequest::get("/traits").query("password", "hunter2");
-        // It is refused, which is logged.
+        // The request is refused, and the refusal is logged.
         let _ = cluster.client_of(id).request_once(hostile).await;
         let words = "password=hunter2";
         cluster.until_logged(&[id], words).await;
@@ -370,7 +370,7 @@ async fn neither_membership_changes_nor_hostile_requests_keep_a_log_out_of_a_bun
     }
 }
 
-/// Answers requests for some paths, each once over a connection of its own, and 404 for all others.
+/// A fake node that answers requests for some paths, one per connection, and 404 for all others.
 fn node(answers: impl Fn(&str, &str) -> Option<Vec<u8>> + Send + Sync + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -400,7 +400,7 @@ fn answer(mut stream: TcpStream, answers: impl Fn(&str) -> Option<Vec<u8>>) {
     let length = body.len();
     let head =
         format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n");
-    // The client may have had enough.
+    // The client may have closed the connection.
     let _ = (stream.write_all(head.as_bytes())).and_then(|()| stream.write_all(&body));
 }
 
@@ -424,7 +424,7 @@ fn status(admin: &str) -> Vec<u8> {
 }
 
 #[test]
-fn an_older_node_answers_what_it_can() {
+fn bundle_includes_what_an_older_node_supports() {
     let older = node(|path, own| (path == "/v1/status").then(|| status(own)));
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("bundle");
@@ -440,7 +440,7 @@ fn an_older_node_answers_what_it_can() {
 }
 
 #[test]
-fn hostile_answers_are_cut_and_reach_no_other_file() {
+fn hostile_answers_are_cut_and_affect_no_other_file() {
     let token = format!("4-{}", "0af3".repeat(16));
     let planted = format!("{{\"name\": \"the token is {token}\"}}");
     let hostile = node(move |path, own| match path {
@@ -478,7 +478,7 @@ fn hostile_answers_are_cut_and_reach_no_other_file() {
 }
 
 #[test]
-fn of_two_bundles_into_one_file_the_first_one_stays() {
+fn existing_bundle_is_not_overwritten() {
     let slow = node(|path, own| match path {
         "/v1/status" => Some(status(own)),
         _ => {
@@ -501,7 +501,7 @@ fn of_two_bundles_into_one_file_the_first_one_stays() {
 }
 
 #[tokio::test]
-async fn an_interrupted_bundle_leaves_nothing() {
+async fn interrupted_bundle_leaves_no_file() {
     let hung = node(|path, own| match path {
         "/v1/status" => Some(status(own)),
         _ => {

@@ -1,5 +1,5 @@
-//! The table of syncs in `raft-store/DESIGN.md` is that of the code: a sync that comes in is
-//! written down there with the test that fails without it.
+//! Compares the table of syncs in `raft-store/DESIGN.md` with the code: each sync is listed with a
+//! test that fails without it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use placement_tests::binaries;
 use placement_tests::skip::skipped;
 use syn::visit::{self, Visit};
 
-/// What brings something to the disk: the system's names, RocksDB's, and our own for them.
+/// Calls that sync files: those of the standard library, of RocksDB and of this project.
 const SYNCS: [&str; 19] = [
     "sync_all",
     "sync_data",
@@ -34,7 +34,7 @@ const SYNCS: [&str; 19] = [
     "make_durably",
 ];
 
-/// Where files are written, and where `sync` means nothing else.
+/// Source folders that write files, and whether `sync` always means a file sync there.
 const SOURCES: [(&str, bool); 6] = [
     ("raft-store/src", true),
     ("node/src", false),
@@ -48,7 +48,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// File, function and call, and how many of them there are.
+/// Number of calls by file, function and call.
 type Calls = BTreeMap<(String, String, String), usize>;
 
 struct Found {
@@ -61,7 +61,7 @@ struct Found {
 impl Found {
     fn note(&mut self, call: &syn::Ident) {
         let call = call.to_string();
-        // Of the other crates one has a method of this name, and it is about the names of traits.
+        // Another crate has a method `sync` that synchronizes names of traits.
         if SYNCS.contains(&call.as_str()) && (self.is_ours || call != "sync") {
             let place = (self.file.clone(), self.function.clone(), call);
             *self.calls.entry(place).or_default() += 1;
@@ -115,7 +115,7 @@ impl<'ast> Visit<'ast> for Found {
         visit::visit_expr_method_call(self, call);
     }
 
-    // Also where a function is handed to another.
+    // Also counts functions that are passed as values.
     fn visit_expr_path(&mut self, path: &'ast syn::ExprPath) {
         if let Some(last) = path.path.segments.last() {
             self.note(&last.ident);
@@ -151,14 +151,14 @@ fn in_code() -> Calls {
     calls
 }
 
-/// The words between backticks.
+/// Texts between backticks.
 fn quoted(cell: &str) -> Vec<String> {
     let words = cell.split('`').skip(1).step_by(2);
     words.map(str::to_owned).collect()
 }
 
-/// The rows of the table: the calls, and the tests that fail without them, as file and name. A row
-/// without a test has the one that the text before the table names.
+/// Rows of the table: the calls, and the tests that fail without them, as file and name. A row
+/// without a test has the test that the text before the table names.
 fn in_table() -> (Calls, Vec<(String, String)>) {
     let text = fs::read_to_string(root().join("raft-store/DESIGN.md")).unwrap();
     let chapter = text.split("\n## ").find(|one| one.starts_with("Syncs\n"));
@@ -191,7 +191,7 @@ fn in_table() -> (Calls, Vec<(String, String)>) {
 }
 
 #[test]
-fn each_sync_is_in_the_table_with_the_test_that_fails_without_it() {
+fn every_sync_is_in_the_table_with_a_test() {
     let (listed, tests) = in_table();
     assert_eq!(in_code(), listed);
     for (file, name) in tests {
@@ -201,12 +201,12 @@ fn each_sync_is_in_the_table_with_the_test_that_fails_without_it() {
     }
 }
 
-/// A node that belongs to no cluster yet has a socket in its data directory, and no store.
+/// A node without a cluster has a socket in its data directory, but no store yet.
 #[test]
-fn the_directory_of_a_node_that_waits_is_durable() {
+fn directory_of_a_node_without_a_cluster_is_durable() {
     let root = tempfile::tempdir().unwrap();
     let (trace, dir) = (root.path().join("trace"), root.path().join("above/node"));
-    // `-D`: the child of this test is the node, which can be stopped.
+    // With `-D` the node is the child of this test, which can stop it.
     let watched = Command::new("strace")
         .args(["-D", "-f", "-y", "-qq", "-e", "trace=fsync,bind", "-o"])
         .arg(&trace)

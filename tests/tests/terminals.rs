@@ -1,4 +1,5 @@
-//! What clients name does not act on an operator's terminal, whatever format is asked for.
+//! Names from clients cannot send control sequences to an operator's terminal, in any output
+//! format.
 
 use std::fs;
 use std::process::Command;
@@ -7,14 +8,14 @@ use placement_tests::cluster::Cluster;
 use placement_tests::{binaries, host, python};
 use serde_json::{Value, json};
 
-/// What sets a title, clears a screen by a byte of eight bits, turns the direction of writing and
-/// deletes.
+/// Sets a title, clears the screen with an 8-bit control character, changes the direction of
+/// writing, and deletes.
 const NAME: &str = "=1+1\u{1b}]0;owned\u{7}\u{9b}2J\u{202e}\u{61c}\u{7f}";
-/// A terminal of its own for a program.
+/// Runs a program on a terminal of its own.
 const TERMINAL: &str = "import pty, sys; sys.exit(pty.spawn(sys.argv[1:]))";
 
 #[tokio::test]
-async fn a_terminal_acts_on_no_name_in_any_format() {
+async fn names_cannot_control_a_terminal_in_any_format() {
     let cluster = Cluster::start(1).await.unwrap();
     host::create(&cluster.client(), NAME).await;
     let on_terminal = |arguments: &str| {
@@ -23,7 +24,7 @@ async fn a_terminal_acts_on_no_name_in_any_format() {
         terminal.arg(binaries::placementctl().unwrap());
         terminal.env("PLACEMENTCTL_ENDPOINT", cluster.place(1).admin());
         let output = terminal.args(arguments.split(' ')).output().unwrap();
-        // The terminal writes an end of line as two characters.
+        // The terminal turns a line feed into two characters.
         let text = String::from_utf8(output.stdout)
             .unwrap()
             .replace("\r\n", "\n");
@@ -50,7 +51,7 @@ async fn a_terminal_acts_on_no_name_in_any_format() {
     let post = format!("api POST /resource_providers --data {}", twice.display());
     let error = on_terminal(&post);
     assert!(error.contains("owned"), "{error}");
-    // A program gets what is there.
+    // A program that reads the output gets the original characters.
     let output = cluster.placementctl(&["providers", "list", "-o", "csv", "--columns", "name"]);
     let text = String::from_utf8(output.unwrap().stdout).unwrap();
     assert_eq!(text, format!("name\n'{NAME}\n"));

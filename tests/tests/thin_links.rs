@@ -1,5 +1,5 @@
-//! The largest requests that are let in, between nodes that are joined by thin links: they arrive,
-//! and the cluster goes on under the same leader.
+//! The largest allowed requests over thin links between nodes: they succeed, and the leader does
+//! not change.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 const BITS_PER_S: u32 = 20_000_000;
 
-/// `count` things that are made of their numbers, between commas.
+/// `count` items built from their numbers, separated by commas.
 fn listed(count: usize, one: impl Fn(usize) -> String) -> String {
     let mut all = String::new();
     for n in 0..count {
@@ -24,7 +24,7 @@ fn listed(count: usize, one: impl Fn(usize) -> String) -> String {
     all
 }
 
-/// The worst of each kind, as the limits let them in.
+/// The largest request of each kind that the limits allow.
 fn worst(provider: Uuid) -> Vec<(&'static str, ApiRequest)> {
     let at = |what: &str| format!("/resource_providers/{provider}/{what}");
     let put = |path: &str, body: String| {
@@ -102,9 +102,9 @@ async fn still_writes(client: &Client) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_largest_requests_get_through_thin_links_under_the_same_leader() {
-    // A silence before an election that a busy machine does not cause. The largest messages would:
-    // they take longer.
+async fn largest_requests_pass_thin_links_without_an_election() {
+    // An election timeout that a busy machine does not reach. The largest messages take longer than
+    // that.
     let config = "[raft]\nround_trip_ms = 200\n";
     let cluster = Cluster::start_linked(3, config, BITS_PER_S).await.unwrap();
     let leader = cluster.leader().await.unwrap();
@@ -127,7 +127,7 @@ async fn the_largest_requests_get_through_thin_links_under_the_same_leader() {
         let answer = client.request_once(request).await.unwrap();
         let took = begun.elapsed();
         eprintln!("{what}: {} after {took:.1?}", answer.status);
-        // The model may refuse it and a limit may, but it is answered for good.
+        // The model or a limit may refuse it, but the answer is final.
         assert!(
             answer.status.is_success() || answer.status.is_client_error(),
             "{what}: {} after {took:?}: {}",
@@ -143,7 +143,7 @@ async fn the_largest_requests_get_through_thin_links_under_the_same_leader() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_command_that_is_too_large_is_refused_and_names_the_limit() {
+async fn too_large_command_is_refused_with_the_limit() {
     let cluster = Cluster::start(3).await.unwrap();
     let provider = Uuid::new_v4();
     for client in cluster.clients() {

@@ -1,4 +1,4 @@
-//! The binary serves requests on threads that Raft does not use.
+//! Requests are served on other threads than those of Raft.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -7,13 +7,12 @@ use std::fs;
 use placement_client::ApiRequest;
 use placement_tests::cluster::Cluster;
 
-/// The nanoseconds of processor time that the threads of this name have taken; `None`: there are
-/// none.
+/// Processor time of the threads with this name, in nanoseconds; `None` without such threads.
 fn taken(pid: u32, name: &str) -> Option<u64> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
     let times = threads.filter_map(|thread| {
         let thread = thread.unwrap().path();
-        // A thread may end while it is looked at.
+        // A thread may end in the meantime.
         let comm = fs::read_to_string(thread.join("comm")).ok()?;
         let times = fs::read_to_string(thread.join("schedstat")).ok()?;
         let time: u64 = times.split(' ').next()?.parse().ok()?;
@@ -23,7 +22,7 @@ fn taken(pid: u32, name: &str) -> Option<u64> {
 }
 
 #[tokio::test]
-async fn requests_are_served_on_threads_of_their_own() {
+async fn requests_are_served_on_their_own_threads() {
     let mut cluster = Cluster::start(1).await.unwrap();
     let pid = cluster.process(1).pid();
     let before = taken(pid, "placement-http").expect("threads that serve requests");

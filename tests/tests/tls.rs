@@ -1,4 +1,4 @@
-//! Certificates authenticate peers, operators and nodes, on each listener of a node.
+//! Certificates authenticate peers, operators and nodes on each listener.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -32,13 +32,14 @@ fn placementctl(endpoint: &str, trust: &Trust, arguments: &[&str]) -> Output {
     command.args(arguments).output().unwrap()
 }
 
-/// Waits until a certificate for no day is not valid any more: its last second counts.
+/// Waits for the end of a certificate with a validity of 0 days, which is valid through its last
+/// second.
 async fn expired() {
     tokio::time::sleep(Duration::from_millis(2_100)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_peer_with_a_wrong_certificate_is_refused_with_the_reason() {
+async fn peer_with_a_wrong_certificate_is_refused_with_a_reason() {
     let mut cluster = Cluster::prepare(3, "[peer]\ntls = \"require\"\n").unwrap();
     let authority = cluster.authority().unwrap();
     cluster.options_mut().authority = Some(authority.clone());
@@ -57,7 +58,7 @@ async fn a_peer_with_a_wrong_certificate_is_refused_with_the_reason() {
         .await;
     cluster.kill_9(3);
 
-    // Its own authority, and a certificate that has ended.
+    // Signed by the right authority, but expired.
     fs::remove_file(authority.directory().join("node-3.pem")).unwrap();
     fs::remove_file(authority.directory().join("node-3-key.pem")).unwrap();
     authority.node(3, 0).unwrap();
@@ -73,7 +74,7 @@ async fn a_peer_with_a_wrong_certificate_is_refused_with_the_reason() {
     cluster.until_shown(&["status"], 1, &reason).await;
     cluster.kill_9(3);
 
-    // Another node's certificate is noticed by its own node already.
+    // A node rejects another node's certificate itself.
     for end in [".pem", "-key.pem"] {
         let [from, to] = [2, 3].map(|id| authority.directory().join(format!("node-{id}{end}")));
         fs::copy(from, to).unwrap();
@@ -106,7 +107,7 @@ async fn a_peer_with_a_wrong_certificate_is_refused_with_the_reason() {
 }
 
 #[test]
-fn a_renewed_certificate_survives_a_loss_of_power() {
+fn renewed_certificate_survives_power_loss() {
     let directory = tempfile::Builder::new()
         .prefix("renewed-")
         .tempdir()
@@ -133,7 +134,7 @@ fn a_renewed_certificate_survives_a_loss_of_power() {
         show.output().unwrap().status.success() && !key.is_empty()
     };
     assert!(is_shown(1, None));
-    // What shows that it could be lost.
+    // Without either of the syncs the certificate is lost, so the test detects it.
     assert!(!is_shown(2, Some("/.tmp")));
     assert!(!is_shown(3, Some("/pki-3/$")));
 }
@@ -197,7 +198,7 @@ async fn an_expired_certificate_does_not_replace_a_good_one() {
         "{words}"
     );
 
-    // What is valid is taken.
+    // A valid certificate is loaded.
     authority.renew_node(3, 90).unwrap();
     cluster
         .until_logged(&[3], "changed certificates are in use")
@@ -209,14 +210,14 @@ async fn an_expired_certificate_does_not_replace_a_good_one() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_running_cluster_is_moved_to_tls_node_by_node() {
+async fn running_cluster_moves_to_tls_node_by_node() {
     let mut cluster = Cluster::start(3).await.unwrap();
     cluster.options_mut().authority = Some(cluster.authority().unwrap());
     for mode in ["allow", "prefer", "require"] {
         cluster.options_mut().flags = vec!["--peer-tls".to_owned(), mode.to_owned()];
         for id in cluster.ids() {
             cluster.stop_node(id).await.unwrap();
-            // Two of three go on, some of them a step ahead.
+            // Two of three nodes continue, some of them one mode ahead.
             let name = format!("{mode}-{id}");
             let client = cluster.client().with_patience(PATIENCE);
             create(&client, &name).await;
@@ -229,7 +230,7 @@ async fn a_running_cluster_is_moved_to_tls_node_by_node() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn certificates_that_change_under_load_cost_no_request() {
+async fn certificate_changes_under_load_fail_no_request() {
     let cluster = Cluster::start_secured(3, STEADY_LEADER).await.unwrap();
     let authority = Authority::new(&cluster.directory().join("newer")).unwrap();
     let tls = cluster.directory().join("tls");
@@ -254,7 +255,7 @@ async fn certificates_that_change_under_load_cost_no_request() {
         let count = written.clone();
         let task = tokio::spawn(async move {
             while !stop.load(Ordering::Relaxed) {
-                // A connection for each request, and none is tried twice.
+                // Each request has its own connection, and none is retried.
                 let client = Client::trusting([&endpoint], trust.clone()).unwrap();
                 let client = client
                     .with_patience(Duration::ZERO)
@@ -271,7 +272,7 @@ async fn certificates_that_change_under_load_cost_no_request() {
         writers.push((task, written));
     }
 
-    // The others first know the newer authority, then its certificates come.
+    // All nodes first trust the new authority, then get its certificates.
     fs::copy(&both, tls.join("ca.pem.new")).unwrap();
     fs::rename(tls.join("ca.pem.new"), tls.join("ca.pem")).unwrap();
     for id in cluster.ids() {
@@ -281,7 +282,7 @@ async fn certificates_that_change_under_load_cost_no_request() {
         authority.node(id, 1).unwrap();
     }
     for id in cluster.ids() {
-        // The key comes a moment later than the certificate, as files do.
+        // The key is replaced a moment after the certificate, as happens with files.
         for end in [".pem", "-key.pem"] {
             let name = format!("node-{id}{end}");
             fs::copy(authority.directory().join(&name), tls.join(&name)).unwrap();
@@ -313,7 +314,7 @@ fn join(files: &[&Path], into: &Path) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn operators_are_known_by_their_certificates() {
+async fn operators_are_identified_by_their_certificates() {
     let cluster = Cluster::start_secured(1, "[audit]\nto = \"stderr\"\n")
         .await
         .unwrap();
@@ -330,7 +331,7 @@ async fn operators_are_known_by_their_certificates() {
     );
     assert!(compacted.status.success(), "{compacted:?}");
     cluster.until_logged(&[1], "\"user\":\"admin-test\"").await;
-    // By the same name in the API.
+    // Operations through the REST API are recorded under the same name.
     let api = cluster.admin_of(1).placement("default");
     let host = NewProvider::named("operator's host");
     api.create_provider(&host).await.unwrap();
@@ -341,7 +342,8 @@ async fn operators_are_known_by_their_certificates() {
     let refused = node.request_once(path).await.unwrap();
     assert_eq!(refused.status.as_u16(), 403);
 
-    // A node's certificate is refused, and so are none and one of another authority.
+    // The admin listener refuses a node's certificate, no certificate, and one of another
+    // authority.
     let node = status(&authority.trust(Some("node-1")));
     let reason = String::from_utf8_lossy(&node.stderr).into_owned();
     assert!(
@@ -361,7 +363,7 @@ async fn operators_are_known_by_their_certificates() {
     };
     assert!(fails(&eve));
 
-    // The clients' listener refuses plain HTTP too, and its answers never lead to a plain one.
+    // The API listener refuses plain HTTP too, and never returns a plain HTTP location.
     let provider = ApiRequest::post("/resource_providers").json(&NewProvider::named("host"));
     let made = cluster.client().request_once(provider).await.unwrap();
     let location = made.headers["location"].to_str().unwrap();
@@ -376,7 +378,7 @@ async fn operators_are_known_by_their_certificates() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn only_the_user_of_a_node_may_open_its_socket() {
+async fn socket_is_accessible_to_its_owner_only() {
     let cluster = Cluster::start(1).await.unwrap();
     let socket = cluster.data_dir(1).join("admin.sock");
     let mode = fs::metadata(&socket).unwrap().permissions().mode();
@@ -390,7 +392,7 @@ async fn only_the_user_of_a_node_may_open_its_socket() {
     assert!(taken.status.success(), "{taken:?}");
 }
 
-/// As a node is by default. Nodes do not go on asking for addresses that no member has.
+/// Default configuration without an admin port: nodes stop to ask for addresses that no member has.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_without_an_admin_port_do_not_grow_the_log() {
     let mut cluster = Cluster::prepare(3, "").unwrap();
@@ -407,7 +409,7 @@ async fn nodes_without_an_admin_port_do_not_grow_the_log() {
     let operator = Admin::new(Client::new([&endpoint]).unwrap());
     until_ok("a log that does not grow", async || {
         let before = operator.status().await.unwrap().last_log;
-        // Longer than members are asked for what is not known of them.
+        // Longer than members keep asking for unknown addresses.
         tokio::time::sleep(Duration::from_secs(4)).await;
         let after = operator.status().await.unwrap().last_log;
         (after == before).then_some(()).ok_or((before, after))
@@ -427,7 +429,7 @@ async fn shows(socket: &str, words: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_action_through_another_node_is_recorded_by_both() {
+async fn action_through_another_node_is_recorded_by_both() {
     let config = format!("[audit]\nto = \"stderr\"\n{STEADY_LEADER}");
     let cluster = Cluster::start_secured(3, &config).await.unwrap();
     let authority = cluster.options().authority.clone().unwrap();
@@ -438,7 +440,7 @@ async fn an_action_through_another_node_is_recorded_by_both() {
     cluster.until_logged(&[2], "\"user\":\"node 1\"").await;
     cluster.until_logged(&[1], "/v1/nodes/2/drain").await;
 
-    // Over the network the operator is recorded too.
+    // An operator's action over the network is recorded too.
     let endpoint = format!("https://{}", cluster.place(3).admin());
     let trust = authority.trust(Some("admin-test"));
     let operator = Client::trusting([endpoint], trust).unwrap();
@@ -449,7 +451,7 @@ async fn an_action_through_another_node_is_recorded_by_both() {
         .until_logged(&[2], "\"user\":\"node 3 for admin-test\"")
         .await;
 
-    // Through another node nothing else can be asked of one.
+    // Through another node only some operations are possible.
     for (method, what) in [
         (Method::POST, "nodes/2/init"),
         (Method::GET, "nodes/2/backup"),
@@ -462,7 +464,7 @@ async fn an_action_through_another_node_is_recorded_by_both() {
     }
 }
 
-/// Tries each version of TLS with each protocol above it, and prints what was agreed on.
+/// Tries each TLS version with each application protocol, and prints the negotiated ones.
 const TRY_ALL: &str = r#"
 import socket, ssl, sys
 ca, certificate, key, api, admin = sys.argv[1:]
@@ -516,9 +518,9 @@ async fn tls_is_1_3_or_1_2_and_clients_may_speak_http_2() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn long_heads_are_read_over_http_2_as_over_http_1() {
+async fn long_heads_are_accepted_over_http_2_and_http_1() {
     let cluster = Cluster::start_secured(1, "").await.unwrap();
-    // As long as a URL and a token may be.
+    // The longest allowed URL and token.
     let name = format!("CUSTOM_{}", "A".repeat(240));
     let path = format!("/traits?name=in:{}", vec![name.as_str(); 125].join(","));
     let token = format!("admin:{}", "p".repeat(15_000));

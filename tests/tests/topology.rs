@@ -1,4 +1,4 @@
-//! `placementctl topology` says which losses are survived, and what it says is right.
+//! `placementctl topology` reports which losses the cluster survives, and the report is correct.
 
 use placement_client::{Error, FailureDomain, Reads, Topology};
 use placement_tests::cluster::Cluster;
@@ -24,8 +24,8 @@ fn region(name: &str) -> FailureDomain {
     }
 }
 
-/// Whether this is reported of one loss: whether writes go on, and the reads of each site in the
-/// order of their names.
+/// Whether the topology reports this for one loss: availability of writes, and the reads of each
+/// site in the order of their names.
 fn reports(topology: &Topology, place: &FailureDomain, writes: bool, reads: &[Reads]) -> bool {
     let loss = topology.losses.iter().find(|loss| loss.place == *place);
     loss.is_some_and(|loss| {
@@ -35,7 +35,7 @@ fn reports(topology: &Topology, place: &FailureDomain, writes: bool, reads: &[Re
 }
 
 #[tokio::test]
-async fn a_change_that_ends_the_required_survival_is_refused() {
+async fn change_that_violates_the_required_survival_is_refused() {
     let config = "[cluster]\nsurvive = \"region\"\n";
     let mut cluster = Cluster::prepare(3, config).unwrap();
     for (id, region) in [(1, "north"), (2, "south"), (3, "west")] {
@@ -54,7 +54,7 @@ async fn a_change_that_ends_the_required_survival_is_refused() {
         };
         named && known.members.len() == 4 && between(1, 2) && between(2, 1) && between(1, 4)
     };
-    // A busy machine makes measured times long now and then, and a node silent.
+    // A busy machine occasionally lengthens measured times or delays a node.
     let is_near = |known: &Topology| {
         known.sites.iter().all(|site| {
             let (read, write) = (site.linearizable_ms, site.write_ms);
@@ -71,7 +71,7 @@ async fn a_change_that_ends_the_required_survival_is_refused() {
     })
     .await;
 
-    // A fourth vote, and half of them are in the north.
+    // With a fourth vote half of the voters would be in the north.
     let admin = cluster.admin_of(3);
     for refused in [
         admin.promote_member(4, false).await,
@@ -87,7 +87,7 @@ async fn a_change_that_ends_the_required_survival_is_refused() {
     }
     cluster.ctl_in_time(&["topology"]).await;
 
-    // With `--force` the warning comes afterwards.
+    // With `--force` the change is made, and a warning follows.
     (cluster.ctl_in_time(&["members", "demote", "--force", "3"])).await;
     let warnings = [
         "is to be survived ([cluster] survive), and is not",
@@ -96,7 +96,7 @@ async fn a_change_that_ends_the_required_survival_is_refused() {
     cluster.until_shown(&["topology"], 1, &warnings).await;
     cluster.ctl_in_time(&["members", "promote", "3"]).await;
 
-    // The report is right: without the south writes go on, and the south reads nothing.
+    // The report is correct: without the south, writes continue, and the south serves no reads.
     cluster.kill_9(2);
     topology(&cluster, 1, |known| {
         let west = [Reads::Local, Reads::None, Reads::None];

@@ -1,6 +1,5 @@
-//! Attacks and overload in short; `scripts/torture` runs long ones and holds the cluster to limits.
-//! How fast the other clients are served depends on the machine, so that this asks only whether
-//! they are.
+//! Short attacks and overload. `scripts/torture` runs long ones and checks limits; latencies depend
+//! on the machine, so this only checks that the other clients are served.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -9,10 +8,10 @@ use std::time::Duration;
 use placement_tests::cluster::Cluster;
 use placement_tests::torture::{Load, MEMORY_MAX, hostile, overload};
 
-/// For each attack and each load.
+/// Duration of each attack and each load.
 const EACH: Duration = Duration::from_millis(1_500);
 const CONFIG: &str = "[cluster]\nwait_ms = 5000\n[log]\nlevel = \"warn,placement::access=off\"\n";
-/// Overload disturbs each observation; other work of the machine disturbs one now and then.
+/// Overload would disturb each observation; other load of the machine disturbs one occasionally.
 const OBSERVATIONS: usize = 3;
 const BUSY: &str = "It is safe to send the request again";
 
@@ -32,7 +31,7 @@ async fn other_clients_are_served_while_hostile_ones_attack() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ten_times_the_clients_are_tolerated() {
+async fn ten_times_the_peak_load_is_tolerated() {
     let mut outcomes = Vec::new();
     while outcomes.len() < OBSERVATIONS {
         let mut cluster = Cluster::start_with(3, CONFIG).await.unwrap();

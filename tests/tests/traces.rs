@@ -1,4 +1,4 @@
-//! Traces of real processes, as a collector gets them.
+//! Traces of real processes, as an OpenTelemetry collector receives them.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -29,26 +29,26 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
-/// What a client sends, and no span shows.
+/// Secrets of clients that no span may show.
 const TOKEN: &str = "admin:tok3n-that-no-span-shows";
 const PASSWORD: &str = "passw0rd-that-no-span-shows";
 const COLLECTOR_TOKEN: &str = "Bearer c0llector-token-that-no-span-shows";
-/// The span of the caller.
+/// Span id of the caller.
 const CALLER: &str = "00f067aa0e1902b7";
-/// How long a node that stops waits for a collector.
+/// How long a stopping node waits for a collector.
 const FLUSH_MAX: Duration = Duration::from_secs(2);
 
-/// How a collector answers.
+/// Behaviour of the collector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mood {
     Takes,
-    /// 401
+    /// Answers every request with 401.
     Refuses,
-    /// It reads, and never answers.
+    /// Reads requests and never answers.
     Hangs,
 }
 
-/// A collector, until it is dropped.
+/// A collector; stopped when dropped.
 struct Collector {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -57,7 +57,7 @@ struct Collector {
 
 struct Shared {
     mood: Mutex<Mood>,
-    /// The headers and the body of each request that it has taken.
+    /// Headers and body of each accepted request.
     taken: Mutex<Vec<(HeaderMap, Bytes)>>,
 }
 
@@ -103,7 +103,7 @@ impl Collector {
         *self.shared.mood.lock() = mood;
     }
 
-    /// The spans of a trace, by name, each with the number of its node.
+    /// Spans of a trace by name, each with its node's number.
     fn spans_of(&self, trace: &str) -> BTreeMap<String, (String, Span)> {
         let mut found = BTreeMap::new();
         for (_, body) in self.shared.taken.lock().iter() {
@@ -122,7 +122,7 @@ impl Collector {
         found
     }
 
-    /// The same, once all of these are there.
+    /// Spans of a trace, once all of these have arrived.
     async fn until_spans(&self, trace: &str, names: &[&str]) -> BTreeMap<String, (String, Span)> {
         until(&format!("the spans {names:?}"), async || {
             let found = self.spans_of(trace);
@@ -157,7 +157,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The value of an attribute that is a text.
+/// Value of a text attribute.
 fn text_of(attributes: &[KeyValue], key: &str) -> Option<String> {
     let found = attributes.iter().find(|one| one.key == key)?;
     match found.value.clone() {
@@ -168,7 +168,7 @@ fn text_of(attributes: &[KeyValue], key: &str) -> Option<String> {
     }
 }
 
-/// A new trace, and the header of a caller that has begun it.
+/// Id of a new trace, and the `traceparent` header of a caller that has begun it.
 fn begun(flags: &str) -> (String, String) {
     let trace = Uuid::new_v4().simple().to_string();
     let header = format!("00-{trace}-{CALLER}-{flags}");
@@ -199,7 +199,7 @@ async fn dropped(cluster: &Cluster, id: u64) -> u64 {
     line.unwrap().parse().unwrap()
 }
 
-/// That these spans are there, each of this node and below that parent, and no others.
+/// Asserts that exactly these spans exist, each with this node and this parent.
 fn assert_tree(found: &BTreeMap<String, (String, Span)>, expected: &[(&str, u64, &str)]) {
     for (name, node, parent) in expected {
         let (of_node, span) = &found[*name];
@@ -213,8 +213,8 @@ fn assert_tree(found: &BTreeMap<String, (String, Span)>, expected: &[(&str, u64,
         assert_eq!(span.parent_span_id, parent.span_id, "{name}");
         let within = parent.start_time_unix_nano..=parent.end_time_unix_nano;
         assert!(within.contains(&span.start_time_unix_nano), "{name}");
-        // The task that proposes ends when it sees that the write is applied, perhaps after the one
-        // that asks.
+        // The proposing task ends when it sees that the write is applied, perhaps after the
+        // requesting task.
         let may_be_later = *name == "propose";
         let ends_within = within.contains(&span.end_time_unix_nano);
         assert!(may_be_later || ends_within, "{name}");
@@ -280,7 +280,7 @@ async fn write_through_a_follower_is_one_trace_of_two_nodes_without_secrets() {
     }
     cluster.until_logged(&[follower], &trace).await;
 
-    // Through the leader.
+    // A request through the leader.
     let (trace, traceparent) = begun("01");
     ask(&cluster.client_of(leader), claim(host), &traceparent).await;
     let names = ["request", "propose", "commit", "apply"];
@@ -320,14 +320,14 @@ async fn write_through_a_follower_is_one_trace_of_two_nodes_without_secrets() {
 }
 
 #[tokio::test]
-async fn callers_and_the_ratio_decide_what_is_traced() {
+async fn callers_and_sampling_ratio_determine_traces() {
     let collector = Collector::start(Mood::Takes).await;
     let cluster = Cluster::start_with(1, &collector.config("1")).await;
     let cluster = cluster.unwrap();
     let client = cluster.client_of(1);
     let (not_sampled, traceparent) = begun("00");
     ask(&client, traits(), &traceparent).await;
-    // A new trace takes the place of a malformed one.
+    // A new trace replaces a malformed one.
     let (malformed, traceparent) = begun("01");
     let state = "vendor=".to_owned() + &"x".repeat(10_000);
     let asked = traits().header("tracestate", &state);
@@ -351,7 +351,7 @@ async fn callers_and_the_ratio_decide_what_is_traced() {
         let log = cluster.log(1, usize::MAX);
         assert!(!log.contains(&trace), "{log}");
     }
-    // The caller's trace, and two new ones.
+    // The trace of the caller, and two new ones.
     let log = cluster.log(1, usize::MAX);
     let lines = log.lines().filter(|line| line.contains("/traits"));
     let ids: Vec<_> = lines
@@ -365,7 +365,7 @@ async fn callers_and_the_ratio_decide_what_is_traced() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sighup_changes_what_is_logged_and_not_what_is_traced() {
+async fn sighup_changes_the_log_level_but_not_tracing() {
     let collector = Collector::start(Mood::Takes).await;
     let config = |level| format!("{}[log]\nlevel = {level:?}\n", collector.config("0"));
     let mut cluster = Cluster::start_with(1, &config("info")).await.unwrap();
@@ -386,7 +386,7 @@ async fn sighup_changes_what_is_logged_and_not_what_is_traced() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn requests_go_on_without_a_collector_and_spans_are_counted() {
+async fn requests_continue_without_a_collector() {
     let collector = Collector::start(Mood::Refuses).await;
     let cluster = Cluster::start_with(1, &collector.config("1")).await;
     let cluster = cluster.unwrap();
@@ -424,7 +424,7 @@ async fn requests_go_on_without_a_collector_and_spans_are_counted() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn node_that_stops_sends_its_last_spans_and_waits_for_no_collector() {
+async fn stopping_node_sends_its_last_spans_without_waiting_long() {
     let collector = Collector::start(Mood::Takes).await;
     let config = collector.config("0");
     let mut cluster = Cluster::start_with(1, &config).await.unwrap();

@@ -1,7 +1,7 @@
-//! Moving in from openstack-placement, and out again: the reference is filled through its API, its
-//! dump becomes a cluster, and the cluster's backup a database on which the reference starts again.
-//! Each answers all reads alike, as `placementctl compare` finds, which finds a change of each kind
-//! too.
+//! Moves from openstack-placement to a cluster and back: the reference is filled through its API,
+//! its dump becomes a cluster, and the cluster's backup becomes a database of the reference. All of
+//! them answer all reads alike according to `placementctl compare`, which detects each kind of
+//! change.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -49,7 +49,7 @@ pub(crate) const CANDIDATES: [&str; 4] = [
     "/allocation_candidates?resources=MEMORY_MB:64&required=CUSTOM_FAST&root_required=!CUSTOM_NONE",
 ];
 
-/// A cloud that is made through the API.
+/// A cloud that is created through the API.
 struct Cloud(Client);
 
 impl Cloud {
@@ -85,7 +85,7 @@ impl Cloud {
         found["generation"].clone()
     }
 
-    /// Replaces what belongs to a provider.
+    /// Replaces a subresource of a provider.
     async fn has(&self, nth: u32, what: &str, value: Value) {
         let path = format!("/resource_providers/{}/{what}", provider(nth));
         let generation = self.generation(nth).await;
@@ -201,7 +201,7 @@ impl Cloud {
         self.claim(4, "unused", "UNUSED", &[(6, json!({"DISK_GB": 1}))])
             .await;
         self.delete(&format!("/allocations/{}", consumer(4))).await;
-        // Without a type, and then without allocations.
+        // A consumer without a type, and then without allocations.
         let untyped = json!({"allocations": {provider(5): {"resources": {"CUSTOM_GOLD": 2}}}, "project_id": "project-2",
             "user_id": "Üser", "consumer_generation": null});
         self.done(
@@ -212,7 +212,7 @@ impl Cloud {
         )
         .await;
         self.claim(6, "project-3", "INSTANCE", &[]).await;
-        // More is used than there is.
+        // Usage exceeds the capacity.
         let shrunk =
             json!({"VCPU": {"total": 5, "allocation_ratio": 0.9}, "DISK_GB": {"total": 50}});
         self.has(6, "inventories", shrunk).await;
@@ -223,19 +223,19 @@ pub(crate) fn url(service: &Client) -> String {
     service.endpoints()[0].to_string()
 }
 
-/// Compares two services: the exit code, and what is printed.
+/// Compares two services; returns exit code and output.
 pub(crate) fn compared(one: &str, other: &Client) -> (Option<i32>, String) {
     let mut command = Command::new(binaries::placementctl().unwrap());
     command.args(["compare", one, &url(other)]);
     let output = command.output().unwrap();
-    // On a slow machine it says how far it is.
+    // Shows progress on a slow machine.
     eprintln!("{}", String::from_utf8_lossy(&output.stderr));
     let stdout = String::from_utf8(output.stdout).unwrap();
     (output.status.code(), stdout)
 }
 
-/// What a service answers where `placementctl compare` does not ask: the body, and the time if it
-/// is that of the content.
+/// Answers to queries that `placementctl compare` does not make: the body, and the `last-modified`
+/// time if it is the time of the content.
 async fn answers(client: &Client) -> BTreeMap<String, (Value, Option<String>)> {
     let filters = [
         "".to_owned(),
@@ -261,7 +261,7 @@ async fn answers(client: &Client) -> BTreeMap<String, (Value, Option<String>)> {
     answers
 }
 
-/// The order of a list says nothing: the reference has sets in most places, of candidates too.
+/// Sorts all lists: the reference returns sets in most places, also for candidates.
 pub(crate) fn sorted(body: Value) -> Value {
     match body {
         Value::Array(list) => {
@@ -276,7 +276,7 @@ pub(crate) fn sorted(body: Value) -> Value {
     }
 }
 
-/// Both services answer each read alike.
+/// Asserts that both services answer each read alike.
 async fn assert_same(one: &Client, other: &Client) {
     assert_eq!(
         compared(&url(one), other),
@@ -288,7 +288,7 @@ async fn assert_same(one: &Client, other: &Client) {
     }
 }
 
-/// A change of each kind on one side is found.
+/// Asserts that each kind of change on one side is detected.
 async fn assert_found(one: &str, changed: &Client) {
     let cloud = Cloud(changed.clone());
     cloud.host(9, "new", Some(5)).await;
@@ -324,7 +324,7 @@ async fn assert_found(one: &str, changed: &Client) {
     let mut expected = lists.map(str::to_owned).to_vec();
     expected.extend(of(&old, &parts));
     expected.extend(of(&new, &parts[..2]));
-    // The first consumer holds something of the changed host, whose generation it shows.
+    // The first consumer has allocations from the changed host and shows its generation.
     expected.extend([1, 9].map(|nth| format!("/allocations/{}", consumer(nth))));
     let usages = "/usages?project_id=project-9";
     expected.push(usages.to_owned());
@@ -337,7 +337,7 @@ pub(crate) fn installed_in() -> &'static Path {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn openstack_placement_moves_in_and_out_and_each_read_stays_the_same() {
+async fn openstack_placement_moves_in_and_out_with_equal_reads() {
     let before = Reference::start(installed_in(), "").await;
     Cloud(before.client()).make().await;
     let directory = tempfile::tempdir().unwrap();
@@ -392,13 +392,13 @@ async fn openstack_placement_moves_in_and_out_and_each_read_stays_the_same() {
     let exported = export(&endpoint, &path("exported.sql"));
     let after = Reference::start(installed_in(), &exported).await;
     assert_same(&cluster.client(), &after.client()).await;
-    // It goes on from there.
+    // The restored cluster accepts further changes.
     let data_dir = cluster.place(3).data_dir.display();
     assert_found(&format!("unix:{data_dir}/admin.sock"), &after.client()).await;
 }
 
 #[test]
-fn a_cluster_that_does_not_answer_is_not_exported() {
+fn unreachable_cluster_is_not_exported() {
     let directory = tempfile::tempdir().unwrap();
     let [socket, out] = ["admin.sock", "out.sql"].map(|name| directory.path().join(name));
     let endpoint = format!("unix:{}", socket.display());
@@ -412,7 +412,7 @@ fn a_cluster_that_does_not_answer_is_not_exported() {
 }
 
 #[test]
-fn a_dump_that_is_refused_leaves_nothing_behind() {
+fn refused_dump_leaves_no_files() {
     let whole = include_str!("../../node/transfer/tests/dumps/sqlite.sql");
     let revision = whole.replace("VALUES('a082b8bb98d0')", "VALUES('b5c396305c25')");
     let table = whole.replace("CREATE TABLE projects (", "CREATE TABLE instances (");
@@ -447,9 +447,9 @@ fn a_dump_that_is_refused_leaves_nothing_behind() {
     assert_eq!(fs::read_to_string(&backup).unwrap(), "of last week");
 }
 
-/// In a folder that others may write to.
+/// The draft's name is a symbolic link, in a folder that others may write to.
 #[test]
-fn a_link_with_the_name_of_a_draft_is_not_followed() {
+fn symbolic_link_at_the_draft_is_not_followed() {
     let directory = tempfile::tempdir().unwrap();
     let file = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
     let dump = include_str!("../../node/transfer/tests/dumps/sqlite.sql");

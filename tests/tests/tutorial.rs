@@ -1,12 +1,12 @@
-//! `docs/tutorial.md` does what it shows; `tests/packages.rs` runs it where the package is
-//! installed.
+//! Commands of `docs/tutorial.md` print the output on the page. `tests/packages.rs` runs them where
+//! the package is installed.
 
 use std::process::Command;
 
 use placement_tests::{binaries, tutorial};
 
 #[test]
-fn each_command_of_the_tutorial_prints_what_stands_below_it() {
+fn tutorial_commands_print_the_output_on_the_page() {
     let directory = tempfile::tempdir().unwrap();
     let programs = binaries::placementd().unwrap();
     let programs = programs.parent().unwrap().to_str().unwrap().to_owned();

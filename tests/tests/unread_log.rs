@@ -1,5 +1,5 @@
-//! Standard error is a pipe that no one reads: the node answers all the same, and counts the lines
-//! that it could not write.
+//! Standard error is a pipe that is not read: the node keeps answering and counts the dropped
+//! lines.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -23,7 +23,7 @@ async fn get(address: String, path: &str) -> (StatusCode, String) {
     (answer.status, text)
 }
 
-/// How many lines the node has dropped, by its metrics.
+/// Number of log lines that the node has dropped, by its metrics.
 async fn dropped(place: &NodePlace) -> u64 {
     let (_, metrics) = get(place.admin(), "/metrics").await;
     let value = metrics
@@ -34,12 +34,12 @@ async fn dropped(place: &NodePlace) -> u64 {
 }
 
 #[tokio::test]
-async fn a_log_that_is_not_read_delays_no_request() {
+async fn unread_log_delays_no_request() {
     let directory = tempfile::tempdir().unwrap();
     let ports = Ports::claim(1);
     let place = NodePlace::new(directory.path(), ports.first(), 1);
     let config = directory.path().join("placementd.toml");
-    // The queue must fill, so everything is logged.
+    // Everything is logged, to fill the queue.
     fs::write(&config, "[log]\nlevel = \"trace\"\n").unwrap();
     let options = StartOptions {
         initial_members: initial_members(std::slice::from_ref(&place)),
@@ -59,7 +59,7 @@ async fn a_log_that_is_not_read_delays_no_request() {
     }
     assert!(is_ready(&place).await);
 
-    // Once the log is read again, it shows that it has a gap.
+    // Once the log is read again, it mentions the gap.
     fs::write(&config, "").unwrap();
     node.signal(Signal::HUP);
     let (found, gap) = std::sync::mpsc::channel();
@@ -81,7 +81,7 @@ async fn a_log_that_is_not_read_delays_no_request() {
 }
 
 #[tokio::test]
-async fn a_node_whose_log_is_not_read_can_be_stopped() {
+async fn node_with_an_unread_log_can_be_stopped() {
     let directory = tempfile::tempdir().unwrap();
     let ports = Ports::claim(1);
     let place = NodePlace::new(directory.path(), ports.first(), 1);

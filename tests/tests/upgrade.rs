@@ -1,5 +1,5 @@
-//! Two versions of the binary in one cluster. The newer one differs in its feature level and in
-//! what waits for it: a command, a rule, a field of a row and the version of records.
+//! Two versions of the binary in one cluster. The newer one has a higher feature level, and
+//! features that need it: a command, a rule, a field of a row, and a version of records.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
-/// The trait that the newer version makes by a command of its own.
+/// Path of the trait that the newer version creates with its new command.
 const NEW_COMMAND: &str = "/traits/CUSTOM_REHEARSAL";
 
 /// The newest feature level of the older version.
 const OLD: u32 = 3;
 
-/// The flags of a node that agrees to no higher level.
+/// Flags of a node that does not agree to a higher level.
 fn held_at(level: u32) -> Vec<String> {
     vec!["--cluster-level-max".to_owned(), level.to_string()]
 }
@@ -30,7 +30,7 @@ fn held_at(level: u32) -> Vec<String> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Version {
     Old,
-    /// Keeps the way back open.
+    /// The new version at the old level, which allows a rollback.
     NewHeld,
     New,
 }
@@ -44,7 +44,7 @@ struct Story {
 }
 
 impl Story {
-    /// Three nodes of the old version, and claims through each of them until the end.
+    /// Starts three nodes of the old version, and claims through each of them.
     async fn begin() -> Self {
         let cluster = Cluster::start(3).await.unwrap();
         let client = cluster.client().with_patience(PATIENCE);
@@ -86,7 +86,7 @@ impl Story {
         };
     }
 
-    /// Asks the newer version on node `id` to use its command.
+    /// Has the newer version on node `id` use its new command.
     async fn use_new_command(&self, id: u64) -> (StatusCode, String) {
         let client = self.cluster.client_of(id);
         until_ok("an answer under a leader", async || {
@@ -101,14 +101,14 @@ impl Story {
         .await
     }
 
-    /// The generation with which a provider begins, which is the new version's rule.
+    /// Initial generation of a new provider, which follows the new version's rule.
     async fn first_generation(&self) -> u64 {
         let provider = NewProvider::named(&Uuid::new_v4().to_string()).uuid(Uuid::new_v4());
         let made = self.client.create_provider(&provider).await.unwrap();
         made.generation
     }
 
-    /// The feature level that each node has applied.
+    /// Feature levels that the nodes have applied.
     async fn levels(&self) -> BTreeSet<Option<u32>> {
         let mut levels = BTreeSet::new();
         for id in self.cluster.ids() {
@@ -118,7 +118,8 @@ impl Story {
         levels
     }
 
-    /// What a node is asked for leads back to the request, whichever version it runs.
+    /// Asserts that a claim through a node leads back to its request, whichever version the node
+    /// runs.
     async fn claim_is_traced(&self, id: u64) {
         let request = format!("req-{}", Uuid::new_v4());
         let client = self.cluster.client_of(id).with_patience(PATIENCE);
@@ -129,7 +130,7 @@ impl Story {
         }
     }
 
-    /// Ends the claims; every one that was acknowledged is on every node.
+    /// Stops the claims and asserts that every node has each acknowledged one.
     async fn end(mut self) {
         self.stop.store(true, Ordering::Relaxed);
         let mut acknowledged = BTreeSet::new();
@@ -149,7 +150,7 @@ impl Story {
     }
 }
 
-/// One claim after the other, until `stop` is set; gives what was acknowledged.
+/// Claims until `stop` is set; returns the acknowledged claims.
 async fn write(client: Client, host: Uuid, stop: Arc<AtomicBool>) -> BTreeSet<Uuid> {
     let mut acknowledged = BTreeSet::new();
     while !stop.load(Ordering::Relaxed) {
@@ -164,11 +165,11 @@ async fn write(client: Client, host: Uuid, stop: Arc<AtomicBool>) -> BTreeSet<Uu
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_rolling_upgrade_loses_nothing_and_can_be_rolled_back_until_the_level_rises() {
+async fn rolling_upgrade_can_be_rolled_back_until_the_level_rises() {
     let mut story = Story::begin().await;
     story.cluster.until_level(OLD).await;
 
-    // Under any leader, old and new decide alike.
+    // Old and new version decide alike, whichever leads.
     for id in [1, 2] {
         story.restart(id, Version::NewHeld).await;
         assert_eq!(story.first_generation().await, 0);
@@ -179,7 +180,7 @@ async fn a_rolling_upgrade_loses_nothing_and_can_be_rolled_back_until_the_level_
         story.cluster.assert_equal_states().await;
     }
 
-    // The way back, and forward again.
+    // A rollback, and an upgrade again.
     story.restart(1, Version::Old).await;
     story.restart(2, Version::Old).await;
     assert_eq!(story.first_generation().await, 0);
@@ -188,7 +189,7 @@ async fn a_rolling_upgrade_loses_nothing_and_can_be_rolled_back_until_the_level_
     }
     assert_eq!(story.first_generation().await, 0);
 
-    // Even now, as long as one node does not agree to the new level.
+    // The level does not rise as long as one node does not agree to it.
     for id in [1, 2] {
         story.restart(id, Version::New).await;
     }
@@ -196,7 +197,7 @@ async fn a_rolling_upgrade_loses_nothing_and_can_be_rolled_back_until_the_level_
     assert_eq!(story.levels().await, BTreeSet::from([Some(OLD)]));
     story.restart(3, Version::Old).await;
 
-    // Once the last one agrees, the level rises, and what waited for it is there.
+    // Once the last node agrees, the level rises and enables the new features.
     story.restart(3, Version::New).await;
     story.cluster.until_level(OLD + 1).await;
     story.claim_is_traced(1).await;
@@ -207,7 +208,7 @@ async fn a_rolling_upgrade_loses_nothing_and_can_be_rolled_back_until_the_level_
     }
     story.cluster.assert_equal_states().await;
 
-    // Then the old version does not start any more, and logs the reason; the new one does.
+    // The old version then refuses to start and logs the reason; the new version starts.
     story.cluster.stop_node(3).await.unwrap();
     story.run(Version::Old);
     story.cluster.start_node(3).unwrap();
@@ -222,10 +223,10 @@ async fn a_rolling_upgrade_loses_nothing_and_can_be_rolled_back_until_the_level_
     story.end().await;
 }
 
-/// An older version does not read what has the id of a request: nothing has one before all nodes
-/// agree to it.
+/// An older version cannot read changes with request ids: none is written before all nodes agree to
+/// the level.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn claims_lead_back_to_their_requests_once_the_level_has_risen() {
+async fn claims_record_request_ids_once_the_level_has_risen() {
     let mut cluster = Cluster::prepare(3, "").unwrap();
     cluster.options_mut().flags = held_at(1);
     for id in cluster.ids() {

@@ -1,4 +1,4 @@
-//! `[web] listen`: who gets in, as far as what, and how a session ends.
+//! Logins at `[web] listen`: access, permissions, and the end of a session.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -30,8 +30,9 @@ use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 const MARKUP: &str = "eve<script>alert(1)</script>\"'&";
-/// Users and their roles. Of each, the password is `password of NAME`, an application credential
-/// `credential of NAME`, and its secret `secret of NAME`; the one of `ruled` has access rules.
+/// Users and their roles. The password of a user is `password of NAME`, the application credential
+/// `credential of NAME`, and its secret `secret of NAME`. The credential of `ruled` has access
+/// rules.
 const USERS: [(&str, &str); 6] = [
     ("placement", "service"),
     ("alice", "admin"),
@@ -41,15 +42,15 @@ const USERS: [(&str, &str); 6] = [
     (MARKUP, "placement_reader"),
 ];
 
-/// A stand-in for Keystone.
+/// A fake Keystone.
 #[derive(Default)]
 struct Identities {
-    /// The user of each token.
+    /// User of each token.
     tokens: Mutex<BTreeMap<String, String>>,
     given: AtomicUsize,
     revoked: Mutex<BTreeSet<String>>,
     hangs: AtomicBool,
-    /// Requests that have come while it hangs.
+    /// Requests that have arrived while it hangs.
     waiting: AtomicUsize,
 }
 
@@ -159,7 +160,7 @@ impl Identities {
         .unwrap()
     }
 
-    /// The tokens of a user that count.
+    /// Valid tokens of a user.
     fn tokens_of(&self, user: &str) -> Vec<String> {
         let tokens = self.tokens.lock();
         let own = tokens.iter().filter(|(_, own)| *own == user);
@@ -192,7 +193,7 @@ impl Keystone {
         }
     }
 
-    /// The configuration of nodes that ask it.
+    /// Configuration of nodes that use it.
     fn config(&self, cache_s: u32, more: &str) -> String {
         format!(
             "[auth]\nstrategy = \"keystone\"\n[keystone]\nauth_url = \"http://{}\"\nusername = \"placement\"\n\
@@ -205,7 +206,7 @@ impl Keystone {
 /// A browser without a window.
 struct Browser {
     host: String,
-    /// What it sends.
+    /// Value of its `Cookie` header.
     cookie: String,
 }
 
@@ -231,7 +232,7 @@ impl Browser {
         Self { host, cookie }
     }
 
-    /// A request with these headers besides `Host`.
+    /// Sends a request with these headers besides `Host`; returns the answer.
     fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
         let mut stream = self.begin(method, path, headers, body);
         let mut answer = String::new();
@@ -251,7 +252,7 @@ impl Browser {
         }
     }
 
-    /// Sends it, and does not wait for the answer.
+    /// Sends a request without waiting for the answer.
     fn begin(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> TcpStream {
         let mut request = format!(
             "{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n",
@@ -294,7 +295,7 @@ impl Browser {
         answer
     }
 
-    /// Whether it is shown pages.
+    /// Whether it is logged in.
     fn is_in(&self) -> bool {
         let answer = self.get("/web/topology");
         assert!(
@@ -323,14 +324,14 @@ fn form(user: &str) -> String {
     form_of(user, &format!("password of {user}"))
 }
 
-/// Path, listener and outcome of a record.
+/// Path, listener and outcome of an audit record.
 type Trail = (String, String, String);
 
 fn owned((uri, listener, outcome): (&str, &str, &str)) -> Trail {
     (uri.to_owned(), listener.to_owned(), outcome.to_owned())
 }
 
-/// The audit records of a user, or of a request of no known user, of the first node.
+/// Audit records of a user, or of requests without a known user, on the first node.
 fn records_of(cluster: &Cluster, user: &str) -> Vec<Trail> {
     let log = cluster.log(1, usize::MAX);
     let records = log
@@ -350,12 +351,12 @@ fn records_of(cluster: &Cluster, user: &str) -> Vec<Trail> {
     .collect()
 }
 
-/// A port of node 1 that it does not use.
+/// Address for the pages, at an unused port of node 1.
 fn web_of(cluster: &Cluster) -> String {
     format!("127.0.0.1:{}", cluster.place(1).base_port + 4)
 }
 
-/// A cluster whose first node has the pages.
+/// Starts a cluster whose first node serves the pages.
 async fn start(nodes: u64, config: &str, flags: &[&str]) -> Cluster {
     let mut cluster = Cluster::prepare(nodes, config).unwrap();
     let listen = ["--web-listen".to_owned(), web_of(&cluster)];
@@ -372,7 +373,7 @@ async fn start(nodes: u64, config: &str, flags: &[&str]) -> Cluster {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn users_see_pages_as_far_as_the_policy_allows() {
+async fn policy_determines_which_pages_users_see() {
     let keystone = Keystone::start().await;
     let policy = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(policy.path(), "\"placementd:searches\": \"role:admin\"\n").unwrap();
@@ -424,7 +425,7 @@ async fn users_see_pages_as_far_as_the_policy_allows() {
             "",
             "the proxy with TLS has to say that"
         );
-        // With `no-referrer` a browser's form would have the Origin `null`.
+        // With `no-referrer` the Origin of a browser's form would be `null`.
         assert_eq!(answer.header("referrer-policy"), "same-origin");
     }
     let of = |path: &str| format!("/web/placement/default/{path}");
@@ -483,7 +484,7 @@ async fn users_see_pages_as_far_as_the_policy_allows() {
         records_of(&cluster, "id-of-bob") == [login].map(owned)
     })
     .await;
-    // Each refused page has one, whatever it has asked.
+    // Each refused page has one record, although it queries several nodes.
     let refused = ["searches"].map(|page| (of(page), "web", "refused"));
     let refused = refused
         .each_ref()
@@ -506,13 +507,13 @@ async fn users_see_pages_as_far_as_the_policy_allows() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_session_ends_by_logout_by_another_login_and_with_its_token() {
+async fn session_ends_by_logout_new_login_or_token_revocation() {
     let keystone = Keystone::start().await;
     let cluster = start(1, &keystone.config(1, ""), &[]).await;
     let tokens = || keystone.identities.tokens_of("alice");
 
     let mut browser = Browser::new(&cluster);
-    // No id that was there before is used.
+    // An existing session id is not reused.
     browser.cookie = format!("__Host-placementd={}", "a".repeat(96));
     let planted = browser.cookie.clone();
     browser.log_in(&form("alice"));
@@ -563,7 +564,7 @@ async fn a_session_ends_by_logout_by_another_login_and_with_its_token() {
         "twice does no harm"
     );
 
-    // A user may have sixteen: a further one ends the oldest, and the session of no one else.
+    // A user may have sixteen sessions: a further one ends the oldest, but none of another user.
     let mut other = Browser::new(&cluster);
     other.log_in(&form("rita"));
     let own = [(); 17].map(|()| {
@@ -586,7 +587,7 @@ async fn a_session_ends_by_logout_by_another_login_and_with_its_token() {
 
     browser.log_in(&form("alice"));
     assert!(browser.is_in());
-    // As Keystone does when a role is taken from the user.
+    // Keystone revokes the tokens of a user who loses a role.
     keystone
         .identities
         .tokens
@@ -600,7 +601,7 @@ async fn a_session_ends_by_logout_by_another_login_and_with_its_token() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn other_sites_methods_and_paths_get_nothing_and_change_nothing() {
+async fn requests_from_other_sites_and_unknown_paths_are_refused() {
     let keystone = Keystone::start().await;
     let cluster = start(1, &keystone.config(300, ""), &[]).await;
     let socket = cluster.data_dir(1).join("admin.sock");
@@ -733,7 +734,7 @@ async fn other_sites_methods_and_paths_get_nothing_and_change_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn while_keystone_is_away_logins_are_bounded_and_sessions_go_on() {
+async fn sessions_continue_and_logins_are_limited_without_keystone() {
     let keystone = Keystone::start().await;
     let cluster = start(1, &keystone.config(300, ""), &[]).await;
     let mut browser = Browser::new(&cluster);
@@ -742,7 +743,7 @@ async fn while_keystone_is_away_logins_are_bounded_and_sessions_go_on() {
 
     keystone.identities.hangs.store(true, Ordering::Relaxed);
     let host = browser.host.clone();
-    // On loopback, where a proxy may stand for all users, sixteen in all.
+    // On loopback, where a proxy may represent all users, the limit is sixteen in all.
     let attempts = [(); 18].map(|()| {
         let browser = Browser {
             host: host.clone(),
@@ -763,15 +764,15 @@ async fn while_keystone_is_away_logins_are_bounded_and_sessions_go_on() {
     let refused = Browser::new(&cluster).post("/login", &form("alice"));
     assert_eq!((refused.status, refused.header("retry-after")), (503, "5"));
     assert!(browser.is_in());
-    // Here it ends, though no one can be asked to revoke its token.
+    // The logout works here, although Keystone cannot revoke the token.
     assert_eq!(browser.post("/logout", "").status, 303);
     assert!(!browser.is_in());
     cluster.until_logged(&[1], "lives on until its end").await;
 }
 
-/// Behind a proxy on the machine of the node, which names its clients.
+/// The login passes a proxy on the node's machine, which names its clients.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_refused_login_is_recorded_and_bounded_by_the_client_that_the_proxy_names() {
+async fn refused_logins_are_recorded_and_limited_per_proxied_client() {
     let keystone = Keystone::start().await;
     let config = keystone.config(300, "[api]\ntrust_proxy_headers = true\n");
     let cluster = start(1, &config, &[]).await;
@@ -817,7 +818,7 @@ async fn a_refused_login_is_recorded_and_bounded_by_the_client_that_the_proxy_na
         "{log}"
     );
 
-    // One client has four of the attempts, and the next one is let in.
+    // One client may have four attempts at a time; another client is not affected.
     keystone.identities.hangs.store(true, Ordering::Relaxed);
     let attempt = &attempt;
     std::thread::scope(|scope| {
@@ -832,7 +833,7 @@ async fn a_refused_login_is_recorded_and_bounded_by_the_client_that_the_proxy_na
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_login_whose_browser_has_left_leaves_no_session_and_no_token() {
+async fn abandoned_login_leaves_no_session_and_no_token() {
     let keystone = Keystone::start().await;
     let cluster = start(1, &keystone.config(300, ""), &[]).await;
     keystone.identities.hangs.store(true, Ordering::Relaxed);
@@ -845,7 +846,7 @@ async fn a_login_whose_browser_has_left_leaves_no_session_and_no_token() {
     })
     .await;
     drop(leaving);
-    // Its record says that no one has waited for the outcome.
+    // The record shows that the client did not wait for the outcome.
     let unknown = ("/login", "web", "unknown");
     until_ok("a record", async || {
         let records = records_of(&cluster, "");
@@ -865,7 +866,7 @@ async fn a_login_whose_browser_has_left_leaves_no_session_and_no_token() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn users_see_nothing_of_a_partition_whose_policy_shows_them_no_pages() {
+async fn users_see_nothing_of_a_partition_that_denies_them_pages() {
     let keystone = Keystone::start().await;
     let policy = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(policy.path(), "\"placementd:web\": \"role:admin\"\n").unwrap();
@@ -878,10 +879,10 @@ async fn users_see_nothing_of_a_partition_whose_policy_shows_them_no_pages() {
     alice.log_in(&form("alice"));
     rita.log_in(&form("rita"));
     assert!(alice.is_in() && rita.is_in());
-    // Each node misses it now, which is a warning for operators.
+    // Every node lacks the partition's settings now, which is a warning for operators.
     assert!(alice.get("/web/").body.contains("placement/closed/"));
     assert!(!rita.get("/web/").body.contains("closed"));
-    // No node stands in its region.
+    // No node is in the region of the partition.
     assert!(alice.get("/web/topology").body.contains("closed (south)"));
     assert!(!rita.get("/web/topology").body.contains("closed"));
 
@@ -925,9 +926,9 @@ async fn users_see_nothing_of_a_partition_whose_policy_shows_them_no_pages() {
     }
 }
 
-/// What the stand-in answers is what Keystone does.
+/// Keystone behaves like the fake one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn users_log_in_and_out_by_a_real_keystone() {
+async fn users_log_in_and_out_with_a_real_keystone() {
     let who = |user| Who {
         user,
         password: "a long password",
@@ -979,7 +980,7 @@ async fn users_log_in_and_out_by_a_real_keystone() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn beyond_loopback_the_pages_are_served_over_tls_only() {
+async fn pages_beyond_loopback_need_tls() {
     let keystone = Keystone::start().await;
     let check = |listen: &str, more: &[&str]| {
         let mut command = Command::new(binaries::placementd().unwrap());
@@ -1027,14 +1028,14 @@ async fn beyond_loopback_the_pages_are_served_over_tls_only() {
         .await
         .unwrap();
     assert_eq!(shown.status, StatusCode::OK);
-    // A browser that was here once does not come without it again.
+    // A browser that has seen this header never uses plain HTTP again.
     let only_tls = shown.header("strict-transport-security");
     assert_eq!(only_tls, Some("max-age=31536000"));
     let browser = Browser::new(&cluster);
     let plain = browser.get("/login");
     assert_eq!(plain.status, 400);
     assert!(plain.body.contains("HTTPS only"), "{plain:?}");
-    // A form of a plain page is another site's.
+    // A form of a plain HTTP page counts as a form of another site.
     let own = ApiRequest::post("/login").header("origin", &format!("http://localhost:{port}"));
     assert_eq!(
         client.request_once(own).await.unwrap().status,

@@ -1,5 +1,4 @@
-//! `POST what-if` against the cluster that it was asked of: what it answers to writes, they are
-//! answered.
+//! `POST what-if` predicts the answers that the cluster later gives to the same writes.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +14,7 @@ use uuid::Uuid;
 const CLASSES: [&str; 4] = ["VCPU", "MEMORY_MB", "CUSTOM_GOLD", "CUSTOM_MISSING"];
 const TRAITS: [&str; 3] = ["HW_CPU_X86_AVX2", "CUSTOM_FAST", "CUSTOM_MISSING"];
 
-/// Writes to few providers and consumers: many are refused.
+/// Random writes to few providers and consumers; many are refused.
 struct Writes(SmallRng);
 
 impl Writes {
@@ -115,8 +114,8 @@ impl Writes {
     }
 }
 
-/// Sends a write as it is described to what-if. Gives its answer as what-if does, but for the id of
-/// each request.
+/// Sends a write in the form of what-if. Returns the answer in the same form, without the request
+/// id.
 async fn written(client: &Client, change: &Value) -> Value {
     let text = |key: &str| change[key].as_str().unwrap();
     let method = Method::from_bytes(text("method").as_bytes()).unwrap();
@@ -140,9 +139,9 @@ fn without_id(mut answered: Value) -> Value {
     answered
 }
 
-/// What what-if says, and that nothing became of it.
+/// Answer of what-if; asserts that the cluster is unchanged.
 async fn what_if(cluster: &Cluster, body: &Value) -> Value {
-    // A new cluster raises its level, which is an entry of the log.
+    // A new cluster raises its feature level, which adds a log entry.
     cluster.until_level(2).await;
     let before = cluster.statuses().await;
     let ask = ApiRequest::post("/placementd/v1/what-if").json(body);
@@ -154,7 +153,7 @@ async fn what_if(cluster: &Cluster, body: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn what_it_answers_to_writes_the_cluster_answers() {
+async fn what_if_predicts_the_answers_to_writes() {
     let cluster = Cluster::start(1).await.unwrap();
     let client = cluster.client();
     let mut writes = Writes(SmallRng::seed_from_u64(1));
@@ -179,7 +178,7 @@ async fn what_it_answers_to_writes_the_cluster_answers() {
 }
 
 #[tokio::test]
-async fn hosts_without_children_take_exactly_as_many_claims_as_it_says() {
+async fn hosts_without_children_take_exactly_the_predicted_claims() {
     let cluster = Cluster::start(1).await.unwrap();
     let client = cluster.client();
     for (index, vcpus) in [7, 8, 3, 16].into_iter().enumerate() {

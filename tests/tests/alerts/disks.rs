@@ -1,5 +1,4 @@
-//! Disks that fill up, are slow, hang and fail; clocks, links, and a node that holds the feature
-//! level down.
+//! Full, slow, hung and failing disks; clocks, links, and a node that holds the feature level back.
 
 use std::fs;
 use std::io::Write;
@@ -19,8 +18,8 @@ use super::{Story, during, pause};
 
 pub(super) const JOB: &str = "placementd-disks";
 
-/// Stands between a process, its disk and its clock: while a file is there, syncs take 1.5 s, do
-/// not come back, fail in a flush, or find no room in a compaction, or it is a minute later.
+/// Preloaded library. While a file exists, syncs take 1.5 s, hang, fail in a flush (EIO) or in a
+/// compaction (ENOSPC), or the wall clock is a minute ahead.
 const SHIM: &str = r#"
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -44,7 +43,7 @@ static int by(const char *thread) {
 static int sync_by(const char *name, int fd) {
     if (is("slow")) usleep(1500000);
     while (is("hangs")) usleep(10000);
-    // RocksDB's threads: the one flushes, the other one compacts.
+    // RocksDB's threads: "high" flushes, "low" compacts.
     if (is("fails") && by("rocksdb:high")) { errno = EIO; return -1; }
     if (is("full") && by("rocksdb:low")) { errno = ENOSPC; return -1; }
     int (*real)(int) = (int (*)(int))dlsym(RTLD_NEXT, name);
@@ -61,7 +60,7 @@ int clock_gettime(clockid_t clock, struct timespec *time) {
 }
 "#;
 
-/// Less than this is nearly full.
+/// A disk of less space than this is reported as nearly full.
 const NEARLY_FULL_MB: u32 = 900;
 const ROOMY_MB: u32 = 2_000;
 
@@ -95,7 +94,7 @@ impl Stage {
         cluster.options_mut().flags.clear();
         cluster.wait_healthy().await.unwrap();
         let provider = host::with_processors(&cluster.client()).await;
-        // Beyond what the times of elections are made for.
+        // Longer than the election timeouts allow for.
         cluster.stretch(|_, _| Duration::from_millis(300));
         Some(Self {
             cluster,
@@ -124,7 +123,7 @@ impl Stage {
         let client = self.cluster.client();
         let provider = self.provider;
         let megabyte = vec![7; 1 << 20];
-        // A claim may meet the end of a leader.
+        // A claim may fail while the leadership changes.
         let claims = async || {
             let _ = host::claim(&client, provider).await;
             pause(20).await;
@@ -150,7 +149,7 @@ impl Stage {
         .await;
     }
 
-    /// What is wrong from the start.
+    /// Alerts whose causes exist from the start.
     async fn beginnings(&mut self, story: &Story<'_>) {
         let wrong = [
             "PlacementRoundTripTooLong",
@@ -161,12 +160,12 @@ impl Stage {
         ];
         self.open(1, "ahead");
         let peer = self.cluster.place(1).peer();
-        // A length, and what has no such checksum.
+        // A frame length, and content that does not match its checksum.
         let mut damaged = [0x55; 64];
         damaged[..4].copy_from_slice(&60_u32.to_be_bytes());
         let garbage = async || {
             let mut stream = TcpStream::connect(&peer).await.unwrap();
-            // The other side ends it at once.
+            // The other side closes the connection at once.
             let _ = stream.write_all(&damaged).await;
             pause(1_000).await;
         };
@@ -213,7 +212,7 @@ impl Stage {
         let failed = ["PlacementStorageFailed", "PlacementSnapshotsFail"];
         self.open(2, "fails");
         let admin = self.cluster.admin_of(2);
-        // It fails.
+        // The flush fails.
         let compact = async || drop(admin.compact().await);
         during(compact, story.fires(&failed)).await;
         self.close(2, "fails");

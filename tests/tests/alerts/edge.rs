@@ -1,5 +1,4 @@
-//! What one node is asked for, what it has to give, and what it keeps: policy, audit, backups and
-//! their copies.
+//! Alerts about requests, capacity, policy, audit, backups and their copies.
 
 use std::fs;
 use std::path::PathBuf;
@@ -17,7 +16,7 @@ use super::{Story, during, pause};
 
 pub(super) const JOB: &str = "placementd-edge";
 
-/// More than the queue of audit records has room for.
+/// More requests than the queue of audit records has room for.
 const REFUSED: usize = 5_000;
 const SOUND_POLICY: &str = "\"placement:usages\": \"rule:admin_api\"\n";
 
@@ -76,7 +75,7 @@ impl Stage {
 
     async fn policy(&self, story: &Story<'_>) {
         for (text, alert) in [
-            // No line end: half a file.
+            // No line end: a half-written file.
             ("\"placement:usages\": \"ru", "PlacementPolicyRefused"),
             (
                 "\"placement:usages\": \"rule:nowhere\"\n",
@@ -134,7 +133,7 @@ impl Stage {
         let client = self.cluster.client();
         let provider = host::with_processors(&client).await;
         let consumer = host::claim(&client, provider).await.unwrap();
-        // As of a consumer that is not there yet.
+        // A claim for a new consumer, although the consumer exists.
         let stale = Claim::by("project", "user").and(provider, &[("VCPU", 1)]);
         let asks = async || {
             let refused = client.put_allocations(consumer, &stale).await;
@@ -177,7 +176,7 @@ impl Stage {
             pause(500).await;
         };
         during(claims, async {
-            // A class that is there for less than two days ends nowhere.
+            // No end is predicted for a class with less than two days of history.
             pause(25_000).await;
             story.fires(&["PlacementCapacityEnds"]).await;
         })

@@ -1,4 +1,4 @@
-//! A Keystone that is away or slow, callers that ask too much, and a log that is not read.
+//! Keystone that is down or slow, callers above their limits, and a log that is not read.
 
 use std::convert::Infallible;
 use std::fs;
@@ -35,7 +35,7 @@ pub(super) const JOB: &str = "placementd-keystone";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mood {
-    /// It knows no token but that of the node.
+    /// Knows only the token of the node.
     Well,
     Fails,
     Hangs,
@@ -94,10 +94,10 @@ impl Stage {
     pub(super) async fn play(self, story: Story<'_>) {
         let client = Client::new([self.place.api()]).unwrap();
         let client = client.with_patience(Duration::ZERO);
-        // Twice as many as there are places for, while none is answered within 5 s.
+        // Twice as many requests as Keystone may have at once, while none is answered within 5 s.
         let asks = async || {
             for _ in 0..15 {
-                // Each token is another one: none is remembered.
+                // Each request has another token, so that none is cached.
                 tokio::spawn(ask(client.clone(), Uuid::new_v4()));
             }
             pause(500).await;
@@ -136,7 +136,7 @@ async fn serve(listener: TcpListener, mood: Arc<Mutex<Mood>>) {
         let mood = mood.clone();
         let answers = service_fn(move |request| answer(request, *mood.lock()));
         let serving = http1::Builder::new().serve_connection(TokioIo::new(connection), answers);
-        // A client that goes away is its own business.
+        // A client may close the connection early.
         tokio::spawn(async move { drop(serving.await) });
     }
 }

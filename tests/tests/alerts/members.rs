@@ -1,4 +1,4 @@
-//! Nodes that die, are drained and come back; certificates; leaders.
+//! Nodes that crash, are drained and return; certificates; leaders.
 
 use std::time::Duration;
 
@@ -11,9 +11,9 @@ use super::{Story, during, pause};
 pub(super) const JOB: &str = "placementd-members";
 
 const CERTIFICATES: [&str; 2] = ["PlacementCertificateEnds", "PlacementCertificateEndsSoon"];
-/// Three nodes with certificates for a day.
+/// Starts three nodes with certificates that are valid for a day.
 pub(super) async fn set() -> Cluster {
-    // It may have to be built first.
+    // The binary may have to be built first.
     binaries::rehearsal().unwrap();
     let config = format!("{STEADY_LEADER}[cluster]\nwait_ms = 1000\n");
     Cluster::start_secured(3, &config).await.unwrap()
@@ -40,18 +40,18 @@ async fn certificates(story: &Story<'_>, cluster: &Cluster) {
 
 async fn leaders(story: &Story<'_>, cluster: &mut Cluster) {
     let hand_over = async || {
-        // It may be between two leaders.
+        // There may be no leader at the moment.
         let _ = cluster.admin_of(1).transfer_leader(None).await;
         pause(300).await;
     };
     during(hand_over, story.fires(&["PlacementLeaderChanges"])).await;
-    // As the next version, which the others do not run.
+    // The node runs the next version; the others do not.
     cluster.options_mut().binary = Some(binaries::rehearsal().unwrap());
     let restart = async || {
         cluster.kill_9(3);
         cluster.start_node(3).unwrap();
         cluster.wait_ready(3).await.unwrap();
-        // Each start is scraped.
+        // Lets Prometheus scrape after each start.
         pause(2_500).await;
     };
     during(restart, story.fires(&["PlacementNodeRestarts"])).await;

@@ -16,16 +16,16 @@ use uuid::Uuid;
 use super::{MISSING, alerts, during, folder, in_a_hurry, pause};
 
 const JOB: &str = "placementd";
-/// How often each node is restarted.
+/// Number of restarts of each node.
 const ROUNDS: usize = 2;
 
-/// Twenty times as fast: an election or the restart of a node lasts shorter than what an alert
-/// waits for, as in a cluster with rules that are not in a hurry.
+/// Rules at twenty times their speed: an election or the restart of a node is shorter than the time
+/// an alert waits, as it is with rules at full length.
 fn twentyfold(minutes: f64) -> f64 {
     (3.0 * minutes).clamp(6.0, 60.0)
 }
 
-/// What the panels of all dashboards ask for.
+/// Queries of the panels of all dashboards.
 fn expressions() -> BTreeSet<String> {
     let boards = fs::read_dir(folder().join("dashboards")).unwrap();
     let mut found = BTreeSet::new();
@@ -40,7 +40,7 @@ fn expressions() -> BTreeSet<String> {
     found
 }
 
-/// Each expression gives a series, as each thing that is shown has happened.
+/// Asserts that each query returns a series; the test has produced data for all of them.
 async fn every_panel_has_data(prometheus: &Prometheus) {
     let expressions = expressions();
     assert!(expressions.len() > 60, "only {}", expressions.len());
@@ -57,7 +57,7 @@ async fn every_panel_has_data(prometheus: &Prometheus) {
     }
 }
 
-/// Every alert was evaluated without an error.
+/// Asserts that every alert was evaluated without an error.
 async fn every_alert_is_evaluated(prometheus: &Prometheus) {
     let rules = prometheus.get(ApiRequest::get("/api/v1/rules")).await;
     let rules = rules.unwrap()["groups"][0]["rules"].clone();
@@ -68,7 +68,7 @@ async fn every_alert_is_evaluated(prometheus: &Prometheus) {
     }
 }
 
-/// The pages that fire.
+/// Alerts of severity `page` that fire.
 async fn pages(prometheus: &Prometheus) -> Vec<Value> {
     let found = prometheus.get(ApiRequest::get("/api/v1/alerts")).await;
     let alerts = found.unwrap()["alerts"].as_array().unwrap().clone();
@@ -78,9 +78,9 @@ async fn pages(prometheus: &Prometheus) -> Vec<Value> {
     pages.collect()
 }
 
-/// Claims, searches and reads; one in twenty finds nothing.
+/// Claims, searches and reads; one search in twenty finds nothing.
 async fn load(client: &Client, provider: Uuid, number: u32) {
-    // A node that stops may leave the outcome of a claim unknown.
+    // The outcome of a claim may be unknown when its node stops.
     let _ = host::claim(client, provider).await;
     let class = if number.is_multiple_of(20) {
         "PCPU"

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_application_credential_allows_what_its_access_rules_list() {
+    async fn access_rules_limit_an_application_credential() {
         let (cloud, _, keystone) = fixtures::keystone(300);
         let rules =
             json!([{"service": "placement", "method": "GET", "path": "/placement/traits/*"}]);

@@ -1,6 +1,6 @@
-//! The API's port: the REST API, counted, and next to it what needs no token. Each partition has an
-//! API of its own. A request goes to one of them by the routes in the state of the cluster, or by
-//! the listener that it came by; a request that is no partition's is refused.
+//! The API's port: the REST API with its request metrics, and endpoints without a token. Each
+//! partition has an API of its own. Requests are routed by the routes in the cluster's state, or by
+//! the listener that received them; a request without a partition is rejected.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,37 +22,37 @@ use crate::serve::Answers;
 use placement_api::access::Peer;
 use placement_api::http::{Misdirected, PathPrefix, PublicAddress, Served};
 
-/// What answers on the API's port.
+/// The service on the API's port.
 #[derive(Clone)]
 pub(crate) struct ApiPort {
     shared: Arc<Shared>,
-    /// Whether there is room for no more clients.
+    /// Whether the maximum number of clients is connected.
     full: bool,
-    /// The partition whose listener this is; `None`: routes decide.
+    /// The partition that owns this listener; `None`: routes decide.
     own: Option<Arc<Own>>,
 }
 
 /// A listener of one partition.
 struct Own {
     name: PartitionName,
-    /// For requests that need no partition, such as those of balancers.
+    /// For requests that need no partition, such as those of load balancers.
     base: Arc<Face>,
 }
 
 struct Shared {
     slot: Arc<Slot>,
     partitions: Arc<Partitions>,
-    /// The default partition's, while no partition has hosts.
+    /// The default partition's API, used while no partition has hosts.
     default: Arc<Face>,
     metrics: Arc<Metrics>,
 }
 
 impl Shared {
-    /// Whose a request is, as far as this node knows without asking another one.
+    /// The partition of a request, as far as this node knows without asking another one.
     fn look(&self, request: &Request<Body>, own: Option<&Own>) -> Result<Arc<Face>, Unsure> {
         let path = percent_decode_str(request.uri().path()).decode_utf8_lossy();
         let base = own.map_or(&self.default, |own| &own.base);
-        // Balancers ask these of a node, by whichever address.
+        // Load balancers send these to a node, at any address.
         if path == "/" || base.is_open(&path) {
             return Ok(base.clone());
         }
@@ -68,7 +68,7 @@ impl Shared {
                 _ => {}
             }
         } else if is_of_default {
-            // The backend waits until this node knows more, and looks then.
+            // The backend waits until this node knows more, and checks then.
             return Ok(self.default.clone());
         }
         Err(Unsure {
@@ -77,7 +77,7 @@ impl Shared {
         })
     }
 
-    /// Whose it is, for a request that is no partition's in this node's state: that may be behind.
+    /// The partition of a request that matches none in this node's state, which may lag behind.
     async fn look_again(
         &self,
         unsure: Unsure,
@@ -90,7 +90,7 @@ impl Shared {
                 None => self.slot.outside(),
             }));
         };
-        // Where no leader can say so, what this node knows has to do.
+        // If no leader confirms it, the current state is used.
         let _ = running.linearize(Instant::now() + self.slot.wait()).await;
         let applied = running.replica.views.current();
         let owner = self.owner(&applied.cluster, own, &path, || host)?;
@@ -117,28 +117,28 @@ impl Shared {
         self.partitions.face(id, &name, by)
     }
 
-    /// The running member, once its state can say which partitions there are.
+    /// The running member, once its state contains the partitions.
     fn running(&self) -> Option<Arc<Running>> {
         let running = self.slot.get()?;
         running.has_standards().then_some(running)
     }
 }
 
-/// What a request is routed by, where this node's state has no partition for it.
+/// The routing attributes of a request that matches no partition in this node's state.
 struct Unsure {
     path: String,
     host: Option<String>,
 }
 
-/// The partition whose a request is.
+/// The partition that owns a request.
 struct Owner {
     id: PartitionId,
     name: PartitionName,
-    /// Why; `None`: it came by its own listener.
+    /// The matching route; `None`: the request arrived at the partition's own listener.
     by: Option<RoutedBy>,
 }
 
-/// Whose a request is by the routes of the cluster.
+/// The owner of a request by the routes of the cluster.
 fn owner(
     cluster: &Cluster,
     public: &PublicAddress,
@@ -171,7 +171,7 @@ fn owner(
     Ok(Owner { id, name, by })
 }
 
-/// Whether a path is one of the default partition's API, which is below this prefix.
+/// Whether a path belongs to the default partition's API, which is below this prefix.
 fn is_of_default(prefix: &PathPrefix, path: &str) -> bool {
     let Some(below) = prefix.below(path) else {
         return false;
@@ -196,7 +196,7 @@ impl ApiPort {
         }
     }
 
-    /// Answers clients beyond the limits of connections.
+    /// Answers clients beyond the limit of connections.
     pub(crate) fn full(&self) -> Self {
         Self {
             full: true,
@@ -204,7 +204,7 @@ impl ApiPort {
         }
     }
 
-    /// Answers on a partition's own listener.
+    /// Serves a partition's own listener.
     pub(crate) fn of(&self, name: PartitionName) -> Self {
         let base = self.shared.partitions.face_of_none(&name);
         Self {

@@ -1,7 +1,7 @@
-//! Everything an operator can choose. Each module declares its own table; this puts them together,
-//! reads them from file, environment and flags, and checks what they have to be to each other. What
-//! is set later in this order wins. `placementd --help`, `placementd config` and
-//! `docs/configuration.md` print the same declarations.
+//! The configuration. Each module declares its own table; this module combines them, reads them
+//! from file, environment and flags (later ones override earlier ones), and validates them
+//! together. `placementd --help`, `placementd config` and `docs/configuration.md` print the same
+//! declarations.
 
 mod document;
 mod load;
@@ -35,20 +35,23 @@ use placement_api::keystone::KeystoneSection;
 use placement_api::settings::{Invalid, Setting, Text, check_address, settings};
 
 settings! {
-    /// The node itself.
+    /// Settings outside tables.
     Config {
-        /// This node's number in its cluster, 1 or more. A number is never used twice, not even
-        /// after its node was removed or lost its disk. Required, unless the node joins by a token.
+        /// This node's number in its cluster, 1 or more. A number is never reused, not even after
+        /// its node was removed or lost its disk. Required, unless the node joins with a token.
         node_id: u64 = 0,
-        /// Directory of this node's data; made if missing. Belongs to one node of one cluster.
+        /// Directory of this node's data; created if missing. It belongs to one node of one
+        /// cluster.
         data_dir: PathBuf = PathBuf::from("/var/lib/placementd"),
         /// The nodes that form a new cluster, as `ID=HOST:PEER_PORT`, the same list on each of
         /// them; they wait until all of them are up. Ignored once this node belongs to a cluster.
-        /// Empty: this node joins by a token (`[cluster] join`), or waits for `placementctl init`.
+        /// Empty: this node joins with a token (`[cluster] join`), or waits for `placementctl
+        /// init`.
         initial_members: Vec<Text<InitialMember>> = Vec::new(),
-        /// The cluster of this node, a UUID as `placementctl status` shows it; to be set once the
-        /// cluster is formed. A node with it forms and joins no other cluster: with an empty data
-        /// directory (a volume that is not mounted) it waits and logs that. Unset: any cluster.
+        /// The cluster of this node, a UUID as shown by `placementctl status`; set it once the
+        /// cluster is formed. The node then neither forms nor joins another cluster: with an empty
+        /// data directory (a volume that is not mounted) it waits and logs that. Unset: any
+        /// cluster.
         cluster_id: Option<Text<Uuid>> = None,
     }
     with {
@@ -81,13 +84,13 @@ settings! {
 }
 
 impl Config {
-    /// Every setting, in the order of the file.
+    /// All settings, in the order of the file.
     pub fn settings() -> Vec<Setting> {
         let tables = Self::tables("").into_iter();
         tables.flat_map(|table| table.settings).collect()
     }
 
-    /// The configuration as a file would give it, defaults included.
+    /// The configuration in the form of a file, including defaults.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).expect("a table of texts, numbers, flags and lists can be written")
     }
@@ -96,13 +99,13 @@ impl Config {
         toml::Table::try_from(self).expect("a table of texts, numbers, flags and lists")
     }
 
-    /// The settings, as `section.key`, that `other` gives another value.
+    /// The settings, as `section.key`, whose value in `other` differs.
     pub fn differs_in(&self, other: &Self) -> Vec<String> {
         let (ours, theirs) = (self.table(), other.table());
         let (own, given) = (&self.keystone, &other.keystone);
         let mut paths: Vec<String> = (Self::settings().iter())
             .filter(|setting| match setting.path().as_str() {
-                // Secrets are not in the tables.
+                // The tables do not contain secrets.
                 "keystone.password" => own.password != given.password,
                 "keystone.application_credential_secret" => {
                     own.application_credential_secret != given.application_credential_secret
@@ -117,7 +120,7 @@ impl Config {
         paths
     }
 
-    /// What the cluster takes of it.
+    /// The part for the cluster.
     pub(crate) fn for_cluster(&self) -> cluster::Settings {
         cluster::Settings {
             node_id: self.node_id,
@@ -135,10 +138,10 @@ impl Config {
         }
     }
 
-    /// What the API takes of it.
+    /// The part for the API.
     ///
     /// # Errors
-    /// They contradict each other.
+    /// The settings contradict each other.
     pub fn api_settings(&self) -> Result<ApiSettings, Invalid> {
         let site = self.node.site();
         let named = [("region", site.region), ("zone", site.zone)];
@@ -158,7 +161,7 @@ impl Config {
         })
     }
 
-    /// Which listeners are secured, and with which files.
+    /// Which listeners use TLS, and with which files.
     ///
     /// # Errors
     /// A file is not set.
@@ -183,18 +186,19 @@ impl Config {
         })
     }
 
-    /// The cluster that this node is bound to, if it is.
+    /// The cluster to which this node is bound, if it is.
     pub fn cluster_id(&self) -> Option<Uuid> {
         self.cluster_id.as_ref().map(|id| id.0)
     }
 
-    /// Whether the tables can be used, each and with each other.
+    /// Checks each table, and the tables together.
     ///
     /// # Errors
-    /// Which cannot, and what would be right.
+    /// The setting that is invalid, and valid values.
     pub fn validate(&self) -> Result<(), Invalid> {
         if self.node_id == 0 {
-            let message = "is required while data_dir belongs to no node and there is no cluster.join: a number from 1 \
+            let message = "is required unless data_dir belongs to a node or cluster.join is set: \
+                a number from 1 \
                            that no other node of the cluster has or had";
             return Err(Invalid::new("node_id", message));
         }
@@ -217,7 +221,7 @@ impl Config {
         self.validate_partitions()
     }
 
-    /// What each listener listens on and advertises.
+    /// The listening and the advertised address of each listener.
     fn listeners(&self) -> [(&'static str, &str, &str); 5] {
         [
             ("api", &self.api.listen, &self.api.advertise),
@@ -239,7 +243,7 @@ impl Config {
             if !advertise.is_empty() {
                 check_address(&path, advertise, false)?;
             } else if is_wildcard && !matches!(key, "metrics" | "web") {
-                let message = format!("is required, since no client can connect to {listen}");
+                let message = format!("is required, because clients cannot connect to {listen}");
                 return Err(Invalid::new(&path, message));
             }
         }
@@ -265,7 +269,7 @@ impl Config {
         }
         match ids.len() == self.initial_members.len() {
             true => Ok(()),
-            false => invalid("names a node twice".to_owned()),
+            false => invalid("contains a node twice".to_owned()),
         }
     }
 
@@ -277,7 +281,7 @@ impl Config {
             let mut others = self.listeners().into_iter();
             let taken = others.find(|(_, listen, _)| can_clash && *listen == address);
             if let Some((key, ..)) = taken {
-                let message = format!("{address} is {key}.listen already");
+                let message = format!("{address} is already {key}.listen");
                 return Err(partition.invalid("listen", &message));
             }
             let open = self.auth.check_open("partitions.listen", address);
@@ -324,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_cannot_be_used_is_refused_with_the_reason() {
+    fn invalid_partition_table_is_refused_with_the_reason() {
         let listen = |name: &str| partition(name, "127.0.0.1:9000");
         for (partitions, words) in [
             (vec![partition("default", "")], "[api]"),
@@ -334,7 +338,7 @@ mod tests {
                 vec![listen("north"), listen("south")],
                 "the listener of partition north",
             ),
-            (vec![partition("a", "127.0.0.1:8778")], "api.listen already"),
+            (vec![partition("a", "127.0.0.1:8778")], "already api.listen"),
             (
                 vec![partition("a", "10.0.0.1:8778")],
                 "noauth2 trusts every caller",

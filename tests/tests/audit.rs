@@ -329,7 +329,7 @@ async fn operators_actions_are_recorded() {
     }
     let moved = json!({ "uri": "/v1/leader", "outcome": "committed" });
     let moved = one_like(&records(&cluster, 2), &moved);
-    assert_eq!(moved["detail"], format!("node {to} is to lead"));
+    assert_eq!(moved["detail"], format!("transfer leadership to node {to}"));
     // The client has the whole backup before its record is written.
     until_ok("the record of the backup", async || {
         let of_all = (cluster.ids().into_iter()).flat_map(|id| records(&cluster, id));

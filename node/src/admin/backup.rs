@@ -16,14 +16,14 @@ use tokio::time::{Instant, sleep_until};
 
 use super::{Admin, Answer, failed};
 
-/// What the backup holds, as JSON, in the answer.
+/// Response header with the description of the backup, as JSON.
 const DESCRIPTION: HeaderName = HeaderName::from_static("placement-backup");
-/// Bytes that are sent at once.
+/// Bytes per sent piece.
 const PIECE_BYTES: usize = 64 * 1024;
-/// Pieces that wait to be sent, at most.
+/// Maximum number of pieces that wait to be sent.
 const PIECES_WAITING: usize = 4;
 
-/// What a backup holds.
+/// Converts the description of a backup for the response.
 pub(crate) fn backup_report(info: &BackupInfo) -> BackupReport {
     BackupReport {
         cluster_id: info.cluster.to_string(),
@@ -39,7 +39,8 @@ pub(crate) fn backup_report(info: &BackupInfo) -> BackupReport {
 pub(super) async fn backup(State(admin): State<Admin>) -> Answer {
     let running = admin.running()?;
     let Ok(turn) = admin.backups.clone().try_lock_owned() else {
-        let detail = "a backup of this node is being taken already; try again once it is done, or on another node";
+        let detail = "a backup of this node is already in progress; retry once it is done, or \
+            use another node";
         return Err(failed(StatusCode::CONFLICT, detail));
     };
     let deadline = Instant::now() + admin.bootstrap.config.wait();
@@ -55,7 +56,7 @@ pub(super) async fn backup(State(admin): State<Admin>) -> Answer {
         let mut target = BufWriter::with_capacity(PIECE_BYTES, Pieces(sender.clone()));
         let written = write_backup(&mut target, &identity, &applied).and_then(|()| target.flush());
         if let Err(error) = written {
-            // An answer that breaks off is no backup; if no one listens any more, so be it.
+            // A truncated answer is not a valid backup; without a listener, nothing is lost.
             let _ = sender.blocking_send(Err(error));
         }
     }));
@@ -65,7 +66,7 @@ pub(super) async fn backup(State(admin): State<Admin>) -> Answer {
     Ok((form, [(DESCRIPTION, report)], body).into_response())
 }
 
-/// The pieces no faster than snapshots are sent.
+/// Sends the pieces no faster than snapshots are sent.
 fn paced(
     pieces: mpsc::Receiver<io::Result<Bytes>>,
     bytes_per_s: u64,
@@ -85,7 +86,7 @@ fn paced(
     Body::from_stream(stream::unfold(begun, next))
 }
 
-/// Where the thread that writes the backup puts it.
+/// Sends what the backup writer writes.
 struct Pieces(mpsc::Sender<io::Result<Bytes>>);
 
 impl Write for Pieces {

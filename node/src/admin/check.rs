@@ -1,4 +1,4 @@
-//! Whether this node's state is what its rows say, and what in it an operator may want to know of.
+//! Verifies this node's state against its rows, and reports findings for operators.
 
 use std::collections::BTreeMap;
 use std::iter::once;
@@ -11,11 +11,11 @@ use tokio::sync::OwnedMutexGuard;
 use crate::cluster::replica::Replica;
 use placement_api::world::{Offload, compute};
 
-/// How many of the latest digests are reported, besides that of the state that was looked at.
+/// Number of recent digests that are reported, besides that of the checked state.
 const DIGESTS: usize = 64;
 
-/// Looks at the current state, on none of the threads that serve. `None` if that panicked. `turn`
-/// is held until that has ended, which may be after the client is gone.
+/// Checks the current state, on none of the threads that serve requests. `None` if the check
+/// panicked. `turn` is held until the check has ended, possibly after the client is gone.
 pub(super) async fn report(
     replica: &Replica,
     offload: &dyn Offload,
@@ -48,8 +48,8 @@ pub(super) async fn report(
     compute(|work| offload.run(work), work).await
 }
 
-/// What is wrong with, and what was noticed in each partition, one after the other: a look at one
-/// takes as much memory again as it.
+/// Errors and notable findings of each partition, one partition after another: an audit takes as
+/// much memory as the state itself.
 fn look_over(cluster: &Cluster) -> (Vec<Finding>, Vec<Finding>) {
     let (mut wrong, mut noticed) = (Vec::new(), Vec::new());
     let others = (cluster.partitions())

@@ -1,9 +1,8 @@
-//! `PUT /v1/partitions/{name}/content`: a partition that no client uses gets the content of a
-//! backup.
+//! `PUT /v1/partitions/{name}/content`: imports the content of a backup into an unused partition.
 //!
-//! It comes in as many commands as it takes. Each names how many rows those before it have brought,
-//! so none is carried out in the wrong order, and what adds no row changes nothing the second time:
-//! an attempt may be repeated, whatever has become of it.
+//! The import is split into as many commands as needed. Each command contains the number of rows
+//! that the earlier ones added, so none is applied out of order, and a repeated command changes
+//! nothing: an attempt may be repeated, whatever its outcome.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,11 +29,11 @@ use super::{Admin, Answer, Failed, detailed, failed, upload};
 use crate::cluster::Refused;
 use crate::partitions::PartitionSection;
 
-/// About as much goes into the log at once, so that others' writes do not wait long.
+/// Approximate bytes per log entry, so that other clients' writes do not wait long.
 const PIECE_BYTES: usize = 256 * 1024;
-/// What a command has in the log besides its rows, generously.
+/// Upper estimate of a command's bytes in the log besides its rows.
 const ENVELOPE_BYTES: usize = 4 * 1024;
-/// How long a piece is sent again while no leader takes it.
+/// How long a piece is sent again while no leader accepts it.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -50,7 +49,8 @@ pub(super) async fn put(
 
 async fn import(admin: &Admin, name: &str, body: Body) -> Result<ImportReport, Failed> {
     let Ok(turn) = admin.imports.clone().try_lock_owned() else {
-        let detail = "this node imports a backup already; try again once it is done, or through another node";
+        let detail = "this node is already importing a backup; retry once it is done, or use \
+            another node";
         return Err(failed(StatusCode::CONFLICT, detail));
     };
     let turn = Arc::new(turn);
@@ -62,7 +62,7 @@ async fn import(admin: &Admin, name: &str, body: Body) -> Result<ImportReport, F
     let id = must_be_new(&current.cluster, &name, &admin.sections)?;
     must_be_known(backup.level(), current.cluster.level())?;
     drop(current);
-    // The turn is held until the last thread has ended, which may be after the client is gone.
+    // The turn is held until the last thread has ended, possibly after the client is gone.
     let from = Arc::new((backup.default_partition().clone(), turn));
     drop(backup);
     let write = admin.partitions.writes(id, &name);
@@ -101,13 +101,14 @@ async fn computed<T: Send + 'static>(
     let made = compute(|work| offload.run(work), work).await;
     made.ok_or_else(|| {
         let detail =
-            "the rows could not be summed up, which is a bug; the log of this node says where";
+            "computing the digest has panicked, which is a bug; the log of this node has the \
+            details";
         failed(StatusCode::INTERNAL_SERVER_ERROR, detail)
     })
 }
 
-/// What apply refuses too, and what it does not see: names that a client has made, and a listener
-/// of this node. Returns the partition.
+/// Repeats the checks of apply, and adds two that apply cannot make: names created by clients, and
+/// a listener of this node. Returns the partition.
 fn must_be_new(
     cluster: &Cluster,
     name: &PartitionName,
@@ -121,17 +122,20 @@ fn must_be_new(
     let detail = if cluster.is_routed_to(id) {
         let refusal = Refusal::PartitionRouted(id);
         format!(
-            "{refusal}; nothing was changed. Import into a new one: `placementctl partitions create NAME`, without routes"
+            "{refusal}; nothing was changed. Import into a new one: `placementctl partitions \
+            create NAME`, without routes"
         )
     } else if has_names || state.filled() != Filled::default() {
         format!(
-            "the partition is not empty; nothing was changed. If an import has filled it in part, delete it (`placementctl \
+            "the partition is not empty; nothing was changed. If an import has filled it partly, \
+            delete it (`placementctl \
              partitions delete {name} --force`), create it, and import again"
         )
     } else if own.any(|section| !section.listen.is_empty()) {
         format!(
-            "clients reach partition {name} through `[[partitions]] listen` of this node; nothing was changed. Import into \
-             one that no node has a listener for"
+            "clients reach partition {name} through `[[partitions]] listen` of this node; \
+            nothing was changed. Import into \
+             a partition without a listener"
         )
     } else {
         return Ok(id);
@@ -139,20 +143,21 @@ fn must_be_new(
     Err(failed(StatusCode::CONFLICT, detail))
 }
 
-/// Commands have what their levels know.
+/// Commands of the backup's level must be permitted in this cluster.
 fn must_be_known(of_backup: Level, level: Level) -> Result<(), Failed> {
     let needed = of_backup.max(Level::FILLS);
     if needed <= level {
         return Ok(());
     }
     let detail = format!(
-        "this needs feature level {needed}, and the cluster is at {level}: it rises once all nodes run a version that \
-         knows it; nothing was changed"
+        "this needs feature level {needed}, but the cluster is at {level}: it rises once all \
+        nodes run a version that \
+         supports it; nothing was changed"
     );
     Err(failed(StatusCode::CONFLICT, detail))
 }
 
-/// The digest of the content, if each row can come in.
+/// The digest of the content, if each row can be imported.
 ///
 /// # Errors
 /// 400, with the first row that cannot.
@@ -164,7 +169,7 @@ fn check(from: &Model, bytes_max: usize) -> Result<String, Failed> {
     Err(failed(StatusCode::BAD_REQUEST, detail))
 }
 
-/// The commands, as they are asked for.
+/// The commands, created on demand.
 fn pieces(from: Arc<(Model, Turn)>, bytes_max: usize) -> mpsc::Receiver<FillPartition> {
     let bytes = PIECE_BYTES.min(bytes_max);
     let (sender, pieces) = mpsc::channel(1);
@@ -176,10 +181,10 @@ fn pieces(from: Arc<(Model, Turn)>, bytes_max: usize) -> mpsc::Receiver<FillPart
     pieces
 }
 
-/// Has a piece carried out, once.
+/// Commits a piece, once.
 ///
 /// # Errors
-/// Why not, and whether it may have been all the same.
+/// The reason, and whether the piece may be committed nevertheless.
 async fn bring(write: &dyn WriteBackend, piece: FillPartition) -> Result<(), (String, bool)> {
     let deadline = Instant::now() + PATIENCE;
     let then = piece.then();
@@ -212,7 +217,7 @@ async fn bring(write: &dyn WriteBackend, piece: FillPartition) -> Result<(), (St
     }
 }
 
-/// A part may be there, so this is no refusal.
+/// A part may have been imported, so this is not a refusal.
 fn stopped(name: &PartitionName, reason: &str, is_begun: bool) -> Failed {
     if !is_begun {
         return failed(
@@ -221,7 +226,8 @@ fn stopped(name: &PartitionName, reason: &str, is_begun: bool) -> Failed {
         );
     }
     let detail = format!(
-        "{reason}; the import has stopped, and partition {name} may have a part of the backup. Delete it (`placementctl \
+        "{reason}; the import has stopped, and partition {name} may contain a part of the \
+        backup. Delete it (`placementctl \
          partitions delete {name} --force`), create it, and import again"
     );
     failed(StatusCode::SERVICE_UNAVAILABLE, detail)

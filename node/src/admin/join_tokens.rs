@@ -1,4 +1,4 @@
-//! Tokens with which nodes join.
+//! Routes for join tokens.
 
 use axum::Json;
 use axum::body::Bytes;
@@ -12,19 +12,19 @@ use time::OffsetDateTime;
 use super::{Admin, Answer, Failed, detailed, done, failed, read_or_default};
 use crate::cluster::members::join_tokens::{Issued, seconds};
 
-/// The longest that a token is good, in seconds: a month.
+/// Longest validity of a token, in seconds: a month.
 const TTL_MAX_S: u64 = 31 * 24 * 3600;
 
-/// A token that is asked for.
+/// The body of a request for a token.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct NewJoinToken {
-    /// For how long it is good, in seconds.
+    /// Validity of the token, in seconds.
     #[serde(default = "hour")]
     ttl_s: u64,
     /// The node that the new one replaces.
     replaces: Option<u64>,
-    /// Whether that node is replaced although it answers.
+    /// Whether to replace that node although it is reachable.
     #[serde(default)]
     though_reachable: bool,
 }
@@ -33,7 +33,7 @@ fn hour() -> u64 {
     3600
 }
 
-/// What is shown of a token that was issued; the token itself is shown only when it is made.
+/// An issued token as it is listed; the token itself is shown only on creation.
 fn status(issued: &Issued, now: i64) -> JoinToken {
     let row = &issued.row;
     let until = seconds(row.expires_at.min(row.until));
@@ -60,18 +60,16 @@ pub(super) async fn create(State(admin): State<Admin>, body: Bytes) -> Answer {
     let new: NewJoinToken = read_or_default(&body)?;
     let (ttl_s, though_reachable) = (new.ttl_s, new.though_reachable);
     if !(1..=TTL_MAX_S).contains(&ttl_s) {
-        let detail = format!("ttl_s is not from 1 to {TTL_MAX_S}");
+        let detail = format!("ttl_s must be from 1 to {TTL_MAX_S}");
         return Err(failed(StatusCode::BAD_REQUEST, detail));
     }
     let reachable = match though_reachable {
-        true => ", though that is reachable",
+        true => ", although it is reachable",
         false => "",
     };
     let asked = match new.replaces {
-        None => format!("a token for a node that is to join, for {ttl_s} s"),
-        Some(old) => format!(
-            "a token for a node that comes in the place of node {old}{reachable}, for {ttl_s} s"
-        ),
+        None => format!("create a join token for {ttl_s} s"),
+        Some(old) => format!("create a join token for {ttl_s} s to replace node {old}{reachable}"),
     };
     let ids = &admin.bootstrap.env.ids;
     let fresh = [ids.uuid(), ids.uuid()];

@@ -1,42 +1,61 @@
-//! The listener for operators: HTTP and JSON.
+//! The admin listener: HTTP and JSON.
 //!
-//! | request | does |
+//! | request | effect or response |
 //! |---|---|
 //! | `GET /v1/status` | this node's `NodeStatus` |
-//! | `POST /v1/init` with `{"members": {"ID": "host:port"}}`, or nothing | forms a cluster of these nodes, or of this one alone |
+//! | `POST /v1/init` | forms a cluster of the given nodes, or of this node alone |
 //! | `POST /v1/members/{id}/promote` | makes a learner that has caught up a voter |
 //! | `POST /v1/members/{id}/demote` | makes a voter a learner |
-//! | `DELETE /v1/members/{id}` | takes a node out |
-//! | `GET /v1/topology` | which losses are survived, and what reads and writes cost where: a `Topology` |
-//! | `POST /v1/join-tokens` with `{"ttl_s": 3600, "replaces": id or null, "though_reachable": false}`, or nothing | makes a token with which one node joins, and shows it |
-//! | `GET /v1/join-tokens` | what became of the tokens, as far as this node knows if no leader answers |
-//! | `DELETE /v1/join-tokens/{id}` | takes a token back |
-//! | `POST /v1/leader` with `{"to": id or null}` | hands leadership over; gives `{"leader": id}` |
-//! | `POST /v1/drain` | has `/readyz` say 503 on this node and hands its leadership over; gives `{"leader": id or null}` |
-//! | `DELETE /v1/drain` | takes that back |
-//! | `GET /v1/check` | recounts this node's state; gives a `CheckReport` |
-//! | `POST /v1/compact` | writes this node's state down and drops the log entries it covers; not a backup |
-//! | `GET /v1/backup` | the state of the cluster, as a file from which a new cluster can begin |
-//! | `GET /v1/partitions` | the partitions of the cluster, as far as this node knows if no leader answers: a list of `Partition`s |
-//! | `POST /v1/partitions` with `{"name": "...", "hosts": ["..."], "prefixes": ["/..."]}` | makes a partition, whose requests are those for these hosts or below these paths |
-//! | `PUT /v1/partitions/{name}` with `{"hosts": [...], "prefixes": [...]}` | gives it these routes in place of those that it has |
-//! | `DELETE /v1/partitions/{name}`, with `?force=true` also one in which there are allocations | deletes it with all that is in it |
-//! | `PUT /v1/partitions/{name}/content` with a backup | fills it, if it is empty and has no routes, with the default partition of the backup: gives an `ImportReport`, with the digest of what is in it |
-//! | any method, `/v1/placement/{partition}/{path}` | what that partition's API answers at `/{path}`, to an operator: without a token |
+//! | `DELETE /v1/members/{id}` | removes a node from the cluster |
+//! | `GET /v1/topology` | tolerated losses, and costs of reads and writes by site: a `Topology` |
+//! | `POST /v1/join-tokens` | creates a token with which one node joins, and shows it |
+//! | `GET /v1/join-tokens` | the tokens and their states |
+//! | `DELETE /v1/join-tokens/{id}` | revokes an unused token |
+//! | `POST /v1/leader` | hands leadership over; returns `{"leader": id}` |
+//! | `POST /v1/drain` | drains this node: fails its `/readyz` and hands leadership over |
+//! | `DELETE /v1/drain` | ends the drain |
+//! | `GET /v1/check` | recounts this node's state; returns a `CheckReport` |
+//! | `POST /v1/compact` | makes this node's state durable and cuts its log; not a backup |
+//! | `GET /v1/backup` | the state of the cluster, as a file from which a new cluster can start |
+//! | `GET /v1/partitions` | the partitions of the cluster: a list of `Partition`s |
+//! | `POST /v1/partitions` | creates a partition |
+//! | `PUT /v1/partitions/{name}` | replaces the routes of a partition |
+//! | `DELETE /v1/partitions/{name}` | deletes a partition with its content |
+//! | `PUT /v1/partitions/{name}/content` | imports a backup; returns an `ImportReport` |
+//! | any method, `/v1/placement/{partition}/{path}` | the partition's REST API, without a token |
 //! | `GET /v1/log` | the last lines of this node's log, up to 512 KiB, as text |
-//! | `GET /v1/settings` | the settings with which it has started, without secrets, as TOML |
-//! | `GET /v1/metrics` | its `/metrics` |
-//! | `GET /v1/host` | kernel, memory, load and limits of its machine and its process, as text |
-//! | `status`, `check`, `drain`, `compact`, `log`, `settings`, `metrics`, `host` and `placement` below `/v1/nodes/{id}/` | the same of another node, through this one |
-//! | `GET /web/…` | pages of all this for a browser, see `placement-web` |
+//! | `GET /v1/settings` | the settings since the start, without secrets, as TOML |
+//! | `GET /v1/metrics` | this node's `/metrics` |
+//! | `GET /v1/host` | kernel, memory, load and limits of the host and the process, as text |
+//! | any method, `/v1/nodes/{id}/…` | the same on another node, through this one |
+//! | `GET /web/…` | pages for a browser, see `placement-web` |
 //! | `GET /metrics`, `/livez`, `/readyz` | for monitoring |
-//! | `GET /metrics/providers`, `?partition=NAME` | the inventories of each provider, as openstack-exporter names them |
+//! | `GET /metrics/providers` | the inventories of each provider, named as by openstack-exporter |
 //!
-//! With `?force=true` votes are given and taken although `[cluster] survive` is against it.
+//! Bodies and parameters:
 //!
-//! Any node answers; what only the leader can do is passed on to it. Errors have the form of the
-//! REST API's: `{"errors": [{"status", "title", "detail"}]}`, and a `"code"` where nothing was
-//! committed. Types are those of `placement-wire`.
+//! * `POST /v1/init`: `{"members": {"ID": "host:port"}}`. An empty body forms a cluster of this
+//!   node alone.
+//! * `POST /v1/join-tokens`: `{"ttl_s": 3600, "replaces": id or null, "though_reachable": false}`,
+//!   or an empty body.
+//! * `POST /v1/leader`: `{"to": id or null}`. Without an id the best voter leads.
+//! * `POST /v1/drain`: returns `{"leader": id or null}`.
+//! * `POST /v1/partitions`: `{"name": "...", "hosts": ["..."], "prefixes": ["/..."]}`. The
+//!   partition receives the requests for these hosts or below these paths.
+//! * `PUT /v1/partitions/{name}`: `{"hosts": [...], "prefixes": [...]}`.
+//! * `DELETE /v1/partitions/{name}?force=true`: also deletes a partition that has allocations.
+//! * `PUT /v1/partitions/{name}/content`: the body is a backup, whose default partition is
+//!   imported. The target must be empty and have no routes. The report contains the digest of the
+//!   content.
+//! * `/v1/nodes/{id}/`: accepts `status`, `check`, `drain`, `compact`, `log`, `settings`,
+//!   `metrics`, `host` and `placement`.
+//! * `GET /metrics/providers?partition=NAME`: another partition than the default one.
+//! * `?force=true` on promotions, demotions and removals: ignores `[cluster] survive`.
+//!
+//! Lists of tokens and partitions are as known to this node if no leader answers. Any node answers;
+//! it forwards requests that only the leader can carry out. Errors have the form of the REST API's:
+//! `{"errors": [{"status", "title", "detail"}]}`, with a `"code"` if nothing was committed. Types
+//! are those of `placement-wire`.
 
 mod backup;
 mod check;
@@ -92,35 +111,35 @@ pub(crate) use trail::{Detail, Recording, recorded};
 /// How long a client of `/metrics/providers` waits for another one.
 const SCRAPE_WAIT: Duration = Duration::from_secs(5);
 
-/// What the routes need.
+/// State of the routes.
 #[derive(Clone)]
 pub(crate) struct Admin {
     pub(crate) bootstrap: Arc<Bootstrap>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) checks: HealthChecks,
-    /// Held while the state is recounted, which takes as much memory again: once at a time.
+    /// Held while the state is recounted, which takes as much memory again: one at a time.
     pub(crate) checking: Arc<tokio::sync::Mutex<()>>,
-    /// Held while a backup is taken, which keeps a state that has passed: one at a time.
+    /// Held while a backup is written, which keeps an old state: one at a time.
     pub(crate) backups: Arc<tokio::sync::Mutex<()>>,
     /// Held while a backup is imported, which takes as much memory as its state: one at a time.
     pub(crate) imports: Arc<tokio::sync::Mutex<()>>,
     /// Held while the inventories of all providers are sent, which keeps a state: one at a time.
     pub(crate) scrapes: Arc<tokio::sync::Mutex<()>>,
-    /// Of the default partition, as commands for the whole cluster are.
+    /// Writes in the default partition, such as commands of the whole cluster.
     pub(crate) write: Arc<dyn WriteBackend>,
     pub(crate) read: Arc<dyn ReadBackend>,
-    /// Their APIs.
+    /// The APIs of the partitions.
     pub(crate) partitions: Arc<Partitions>,
-    /// `[[partitions]]`.
+    /// The tables `[[partitions]]`.
     pub(crate) sections: Arc<[PartitionSection]>,
-    /// All settings as a file would have them, without secrets.
+    /// All settings in the form of a file, without secrets.
     pub(crate) settings: Arc<str>,
-    /// The settings that are to be the same on all nodes.
+    /// The settings that should be equal on all nodes.
     pub(crate) shared: Arc<BTreeMap<String, String>>,
-    /// `[api] prefix`.
+    /// The setting `[api] prefix`.
     pub(crate) prefix: PathPrefix,
-    /// The rules in force: of the default partition first, then of those that have their own, by
-    /// name.
+    /// The policies in force: first that of the default partition, then those of partitions with a
+    /// policy of their own, by name.
     pub(crate) policies: Vec<(String, Arc<Policy>)>,
 }
 
@@ -137,7 +156,7 @@ struct Transfer {
     to: Option<u64>,
 }
 
-/// Whether a change is to be made against `[cluster] survive`, or to something that is in use.
+/// Whether a change ignores `[cluster] survive`, or applies to a partition in use.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Forced {
@@ -151,7 +170,7 @@ struct OfPartition {
 }
 
 impl Admin {
-    /// `/metrics`, and what is below it.
+    /// `/metrics` and the routes below it.
     pub(crate) fn numbers(self) -> Router {
         Router::new()
             .route("/metrics", get(metrics))
@@ -159,20 +178,20 @@ impl Admin {
             .with_state(self)
     }
 
-    /// All routes but the health checks and `/metrics`.
+    /// All routes except the health checks and `/metrics`.
     pub(crate) fn router(self) -> Router {
         let routes = self.routes();
         let pages = pages(routes.clone()).route(STYLE_PATH, get(style));
         routes.merge(pages)
     }
 
-    /// The rules of a partition: its own, or those of the default one.
+    /// The policy of a partition: its own, or that of the default one.
     fn policy(&self, partition: &str) -> &Policy {
         let own = self.policies.iter().find(|(name, _)| name == partition);
         &own.unwrap_or(&self.policies[0]).1
     }
 
-    /// Whether a partition is shown: to a user by its policy, to operators always.
+    /// Whether a partition is shown: to users by its policy, to operators always.
     fn shows(&self, user: Option<&User>, partition: &str) -> bool {
         user.is_none_or(|user| user.may_see(self.policy(partition)))
     }
@@ -185,19 +204,19 @@ impl Admin {
             .with_state(self)
     }
 
-    /// What each node does for itself, also when it is asked through another.
+    /// The routes of a single node, which may be reached through another one.
     fn of_one_node(self) -> Router {
         router_of(of_one_node()).with_state(self)
     }
 
-    /// The running member, for what a node cannot do before it is one.
+    /// The running member; an error before this node is one.
     fn running(&self) -> Result<Arc<Running>, Failed> {
         Ok(self.bootstrap.slot.member()?)
     }
 
-    /// The running member, once it knows what was acknowledged anywhere before now. If no leader
-    /// answers for longer than an election takes, what it knows has to do, and as long as none
-    /// answers the next ones wait less.
+    /// The running member, after it has applied everything acknowledged anywhere before the call.
+    /// If no leader answers for longer than an election takes, the current state is used, and as
+    /// long as none answers, later callers wait less.
     async fn up_to_date(&self) -> Result<Arc<Running>, Failed> {
         let running = self.running()?;
         let patience = match running.replica.freshness.is_cut_off() {
@@ -214,7 +233,7 @@ impl Admin {
     }
 }
 
-/// A method with a path, and what answers it.
+/// Method and path, with the handler.
 type Route = (&'static str, MethodRouter<Admin>);
 
 fn of_one_node() -> [Route; 10] {
@@ -268,17 +287,19 @@ fn no_such_route() -> Failed {
     let routes = of_one_node().into_iter().chain(of_the_cluster());
     let routes: Vec<&str> = routes.map(|(route, _)| route).collect();
     let detail = format!(
-        "there is no such route here; there are {}, /v1/nodes/{{id}}/ with status, check, drain, compact, log, settings, \
-         metrics, host or placement, GET /web/, GET /metrics, GET /metrics/providers, GET /livez, GET /readyz",
+        "no such route; the routes are {}, /v1/nodes/{{id}}/ with status, check, drain, compact, \
+        log, settings, \
+         metrics, host or placement, GET /web/, GET /metrics, GET /metrics/providers, GET \
+         /livez, GET /readyz",
         routes.join(", ")
     );
     failed(StatusCode::NOT_FOUND, detail)
 }
 
-/// What a handler answers.
+/// The result of a handler.
 type Answer = Result<Response, Failed>;
 
-/// The answer to what could not be done.
+/// An error response.
 pub(crate) struct Failed(Box<Response>);
 
 impl IntoResponse for Failed {
@@ -294,7 +315,7 @@ impl From<Refused> for Failed {
             Refused::Conflict(_) => StatusCode::CONFLICT,
             Refused::NotLeader | Refused::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
             Refused::NothingCommitted(reason) => {
-                // By the code clients know that they may ask again.
+                // The code tells clients that a retry is safe.
                 let status = StatusCode::SERVICE_UNAVAILABLE;
                 return coded(status, Some(NOTHING_COMMITTED), reason);
             }
@@ -307,7 +328,7 @@ fn failed(status: StatusCode, detail: impl Display) -> Failed {
     coded(status, None, &detail.to_string())
 }
 
-/// The answer to what was done and has nothing to show.
+/// The empty response of a successful change.
 fn done() -> Answer {
     Ok(StatusCode::NO_CONTENT.into_response())
 }
@@ -329,7 +350,7 @@ fn coded(status: StatusCode, code: Option<&str>, detail: &str) -> Failed {
     Failed(Box::new(response))
 }
 
-/// A JSON body; an empty one is the default, where there is one.
+/// Parses a JSON body; an empty one is the default, where there is one.
 fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failed> {
     let read = serde_json::from_slice(body);
     read.map_err(|wrong| failed(StatusCode::BAD_REQUEST, format!("the body: {wrong}")))
@@ -339,7 +360,7 @@ fn read_or_default<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failed> {
     read(if body.is_empty() { b"{}" } else { body })
 }
 
-/// The type of the body, without parameters and in lower case.
+/// The media type of the body, without parameters and in lower case.
 fn media_type(headers: &HeaderMap) -> Option<String> {
     let form = headers.get(header::CONTENT_TYPE)?.to_str();
     let bare = form.unwrap_or_default().split(';').next()?;
@@ -355,12 +376,13 @@ async fn of_providers(State(admin): State<Admin>, Query(of): Query<OfPartition>)
     let name = of.partition.as_deref().unwrap_or(PartitionName::DEFAULT);
     placement::existing(&admin, name).await?;
     let Ok(turn) = timeout(SCRAPE_WAIT, admin.scrapes.clone().lock_owned()).await else {
-        let detail = "/metrics/providers is sent to one client at a time, and another one reads slowly: scrape it \
+        let detail = "/metrics/providers serves one client at a time, and another one reads \
+            slowly: scrape it \
                       less often, and from one place";
         let busy = failed(StatusCode::SERVICE_UNAVAILABLE, detail);
         return Ok(([(header::RETRY_AFTER, "30")], busy).into_response());
     };
-    // It may have changed in the meantime.
+    // The partition may have changed in the meantime.
     let (_, view) = placement::existing(&admin, name).await?;
     let form = [(header::CONTENT_TYPE, metrics::CONTENT_TYPE)];
     Ok((form, metrics::of_providers(view.state, turn)).into_response())
@@ -381,14 +403,14 @@ async fn init(State(admin): State<Admin>, body: Bytes) -> Answer {
     detailed(asked, formed.and_then(|()| done()))
 }
 
-/// The answer, with what was asked for.
+/// The answer, with the requested action for the audit record.
 fn detailed(asked: String, answer: Answer) -> Answer {
     let mut response = answer.into_response();
     response.extensions_mut().insert(Detail(asked));
     Ok(response)
 }
 
-/// Which member is changed, and whether although something speaks against it.
+/// The member to change, and whether to override objections.
 type OfMember = (State<Admin>, Path<u64>, Query<Forced>);
 
 async fn promote((State(admin), Path(id), Query(Forced { force })): OfMember) -> Answer {
@@ -406,18 +428,18 @@ async fn remove((State(admin), Path(id), Query(Forced { force })): OfMember) -> 
 async fn transfer(State(admin): State<Admin>, body: Bytes) -> Answer {
     let Transfer { to } = read_or_default(&body)?;
     let asked = match to {
-        Some(to) => format!("node {to} is to lead"),
-        None => "another node is to lead".to_owned(),
+        Some(to) => format!("transfer leadership to node {to}"),
+        None => "transfer leadership".to_owned(),
     };
     let transferred = admin.bootstrap.slot.transfer_leader(to).await;
     let answer = transferred.map(|leader| leading(Some(leader)));
     detailed(asked, answer.map_err(Failed::from))
 }
 
-/// `/readyz` first: clients that look for another leader must not be sent here.
+/// Fails `/readyz` first: clients that look for another leader must not be sent here.
 async fn drain(State(admin): State<Admin>) -> Answer {
     admin.bootstrap.slot.leaving.drain(true);
-    tracing::info!("an operator has this node drained");
+    tracing::info!("an operator drains this node");
     let Some(running) = admin.bootstrap.slot.get() else {
         return Ok(leading(None));
     };
@@ -429,20 +451,21 @@ async fn drain(State(admin): State<Admin>) -> Answer {
 
 async fn undrain(State(admin): State<Admin>) -> StatusCode {
     admin.bootstrap.slot.leaving.drain(false);
-    tracing::info!("an operator has this node take requests again");
+    tracing::info!("an operator ends the drain of this node");
     StatusCode::NO_CONTENT
 }
 
 async fn check(State(admin): State<Admin>) -> Answer {
     let running = admin.running()?;
     let Ok(turn) = admin.checking.clone().try_lock_owned() else {
-        let detail = "this node is being checked already";
+        let detail = "a check of this node is already in progress";
         return Err(failed(StatusCode::CONFLICT, detail));
     };
     match check::report(&running.replica, &*admin.bootstrap.env.offload, turn).await {
         Some(report) => Ok(Json(report).into_response()),
         None => {
-            let detail = "the check has panicked, which is a bug; the log of this node says where";
+            let detail = "the check has panicked, which is a bug; the log of this node has the \
+                details";
             Err(failed(StatusCode::INTERNAL_SERVER_ERROR, detail))
         }
     }
@@ -458,7 +481,7 @@ async fn compact(State(admin): State<Admin>) -> Answer {
 mod tests {
     use super::*;
 
-    /// What stands at the top of this file.
+    /// The module documentation of this file.
     fn page() -> String {
         let lines = include_str!("mod.rs").lines();
         let lines = lines.map_while(|line| line.strip_prefix("//!"));
@@ -466,13 +489,14 @@ mod tests {
         let text: Vec<&str> = lines.collect();
         format!(
             "# Routes of the admin listener\n\n\
-             Generated: `PLACEMENT_WRITE_DOCS=1 cargo test --workspace --lib admin::tests` writes this page.\n\n{}\n",
+             Generated: `PLACEMENT_WRITE_DOCS=1 cargo test --workspace --lib admin::tests` \
+             writes this page.\n\n{}\n",
             text.join("\n")
         )
     }
 
     #[test]
-    fn the_page_in_docs_names_each_route() {
+    fn page_in_docs_names_each_route() {
         let page = page();
         placement_docs::assert_kept("admin-routes.md", &page, "--lib admin::tests");
         let routes = of_one_node().into_iter().chain(of_the_cluster());

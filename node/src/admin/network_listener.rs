@@ -1,5 +1,5 @@
-//! Authorization of operators over the network: by an operator's certificate, or, where TLS is off,
-//! any client on this machine that is no web page in a browser.
+//! Authorization of operators over the network: by an operator's certificate or, with TLS off, any
+//! client on this machine except web pages in a browser.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -14,16 +14,16 @@ use http::{Method, Request, StatusCode};
 use super::{Answer, Failed, failed, media_type};
 use crate::tls::Shown;
 
-/// How operators come in over the network.
+/// Access control of the admin listener.
 #[derive(Clone)]
 pub(crate) struct NetworkListener {
     is_tls: bool,
-    /// The names, but for addresses, under which it is reached.
+    /// The host names, without addresses, of this listener.
     names: Arc<[String]>,
 }
 
 impl NetworkListener {
-    /// `addresses` are those listened on and advertised, `host:port`.
+    /// `addresses` are the listening and the advertised address, `host:port`.
     pub(crate) fn new(is_tls: bool, addresses: &[&str]) -> Self {
         let host = |address: &&str| {
             let parsed: Authority = address.parse().ok()?;
@@ -36,22 +36,23 @@ impl NetworkListener {
         }
     }
 
-    /// Whether a request may go on; if not, the answer.
+    /// Checks that a request is authorized; the error is the response.
     fn admit<T>(&self, request: &Request<T>) -> Result<(), Failed> {
         let shown = request.extensions().get::<Shown>();
         if self.is_tls && !shown.is_some_and(Shown::is_of_an_operator) {
-            let detail =
-                "the certificate is no operator's: it must be for admin.placement.internal";
+            let detail = "the certificate does not belong to an operator: it must be for \
+                admin.placement.internal";
             return Err(failed(StatusCode::FORBIDDEN, detail));
         }
         if request.headers().contains_key(ORIGIN) {
-            let detail = "this is no place for web pages: the request has an Origin";
+            let detail = "web pages may not use this listener: the request has an Origin";
             return Err(failed(StatusCode::FORBIDDEN, detail));
         }
-        // A page whose own name leads here would be asked for by that name.
+        // Protects against DNS rebinding: a page whose name resolves to this address sends that
+        // name.
         if let Some(host) = self.unknown_host(request) {
             let detail = format!(
-                "{host:?} is no name of this node: use its address, or name it in admin.advertise"
+                "{host:?} is not a name of this node: use its address, or set it in admin.advertise"
             );
             return Err(failed(StatusCode::MISDIRECTED_REQUEST, detail));
         }
@@ -80,7 +81,7 @@ impl NetworkListener {
     }
 }
 
-/// Lets requests through that may give orders.
+/// Middleware that passes authorized requests on.
 pub(crate) async fn enter(
     State(listener): State<NetworkListener>,
     request: Request<Body>,
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operator_on_this_machine_is_let_in() {
+    fn operator_on_this_machine_is_admitted() {
         let json = ("content-type", "application/json; charset=utf-8");
         for host in [
             "10.0.0.1:18780",
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_web_page_is_refused() {
+    fn web_page_is_refused() {
         let host = ("host", "127.0.0.1:18780");
         let text = ("content-type", "text/plain");
         let origin = ("origin", "http://evil.example");
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn over_tls_a_client_without_an_operators_certificate_is_refused() {
+    fn tls_client_without_an_operators_certificate_is_refused() {
         let listener = NetworkListener::new(true, &[]);
         let refused = status(listener.admit(&Request::new(())));
         assert_eq!(refused, Some(StatusCode::FORBIDDEN));

@@ -1,6 +1,5 @@
 //! Pages for a browser, below `/web`: `placement-web` over the routes of this listener, which are
-//! asked in this process for the operator, or the user, who asks for the page. Only by GET, so that
-//! no page changes anything.
+//! called in this process on behalf of the operator or user. Only by GET, so pages change nothing.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -27,24 +26,24 @@ use placement_api::http::{Policy, Target, WEB};
 use placement_api::keystone::Token;
 use placement_raft_store::runtime;
 
-/// A question of a page may take so long: longer than a request waits for a leader by default.
+/// Deadline of a request by a page: longer than a request waits for a leader by default.
 const DEADLINE: Duration = Duration::from_secs(10);
-/// A question that is passed on to another node: longer than a node takes to find out that it is
-/// not ready.
+/// Deadline of a request that is relayed to another node: longer than a node takes to find that it
+/// is not ready.
 const RELAYED_DEADLINE: Duration = Duration::from_secs(3);
-/// Longest answer of which a page is made: the list of some 100,000 providers.
+/// Longest response that a page may use: the list of some 100,000 providers.
 const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Pages that a listener makes at once: one may be made of answers of many megabytes.
+/// Maximum number of concurrent pages of a listener: one may use responses of many megabytes.
 const PAGES_MAX: usize = 4;
-/// Of these, for one user who has logged in, in however many sessions.
+/// Maximum number of concurrent pages of one logged-in user, over all sessions.
 const PAGES_PER_USER_MAX: usize = 2;
 /// How long a page waits for others.
 const PAGE_WAIT: Duration = Duration::from_secs(10);
-/// The version of the REST API that pages know.
+/// The REST API microversion that the pages use.
 const MICROVERSION: &str = "placement 1.39";
 
-/// Among the extensions of a request that pages make, and of the response to a login: the user who
-/// has logged in at `[web] listen`.
+/// The user who has logged in at `[web] listen`: an extension of a page's requests, and of the
+/// response to a login.
 #[derive(Clone)]
 pub(crate) struct User {
     /// As given at the login.
@@ -53,7 +52,7 @@ pub(crate) struct User {
 }
 
 impl User {
-    /// Whether the user may see pages of a partition, by its policy.
+    /// Whether the policy of a partition lets the user see its pages.
     pub(crate) fn may_see(&self, policy: &Policy) -> bool {
         let identity = &self.token.identity;
         let target = Target::of_caller(identity);
@@ -65,7 +64,7 @@ impl User {
 struct Pages {
     routes: Router,
     places: Arc<Semaphore>,
-    /// The places of each user for whom there are pages.
+    /// The permits of each user with pages in progress.
     of_users: Arc<Mutex<HashMap<String, Weak<Semaphore>>>>,
 }
 
@@ -78,8 +77,8 @@ impl Pages {
         }
     }
 
-    /// Waits for a place: first among the user's own, so that those of one user do not wait in
-    /// front of others'.
+    /// Waits for a permit: first for one of the user's own, so that one user's pages do not queue
+    /// in front of others'.
     async fn place(&self, user_id: Option<&str>) -> Option<Place> {
         let own = user_id.map(|user_id| self.places_of(user_id));
         let place = async {
@@ -105,19 +104,18 @@ impl Pages {
     }
 }
 
-/// The place of a page, among its user's own and among all: it has one until its last question is
-/// answered.
+/// The permits of a page, of its user and of all: held until its last request is answered.
 type Place = Arc<(Option<OwnedSemaphorePermit>, OwnedSemaphorePermit)>;
 
-/// The routes, asked for one page of an operator or a user.
+/// The routes, called for one page of an operator or a user.
 struct Routes {
     router: Router,
     place: Option<Place>,
-    /// Who asks. Nothing else of the request for the page goes along: what it asks is its own.
+    /// The caller. Nothing else of the original request is passed on.
     caller: Extensions,
 }
 
-/// The pages, which ask these routes.
+/// The pages, over these routes.
 pub(crate) fn pages(routes: Router) -> Router {
     Router::new()
         .route("/web", get(page))
@@ -126,7 +124,7 @@ pub(crate) fn pages(routes: Router) -> Router {
         .with_state(Pages::new(routes))
 }
 
-/// Answers with the page at this path.
+/// Responds with the page at this path.
 async fn page(State(pages): State<Pages>, request: Request) -> Response {
     let (mut caller, given) = (Extensions::new(), request.extensions());
     copy::<Shown>(given, &mut caller);
@@ -160,7 +158,7 @@ pub(crate) async fn style() -> Response {
     response(placement_web::style())
 }
 
-/// The page with its headers.
+/// A page with its headers.
 pub(crate) fn response(page: Page) -> Response {
     let status = StatusCode::from_u16(page.status).unwrap_or(StatusCode::BAD_GATEWAY);
     let own = [
@@ -183,7 +181,7 @@ impl Ask for Routes {
         Box::pin(async move {
             let answer = timeout(limit, self.ask(path, is_local)).await;
             answer.unwrap_or_else(|_| {
-                let detail = format!("There was no answer within {limit:?}. Try again.");
+                let detail = format!("No answer within {limit:?}. Retry.");
                 refused(StatusCode::GATEWAY_TIMEOUT, &detail)
             })
         })
@@ -193,7 +191,7 @@ impl Ask for Routes {
 impl Routes {
     async fn ask(&self, path: &str, is_local: bool) -> Answer {
         let Some(place) = self.place.clone() else {
-            let detail = "This node makes as many pages as it may. Try again.";
+            let detail = "This node serves the maximum number of pages. Retry.";
             return refused(StatusCode::TOO_MANY_REQUESTS, detail);
         };
         let mut request = Request::get(path).header("openstack-api-version", MICROVERSION);
@@ -201,7 +199,7 @@ impl Routes {
             request = request.header("placement-consistency", "local");
         }
         let Ok(mut request) = request.body(Body::empty()) else {
-            return refused(StatusCode::BAD_REQUEST, "This is no path of the API.");
+            return refused(StatusCode::BAD_REQUEST, "This is not a path of the API.");
         };
         request.extensions_mut().clone_from(&self.caller);
         let Ok(response) = self.router.clone().oneshot(request).await;
@@ -210,13 +208,13 @@ impl Routes {
             let detail = "The answer is too long for a page. Ask for less, or use placementctl.";
             return refused(StatusCode::BAD_GATEWAY, detail);
         };
-        // It may take a second, and is done although the browser leaves.
+        // Parsing may take a second, and completes even if the browser leaves.
         let read = move || (Answer::read(status, &body), place);
         runtime::blocking(read).await.0
     }
 }
 
-/// An answer in the form of the API's errors.
+/// A response in the form of the API's errors.
 fn refused(status: StatusCode, detail: &str) -> Answer {
     let status = status.as_u16();
     Answer {
@@ -240,7 +238,7 @@ mod tests {
         Request::get(path).body(Body::empty()).unwrap()
     }
 
-    /// On the one thread of this test.
+    /// On the single thread of this test.
     #[tokio::test]
     async fn requests_go_on_while_a_long_answer_is_read() {
         let long = format!("[{}0]", "[1],".repeat(1_000_000));
@@ -261,13 +259,13 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_user_s_pages_leave_places_for_others() {
+    async fn pages_of_one_user_leave_room_for_others() {
         let pages = Pages::new(Router::new());
         let places = [(); PAGES_PER_USER_MAX].map(|()| pages.place(Some("greedy")));
         let held = join_all(places).await;
         assert!(held.iter().all(Option::is_some));
         let (one_more, other) = join!(pages.place(Some("greedy")), async {
-            // It does not wait behind those of the first.
+            // It does not wait behind the pages of the first user.
             sleep(PAGE_WAIT / 2).await;
             pages.place(Some("other")).await
         });

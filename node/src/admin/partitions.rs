@@ -1,4 +1,4 @@
-//! The partitions of the cluster: which there are, and how they come and go.
+//! Routes for the partitions of the cluster.
 
 use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
@@ -16,8 +16,8 @@ use crate::cluster::Refused;
 use crate::partitions::PartitionSection;
 use placement_api::backend::Unavailable;
 
-/// A partition as operators see it: its name, its state, its routes and the asked node's table of
-/// it.
+/// A partition as operators see it: its name, its state, its routes and its table in the settings
+/// of this node.
 fn described(
     name: &str,
     state: Option<&Model>,
@@ -52,7 +52,7 @@ struct New {
     prefixes: Vec<String>,
 }
 
-/// What requests are recognised by.
+/// New routes of a partition.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct NewRoutes {
@@ -62,8 +62,8 @@ struct NewRoutes {
 
 impl NewRoutes {
     /// # Errors
-    /// One is malformed, there are too many, or one takes the default partition's requests. Its
-    /// path is not in the state: this node looks at its own.
+    /// A route is malformed, there are too many, or a route covers the default partition's
+    /// requests. Their prefix is not in the replicated state, so this node checks its own.
     fn parse(&self, admin: &Admin) -> Result<Routes, Failed> {
         let prefixes = self.prefixes.iter();
         let prefixes = prefixes.map(|text| text.parse().map(Route::Prefix));
@@ -73,7 +73,7 @@ impl NewRoutes {
         let prefix = &admin.prefix;
         if let Some(route) = routes.iter().find(|route| covers(route, prefix)) {
             let detail = format!(
-                "{route} would take the default partition's requests, which are below {prefix} ([api] prefix)"
+                "{route} would match the default partition's requests below {prefix} ([api] prefix)"
             );
             return Err(failed(StatusCode::CONFLICT, detail));
         }
@@ -85,13 +85,13 @@ fn malformed(wrong: InvalidName) -> Failed {
     failed(StatusCode::BAD_REQUEST, wrong)
 }
 
-/// Whether requests below `prefix` are this route's.
+/// Whether requests below `prefix` match this route.
 pub(super) fn covers(route: &Route, prefix: &PathPrefix) -> bool {
     matches!(route, Route::Prefix(own) if own.path().covers(prefix))
 }
 
-/// All partitions of the cluster, and those that this node serves and the cluster does not have; to
-/// a user those whose pages the user may see.
+/// All partitions of the cluster, and configured partitions that the cluster lacks; for a user,
+/// only those whose pages the user may see.
 pub(super) async fn list(State(admin): State<Admin>, user: Option<Extension<User>>) -> Answer {
     let current = admin.up_to_date().await?.replica.views.current();
     let sections = &admin.sections;
@@ -120,7 +120,7 @@ pub(super) async fn list(State(admin): State<Admin>, user: Option<Extension<User
     Ok(Json(all).into_response())
 }
 
-/// Makes one.
+/// Creates a partition.
 pub(super) async fn create(State(admin): State<Admin>, body: Bytes) -> Answer {
     let new: New = read(&body)?;
     let (hosts, prefixes) = (new.hosts, new.prefixes);
@@ -130,7 +130,7 @@ pub(super) async fn create(State(admin): State<Admin>, body: Bytes) -> Answer {
     change(&admin, asked, name, &NewRoutes { hosts, prefixes }, command).await
 }
 
-/// Gives one these routes in place of those that it has.
+/// Replaces the routes of a partition.
 pub(super) async fn route(
     State(admin): State<Admin>,
     Path(name): Path<String>,
@@ -156,7 +156,7 @@ async fn change(
     detailed(asked, changed.await)
 }
 
-/// Deletes one with all that is in it.
+/// Deletes a partition with its content.
 pub(super) async fn delete(
     State(admin): State<Admin>,
     Path(name): Path<String>,
@@ -183,7 +183,7 @@ async fn carry_out(admin: &Admin, command: Command) -> Answer {
         Outcome::Done(_) => return done(),
         Outcome::Refused(refusal) => refusal,
         Outcome::AnsweredBefore => {
-            let detail = "it was answered before; look at the list of partitions";
+            let detail = "it was answered before; check the list of partitions";
             return Err(failed(StatusCode::SERVICE_UNAVAILABLE, detail));
         }
     };
@@ -191,7 +191,8 @@ async fn carry_out(admin: &Admin, command: Command) -> Answer {
         Refusal::PartitionNotFound(_) => (StatusCode::NOT_FOUND, ""),
         Refusal::DefaultWithoutHost => (
             StatusCode::CONFLICT,
-            "; give it the hosts that its clients ask for first: `placementctl partitions route default --host HOST`",
+            "; first route the hosts of its clients to it: `placementctl partitions route \
+            default --host HOST`",
         ),
         Refusal::PartitionInUse(_) => (StatusCode::CONFLICT, "; --force deletes them with it"),
         _ => (StatusCode::CONFLICT, ""),

@@ -1,6 +1,6 @@
 //! The REST API for operators, who are authorized by their listener: it works without Keystone and
-//! for no one else but the pages, which ask as the user who has logged in. A request goes through
-//! the whole edge of its partition's API, policy and audit included.
+//! for no one else except the pages, which call it as the logged-in user. A request passes the
+//! whole edge of its partition's API, policy and audit included.
 
 use axum::extract::{Request, State};
 use percent_encoding::percent_decode_str;
@@ -16,14 +16,14 @@ use placement_api::audit::Listener;
 use placement_api::backend::{Consistency, View};
 use placement_api::http::Identity;
 
-/// Asks the API of a partition, which the path names.
+/// Calls the API of the partition in the path.
 pub(super) async fn ask(State(admin): State<Admin>, request: Request) -> Answer {
     let path = percent_decode_str(request.uri().path()).decode_utf8_lossy();
     let below = path.strip_prefix(FOR_OPERATORS).unwrap_or_default();
     let name = below.split('/').next().unwrap_or_default();
     let user: Option<&User> = request.extensions().get();
     if !admin.shows(user, name) {
-        // The answer of a partition that does not exist, also without a leader.
+        // Answer as for a missing partition, which needs a leader.
         let latest = admin.read.view(Consistency::Linearizable).await;
         latest.map_err(Refused::from)?;
         return Err(no_partition(name));
@@ -38,17 +38,17 @@ pub(super) async fn ask(State(admin): State<Admin>, request: Request) -> Answer 
         }
     };
     let api = (admin.partitions).for_operators(view.destination().partition, &name);
-    // It is not kept while the request is answered.
+    // Do not keep the state while the request is served.
     drop(view);
     let answer = api.respond_to_authorized(request, peer, listener, caller);
     Ok(answer.await)
 }
 
-/// The partition of this name, if it exists: the API of each that was asked for is kept. And what
-/// is in it.
+/// The partition of this name, with a view of its state, if it exists. Checked first, because the
+/// API of each requested partition is kept.
 pub(super) async fn existing(admin: &Admin, name: &str) -> Result<(PartitionName, View), Failed> {
     let name: PartitionName = name.parse().map_err(|_| no_partition(name))?;
-    // This node may be behind the one that made it.
+    // This node may lag behind the node that created it.
     for consistency in [Consistency::Local, Consistency::Linearizable] {
         let view = admin.read.view(consistency).await;
         if let Ok(view) = view.map_err(Refused::from)?.within(&name) {

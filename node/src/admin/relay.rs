@@ -1,5 +1,5 @@
-//! Operators ask one node through another: a call between the two. So the socket of one machine
-//! shows all of the cluster, and no node needs a port for operators.
+//! Relays operators' requests to other nodes. So the socket of one machine gives access to the
+//! whole cluster, and no node needs a port for operators.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,14 +24,14 @@ use crate::rpc::channel::CallError;
 use crate::rpc::message::{self, Headers, Order, OrderReply};
 use crate::tls::OWNER_MAX;
 
-/// No order takes longer; the recount of a large state takes minutes.
+/// Deadline of any order; the recount of a large state takes minutes.
 const DEADLINE: Duration = Duration::from_secs(600);
-/// Longest body of a request or of an answer: writes go by the same connection.
+/// Longest body of a request or a response: writes share the connection.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
-/// Orders that nodes take which know of no headers.
+/// Orders that nodes without support for headers accept.
 const WITHOUT_HEADERS: [&str; 4] = ["status", "check", "drain", "compact"];
-/// The headers that go along with other requests and their answers, besides those of this service.
-/// No token is among them.
+/// Headers that are relayed in requests and responses, in addition to those of this service. No
+/// token is among them.
 const HEADERS: [&str; 10] = [
     "accept",
     "allow",
@@ -44,14 +44,14 @@ const HEADERS: [&str; 10] = [
     "vary",
     "x-openstack-request-id",
 ];
-/// Most headers that are taken from another node.
+/// Maximum number of headers accepted from another node.
 const HEADERS_MAX: usize = 64;
 
-/// The routes of this node, for operators who are connected to another.
+/// The routes of this node, for operators connected to another one.
 pub(crate) struct Inner(Router);
 
 impl Inner {
-    /// With records of its own, in addition to those of the node where the operator is.
+    /// Adds audit records on this node to those of the node where the operator is connected.
     pub(crate) fn new(admin: Admin, recording: Recording) -> Arc<Self> {
         let recorded = from_fn_with_state(recording, recorded);
         Arc::new(Self(admin.of_one_node().layer(recorded)))
@@ -72,7 +72,7 @@ impl Operated for Inner {
 }
 
 fn request_of(from: u64, order: Order) -> http::Result<Request> {
-    // That node may report anything.
+    // The other node may report anything.
     let operator = order.operator;
     let operator = operator.map(|name| name.chars().take(OWNER_MAX).collect());
     let (headers, body) = order.api.unwrap_or_default();
@@ -87,7 +87,7 @@ async fn reply_of(response: Response, has_headers: bool) -> OrderReply {
     let (parts, body) = match is_stream(response.headers()) {
         false => response.into_parts(),
         true => {
-            let detail = "one node relays no streams for another: ask that node itself";
+            let detail = "streams are not relayed between nodes: ask that node itself";
             let refused = failed(StatusCode::BAD_REQUEST, detail).into_response();
             refused.into_parts()
         }
@@ -96,7 +96,8 @@ async fn reply_of(response: Response, has_headers: bool) -> OrderReply {
         Ok(body) => (parts.status, body),
         Err(_) => {
             let detail = format!(
-                "the answer ({}) is longer than {BODY_BYTES_MAX} bytes, the most that one node relays for another: ask \
+                "the answer ({}) is longer than {BODY_BYTES_MAX} bytes, the limit for relayed \
+                answers: ask \
                  for less, or ask that node itself",
                 parts.status
             );
@@ -116,7 +117,7 @@ async fn reply_of(response: Response, has_headers: bool) -> OrderReply {
     }
 }
 
-/// Whether an answer comes bit by bit, and may never be complete.
+/// Whether the response is a stream, which may never end.
 fn is_stream(headers: &HeaderMap) -> bool {
     let streams = ["application/x-ndjson", "text/event-stream"];
     media_type(headers).is_some_and(|kind| streams.contains(&&*kind))
@@ -133,7 +134,7 @@ fn written(headers: &HeaderMap) -> Headers {
         .collect()
 }
 
-/// What another node has sent, which may be anything.
+/// Filters the headers of another node, which may be arbitrary.
 fn read(headers: Headers) -> HeaderMap {
     let relayed = headers.into_iter().take(HEADERS_MAX);
     relayed
@@ -149,7 +150,7 @@ async fn ask(router: Router, request: Request) -> Response {
     response
 }
 
-/// Hands a request on to the node that is meant.
+/// Relays a request to the destination node.
 pub(super) async fn relay(
     State(admin): State<Admin>,
     Path((id, what)): Path<(u64, String)>,
@@ -161,11 +162,11 @@ pub(super) async fn relay(
     if !is_for_api && !of_one_node().iter().any(|(route, _)| *route == asked) {
         return Err(no_such_route());
     }
-    // With its query, and encoded as it came.
+    // With its query, and in its original encoding.
     let uri = request.uri().path_and_query();
     let below = uri.and_then(|uri| uri.as_str().splitn(5, '/').nth(4));
     let path = format!("/v1/{}", below.unwrap_or_default());
-    // Before it is a member, too.
+    // Also works before this node is a member.
     if id == admin.bootstrap.config.node_id {
         *request.uri_mut() = (path.parse()).expect("the end of a path with a query is one");
         return Ok(ask(admin.of_one_node(), request).await);
@@ -175,7 +176,8 @@ pub(super) async fn relay(
         return Err(failed(StatusCode::NOT_FOUND, detail));
     };
     if is_for_api && request.extensions().get::<User>().is_some() {
-        // That node takes what it is asked for an operator's: the policy is this one's.
+        // The destination treats the request as an operator's, so this node's policy is applied
+        // here.
         let mut own = Request::new(Body::empty());
         *own.uri_mut() = (path.parse()).expect("the end of a path with a query is one");
         own.headers_mut().clone_from(request.headers());
@@ -203,7 +205,7 @@ pub(super) async fn relay(
         body,
         headers,
     } = reply.map_err(|away| {
-        let detail = format!("node {id} gave no answer: {away}");
+        let detail = format!("node {id} did not answer: {away}");
         failed(StatusCode::SERVICE_UNAVAILABLE, detail)
     })?;
     let status = StatusCode::from_u16(status)
@@ -223,7 +225,8 @@ async fn carried(node: u64, request: Request) -> Result<(Headers, Blob), Failed>
     let (parts, body) = request.into_parts();
     let body = to_bytes(body, BODY_BYTES_MAX).await.map_err(|_| {
         let detail = format!(
-            "the body is longer than {BODY_BYTES_MAX} bytes, the most that one node relays to another: send it to node \
+            "the body is longer than {BODY_BYTES_MAX} bytes, the limit for relayed requests: \
+            send it to node \
              {node} itself"
         );
         failed(StatusCode::PAYLOAD_TOO_LARGE, detail)
@@ -231,7 +234,7 @@ async fn carried(node: u64, request: Request) -> Result<(Headers, Blob), Failed>
     Ok((written(&parts.headers), Blob(body)))
 }
 
-/// Has another node carry out an order.
+/// Sends an order to another node.
 pub(super) async fn order(
     to: u64,
     address: &str,
@@ -253,7 +256,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn answer_that_is_too_long_says_what_to_do() {
+    async fn overlong_answer_says_what_to_do() {
         for (length, status) in [(BODY_BYTES_MAX, 200), (BODY_BYTES_MAX + 1, 502)] {
             let answer = Response::new(Body::from(vec![b' '; length]));
             let reply = reply_of(answer, true).await;
@@ -279,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_and_what_ends_a_message_are_not_relayed() {
+    fn tokens_and_framing_headers_are_not_relayed() {
         let mut headers = HeaderMap::new();
         for name in [
             "x-auth-token",
@@ -315,9 +318,9 @@ mod tests {
         assert!(read(vec![("vary".to_owned(), blob("a\r\nb: c"))]).is_empty());
     }
 
-    /// A node of before the REST API was relayed takes the other orders.
+    /// A node without support for relaying the REST API accepts the other orders.
     #[test]
-    fn order_without_a_request_of_the_api_is_written_as_before() {
+    fn order_without_an_api_request_has_the_old_encoding() {
         #[derive(Serialize, Deserialize)]
         struct Before {
             method: String,

@@ -1,19 +1,19 @@
-//! `[admin]`.
+//! The table `[admin]`.
 
 use crate::tls::{AdminTls, CertificateFiles, TlsSection};
 use placement_api::settings::{Invalid, is_loopback, settings};
 
 settings! {
-    /// The listener for operators. `placementctl` on this machine connects to the socket
-    /// `admin.sock` in the data directory, which is for this process's user alone.
+    /// The admin listener. `placementctl` on this machine connects to the Unix socket `admin.sock`
+    /// in the data directory, which only this process's user can open.
     AdminSection {
-        /// Address for `placementctl` on other machines, `host:port`, which also answers health
-        /// checks and `/metrics`; empty: none.
+        /// Address for `placementctl` on other machines, `host:port`, which also serves health
+        /// checks and `/metrics`; empty: no such listener.
         listen: String = String::new(),
-        /// The address that operators reach, `host:port`; empty: the one listened on.
+        /// Address at which operators reach this node, `host:port`; empty: the listening address.
         advertise: String = String::new(),
         /// `require`: operators authenticate with a certificate, over TLS, with `[tls]`. `off`:
-        /// every client is obeyed, so `listen` must be on loopback.
+        /// every client has full access, so `listen` must be a loopback address.
         tls: AdminTls = AdminTls::Off,
     }
     fixed {
@@ -29,7 +29,7 @@ impl AdminSection {
     /// The files for TLS, if it is used.
     ///
     /// # Errors
-    /// They are missing, or TLS is.
+    /// Files are missing, or TLS is required.
     pub(crate) fn certificates(
         &self,
         tls: &TlsSection,
@@ -40,7 +40,8 @@ impl AdminSection {
             AdminTls::Off if is_local || self.plain_beyond_loopback => Ok(None),
             AdminTls::Off => Err(Invalid::new(
                 "admin.listen",
-                "is no loopback address, and every client that reaches it would be obeyed: set admin.tls = \"require\", \
+                "is not a loopback address, and every client would have full access: set \
+                admin.tls = \"require\", \
                  or leave it empty and use the socket",
             )),
         }

@@ -18,10 +18,10 @@ use crate::partitions::PartitionSection;
 use crate::topology::ms;
 use crate::version::VERSION;
 
-/// How long a large directory may take to be summed up, or a disk that hangs delays an answer.
+/// How long summing up a large directory, or a hanging disk, may delay an answer.
 const DISK_WAIT: Duration = Duration::from_secs(1);
 
-/// The status of a node, with what takes a moment to find out.
+/// The status of a node, including values that take a moment to compute.
 pub(super) async fn full_status(admin: &Admin) -> NodeStatus {
     let bootstrap = &*admin.bootstrap;
     let not_ready = admin.checks.problem().await;
@@ -69,20 +69,22 @@ fn routing_problem(admin: &Admin, cluster: &Cluster) -> Option<String> {
     });
     if let Some((name, route)) = covering {
         return Some(format!(
-            "[api] prefix {prefix} is below {route} of partition {name}: requests for either are refused; correct \
+            "[api] prefix {prefix} is below {route} of partition {name}: requests for either are \
+            rejected; correct \
              [api] prefix, or give the partition another prefix"
         ));
     }
     let unknown = |section: &&PartitionSection| cluster.partition_named(&section.name).is_none();
     let section = admin.sections.iter().find(unknown)?;
     Some(format!(
-        "[[partitions]] names {name}, which the cluster does not have: `placementctl partitions create {name}` makes \
-         it, or take the table out",
+        "[[partitions]] names {name}, which the cluster does not have: `placementctl partitions \
+        create {name}` creates \
+         it, or remove the table",
         name = section.name
     ))
 }
 
-/// By the member that is on its way out: the one that has come in its place.
+/// The members that are being replaced, with their replacements.
 fn replacements(cluster: &Cluster) -> BTreeMap<u64, u64> {
     let rows = cluster.default_partition().joins();
     let begun = rows.filter(|(_, row)| row.nonce.is_some());
@@ -93,7 +95,7 @@ fn replacements(cluster: &Cluster) -> BTreeMap<u64, u64> {
         .collect()
 }
 
-/// The status of a node as far as it knows it at once.
+/// The status of a node, as far as it is known at once.
 pub(crate) fn node_status(bootstrap: &Bootstrap) -> NodeStatus {
     let unformed = NodeStatus {
         node_id: bootstrap.config.node_id,

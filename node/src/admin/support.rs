@@ -1,5 +1,4 @@
-//! What explains an incident to a person who was not there: the last lines of the log, the
-//! settings, the machine. As text, and without secrets.
+//! Diagnostics of a node for support: recent log lines, settings and host, as text without secrets.
 
 use std::fs::read_to_string;
 
@@ -9,7 +8,7 @@ use placement_raft_store::runtime;
 use super::Admin;
 use crate::logging;
 
-/// What the system says of the machine and of this process.
+/// Files of the system about the host and this process.
 const HOST: [&str; 11] = [
     "/etc/os-release",
     "/proc/version",
@@ -23,14 +22,14 @@ const HOST: [&str; 11] = [
     "/proc/self/status",
     "/proc/self/io",
 ];
-/// What its control group says of limits, such as those of a unit or a container.
+/// Files of the control group with its limits, such as those of a unit or a container.
 const GROUP: [&str; 3] = ["cpu.max", "memory.max", "memory.current"];
 
 pub(super) async fn log() -> String {
     logging::last_lines()
 }
 
-/// Those with which this process has started.
+/// The settings since the start of this process.
 pub(super) async fn settings(State(admin): State<Admin>) -> String {
     admin.settings.to_string()
 }
@@ -44,7 +43,7 @@ pub(super) async fn host() -> String {
     .await
 }
 
-/// The directory of the control group of this process, which is the root in a container.
+/// The directory of this process's control group, which is the root in a container.
 fn control_group() -> String {
     let groups = read_to_string("/proc/self/cgroup").unwrap_or_default();
     let own = groups.lines().find_map(|line| line.strip_prefix("0::"));

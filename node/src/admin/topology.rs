@@ -1,4 +1,4 @@
-//! `GET /v1/topology`: what all members have measured, and what follows from it.
+//! `GET /v1/topology`: combines the measurements of all members.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::topology::{RoundTrips, Standing, topology_of};
 /// A member that does not answer within this counts as lost.
 const PROBE: Duration = Duration::from_secs(3);
 
-/// A user does not learn of partitions whose pages the user may not see.
+/// Omits partitions whose pages the user may not see.
 pub(super) async fn topology(State(admin): State<Admin>, user: Option<Extension<User>>) -> Answer {
     let running = admin.running()?;
     let user = user.as_deref();

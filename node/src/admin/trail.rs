@@ -1,5 +1,5 @@
-//! The audit records of the operators' listener: one for each action, for each backup, log and
-//! settings that are handed out, and for each request that was not authorized.
+//! The audit records of the admin listener: one for each action, for each download of a backup, a
+//! log or settings, and for each unauthorized request.
 
 use std::sync::Arc;
 
@@ -17,11 +17,11 @@ use placement_api::access::{NamedClient, Recorded};
 use placement_api::audit::{Asked, Audit, Caller, Listener, Origin, Outcome, Record};
 use placement_api::world::UuidSource;
 
-/// They change nothing, and hand out the state of the cluster, the names in this node's log, or how
-/// it is set up: they are recorded.
+/// Requests that change nothing but return the cluster's state, names from this node's log, or its
+/// configuration: they are recorded.
 const HANDED_OUT: [&str; 3] = ["/v1/backup", "/v1/log", "/v1/settings"];
 
-/// What makes the records.
+/// Creates the records.
 #[derive(Clone)]
 pub(crate) struct Recording {
     pub(crate) audit: Audit,
@@ -30,7 +30,7 @@ pub(crate) struct Recording {
 }
 
 impl Recording {
-    /// A record that begins now; its outcome is not known yet.
+    /// A record of a request that begins now; its outcome is not known yet.
     fn begin(&self, user: Option<String>, origin: Origin, asked: Asked) -> Record {
         Record {
             time: self.audit.now(),
@@ -54,18 +54,17 @@ impl Recording {
     }
 }
 
-/// What an operator asked for, as text for a person; among the extensions of the response.
+/// The requested action as text: an extension of the response.
 #[derive(Clone)]
 pub(crate) struct Detail(pub(crate) String);
 
-/// What the leader does for a node that joins, or by itself, is kept as if an operator had asked
-/// for it.
+/// Actions of the leader for a joining node, or by itself, are recorded like operators' actions.
 impl ActionLog for Recording {
     fn record(&self, action: InternalAction) {
         if !self.audit.is_on() {
             return;
         }
-        // A path of ours is one.
+        // Internal paths are valid URIs.
         let uri: Uri = action.path.parse().unwrap_or_default();
         let asked = Asked::new(&Method::POST, &uri).detailed(&action.detail);
         let mut record = self.begin(Some(action.actor), Origin::default(), asked);
@@ -77,15 +76,15 @@ impl ActionLog for Recording {
     }
 }
 
-/// Among the extensions of a request: where it came in.
+/// The node that relayed a request: an extension of the request.
 #[derive(Debug, Clone)]
 pub(super) struct Relayed {
     pub(super) by: u64,
-    /// The name in the certificate that was shown there, as that node reports it.
+    /// The owner of the operator's certificate, as that node reports it.
     pub(super) operator: Option<String>,
 }
 
-/// A request whose end is waited for. If it is dropped before, its record says so.
+/// A request in progress. If it is dropped, its record says that the outcome is unknown.
 struct Waiting {
     audit: Audit,
     is_action: bool,
@@ -94,7 +93,7 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// The record of a request that has ended, once.
+    /// The record of an ended request, once.
     fn end(&mut self) -> Option<Record> {
         Some(Record {
             time: self.audit.now(),
@@ -114,8 +113,8 @@ impl Drop for Waiting {
     }
 }
 
-/// Who asks, by the certificate or in the words of another node, or who has logged in; `None`:
-/// someone on this machine.
+/// The caller: the logged-in user, the certificate's owner, or as another node reports; `None`: a
+/// local process.
 pub(super) fn operator(request: &Request) -> Option<String> {
     let extensions = request.extensions();
     if let Some(User { token, .. }) = extensions.get() {
@@ -124,15 +123,15 @@ pub(super) fn operator(request: &Request) -> Option<String> {
     match extensions.get() {
         None => extensions.get().and_then(Shown::owner),
         Some(Relayed { by, operator }) => Some(match operator {
-            // What another node reports comes last, so that it cannot pass for another name.
+            // The reported name comes last, so that it cannot pass for another one.
             Some(operator) => format!("node {by} for {operator}"),
             None => format!("node {by}"),
         }),
     }
 }
 
-/// Keeps the records of a router. What an operator changes is acknowledged as a write is; it is not
-/// refused when no record can be kept, since operators need this listener to mend a node.
+/// Middleware that records requests. Operators' changes are acknowledged like writes; they are not
+/// refused if no record can be kept, since operators need this listener to repair a node.
 pub(crate) async fn recorded(
     State(recording): State<Recording>,
     request: Request,
@@ -163,9 +162,9 @@ pub(crate) async fn recorded(
     }
     let status = response.status();
     let outcome = match status {
-        // A browser that was logged in or out is sent on.
+        // A login or logout redirects the browser.
         status if status.is_success() || status.is_redirection() => Outcome::Committed,
-        // What a leader was asked for may have come about.
+        // The leader may have carried out the action.
         StatusCode::SERVICE_UNAVAILABLE | StatusCode::INTERNAL_SERVER_ERROR => Outcome::Unknown,
         _ => Outcome::Refused,
     };

@@ -1,4 +1,4 @@
-//! A backup that an operator sends, read whole while it comes, and believed in nothing.
+//! Receives a backup from an operator, and verifies it completely while it arrives.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -16,18 +16,19 @@ use tokio::time::timeout;
 
 use super::{Failed, failed};
 
-/// Pieces that wait to be read, at most.
+/// Maximum number of pieces that wait to be read.
 const PIECES_WAITING: usize = 4;
-/// How long nothing may come.
+/// Maximum pause in the transfer.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// That of one import, held by each thread that works for it.
+/// The exclusive turn of one import, held by each of its threads.
 pub(super) type Turn = Arc<OwnedMutexGuard<()>>;
 
-/// All that is in the backup.
+/// Receives the state in a backup.
 ///
 /// # Errors
-/// 400 if it is no backup, or damaged; 408, 413.
+/// 400 if it is not a backup or damaged; 408 if the transfer stops; 409 if its format is newer; 413
+/// if it is too long.
 pub(super) async fn receive(body: Body, turn: Turn) -> Result<Arc<Cluster>, Failed> {
     let (sender, pieces) = mpsc::channel(PIECES_WAITING);
     let source = Pieces {
@@ -41,7 +42,8 @@ pub(super) async fn receive(body: Body, turn: Turn) -> Result<Arc<Cluster>, Fail
     feed(body, sender).await?;
     let read = reading.await.unwrap_or(Err(Panicked));
     let read = read.map_err(|Panicked| {
-        let detail = "the reading of the backup has panicked, which is a bug; the log of this node says where";
+        let detail = "reading the backup has panicked, which is a bug; the log of this node has \
+            the details";
         failed(StatusCode::INTERNAL_SERVER_ERROR, detail)
     })?;
     read.map_err(|error: SnapshotError| {
@@ -53,8 +55,8 @@ pub(super) async fn receive(body: Body, turn: Turn) -> Result<Arc<Cluster>, Fail
     })
 }
 
-/// Hands the pieces on. All are taken, also if the first are damaged: a client reads no answer
-/// before it has sent all.
+/// Passes the pieces on. All are received even if the first are damaged: a client reads no answer
+/// before it has sent everything.
 async fn feed(body: Body, sender: mpsc::Sender<Bytes>) -> Result<(), Failed> {
     let mut stream = body.into_data_stream();
     let mut bytes = 0;
@@ -67,21 +69,27 @@ async fn feed(body: Body, sender: mpsc::Sender<Bytes>) -> Result<(), Failed> {
                 return Err(failed(StatusCode::REQUEST_TIMEOUT, detail));
             }
             Err(_) => {
-                let detail = format!("the backup stood still for {SILENCE:?}; nothing was changed");
+                let detail = format!(
+                    "no data of the backup arrived for {SILENCE:?}; nothing was \
+                    changed"
+                );
                 return Err(failed(StatusCode::REQUEST_TIMEOUT, detail));
             }
         };
         bytes += piece.len() as u64;
         if bytes > IMPORT_BYTES_MAX {
-            let detail = format!("a backup to be imported has {IMPORT_BYTES_MAX} bytes at most");
+            let detail = format!(
+                "a backup for an import may have at most {IMPORT_BYTES_MAX} \
+                bytes"
+            );
             return Err(failed(StatusCode::PAYLOAD_TOO_LARGE, detail));
         }
-        // Who has found damage reads no further.
+        // The reader stops when it finds damage.
         let _ = sender.send(piece).await;
     }
 }
 
-/// Where the thread that reads the backup takes it from.
+/// Source of the thread that reads the backup.
 struct Pieces {
     pieces: mpsc::Receiver<Bytes>,
     piece: Bytes,

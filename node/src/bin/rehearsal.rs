@@ -1,5 +1,5 @@
-//! `placementd-rehearsal`: `placementd` as its next version could be, one feature level ahead.
-//! Tests of an upgrade run it together with `placementd`.
+//! `placementd-rehearsal`: a possible next version of `placementd`, one feature level ahead.
+//! Upgrade tests run it together with `placementd`.
 
 use std::process::ExitCode;
 

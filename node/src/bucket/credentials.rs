@@ -1,4 +1,4 @@
-//! The node's credentials for the store, from the environment or a file.
+//! The node's credentials for the bucket, from the environment or a file.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ const KEY_ID: &str = "aws_access_key_id";
 const SECRET: &str = "aws_secret_access_key";
 const TOKEN: &str = "aws_session_token";
 
-/// Those of a file as AWS's tools have it, `[default]` in it; without a file those of the
+/// Reads the credentials from a file in AWS's format, section `[default]`; without a file, from the
 /// environment.
 pub(super) fn read(file: Option<&Path>) -> Result<AwsCredential, BucketError> {
     let place = file.map_or("the environment".into(), Path::to_string_lossy);
@@ -30,7 +30,7 @@ pub(super) fn read(file: Option<&Path>) -> Result<AwsCredential, BucketError> {
             None => key.to_uppercase(),
         });
         return Err(BucketError(format!(
-            "there are no credentials: {} are not both in {place}",
+            "credentials are missing: {place} must contain {}",
             names.join(" and ")
         )));
     };
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_ones_of_a_file_are_read() {
+    fn default_section_of_a_file_is_read() {
         let text = "# ours\n[other]\naws_access_key_id = no\n[default]\n\
                     aws_access_key_id = id\naws_secret_access_key=a=b/c \n";
         let found = read_text(text).unwrap();
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named_and_what_is_there_is_not_shown() {
+    fn missing_keys_are_named_without_revealing_others() {
         let error = read_text("aws_secret_access_key = hidden").unwrap_err();
         let words = error.to_string();
         assert!(words.contains("aws_access_key_id"), "{words}");

@@ -1,21 +1,21 @@
-//! Refusals of a store, as text. Its answers may hold parts of the request, so only code and
-//! message are shown.
+//! Errors of an object store, as text. Its responses may contain parts of the request, so only code
+//! and message are shown.
 
 use std::error::Error;
 
 use http::StatusCode;
 
-/// How much of a store's message is shown.
+/// Longest shown part of a store's message.
 const MESSAGE_CHARS: usize = 200;
 
-/// Why something could not be done with a bucket.
+/// An operation on a bucket failed.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct BucketError(pub(crate) String);
 
 impl From<object_store::Error> for BucketError {
     fn from(error: object_store::Error) -> Self {
-        // What lies around the cause repeats the request.
+        // The outer errors repeat the request.
         let mut cause: &dyn Error = &error;
         while let Some(inner) = cause.source() {
             cause = inner;
@@ -30,7 +30,7 @@ impl From<std::io::Error> for BucketError {
     }
 }
 
-/// `None`: the answer is a good one, or reports that an object is not there.
+/// `None` for success and for a missing object.
 pub(super) fn refusal(status: StatusCode, body: &[u8]) -> Option<BucketError> {
     if status.is_success() {
         return None;
@@ -43,12 +43,12 @@ pub(super) fn refusal(status: StatusCode, body: &[u8]) -> Option<BucketError> {
     };
     let code = between("Code").unwrap_or_default();
     let words = match (status.as_u16(), code.as_str()) {
-        (_, "NoSuchBucket") => "it has no such bucket",
+        (_, "NoSuchBucket") => "the bucket does not exist",
         (404 | 412, _) => return None,
         (_, "InvalidAccessKeyId" | "SignatureDoesNotMatch" | "NotSignedUp") | (401, _) => {
             "it refuses the credentials"
         }
-        (_, "RequestTimeTooSkewed") => "its clock and that of this machine differ",
+        (_, "RequestTimeTooSkewed") => "its clock differs from that of this machine",
         (403, _) => "it does not permit this with these credentials",
         (301 | 307 | 308, _) => "the bucket is in another region, or at another endpoint",
         _ => {

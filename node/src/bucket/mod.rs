@@ -1,12 +1,11 @@
-//! A bucket of a store that speaks S3: the copies of what nodes keep in their directories for
-//! backups.
+//! An S3 bucket with copies of the nodes' backup directories.
 //!
 //! ```text
 //! PREFIX/CLUSTER_ID/node-N/NAME   a file of that directory, under its name there
 //! ```
 //!
-//! Files go over in pieces, one at a time. The store compares the SHA-256 of each with that in its
-//! signed request, and an object is there whole or not at all.
+//! Files are uploaded in parts, one at a time. The store compares the SHA-256 of each part with
+//! that in its signed request, and an object exists completely or not at all.
 
 mod credentials;
 mod error;
@@ -39,12 +38,11 @@ use placement_api::net::Net;
 use placement_api::outgoing::{self, Outgoing};
 pub(crate) use settings::BackupS3Section;
 
-/// What goes over at once. S3 takes no fewer than 5 MiB for a piece, and no more than 10,000
-/// pieces.
+/// Bytes of one part. S3 accepts parts of at least 5 MiB, and at most 10,000 parts.
 const PIECE_BYTES: usize = 8 << 20;
-/// The longest answer that is read: a piece, or a page of a list.
+/// Longest accepted response: a part, or a page of a list.
 const ANSWER_BYTES_MAX: usize = 2 * PIECE_BYTES;
-/// How long one request may take before it is given up: 8 MiB are the most that one carries.
+/// Deadline of one request, which carries at most 8 MiB.
 const REQUEST_MAX: Duration = Duration::from_secs(60);
 
 /// A bucket, or the part of it below a prefix.
@@ -54,20 +52,20 @@ pub(crate) struct Bucket {
     prefix: Key,
 }
 
-/// An object.
+/// An object in the bucket.
 #[derive(Debug, Clone)]
 pub(crate) struct Stored {
-    /// Its name, without the directory that it stands for.
+    /// The name without its directory.
     pub(crate) name: String,
     pub(crate) length: u64,
     /// When it was written, in seconds since 1970.
     pub(crate) written: i64,
-    /// Another one after each writing.
+    /// Changes with each write.
     version: Option<String>,
 }
 
 impl Bucket {
-    /// Reads the credentials and certificates. Nothing is sent. Blocks.
+    /// Reads the credentials and certificates, without a request to the store. Blocks.
     pub(crate) fn open(settings: &BackupS3Section, net: Arc<dyn Net>) -> Result<Self, BucketError> {
         let credentials = credentials::read(settings.credentials_file.as_deref())?;
         let tls = (!settings.is_plain()).then(|| outgoing::tls(settings.ca_file.as_deref()));
@@ -77,13 +75,13 @@ impl Bucket {
         let mut builder = AmazonS3Builder::new()
             .with_bucket_name(bucket)
             .with_region(&settings.region)
-            // Most stores have the bucket in the path, and AWS has it in the host.
+            // Most stores expect the bucket in the path; AWS expects it in the host name.
             .with_virtual_hosted_style_request(settings.endpoint.is_empty())
             .with_allow_http(settings.is_plain())
             .with_disable_bulk_delete(true)
             .with_credentials(Arc::new(StaticCredentialProvider::new(credentials)))
             .with_http_connector(Http(outgoing))
-            // The caller decides when to ask again.
+            // The caller decides when to retry.
             .with_retry(RetryConfig {
                 max_retries: 0,
                 ..RetryConfig::default()
@@ -104,7 +102,7 @@ impl Bucket {
         key
     }
 
-    /// The places that hold something, each `CLUSTER_ID/node-N`.
+    /// The directories with objects, each `CLUSTER_ID/node-N`.
     pub(crate) async fn places(&self) -> Result<Vec<String>, BucketError> {
         let mut places = Vec::new();
         let clusters = self.store.list_with_delimiter(Some(&self.prefix)).await?;
@@ -118,19 +116,19 @@ impl Bucket {
         Ok(places)
     }
 
-    /// What is in a place.
+    /// The objects in a directory.
     pub(crate) async fn files(&self, place: &str) -> Result<Vec<Stored>, BucketError> {
         let key = self.key(place, "");
         let found: Vec<ObjectMeta> = self.store.list(Some(&key)).try_collect().await?;
         Ok(found.into_iter().map(Stored::of).collect())
     }
 
-    /// What is under a name.
+    /// The object of this name.
     pub(crate) async fn look(&self, place: &str, name: &str) -> Result<Stored, BucketError> {
         Ok(Stored::of(self.store.head(&self.key(place, name)).await?))
     }
 
-    /// Puts the first bytes of a file under its name.
+    /// Uploads the first `length` bytes of a file under `name`.
     pub(crate) async fn put(
         &self,
         place: &str,
@@ -147,13 +145,13 @@ impl Bucket {
         let mut upload = self.store.put_multipart(&key).await?;
         let done = put_pieces(&mut *upload, file, length).await;
         if done.is_err() {
-            // If that fails too, the store forgets the pieces if its rules say so.
+            // If that fails too, the store may delete the parts by its lifecycle rules.
             let _ = upload.abort().await;
         }
         done
     }
 
-    /// Whether the first bytes of a file are what is under its name.
+    /// Whether an object equals the first `length` bytes of a file.
     pub(crate) async fn is_same(
         &self,
         place: &str,
@@ -177,7 +175,7 @@ impl Bucket {
         Ok(true)
     }
 
-    /// Writes what is stored into a file. Fails if it changes in the meantime.
+    /// Downloads an object. Fails if it changes in the meantime.
     pub(crate) async fn fetch(
         &self,
         place: &str,
@@ -188,7 +186,7 @@ impl Bucket {
         while at < stored.length {
             let piece = self.piece(place, stored, at).await?;
             if piece.is_empty() {
-                return Err(BucketError(format!("{} ends too soon", stored.name)));
+                return Err(BucketError(format!("{} is truncated", stored.name)));
             }
             into.write_all(&piece)?;
             at += piece.len() as u64;
@@ -208,7 +206,7 @@ impl Bucket {
         Ok(found.bytes().await?)
     }
 
-    /// Removes what is under a name.
+    /// Removes the object of this name.
     pub(crate) async fn remove(&self, place: &str, name: &str) -> Result<(), BucketError> {
         Ok(self.store.delete(&self.key(place, name)).await?)
     }
@@ -240,7 +238,7 @@ async fn put_pieces(
     Ok(())
 }
 
-/// The piece of a file of this length that begins at `at`.
+/// The part of a file of this length that begins at `at`.
 async fn read(file: &Arc<File>, at: u64, length: u64) -> io::Result<Bytes> {
     let file = file.clone();
     let length = (length - at).min(PIECE_BYTES as u64);
@@ -252,7 +250,7 @@ async fn read(file: &Arc<File>, at: u64, length: u64) -> io::Result<Bytes> {
     .await
 }
 
-/// Opens a file that is to be copied. `None`: it is there no more.
+/// Opens a file to copy. `None`: the file no longer exists.
 pub(crate) async fn open_to_read(path: &Path) -> io::Result<Option<Arc<File>>> {
     let path = path.to_owned();
     match runtime::blocking(move || File::open(path)).await {
@@ -261,7 +259,7 @@ pub(crate) async fn open_to_read(path: &Path) -> io::Result<Option<Arc<File>>> {
     }
 }
 
-/// Makes the requests of the store's client, over this node's own HTTP.
+/// Sends the requests of the S3 client over this node's own HTTP client.
 #[derive(Debug, Clone)]
 struct Http(Outgoing);
 

@@ -1,28 +1,29 @@
-//! `[backup_s3]`.
+//! The table `[backup_s3]`.
 
 use std::path::PathBuf;
 
 use placement_api::settings::{Invalid, settings};
 
 settings! {
-    /// Copies of these backups in a store that speaks S3. The credentials are `AWS_ACCESS_KEY_ID`,
-    /// `AWS_SECRET_ACCESS_KEY` and, if there is one, `AWS_SESSION_TOKEN` of the environment, or in
-    /// a file; none of them is a setting.
+    /// Copies of the backups in an S3 bucket. The credentials are `AWS_ACCESS_KEY_ID`,
+    /// `AWS_SECRET_ACCESS_KEY` and optionally `AWS_SESSION_TOKEN` in the environment, or in a file;
+    /// none of them is a setting.
     BackupS3Section {
-        /// Bucket of a store that speaks S3 (Ceph's RGW, MinIO, AWS), into which what is in
-        /// `[backup] directory` is copied, or `BUCKET/PATH`; each cluster and node has a path of
-        /// its own below it. The bucket must exist. Empty: nothing is copied.
+        /// Bucket of an S3 store (Ceph's RGW, MinIO, AWS) to which `[backup] directory` is copied,
+        /// or `BUCKET/PATH`; each cluster and node has a path of its own below it. The bucket must
+        /// exist. Empty: nothing is copied.
         bucket: String = String::new(),
         /// URL of the store, e.g. `https://rgw.example:7480`. Empty: AWS, in `region`. With `http:`
-        /// everyone on the way can read the backups.
+        /// everyone on the network path can read the backups.
         endpoint: String = String::new(),
-        /// Region that requests are signed for; the store says which, and most say this one.
+        /// Region for which requests are signed, as the store requires; the default suits most
+        /// stores.
         region: String = "us-east-1".to_owned(),
         /// PEM file with the authorities of the store's certificate; unset: those that this machine
         /// trusts.
         ca_file: Option<PathBuf> = None,
-        /// File with `aws_access_key_id = …` and `aws_secret_access_key = …`, as AWS's tools have
-        /// it; unset: the credentials are those of the environment.
+        /// File with `aws_access_key_id = …` and `aws_secret_access_key = …` in the format of AWS's
+        /// tools; unset: credentials from the environment.
         credentials_file: Option<PathBuf> = None,
     }
 }
@@ -33,18 +34,18 @@ impl BackupS3Section {
         !self.bucket.is_empty()
     }
 
-    /// The bucket, and the path below which the copies are.
+    /// The bucket, and the path of the copies in it.
     pub(super) fn place(&self) -> (&str, &str) {
         self.bucket.split_once('/').unwrap_or((&self.bucket, ""))
     }
 
-    /// Whether what goes over can be read on the way.
+    /// Whether transfers are not encrypted.
     pub(crate) fn is_plain(&self) -> bool {
         self.endpoint.starts_with("http://")
     }
 
     /// # Errors
-    /// They cannot be used.
+    /// A setting is invalid.
     pub(crate) fn check(&self) -> Result<(), Invalid> {
         let is_name = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
         let is_part = |part: &str| !part.is_empty() && part.chars().all(is_name);
@@ -59,8 +60,7 @@ impl BackupS3Section {
                     .parse::<::http::Uri>()
                     .is_ok_and(|url| url.path() == "/");
         if !is_url || endpoint.contains('@') {
-            let message =
-                "must be of the form https://HOST or https://HOST:PORT, with nothing behind it";
+            let message = "must have the form https://HOST or https://HOST:PORT, without a path";
             return Err(Invalid::new("backup_s3.endpoint", message));
         }
         Ok(())

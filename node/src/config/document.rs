@@ -1,4 +1,4 @@
-//! The declarations of the settings as a file to begin with, and as `docs/configuration.md`.
+//! Generates a sample file and `docs/configuration.md` from the declarations of the settings.
 
 use super::{Config, PartitionSection};
 use placement_api::settings::Table;
@@ -10,7 +10,7 @@ fn tables() -> Vec<Table> {
     tables
 }
 
-/// Each line of a text, without the space that a comment begins with.
+/// Each line of a text, without the space at the start of a comment.
 fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().map(str::trim)
 }
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
     use placement_api::settings::Setting;
 
-    /// What a cloud sets; all else has a default that fits.
+    /// Settings of a typical cloud; the other defaults fit.
     const COMMON: [&str; 14] = [
         "node_id",
         "initial_members",
@@ -116,18 +116,17 @@ mod tests {
     }
 
     #[test]
-    fn the_document_is_up_to_date() {
+    fn document_is_up_to_date() {
         placement_docs::assert_kept("configuration.md", &document(), "--lib config::document");
     }
 
     #[test]
-    fn the_sample_is_a_configuration_of_defaults() {
+    fn sample_is_a_configuration_of_defaults() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), sample()).unwrap();
         let (config, _) = Config::read(Some(file.path()), [], []).unwrap();
         assert_eq!(config, Config::default());
-        // Each line can be used unchanged, but for those of a partition that is not the default
-        // one.
+        // Each line is valid without the comment mark, except those of non-default partitions.
         let sample_text = sample();
         let (tables_of_one, _) = sample_text.split_once("\n# [[partitions]]").unwrap();
         std::fs::write(file.path(), tables_of_one.replace("\n# ", "\n")).unwrap();

@@ -1,4 +1,4 @@
-//! Reading the configuration: file, environment, flags.
+//! Reads the configuration: file, environment, flags.
 
 use std::path::Path;
 
@@ -8,24 +8,24 @@ use super::{Config, value};
 use crate::permissions::{Exposed, check_secret_file};
 use placement_api::settings::{Invalid, Kind, Setting};
 
-/// Why a configuration is refused.
+/// The configuration is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
     #[error("cannot read the configuration file {0}: {1}")]
     Unreadable(String, std::io::Error),
-    /// The file is not TOML, there is no such setting, or a value is of the wrong type.
+    /// The file is not TOML, a setting does not exist, or a value has the wrong type.
     #[error("{source_name}: {message}")]
     Malformed {
         /// The file, variable or flag.
         source_name: String,
-        /// What is wrong, and where.
+        /// The error and its position.
         message: String,
     },
-    /// The value has the right type but cannot be used.
+    /// The value has the right type but is invalid.
     #[error(transparent)]
     Invalid(#[from] Invalid),
-    /// Others can read the secrets in a file.
+    /// Other users can read the secrets in a file.
     #[error("secrets: {0}")]
     Exposed(#[from] Exposed),
 }
@@ -43,7 +43,7 @@ impl Config {
         Ok((config, warnings))
     }
 
-    /// The same for callers that need a part of it: the whole is not validated.
+    /// Like `load`, but does not validate the whole, for callers that need only a part.
     pub(crate) fn read(
         file: Option<&Path>,
         environment: impl IntoIterator<Item = (String, String)>,
@@ -62,9 +62,9 @@ impl Config {
             let mut named = settings.iter();
             match named.find(|setting| setting.variable() == variable) {
                 Some(setting) => put(&mut table, setting, &variable, setting.parse(&text))?,
-                // Not an error: platforms put variables of their own next to ours.
+                // Not an error: platforms add variables with this prefix.
                 None => warnings.push(format!(
-                    "the environment variable {variable} names no setting{}",
+                    "the environment variable {variable} does not name a setting{}",
                     suggestion(&variable, settings.iter().map(Setting::variable))
                 )),
             }
@@ -80,7 +80,7 @@ impl Config {
                 }
             }
         }
-        // Each value was checked by itself; what is left is the form of `[[partitions]]`.
+        // Each value was checked by itself; the form of `[[partitions]]` remains.
         let mut config: Config = table.try_into().map_err(|error: toml::de::Error| {
             let source = file.map_or("settings".into(), Path::to_string_lossy);
             malformed(&source, error.to_string().trim().replace('\n', ", "))
@@ -153,7 +153,7 @@ fn unknown(source: &str, key: &str, hint: &str) -> ConfigError {
     malformed(source, format!("unknown setting `{key}`{hint}"))
 }
 
-/// What is wrong with a file, and where. Not the line itself, which may hold a secret.
+/// The error in a file and its line number. Not the line itself, which may contain a secret.
 fn at_its_line(text: &str, error: &toml::de::Error) -> String {
     let before = error.span().and_then(|span| text.get(..span.start));
     let line = before.unwrap_or_default().matches('\n').count() + 1;
@@ -185,13 +185,13 @@ fn put(
     Ok(())
 }
 
-/// The known name that is nearest to `name`, as text; empty if none is near.
+/// A hint at the known name that is most similar to `name`; empty if none is similar.
 fn suggestion(name: &str, known: impl Iterator<Item = String>) -> String {
     let last = |text: &str| text.rsplit('.').next().unwrap_or_default().to_owned();
     known
         .map(|candidate| {
             let whole = levenshtein(name, &candidate);
-            // The right key in the wrong section is near, too.
+            // The right key in the wrong section is similar, too.
             let key = levenshtein(&last(name), &last(&candidate)) + 1;
             (whole.min(key), candidate)
         })
@@ -222,8 +222,9 @@ mod tests {
     }
 
     #[test]
-    fn flags_override_the_environment_and_that_the_file() {
-        let file = "node_id = 1\n[api]\nlisten = \"127.0.0.1:1\"\nmax_connections = 7\ndrain_notice_ms = 9";
+    fn flags_override_the_environment_which_overrides_the_file() {
+        let file = "node_id = 1\n[api]\nlisten = \"127.0.0.1:1\"\nmax_connections = \
+            7\ndrain_notice_ms = 9";
         let config = load(
             file,
             &[
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_key_is_refused_with_the_nearest_known_one() {
+    fn unknown_key_is_refused_with_the_nearest_known_one() {
         let error = load("node_id = 1\n[api]\nlistn = \"127.0.0.1:1\"", &[], &[]).unwrap_err();
         assert!(
             error.to_string().contains("did you mean `api.listen`"),
@@ -262,14 +263,15 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_text_leaves_an_optional_setting_unset() {
-        let file = "node_id = 1\ncluster_id = \"\"\n[api]\npublic_url = \"\"\n[backup]\ndirectory = \"/b\"";
+    fn empty_text_leaves_an_optional_setting_unset() {
+        let file = "node_id = 1\ncluster_id = \"\"\n[api]\npublic_url = \
+            \"\"\n[backup]\ndirectory = \"/b\"";
         let config = load(file, &[("PLACEMENTD_BACKUP_DIRECTORY", "")], &[]).unwrap();
         assert_eq!(config, load("node_id = 1", &[], &[]).unwrap());
     }
 
     #[test]
-    fn a_value_of_the_wrong_type_names_its_key() {
+    fn value_of_the_wrong_type_names_its_key() {
         let error = load("node_id = 1\n[api]\nmax_connections = \"big\"", &[], &[]).unwrap_err();
         assert!(error.to_string().contains("api.max_connections"), "{error}");
         let error = load("node_id = 1", &[("PLACEMENTD_NODE_ID", "one")], &[]).unwrap_err();
@@ -309,7 +311,8 @@ mod tests {
                 "api.public_url",
             ),
             (
-                "node_id = 1\n[api]\nprefix = \"/placement\"\npublic_url = \"https://cloud.example\"",
+                "node_id = 1\n[api]\nprefix = \"/placement\"\npublic_url = \
+                \"https://cloud.example\"",
                 "api.public_url",
             ),
             (
@@ -370,15 +373,18 @@ mod tests {
                 "keystone.auth_url",
             ),
             (
-                "node_id = 1\n[auth]\nstrategy = \"keystone\"\n[keystone]\nauth_url = \"keystone:5000\"",
+                "node_id = 1\n[auth]\nstrategy = \"keystone\"\n[keystone]\nauth_url = \
+                \"keystone:5000\"",
                 "keystone.auth_url",
             ),
             (
-                "node_id = 1\n[auth]\nstrategy = \"keystone\"\n[keystone]\nauth_url = \"http://k:5000\"",
+                "node_id = 1\n[auth]\nstrategy = \"keystone\"\n[keystone]\nauth_url = \
+                \"http://k:5000\"",
                 "keystone.username",
             ),
             (
-                "node_id = 1\n[auth]\nstrategy = \"keystone\"\n[keystone]\nauth_url = \"http://k:5000\"\n\
+                "node_id = 1\n[auth]\nstrategy = \"keystone\"\n[keystone]\nauth_url = \
+                \"http://k:5000\"\n\
                  username = \"placement\"",
                 "keystone.password",
             ),
@@ -398,7 +404,8 @@ mod tests {
     #[test]
     fn secrets_are_not_shown() {
         let text = "node_id = 1\n[auth]\nstrategy = \"keystone\"\n[keystone]\n\
-                    auth_url = \"https://k/identity, http://k2:5000/v3/\"\nusername = \"placement\"\n";
+                    auth_url = \"https://k/identity, http://k2:5000/v3/\"\nusername = \
+                    \"placement\"\n";
         let environment = [("PLACEMENTD_KEYSTONE_PASSWORD", "hidden")];
         let config = load(text, &environment, &[]).unwrap();
         assert_eq!(

@@ -1,5 +1,5 @@
-//! Shares of the resources that all clients of a node use: no partition, user or address gets so much that
-//! nothing remains for the others.
+//! Shares of the resources that all clients of a node use: no partition, user or address gets so
+//! much that nothing remains for the others.
 //!
 //! The more is taken, the less each may have, so that a caller who has nothing yet always gets
 //! something. Source: Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory

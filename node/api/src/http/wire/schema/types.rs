@@ -39,7 +39,9 @@ pub(crate) enum Schema {
     },
     Object(Object),
     /// The schema, or `null`.
-    Nullable { schema: Box<Schema> },
+    Nullable {
+        schema: Box<Schema>,
+    },
 }
 
 /// The constraints of a string. Lengths are in characters.

@@ -1,4 +1,4 @@
-//! The access log: what one line tells of one request, and what a client cannot make of it.
+//! The access log: the content of a line, and that clients cannot forge lines.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::cloud::{Cloud, uuid};
 
-/// What this thread logs, as text.
+/// The log of this thread, as text.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -45,7 +45,7 @@ impl Log {
         String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
     }
 
-    /// The lines of the access log.
+    /// The parsed lines of the access log.
     fn lines(&self) -> Vec<Value> {
         let parse = |line: &str| serde_json::from_str::<Value>(line).unwrap();
         let text = self.text();
@@ -57,7 +57,7 @@ impl Log {
 }
 
 #[tokio::test]
-async fn each_request_makes_one_line_that_tells_who_asked_what_and_got_what() {
+async fn each_request_logs_one_line_with_caller_and_outcome() {
     let cloud = Cloud::new();
     let (log, _guard) = Log::start("info", true);
     let caller = "req-00000000-0000-4000-8000-000000000077";
@@ -133,7 +133,7 @@ async fn a_client_cannot_forge_or_flood_a_line() {
     );
     assert!(
         !text.contains("req-x"),
-        "what is no id is not logged: {text}"
+        "an invalid id is not logged: {text}"
     );
     assert!(text.lines().all(|line| line.len() < 3000), "{text}");
     drop(guard);
@@ -146,7 +146,7 @@ async fn a_client_cannot_forge_or_flood_a_line() {
 #[tokio::test]
 async fn a_token_is_never_logged() {
     let cloud = Cloud::new();
-    // What a client of a cloud with Keystone would send to a node that runs `noauth2`.
+    // A Keystone token that a client sends by mistake to a node with `noauth2`.
     let token: &'static str = Box::leak("gAAAAABm".repeat(24).into_boxed_str());
     let (log, _guard) = Log::start("trace", true);
     let ask = cloud.get("/traits").token(Some(token));
@@ -183,7 +183,7 @@ async fn a_trusted_proxy_names_the_client() {
 }
 
 #[tokio::test]
-async fn the_lines_can_be_silenced_alone() {
+async fn access_log_can_be_silenced_separately() {
     let cloud = Cloud::new();
     let (log, _guard) = Log::start("info,placement::access=warn", true);
     cloud.get("/traits").expect(200).await;
@@ -191,7 +191,7 @@ async fn the_lines_can_be_silenced_alone() {
 }
 
 #[tokio::test]
-async fn a_request_whose_client_went_away_leaves_a_line() {
+async fn request_of_disconnected_client_is_logged() {
     let cloud = Cloud::new();
     let (log, _guard) = Log::start("info", true);
     cloud.memory.hang();

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::cloud::{Cloud, Counting, uuid};
 
-/// Three hosts of 8 CPUs, the third with two children of one GPU each.
+/// Three hosts with 8 CPUs each; the third has two children with one GPU each.
 async fn hosts(settings: CandidateSettings) -> Cloud {
     let cloud = Cloud::with(ApiSettings {
         candidates: settings,
@@ -92,7 +92,7 @@ async fn configuration_bounds_and_orders_the_search() {
         assert_eq!(count(&answer), 1);
         seen.insert(answer["allocation_requests"][0]["mappings"].to_string());
     }
-    assert_eq!(seen.len(), 3, "every host has its turn");
+    assert_eq!(seen.len(), 3, "every host is seen");
     let none = ask(&random, "resources=VCPU:2000000", "1.39").await;
     assert_eq!(count(&none), 0);
     let searched = [("found", 60), ("empty", 1), ("ended", 0)];
@@ -110,7 +110,7 @@ async fn configuration_bounds_and_orders_the_search() {
 }
 
 #[tokio::test]
-async fn all_that_a_search_keeps_is_counted() {
+async fn memory_of_search_is_limited() {
     let ask = async |settings: CandidateSettings, path: &str| {
         let cloud = hosts(settings).await;
         cloud.get(path).send().await
@@ -119,15 +119,15 @@ async fn all_that_a_search_keeps_is_counted() {
         memory_max_bytes,
         ..CandidateSettings::default()
     };
-    // The request alone takes some two hundred bytes, with its summary some four hundred.
+    // The request alone takes some 200 bytes, with its summary some 400.
     let one = "/allocation_candidates?resources=VCPU:2&limit=1";
     ask(within(300), one)
         .await
         .refused(400, "bytes of memory")
         .code("placement.candidates.search_ended");
     ask(within(2_000), one).await.expect(200);
-    // With `randomize` what is chosen is kept before it is written: with a limit so many
-    // candidates, without one all 1,024.
+    // With `randomize` candidates are kept before they are written: as many as the limit, or all
+    // 1,024.
     let randomized = |memory_max_bytes| CandidateSettings {
         randomize: true,
         ..within(memory_max_bytes)
@@ -141,8 +141,8 @@ async fn all_that_a_search_keeps_is_counted() {
     ask(randomized(100_000), &one).await.expect(200);
 }
 
-/// A query with so many groups, for each of which there are two providers, and so with two to that
-/// power candidates.
+/// A query with `groups` groups, each of which fits on two providers: 2 to the power of `groups`
+/// candidates.
 fn two_ways_for_each_of(groups: usize) -> String {
     let each: Vec<String> = (1..=groups)
         .map(|group| format!("required_{group}=!HW_CPU_X86_VMX,HW_NUMA_ROOT"))
@@ -156,7 +156,7 @@ fn two_ways_for_each_of(groups: usize) -> String {
 }
 
 #[tokio::test]
-async fn a_short_search_runs_where_its_request_is_and_a_long_one_elsewhere() {
+async fn long_search_is_offloaded() {
     let counting = Arc::new(Counting::default());
     let cloud = Cloud::offloading_to(counting.clone(), ApiSettings::default());
     furnish(&cloud).await;
@@ -165,7 +165,7 @@ async fn a_short_search_runs_where_its_request_is_and_a_long_one_elsewhere() {
         ("/allocation_candidates?resources=VCPU:2".to_owned(), 3, 0),
         ("/allocation_candidates?resources=VCPU:99".to_owned(), 0, 0),
         (format!("{many}&limit=2"), 2, 0),
-        // More than 64 KiB of answer, and more than a thousand steps.
+        // More than 64 KiB of answer, and more than 1,000 steps.
         (format!("{many}&limit=200"), 200, 1),
         (many, 1_024, 2),
     ] {
@@ -191,7 +191,7 @@ async fn search_beyond_its_deadline_is_refused_without_retry() {
 }
 
 #[tokio::test]
-async fn a_wrong_group_behind_one_without_an_answer_is_not_seen() {
+async fn unknown_names_after_an_unsatisfiable_group_are_ignored() {
     let cloud = hosts(CandidateSettings::default()).await;
     let base = "/allocation_candidates?group_policy=none";
     let empty = cloud
@@ -240,8 +240,8 @@ async fn a_capacity_beyond_64_bits_is_shown_whole() {
     assert!(found.contains(shown), "{found}");
 }
 
-/// From the reference: with a limit, the summaries show of the trees in the answer what any
-/// candidate would use.
+/// As in the reference: with a limit, the summaries cover all providers of the trees in the answer
+/// that any candidate would use.
 #[tokio::test]
 async fn before_1_29_a_limit_does_not_shorten_the_summaries_of_its_trees() {
     for (randomize, queries) in [(false, 1), (true, 20)] {

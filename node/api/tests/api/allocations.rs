@@ -97,7 +97,7 @@ async fn the_consumer_in_the_path_is_normalised_for_put_alone() {
 }
 
 #[tokio::test]
-async fn holdings_of_many_consumers_are_listed_elsewhere() {
+async fn long_list_of_holdings_is_offloaded() {
     let counting = Arc::new(Counting::default());
     let cloud = Cloud::offloading_to(counting.clone(), ApiSettings::default());
     cloud.provider(1, None).await;

@@ -1,4 +1,4 @@
-//! Reads from the state of an earlier moment.
+//! Reads of an earlier state (`Placement-As-Of`).
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use crate::cloud::{Answer, Cloud, uuid};
 
 const AS_OF: &str = "placement-as-of";
 
-/// Two hosts that came one after the other, and the answers to what was written then.
+/// Two hosts created one after the other, and the answers to the writes.
 async fn hosts() -> (Cloud, Vec<Answer>) {
     let cloud = Cloud::new();
     let mut answers = Vec::new();
@@ -41,7 +41,7 @@ async fn names(cloud: &Cloud, as_of: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn every_get_reads_from_the_moment_that_is_asked_for() {
+async fn every_get_reads_the_requested_moment() {
     let (cloud, answers) = hosts().await;
     let [first, second, claimed, freed] = [0, 1, 2, 3].map(|which| token(&answers[which]));
     assert_eq!(names(&cloud, "1.1").await, [""; 0]);
@@ -70,11 +70,11 @@ async fn every_get_reads_from_the_moment_that_is_asked_for() {
         .unwrap()
         .len();
     assert_eq!(found, 1, "host 1 has five left");
-    // It has its turn while it waits for that moment.
+    // An explanation gets its turn while it waits for the earlier state.
     let explain = candidates.replace("/allocation_candidates", "/placementd/v1/explain");
     let explained = cloud.get(&explain).header(AS_OF, &claimed).expect(200);
     assert_eq!(explained.await.json()["with_candidates"], 1);
-    // What is now is as it was.
+    // The current state is unchanged.
     assert_eq!(
         cloud.read("/resource_providers").await["resource_providers"]
             .as_array()
@@ -93,7 +93,7 @@ async fn time_means_the_last_entry_that_is_not_later() {
         let at = entry["at"].as_str().unwrap();
         let read = cloud.get("/resource_providers").header(AS_OF, at);
         let stands = token(&read.expect(200).await);
-        // Others may have the same stamp.
+        // Several entries may have the same timestamp.
         let same = entries.iter().filter(|other| other["at"] == entry["at"]);
         let same: Vec<_> = same.map(|other| other["index"].as_str().unwrap()).collect();
         assert_eq!(Some(&*stands), same.first().copied());
@@ -109,7 +109,7 @@ async fn time_means_the_last_entry_that_is_not_later() {
 }
 
 #[tokio::test]
-async fn moment_that_is_not_kept_any_more_is_gone() {
+async fn expired_moment_is_gone() {
     let (cloud, answers) = hosts().await;
     let second = token(&answers[1]);
     let index = second.split_once('.').unwrap().1;
@@ -131,7 +131,7 @@ async fn moment_that_is_not_kept_any_more_is_gone() {
 }
 
 #[tokio::test]
-async fn moment_that_is_dropped_while_it_is_made_is_gone() {
+async fn moment_that_expires_during_the_read_is_gone() {
     let (cloud, answers) = hosts().await;
     let [first, claimed] = [0, 2].map(|which| token(&answers[which]));
     let (_, index) = claimed.split_once('.').unwrap();
@@ -144,7 +144,7 @@ async fn moment_that_is_dropped_while_it_is_made_is_gone() {
 }
 
 #[tokio::test]
-async fn what_is_no_moment_of_this_history_is_refused() {
+async fn moment_outside_this_history_is_refused() {
     let (cloud, _) = hosts().await;
     let ask = |as_of: &str| cloud.get("/traits").header(AS_OF, as_of);
     for wrong in ["yesterday", "7", "1.x", "2026-11-27"] {
@@ -167,7 +167,7 @@ async fn what_is_no_moment_of_this_history_is_refused() {
 async fn an_earlier_moment_needs_the_rule_of_history_too() {
     let (cloud, answers) = hosts().await;
     let moment = token(&answers[0]);
-    // By default a reader may see what its own project uses now.
+    // With default rules a reader may see the current usage of its own project.
     let path = "/usages?project_id=readers";
     let ask = |role: &str| {
         let ask = cloud.get(path).token(Some("rob:readers"));
@@ -182,7 +182,7 @@ async fn an_earlier_moment_needs_the_rule_of_history_too() {
 }
 
 #[tokio::test]
-async fn an_earlier_moment_is_refused_where_it_means_nothing() {
+async fn as_of_is_refused_on_routes_without_state() {
     let (cloud, answers) = hosts().await;
     let moment = token(&answers[0]);
     for path in ["/", "/placementd/v1", "/placementd/v1/searches"] {

@@ -1,4 +1,4 @@
-//! What is recorded of a request, however it ends, and what a client cannot make of it.
+//! Audit records: for every outcome of a request, and that clients cannot forge them.
 
 use std::fs;
 use std::sync::Arc;
@@ -68,9 +68,9 @@ async fn reads_that_are_answered_leave_no_record() {
     assert_eq!(story.records().await, [json!(null); 0]);
 }
 
-/// Which shows names, projects and users of the whole cloud.
+/// The answer shows names, projects and users of the whole cloud.
 #[tokio::test]
-async fn an_answer_with_all_that_there_is_leaves_a_record() {
+async fn snapshot_of_everything_is_recorded() {
     let story = Story::begin();
     story.cloud.provider(1, None).await;
     let events = "/placementd/v1/events?follow=false";
@@ -89,7 +89,7 @@ async fn an_answer_with_all_that_there_is_leaves_a_record() {
     let record = story.last().await;
     assert_eq!(record["user"], "operator:alice");
     let count = story.records().await.len();
-    // What has changed since is a part of it.
+    // The changes since then are a part of it.
     let token = after.header("placement-index").unwrap().to_owned();
     let since = format!("{events}&after={token}");
     story.cloud.get(&since).expect(200).await;
@@ -97,7 +97,7 @@ async fn an_answer_with_all_that_there_is_leaves_a_record() {
 }
 
 #[tokio::test]
-async fn a_write_of_an_operator_names_the_operator_whatever_the_headers_say() {
+async fn record_names_the_operator_despite_headers() {
     let story = Story::begin();
     let name = "n".repeat(80);
     for (shown, recorded) in [
@@ -120,7 +120,7 @@ async fn a_write_of_an_operator_names_the_operator_whatever_the_headers_say() {
 }
 
 #[tokio::test]
-async fn each_end_of_a_write_has_its_name() {
+async fn each_outcome_of_a_write_is_recorded() {
     let story = Story::begin();
     let cloud = &story.cloud;
     cloud.provider(1, None).await;
@@ -136,7 +136,7 @@ async fn each_end_of_a_write_has_its_name() {
     );
     assert!(
         refused.get("index").is_none(),
-        "it never came into the log: {refused}"
+        "it never reached the log: {refused}"
     );
     cloud
         .delete(&format!("/resource_providers/{}", uuid(7)))
@@ -188,7 +188,7 @@ async fn a_write_whose_client_disconnects_is_recorded() {
         (&record["user"], &record["resources"]),
         (&json!("admin"), &json!([uuid(1)]))
     );
-    // This one reads the state before it asks for anything.
+    // This write reads the state before it parses its body.
     let body = json!({ "resource_class": "VCPU", "total": "many" });
     walk_away(story.cloud.post(
         &format!("/resource_providers/{}/inventories", uuid(1)),
@@ -228,9 +228,9 @@ async fn records_of_reshape_and_claim_name_providers_and_consumers() {
 }
 
 #[tokio::test]
-async fn nothing_secret_is_recorded_and_nothing_without_end() {
+async fn records_are_bounded_and_without_secrets() {
     let story = Story::begin();
-    // What a client of a cloud with Keystone would send to a node that runs `noauth2`.
+    // A Keystone token that a client sends by mistake to a node with `noauth2`.
     let token: &'static str = Box::leak("gAAAAABm".repeat(24).into_boxed_str());
     let ask = story
         .cloud

@@ -1,4 +1,4 @@
-//! One caller has a share of a node, and others do not feel it when it is used up.
+//! Limits per caller: a caller that exceeds its limit does not affect others.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::cloud::{Answer, Cloud, StoppedClock};
 
 const CODE: &str = "placement.too_many_requests";
 
-/// Nothing is limited but what a test says.
+/// Settings without limits of callers, for tests to change.
 fn settings() -> ApiSettings {
     let none = CallerLimits {
         in_flight: 0,
@@ -71,10 +71,10 @@ async fn user_over_its_rate_is_refused_and_others_are_served() {
     for _ in 0..3 {
         ask("admin:a").await.expect(200);
     }
-    // The project is not the user, and neither is what they may do.
+    // Neither the project nor the roles belong to the identity of a user.
     limited_by(ask("admin:b").await, "user_per_s");
     ask("other").await.expect(403);
-    // Where no token is wanted no one is known.
+    // Requests without a token are not counted for a user.
     for _ in 0..5 {
         cloud.get("/").expect(200).await;
     }
@@ -96,14 +96,14 @@ async fn address_over_its_rate_is_refused_before_its_token_is_read() {
         "address_per_s",
     );
     limited_by(cloud.get("/traits").send().await, "address_per_s");
-    // Balancers ask there how the node is.
+    // Load balancers check the node there.
     for _ in 0..5 {
         cloud.get("/").expect(200).await;
     }
 }
 
 #[tokio::test]
-async fn requests_count_while_they_are_answered_and_not_when_their_clients_have_gone() {
+async fn requests_are_in_flight_until_their_clients_disconnect() {
     for (limit, user) in [("user_in_flight", true), ("address_in_flight", false)] {
         let mut settings = settings();
         match user {
@@ -126,14 +126,14 @@ async fn requests_count_while_they_are_answered_and_not_when_their_clients_have_
         let mut next = cloud.get("/traits").send().boxed();
         assert!(
             (&mut next).now_or_never().is_none(),
-            "it is let in, and waits"
+            "it is admitted, and waits"
         );
         limited_by(cloud.get("/traits").send().await, limit);
     }
 }
 
 #[tokio::test]
-async fn request_counts_until_its_answer_is_taken_whatever_the_answer() {
+async fn request_is_in_flight_until_its_answer_is_taken() {
     for (limit, user) in [("user_in_flight", true), ("address_in_flight", false)] {
         let mut settings = settings();
         match user {
@@ -178,7 +178,7 @@ async fn behind_a_trusted_proxy_each_client_has_its_own_address() {
     limited_by(ask("198.51.100.1").await, "address_per_s");
     limited_by(ask("198.51.100.2").await, "address_per_s");
     limited_by(ask("2001:db8::ffff").await, "address_per_s");
-    // A proxy that names no one is the client.
+    // A proxy that names no client is counted itself.
     limited_by(ask("hidden").await, "address_per_s");
 }
 

@@ -1,4 +1,4 @@
-//! What the tests are written with: a cloud to send requests to, and answers to look at.
+//! Helpers of the tests: a cloud that receives requests, and answers with assertions.
 
 use std::panic::Location;
 use std::sync::Arc;
@@ -20,12 +20,12 @@ use serde_json::{Value, json};
 
 use crate::memory::Memory;
 
-/// Every member of a cloud has a UUID that can be read.
+/// A readable UUID for each member of a cloud.
 pub(crate) fn uuid(number: u64) -> String {
     format!("00000000-0000-4000-8000-{number:012x}")
 }
 
-/// Counts what runs elsewhere.
+/// Counts offloaded work.
 #[derive(Default)]
 pub(crate) struct Counting(AtomicUsize);
 
@@ -67,7 +67,7 @@ impl Clock for StoppedClock {
     }
 }
 
-/// An API of its own.
+/// An API over a state in memory.
 pub(crate) struct Cloud {
     app: Service,
     pub(crate) memory: Arc<Memory>,
@@ -90,7 +90,7 @@ impl Cloud {
         Self::build(audit, offload, Arc::new(RealWorld::default()), settings)
     }
 
-    /// One whose limits per second are counted by this clock.
+    /// A cloud whose rate limits use this clock.
     pub(crate) fn timed(clock: Arc<dyn Clock>, settings: ApiSettings) -> Self {
         Self::build(
             Audit::off(),
@@ -124,12 +124,12 @@ impl Cloud {
         Self { app, memory }
     }
 
-    /// How many searches were answered, by their result.
+    /// Number of searches by result.
     pub(crate) fn searched(&self) -> [(&'static str, u64); 3] {
         self.app.searches().results()
     }
 
-    /// A request by an admin who speaks the newest version.
+    /// A request of an admin at the newest version.
     pub(crate) fn ask(&self, method: &str, path: &str) -> Ask {
         let request = Request::builder().method(method).uri(path);
         Ask {
@@ -147,7 +147,7 @@ impl Cloud {
         self.ask("GET", path)
     }
 
-    /// What is read there.
+    /// The JSON at this path.
     pub(crate) async fn read(&self, path: &str) -> Value {
         self.get(path).expect(200).await.json()
     }
@@ -182,7 +182,7 @@ impl Cloud {
             .await;
     }
 
-    /// A new consumer takes something.
+    /// Creates a consumer with an allocation.
     pub(crate) async fn claim(
         &self,
         consumer: u64,
@@ -199,14 +199,14 @@ impl Cloud {
             .await
     }
 
-    /// A provider's generation.
+    /// The generation of a provider.
     pub(crate) async fn generation(&self, number: u64) -> i64 {
         let path = format!("/resource_providers/{}", uuid(number));
         self.read(&path).await["generation"].as_i64().unwrap()
     }
 }
 
-/// A request to be.
+/// A request that is being built.
 pub(crate) struct Ask {
     app: Service,
     request: Option<http::request::Builder>,
@@ -228,13 +228,13 @@ impl Ask {
         self
     }
 
-    /// It comes by the operators' listener, where this name was shown.
+    /// Sends it through the operators' listener, with this operator name.
     pub(crate) fn operator(mut self, name: Option<&str>) -> Self {
         self.operator = Some(Identity::operator(name));
         self
     }
 
-    /// It is another user's, from another address, where proxies are trusted.
+    /// Sends it as another user from another address, for clouds that trust proxies.
     pub(crate) fn of_another_caller(self) -> Self {
         let other = self.token(Some("other:project")).header("x-roles", "admin");
         other.header("x-forwarded-for", "198.51.100.7")
@@ -261,7 +261,7 @@ impl Ask {
         self.header("content-length", &length)
     }
 
-    /// Sends it; the answer has this status.
+    /// Sends it and asserts the status of the answer.
     #[track_caller]
     pub(crate) fn expect(self, status: u16) -> impl Future<Output = Answer> {
         let asked_at = Location::caller();
@@ -272,7 +272,7 @@ impl Ask {
         }
     }
 
-    /// Sends it; the answer is an error with this status and this in its detail.
+    /// Sends it and asserts an error with this status and with this text in its detail.
     #[track_caller]
     pub(crate) fn refused(self, status: u16, detail: &str) -> impl Future<Output = Answer> {
         let answer = self.expect(status);
@@ -284,7 +284,7 @@ impl Ask {
         self.send_streaming(body).await
     }
 
-    /// Sends this body as it comes.
+    /// Sends it with this streaming body.
     pub(crate) async fn send_streaming(self, body: Body) -> Answer {
         let response = self.respond(body).await;
         let (parts, body) = response.into_parts();
@@ -298,7 +298,7 @@ impl Ask {
         }
     }
 
-    /// Sends it, and gives the lines of the answer as they come.
+    /// Sends it and returns the lines of the streamed answer.
     pub(crate) async fn lines(self) -> Lines {
         let response = self.respond(Body::empty()).await;
         assert_eq!(response.status(), 200);
@@ -308,7 +308,7 @@ impl Ask {
         }
     }
 
-    /// Sends it without a body; the answer waits until it is taken.
+    /// Sends it without a body; the answer's body is not read.
     pub(crate) async fn untaken(self) -> Response<Body> {
         self.respond(Body::empty()).await
     }
@@ -337,7 +337,7 @@ impl Ask {
     }
 }
 
-/// The lines of an answer that comes bit by bit.
+/// The lines of a streamed answer.
 pub(crate) struct Lines {
     body: BoxStream<'static, Result<Bytes, axum::Error>>,
     text: String,
@@ -357,7 +357,7 @@ impl Lines {
         }
     }
 
-    /// The lines up to the first that has this member, with it.
+    /// The lines up to and including the first with this member.
     pub(crate) async fn until(&mut self, member: &str) -> Vec<Value> {
         let mut lines = Vec::new();
         while let Some(line) = self.next().await {
@@ -371,25 +371,25 @@ impl Lines {
     }
 }
 
-/// What came back.
+/// A complete answer.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
-    /// The length that the head announces.
+    /// The length in the header.
     pub(crate) announced: Option<u64>,
     pub(crate) body: Vec<u8>,
 }
 
 impl Answer {
-    /// The same answer, if it has this status.
+    /// Asserts the status.
     #[track_caller]
     pub(crate) fn expect(self, status: u16) -> Self {
         assert_eq!(self.status.as_u16(), status, "{}", self.text());
         self
     }
 
-    /// An error with this status and this in its detail.
+    /// Asserts an error with this status and with this text in its detail.
     #[track_caller]
     pub(crate) fn refused(self, status: u16, detail: &str) -> Self {
         self.expect(status).says(detail)
@@ -406,7 +406,7 @@ impl Answer {
         self
     }
 
-    /// An error with this code.
+    /// Asserts the code of the error.
     #[track_caller]
     pub(crate) fn code(self, code: &str) -> Self {
         assert_eq!(self.json()["errors"][0]["code"], code, "{}", self.text());

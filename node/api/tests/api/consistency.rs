@@ -1,4 +1,4 @@
-//! What reads promise, where answers stand, and what the answer is without a leader.
+//! Read promises, positions of answers, and answers without a leader.
 
 use placement_api::backend::Unavailable;
 use serde_json::json;
@@ -13,7 +13,7 @@ async fn every_answer_says_where_it_stands() {
     assert_eq!(index, "1.1");
     assert_eq!(read.header("placement-node"), Some("1"));
     assert_eq!(read.header("placement-known-leader"), Some("1"));
-    // The state was complete when it was read, and has aged until the answer was written.
+    // The state was current when it was read, and has aged until the answer was written.
     let staleness: f64 = (read.header("placement-staleness").unwrap().parse()).unwrap();
     assert!((0.0..1.0).contains(&staleness), "{staleness}");
     assert_eq!(

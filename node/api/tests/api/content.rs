@@ -1,4 +1,4 @@
-//! `/placementd/v1`: what operators ask of the content.
+//! `/placementd/v1`: queries of operators about the content.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -12,7 +12,7 @@ use crate::cloud::{Cloud, Counting, uuid};
 const CAPACITY: &str = "/placementd/v1/capacity";
 const CONSUMERS: &str = "/placementd/v1/consumers";
 
-/// A host of two NUMA nodes, and an aggregate with the host in it.
+/// A host with two NUMA nodes, and an aggregate that contains the host.
 async fn numa_cloud() -> Cloud {
     let cloud = Cloud::new();
     for (number, parent) in [(1, None), (2, Some(1)), (3, Some(1))] {
@@ -157,7 +157,7 @@ async fn tree_is_shown_with_all_that_its_providers_have() {
         .await;
 }
 
-/// Two hosts, and consumers of one, of the other and of both.
+/// Two hosts, and consumers with allocations on the first, the second and both.
 async fn two_hosts() -> Cloud {
     let cloud = Cloud::new();
     for number in [1, 2] {
@@ -233,7 +233,7 @@ async fn consumers_are_found_by_each_parameter() {
     assert_eq!(second, (uuids(&[52]), Value::Null));
 }
 
-/// A clock that is ahead.
+/// A clock that is ahead by this duration.
 struct Later(Duration);
 
 impl Clock for Later {
@@ -258,7 +258,7 @@ async fn age_is_counted_by_the_clock() {
 }
 
 #[tokio::test]
-async fn wrong_queries_are_refused_with_what_would_be_right() {
+async fn invalid_queries_are_refused_with_the_valid_form() {
     let cloud = two_hosts().await;
     for (query, detail) in [
         ("capacity?colour=red", "known are 'class', 'by'"),
@@ -321,7 +321,7 @@ async fn wrong_queries_are_refused_with_what_would_be_right() {
 }
 
 #[tokio::test]
-async fn content_is_read_elsewhere_and_at_every_microversion() {
+async fn content_queries_are_offloaded_at_every_microversion() {
     let counting = Arc::new(Counting::default());
     let cloud = Cloud::offloading_to(counting.clone(), ApiSettings::default());
     let tree = format!("/placementd/v1/trees/{}", cloud.provider(1, None).await);

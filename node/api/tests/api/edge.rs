@@ -1,4 +1,4 @@
-//! What happens before a handler: order of the checks, formats, headers.
+//! Stages before a handler: order of the checks, formats, headers.
 
 use placement_api::backend::Unavailable;
 use serde_json::json;
@@ -32,7 +32,7 @@ async fn the_root_tells_the_versions() {
 }
 
 #[tokio::test]
-async fn the_root_of_a_node_that_is_not_ready_sends_balancers_elsewhere() {
+async fn root_of_unready_node_is_503() {
     let down = Unavailable::nothing_committed("no leader is known");
     let cloud = Cloud::new();
     cloud.memory.set_down(Some(down.clone()));
@@ -44,7 +44,7 @@ async fn the_root_of_a_node_that_is_not_ready_sends_balancers_elsewhere() {
 }
 
 #[tokio::test]
-async fn the_order_of_the_checks_can_be_seen() {
+async fn order_of_checks_is_fixed() {
     let cloud = Cloud::new();
     let unknown = cloud
         .get("/nowhere")
@@ -159,7 +159,7 @@ async fn paths_are_decoded_before_they_are_found() {
 }
 
 #[tokio::test]
-async fn a_bomb_of_brackets_is_refused() {
+async fn deeply_nested_body_is_refused() {
     let cloud = Cloud::new();
     let bomb = "[".repeat(1_000_000);
     let post = cloud

@@ -1,4 +1,4 @@
-//! Errors as clients read them: each status's sentence, an empty line, the message on one line.
+//! Errors as clients see them: the sentence of the status, an empty line, the message on one line.
 //! The sentences are those of OpenStack Placement 16.0.0.
 
 use placement_api::http::ApiSettings;
@@ -12,7 +12,7 @@ const CONFLICT: &str = "There was a conflict when trying to complete your reques
 const NOT_FOUND: &str = "The resource could not be found.";
 const FORBIDDEN: &str = "Access was denied to this resource.";
 
-/// A message behind the sentence of its status.
+/// A message after the sentence of its status.
 fn framed(sentence: &str, message: &str) -> String {
     format!("{sentence}\n\n {message}  ")
 }
@@ -23,14 +23,14 @@ impl Answer {
         detail.as_str().unwrap_or_default().to_owned()
     }
 
-    /// What osc-placement shows its user.
+    /// The text that osc-placement shows.
     fn shown_by_osc(&self) -> String {
         let detail = self.detail();
         detail.rsplit('\n').next().unwrap().trim().to_owned()
     }
 }
 
-/// Each status, with what asks for it.
+/// One request per error status.
 fn refused_requests(cloud: &Cloud) -> Vec<(u16, Ask, String)> {
     let provider = format!("/resource_providers/{}", uuid(9));
     vec![
@@ -107,7 +107,7 @@ async fn every_status_has_its_sentence_and_one_line() {
     let cloud = cloud().await;
     for version in ["1.2", "1.22", "1.23", "1.39"] {
         for (status, ask, detail) in refused_requests(&cloud) {
-            // Before 1.6, there are no traits that one could be forbidden.
+            // Before 1.6 there are no traits to forbid.
             if version == "1.2" && status == 403 {
                 continue;
             }
@@ -127,7 +127,7 @@ async fn text_has_the_same_frame_as_json() {
     let cloud = cloud().await;
     for (status, ask, detail) in refused_requests(&cloud) {
         let answer = ask.header("accept", "text/plain").send().await;
-        // Reads ask for JSON before they look for anything.
+        // Reads check `Accept` before they look up anything.
         if answer.status == 406 && matches!(status, 403 | 404) {
             continue;
         }
@@ -263,7 +263,7 @@ async fn nova_finds_the_sentence_it_looks_for() {
 }
 
 #[tokio::test]
-async fn a_name_breaks_neither_the_line_nor_a_page() {
+async fn names_are_sanitized_in_text_and_html() {
     let cloud = Cloud::new();
     let name = "<b>bold</b>\nand<br>é <script>";
     let provider = || cloud.post("/resource_providers", json!({ "name": name }));
@@ -282,7 +282,7 @@ async fn a_name_breaks_neither_the_line_nor_a_page() {
 }
 
 #[tokio::test]
-async fn a_misfit_names_its_place_and_what_would_be_right() {
+async fn validation_error_names_place_and_valid_form() {
     let cloud = Cloud::new();
     let provider = |body: Value| cloud.post("/resource_providers", body);
     let allocations = format!("/allocations/{}", uuid(100));
@@ -355,7 +355,7 @@ async fn a_misfit_names_its_place_and_what_would_be_right() {
 }
 
 #[tokio::test]
-async fn a_long_value_is_cut_off() {
+async fn long_value_is_truncated() {
     let cloud = Cloud::new();
     let long = || "é".repeat(10_000);
     for body in [

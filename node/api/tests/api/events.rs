@@ -1,4 +1,4 @@
-//! A stream of what is changed.
+//! The stream of changes.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ async fn lines(cloud: &Cloud, query: &str) -> Lines {
     cloud.get(&path(query)).lines().await
 }
 
-/// All lines of a stream that ends.
+/// All lines of a stream that ends by itself.
 async fn all(cloud: &Cloud, query: &str) -> Vec<Value> {
     let mut lines = lines(cloud, query).await;
     let mut all = Vec::new();
@@ -41,7 +41,7 @@ async fn entries_after_a_token_come_once_and_in_order() {
 }
 
 #[tokio::test]
-async fn progress_passes_what_is_not_asked_for() {
+async fn progress_advances_past_filtered_entries() {
     let cloud = host().await;
     let all = all(&cloud, "after=1.2&follow=false&kind=inventory").await;
     assert_eq!(all.len(), 2);
@@ -50,7 +50,7 @@ async fn progress_passes_what_is_not_asked_for() {
 }
 
 #[tokio::test]
-async fn without_a_token_all_that_is_there_comes_first() {
+async fn stream_without_token_begins_with_snapshot() {
     let cloud = host().await;
     cloud.claim(901, 1, "VCPU", 2).await.expect(204);
     let query = "kind=provider,inventory,consumer,allocation";
@@ -76,9 +76,10 @@ async fn without_a_token_all_that_is_there_comes_first() {
     assert_eq!(next[1], json!({"progress": "1.8"}));
 }
 
-/// What is below a provider that gets another root is written, too, as is each inventory of a set.
+/// Writes may rewrite rows unchanged: those below a provider that moves, or inventories of a
+/// replaced set.
 #[tokio::test]
-async fn what_is_written_without_a_change_comes_if_it_is_asked_for() {
+async fn unchanged_writes_are_sent_on_request() {
     let cloud = host().await;
     cloud.provider(2, Some(1)).await;
     cloud.provider(3, None).await;
@@ -120,7 +121,7 @@ async fn what_is_written_without_a_change_comes_if_it_is_asked_for() {
     assert_eq!(last[last.len() - 2..], ["inventory again", "provider"]);
 }
 
-/// A client that keeps what it is given has what is there.
+/// A client that applies every line has the current state.
 #[tokio::test]
 async fn snapshot_and_changes_make_the_state() {
     let cloud = host().await;
@@ -170,7 +171,7 @@ async fn snapshot_and_changes_make_the_state() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn quiet_stream_says_how_far_it_is_and_ends_after_five_minutes() {
+async fn quiet_stream_reports_progress_and_ends_after_five_minutes() {
     let cloud = host().await;
     let begun = Instant::now();
     let mut lines = lines(&cloud, "after=1.6").await;
@@ -193,7 +194,7 @@ async fn quiet_stream_says_how_far_it_is_and_ends_after_five_minutes() {
 }
 
 #[tokio::test]
-async fn stream_ends_when_its_node_is_about_to_go() {
+async fn stream_ends_when_its_node_shuts_down() {
     let cloud = host().await;
     let mut lines = lines(&cloud, "after=1.6").await;
     cloud.memory.leave();
@@ -218,14 +219,14 @@ async fn client_that_takes_nothing_is_too_slow() {
     let end = lines.until("end").await;
     let (end, sent) = end.split_last().unwrap();
     assert_eq!(end["end"], "slow");
-    // It goes on after what it was given.
+    // It can go on after the last line it got.
     let progress = sent.last().unwrap()["progress"].clone();
     assert_eq!(end["next"], progress);
 }
 
-/// A client may be so slow that the node drops what comes next for it.
+/// A client may be so slow that the node drops the entries that it needs next.
 #[tokio::test]
-async fn stream_whose_place_is_not_kept_any_more_ends_with_gone() {
+async fn stream_ends_with_gone_when_its_position_expires() {
     let cloud = host().await;
     let mut lines = lines(&cloud, "after=1.5").await;
     let before = lines.until("progress").await;
@@ -233,19 +234,19 @@ async fn stream_whose_place_is_not_kept_any_more_ends_with_gone() {
         for number in 2..1000 {
             cloud.provider(number, None).await;
             cloud.memory.keep_after(5 + number);
-            // If the stream was faster, it is not the next time.
+            // The stream may have been faster; try again.
             sleep(Duration::from_millis(1)).await;
         }
     };
     let sent = tokio::select! {
         sent = lines.until("end") => sent,
-        () = forget => panic!("it goes on"),
+        () = forget => panic!("the stream does not end"),
     };
     assert_eq!(lines.next().await, None);
     let (end, sent) = sent.split_last().unwrap();
     let last = before.iter().chain(sent).next_back().unwrap();
     assert_eq!(*end, json!({"end": "gone", "next": last["progress"]}));
-    // Going on from there, a client learns what it has to do.
+    // A client that goes on from there learns what to do.
     let after = format!("after={}", last["progress"].as_str().unwrap());
     let gone = cloud.get(&path(&after)).refused(410, "not kept").await;
     gone.code("placement.events.gone");
@@ -254,7 +255,7 @@ async fn stream_whose_place_is_not_kept_any_more_ends_with_gone() {
 }
 
 #[tokio::test]
-async fn what_is_not_kept_any_more_is_gone_or_begins_again() {
+async fn expired_token_is_gone_or_restarts_with_snapshot() {
     let cloud = host().await;
     cloud.memory.keep_after(4);
     let gone = cloud.get(&path("after=1.3")).refused(410, "1.3").await;
@@ -282,7 +283,7 @@ async fn what_is_not_kept_any_more_is_gone_or_begins_again() {
 }
 
 #[tokio::test]
-async fn token_that_is_not_of_this_node_is_refused() {
+async fn unknown_token_is_refused() {
     let cloud = host().await;
     cloud.get(&path("after=7.1")).expect(412).await;
     cloud.get(&path("after=1.99")).expect(503).await;
@@ -300,7 +301,7 @@ async fn token_that_is_not_of_this_node_is_refused() {
 }
 
 #[tokio::test]
-async fn browser_goes_on_after_the_last_event_that_it_has() {
+async fn last_event_id_resumes_a_stream() {
     let cloud = host().await;
     let ask = |query: &str| {
         cloud
@@ -324,7 +325,7 @@ async fn browser_goes_on_after_the_last_event_that_it_has() {
         again.expect(200).await.text(),
         "id: 1.6\ndata: {\"progress\":\"1.6\"}\n\n"
     );
-    // A snapshot that was not read to its end begins again.
+    // A snapshot that was not read to its end starts again.
     let snapshot = ask("follow=false&kind=provider").expect(200).await.text();
     let ids: Vec<_> = snapshot
         .lines()
@@ -338,7 +339,7 @@ async fn browser_goes_on_after_the_last_event_that_it_has() {
 }
 
 #[tokio::test]
-async fn one_user_has_half_of_the_streams_and_leaves_the_others_to_others() {
+async fn one_user_gets_at_most_half_of_the_streams() {
     let mut settings = ApiSettings::default();
     settings.public.trust_proxy_headers = true;
     let cloud = Cloud::with(settings);
@@ -351,11 +352,11 @@ async fn one_user_has_half_of_the_streams_and_leaves_the_others_to_others() {
         .refused(503, "no more streams of events for this user")
         .await;
     refused.code("placement.unavailable.busy");
-    // Other requests have their own places.
+    // Other requests have places of their own.
     cloud.get("/traits").expect(200).await;
     let other = cloud.get(&path("kind=trait&follow=false"));
     other.of_another_caller().expect(200).await;
-    // A client that goes leaves its own.
+    // A client that disconnects gives its place back.
     open.pop();
     cloud
         .get(&path("kind=trait&follow=false"))

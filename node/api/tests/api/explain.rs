@@ -1,4 +1,4 @@
-//! Why there is no candidate: asked for, and looked back at.
+//! Explanations of missing candidates: on request, and after the fact.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::cloud::{Cloud, uuid};
 
 const AGGREGATE: &str = "00000000-0000-4000-8000-0000000000a1";
 
-/// Four hosts of 8 CPUs, in an aggregate, with a trait; the last is full.
+/// Four hosts with 8 CPUs each, in an aggregate and with a trait; the last is full.
 async fn hosts() -> Cloud {
     let cloud = Cloud::new();
     cloud.ask("PUT", "/traits/CUSTOM_FAST").expect(201).await;
@@ -34,7 +34,7 @@ async fn explain(cloud: &Cloud, query: &str) -> Value {
 }
 
 #[tokio::test]
-async fn funnel_shows_where_each_tree_is_gone() {
+async fn funnel_shows_where_each_tree_is_excluded() {
     let cloud = hosts().await;
     let found = explain(&cloud, "resources=VCPU:4&required=CUSTOM_FAST").await;
     assert_eq!(found["verdict"], "some");
@@ -62,7 +62,7 @@ async fn funnel_shows_where_each_tree_is_gone() {
 }
 
 #[tokio::test]
-async fn each_relaxation_is_a_query_that_is_answered() {
+async fn each_relaxation_is_a_query_with_candidates() {
     let cloud = hosts().await;
     let query = format!("resources=VCPU:9&required=CUSTOM_FAST&member_of={AGGREGATE}");
     let found = explain(&cloud, &query).await;
@@ -77,7 +77,7 @@ async fn each_relaxation_is_a_query_that_is_answered() {
     );
     let answer = cloud.read(&path).await;
     assert_eq!(answer["allocation_requests"].as_array().unwrap().len(), 3);
-    // All lack the same; the host that is full lacks most of it.
+    // All hosts lack the same; the full one lacks most.
     let near = &found["nearest"];
     assert_eq!(near[3]["root"]["name"], "provider 4");
     assert_eq!(near[3]["lacks"][0]["free"], 0);
@@ -86,9 +86,9 @@ async fn each_relaxation_is_a_query_that_is_answered() {
     assert_eq!(near[3]["holders"][0]["amount"], 8);
 }
 
-/// Whatever place is asked for: where its hosts are full, they are the cause, and not the place.
+/// If all hosts at the requested location are full, they are the cause rather than the location.
 #[tokio::test]
-async fn a_full_place_is_the_cause_and_not_the_place() {
+async fn full_hosts_are_the_cause_rather_than_their_location() {
     let cloud = hosts().await;
     for number in [5, 6] {
         cloud.provider(number, None).await;
@@ -118,7 +118,7 @@ async fn a_full_place_is_the_cause_and_not_the_place() {
         let cause = usize::try_from(found["cause"].as_u64().unwrap()).unwrap();
         assert_eq!(found["funnel"][cause]["class"], "VCPU", "{place}: {found}");
         assert_eq!(found["funnel"][cause]["most_free"], 0, "{place}: {found}");
-        // Hosts elsewhere are a way out, and no more than that.
+        // Hosts elsewhere are only an alternative.
         assert_eq!(found["relaxations"][0]["trees"], 2, "{place}: {found}");
         for near in found["nearest"].as_array().unwrap().iter().take(1) {
             assert_eq!(near["lacks"][0]["free"], 0, "{place}: {near}");
@@ -131,9 +131,9 @@ async fn a_full_place_is_the_cause_and_not_the_place() {
     assert_eq!(found["nearest"][0]["holders"][0]["consumer"], uuid(900));
 }
 
-/// The trait is on a device, and the processors are on the host.
+/// The trait is on a device, while the processors are on the host.
 #[tokio::test]
-async fn a_trait_where_it_does_not_help_is_shown_there() {
+async fn trait_on_another_provider_is_reported() {
     let cloud = hosts().await;
     cloud.provider(11, Some(1)).await;
     cloud.stock(11, "PCPU", 8).await;
@@ -150,7 +150,7 @@ async fn a_trait_where_it_does_not_help_is_shown_there() {
     assert_eq!(lack["atom"], "required", "{found}");
 }
 
-/// Hosts without the class are not near, although they lack one thing only.
+/// Hosts without the class are not near, although they lack only one thing.
 #[tokio::test]
 async fn the_trees_that_come_furthest_are_nearest() {
     let cloud = Cloud::new();
@@ -184,7 +184,7 @@ async fn the_trees_that_come_furthest_are_nearest() {
     assert_eq!(classes, ["PCPU", "MEMORY_MB"], "in the order of the query");
 }
 
-/// Five devices are asked of hosts that have four, one on each provider.
+/// The request has five devices; hosts have four, one per provider.
 #[tokio::test]
 async fn groups_that_ask_more_than_one_host_has_are_named() {
     let cloud = Cloud::new();
@@ -239,14 +239,14 @@ async fn unknown_and_unused_names_come_first() {
     let found = explain(&cloud, &format!("resources=VCPU:1&member_of={nowhere}")).await;
     assert_eq!(found["unused"], json!([{"aggregate": nowhere}]));
     assert_eq!(found["relaxations"][0]["less"][0]["atom"], "member_of");
-    // Another one would do.
+    // With another aggregate in the set, the request is satisfiable.
     let either = format!("resources=VCPU:9&member_of=in:{nowhere},{AGGREGATE}");
     let found = explain(&cloud, &either).await;
     assert_eq!(found.get("unused"), None);
 }
 
 #[tokio::test]
-async fn what_cannot_be_asked_cannot_be_explained() {
+async fn invalid_requests_are_not_explained() {
     let cloud = hosts().await;
     for (query, says) in [
         ("resources=VCPU:0", "amount >= 1"),
@@ -267,7 +267,7 @@ async fn what_cannot_be_asked_cannot_be_explained() {
         .await;
 }
 
-/// The searches with an explanation, once there is one.
+/// Waits until the searches of this request have an explanation.
 async fn explained(cloud: &Cloud, request_id: &str) -> Value {
     let path = format!("/placementd/v1/searches?request_id={request_id}");
     for _ in 0..500 {
@@ -281,14 +281,14 @@ async fn explained(cloud: &Cloud, request_id: &str) -> Value {
 }
 
 #[tokio::test]
-async fn empty_answer_is_explained_on_the_state_that_it_was_given_on() {
+async fn empty_answer_is_explained_on_its_original_state() {
     let cloud = hosts().await;
     let caller = format!("req-{}", uuid(77));
     let search = "/allocation_candidates?resources=VCPU:9";
     let asked = cloud.get(search).header("x-openstack-request-id", &caller);
     let answer = asked.expect(200).await;
     assert_eq!(answer.json()["allocation_requests"], json!([]));
-    // Room is made before anyone looks back.
+    // Capacity is added before the explanation is read.
     cloud.provider(5, None).await;
     cloud.stock(5, "VCPU", 100).await;
 
@@ -323,7 +323,7 @@ async fn empty_answer_is_explained_on_the_state_that_it_was_given_on() {
             "{found}"
         );
     }
-    // An answer that its limit has cut does not look like the whole one.
+    // An answer cut by its limit is marked as such.
     assert_eq!(all["searches"][0]["limited"], false);
     cloud
         .get("/allocation_candidates?resources=VCPU:1&limit=1")

@@ -1,5 +1,4 @@
-//! Whatever a client sends, the answer is never a 5xx: right requests, the same with something
-//! wrong in them, and noise.
+//! No request is answered with a 5xx: neither valid requests, nor the same with faults, nor noise.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -11,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::cloud::{Answer, Cloud, uuid};
 
-/// A request to [`sample_cloud`]. `null` stands for no body.
+/// A request to [`sample_cloud`]. `null` means no body.
 #[derive(Debug, Clone)]
 struct Sent {
     method: String,
@@ -24,7 +23,7 @@ struct Sent {
 /// The generation of provider 1 in the sample cloud.
 const GENERATION: u64 = 2;
 
-/// A host with an inventory and a trait, a provider below it, and names that no one uses.
+/// A host with an inventory and a trait, a child provider, and unused names.
 async fn sample_cloud() -> Cloud {
     let cloud = Cloud::new();
     cloud.provider(1, None).await;
@@ -162,7 +161,7 @@ fn segment() -> impl Strategy<Value = String> {
         Just(uuid(1)),
         Just("VCPU".to_owned()),
         Just("CUSTOM_X".to_owned()),
-        // A lone percent sign is no URI at all.
+        // A lone percent sign is not a valid URI.
         "[a-zA-Z0-9_%]{0,6}".prop_map(|noise| noise.replace('%', "%25")),
     ]
 }
@@ -227,7 +226,7 @@ fn body() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Everything at random.
+/// A request in which everything is random.
 fn noise() -> impl Strategy<Value = Sent> {
     let path = proptest::collection::vec(segment(), 0..4);
     (method(), path, query(), body(), version(), accept()).prop_map(
@@ -241,7 +240,7 @@ fn noise() -> impl Strategy<Value = Sent> {
     )
 }
 
-/// Something that goes wrong with a request. An `Index` says at which place in it.
+/// A fault in a request; an `Index` is its place.
 #[derive(Debug, Clone)]
 enum Fault {
     Method(String),
@@ -277,7 +276,7 @@ impl Fault {
             Self::Segment(at, new) => {
                 let (path, query) = sent.path.split_once('?').unwrap_or((&sent.path, ""));
                 let mut parts: Vec<&str> = path.split('/').collect();
-                // Before the first slash nothing is.
+                // The text before the first slash is empty.
                 let at = 1 + at.index(parts.len() - 1);
                 parts[at] = &new;
                 sent.path = format!("{}?{query}", parts.join("/"));
@@ -307,7 +306,7 @@ impl Fault {
     }
 }
 
-/// One of the values that a body is made of, itself included.
+/// One of the values in a body, including the body itself.
 fn place(body: &mut Value, at: Index) -> &mut Value {
     let nth = at.index(places(body));
     nth_place(body, nth).expect("there are so many places")
@@ -353,7 +352,7 @@ fn requests() -> impl Strategy<Value = Vec<Sent>> {
 }
 
 #[tokio::test]
-async fn the_right_requests_are_right() {
+async fn valid_requests_succeed() {
     for sent in right_requests() {
         let answer = send(&sample_cloud().await, &sent).await;
         let (status, text) = (answer.status, answer.text());
@@ -396,7 +395,7 @@ fn no_request_is_answered_with_a_server_error() {
     if let Err(broken) = runner.run(&requests(), law) {
         panic!("{broken}");
     }
-    // Noise alone is refused long before anything is done.
+    // Pure noise is refused early, so successes are required too.
     for method in ["GET", "PUT", "POST", "DELETE"] {
         let done = done.borrow().get(method).copied().unwrap_or_default();
         assert!(

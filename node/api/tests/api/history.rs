@@ -1,10 +1,10 @@
-//! What was changed, the last first.
+//! The history of changes, latest first.
 
 use serde_json::{Value, json};
 
 use crate::cloud::{Cloud, uuid};
 
-/// A host from which one consumer takes something, then more, then nothing.
+/// A host, and a consumer that takes some of it, then more, then nothing.
 pub(crate) async fn host() -> Cloud {
     let cloud = Cloud::new();
     cloud.provider(1, None).await;
@@ -96,9 +96,9 @@ async fn entry_shows_each_value_before_and_after() {
     assert_eq!(gone.unwrap()["after"], Value::Null);
 }
 
-/// A service sends the id of its own request, and anyone may send anything.
+/// A service sends the id of its own request, and clients may send any text.
 #[tokio::test]
-async fn entry_has_the_callers_request_or_else_the_one_that_was_answered() {
+async fn entry_has_callers_request_id_or_its_own() {
     let cloud = host().await;
     let nova = format!("req-{}", uuid(77));
     let braces = format!("{nova}}}");
@@ -189,7 +189,7 @@ async fn sets_and_names_have_values_of_their_own() {
 }
 
 #[tokio::test]
-async fn filters_hold_together() {
+async fn filters_are_combined() {
     let cloud = host().await;
     cloud.provider(2, None).await;
     let other = uuid(2);

@@ -1,4 +1,4 @@
-//! Requests that ask for too much: each is answered soon, and the answer names the limit.
+//! Excessive requests: each is answered quickly, and the answer names the limit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -58,7 +58,7 @@ async fn the_longest_queries_are_answered_soon() {
         format!("/resource_providers?{}", times(600, aggregate)),
     ] {
         let mut quickest = Duration::MAX;
-        // A busy machine makes some of them longer, and nothing makes them shorter.
+        // Other load on the machine can only make a request slower.
         for _ in 0..5 {
             let began = Instant::now();
             let status = cloud.get(&path).send().await.status.as_u16();
@@ -80,7 +80,7 @@ fn one_of_each() -> ApiSettings {
     settings
 }
 
-/// A claim of so many classes.
+/// A claim of these classes.
 fn claim(classes: &[&str]) -> Value {
     let resources: serde_json::Map<_, _> = (classes.iter())
         .map(|class| ((*class).to_owned(), json!(1)))
@@ -109,7 +109,7 @@ async fn request_groups_are_limited() {
 }
 
 #[tokio::test]
-async fn a_body_is_bounded_in_everything() {
+async fn number_of_items_in_a_body_is_limited() {
     let cloud = Cloud::with(one_of_each());
     cloud.provider(1, None).await;
     let below = |what: &str| format!("/resource_providers/{}/{what}", uuid(1));
@@ -180,7 +180,7 @@ async fn a_body_is_bounded_in_everything() {
 }
 
 #[tokio::test]
-async fn an_aggregate_is_not_spelled_at_length() {
+async fn length_of_aggregate_is_limited() {
     let cloud = Cloud::new();
     cloud.provider(1, None).await;
     let path = format!("/resource_providers/{}/aggregates", uuid(1));
@@ -204,7 +204,7 @@ async fn a_body_of_many_small_values_is_not_held_in_memory() {
 }
 
 #[tokio::test]
-async fn a_long_body_is_read_elsewhere() {
+async fn long_body_is_parsed_on_another_thread() {
     let counting = Arc::new(Counting::default());
     let cloud = Cloud::offloading_to(counting.clone(), ApiSettings::default());
     for (length, elsewhere) in [(1_000, 0), (200_000, 1)] {
@@ -214,7 +214,7 @@ async fn a_long_body_is_read_elsewhere() {
     }
 }
 
-/// A body that begins and does not go on, and how often it was asked for.
+/// A body that stalls after its first chunk, and the number of times it was polled.
 fn silent_body() -> (Body, Arc<AtomicUsize>) {
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = asked.clone();
@@ -256,7 +256,7 @@ async fn the_body_of_an_unauthorized_request_is_not_awaited() {
 }
 
 #[tokio::test]
-async fn a_body_that_does_not_come_is_given_up() {
+async fn stalled_body_times_out() {
     let mut settings = ApiSettings::default();
     settings.limits.body_timeout = Duration::from_millis(50);
     let cloud = Cloud::with(settings);
@@ -276,7 +276,7 @@ async fn a_body_that_no_operation_reads_takes_no_memory() {
         sent.header("content-type", "application/json")
             .header("content-length", bytes)
     };
-    // More than is thrown away is not read at all.
+    // A body longer than the limit for discarding is not read at all.
     let root = cloud.get("/").token(None);
     for sent in [
         root,
@@ -298,7 +298,7 @@ async fn a_body_that_no_operation_reads_takes_no_memory() {
     let answer = chunked.send_streaming(Body::from_stream(endless)).await;
     assert_eq!(answer.status, 200);
     assert_eq!(answer.header("connection"), Some("close"));
-    // A short one does not cost the connection.
+    // A short body keeps the connection alive.
     let short = cloud.put("/traits/CUSTOM_A", json!({"any": "thing"}));
     assert_eq!(short.expect(201).await.header("connection"), None);
 }
@@ -318,7 +318,7 @@ async fn the_limit_of_a_route_is_known_before_its_body_is_read() {
     assert_eq!(asked.load(Ordering::Relaxed), 0);
 }
 
-/// Where a proxy names the address of each client, and there is little memory.
+/// A cloud with little memory, where a proxy names the address of each client.
 fn small_cloud() -> Cloud {
     let mut settings = ApiSettings::default();
     settings.public.trust_proxy_headers = true;
@@ -333,7 +333,7 @@ fn named(length: usize) -> Value {
 #[tokio::test]
 async fn bodies_of_one_caller_leave_memory_for_those_of_others_and_for_answers() {
     let cloud = small_cloud();
-    // A body that stops, of as much as one user may have.
+    // A body that stalls after the share of one user.
     let most = Bytes::from(vec![b' '; 1_000_000]);
     let begun = stream::once(async move { Ok::<_, std::convert::Infallible>(most) });
     let begun = Body::from_stream(begun.chain(stream::pending()));
@@ -347,7 +347,7 @@ async fn bodies_of_one_caller_leave_memory_for_those_of_others_and_for_answers()
         .refused(503, "memory for bodies for this user")
         .await;
     refused.code(BUSY);
-    // What is short is always let in.
+    // Short bodies are always admitted.
     post(1_000).expect(400).await;
     post(30_000).of_another_caller().expect(400).await;
     for number in 1..=600 {

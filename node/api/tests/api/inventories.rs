@@ -13,7 +13,7 @@ async fn one_provider() -> Cloud {
 }
 
 #[tokio::test]
-async fn one_inventory_is_made_read_changed_and_deleted() {
+async fn inventory_is_created_read_changed_and_deleted() {
     let cloud = one_provider().await;
     let made = cloud
         .post(

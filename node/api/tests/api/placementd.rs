@@ -1,4 +1,4 @@
-//! The routes that the reference does not have, below `/placementd/v1`.
+//! This service's own routes, below `/placementd/v1`.
 
 use placement_api::http::{ApiSettings, PolicySettings};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use crate::cloud::{Cloud, uuid};
 
 const LIST: &str = "/placementd/v1";
 
-/// Method, path and rule of each that a rule guards.
+/// Method, path and rule of each guarded route.
 async fn guarded(cloud: &Cloud) -> Vec<[String; 3]> {
     let listed = cloud.read(LIST).await;
     let routes = listed["routes"].as_array().unwrap().iter();

@@ -61,8 +61,8 @@ async fn unknown_path_needs_no_role() {
     cloud.get("/nowhere").token(None).expect(401).await;
 }
 
-/// Every operation that has a rule, with an admin's and a plain user's roles. They are read off the
-/// API's description, which is made of the routes.
+/// Every operation with a rule, with the roles of an admin and of a plain user. The operations come
+/// from the API's description, which is generated from the routes.
 #[tokio::test]
 async fn every_operation_is_closed_to_a_plain_user_and_open_to_the_service() {
     let description = placement_api::http::description();
@@ -88,7 +88,7 @@ async fn every_operation_is_closed_to_a_plain_user_and_open_to_the_service() {
     assert_eq!(guarded, 2 * 35, "the reference's operations");
 }
 
-/// A cloud with a policy file of these lines.
+/// A cloud with a policy file of these rules.
 fn cloud_with(rules: &str) -> Cloud {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("policy.yaml");
@@ -118,7 +118,7 @@ async fn placement_reader_reads_everything_and_changes_nothing() {
     }
 }
 
-/// This service's own routes that show content, without a query.
+/// This service's own routes that show content and need no query.
 const OWN: [&str; 8] = [
     "capacity",
     "consumers",
@@ -131,7 +131,7 @@ const OWN: [&str; 8] = [
 ];
 
 #[tokio::test]
-async fn a_file_that_closes_one_of_upstream_s_reads_closes_the_own_routes() {
+async fn file_that_restricts_an_upstream_read_restricts_own_routes() {
     let rules = placement_api::http::default_rules(true).into_iter();
     let of_upstream = rules.map(|(name, _)| name).filter(|name| {
         let reads = [":list", ":show", ":usages"];
@@ -151,7 +151,7 @@ async fn a_file_that_closes_one_of_upstream_s_reads_closes_the_own_routes() {
             }
         }
     }
-    // A file that has a rule of the own route decides by that rule.
+    // A rule of the file for the own route takes precedence.
     let cloud = cloud_with(
         "\"placement:allocations:list\": \"!\"\n\"placementd:capacity\": \"role:admin\"\n",
     );
@@ -160,7 +160,7 @@ async fn a_file_that_closes_one_of_upstream_s_reads_closes_the_own_routes() {
 }
 
 #[tokio::test]
-async fn a_rule_about_a_project_is_about_the_one_that_the_query_names() {
+async fn project_rule_applies_to_the_project_in_the_query() {
     const OF_PROJECT: &str = "role:reader and project_id:%(project_id)s";
     let own = ["consumers", "events", "history", "searches"];
     let rules = own.map(|own| format!("\"placementd:{own}\": \"{OF_PROJECT}\"\n"));
@@ -194,7 +194,8 @@ async fn rules_hold_for_operators_too() {
     ask("/resource_providers").expect(200).await;
 }
 
-/// A request that is right but for its roles, or as right as it can be without knowing the noun.
+/// A request whose only error is in its roles, or as valid as possible without knowledge of the
+/// noun.
 async fn request_as(roles: &str, method: &str, path: &str, version: &Value) -> Answer {
     let path = path
         .replace("{uuid}", &uuid(1))
@@ -237,7 +238,7 @@ async fn a_rule_can_ask_for_the_admin_project_and_for_a_service() {
     with_service.expect(200).await;
 }
 
-/// A browser sends no token with a preflight request, so the answer to permit is made of a refusal.
+/// A browser sends no token with a preflight request, so a 401 must become a permission.
 #[tokio::test]
 async fn a_preflight_request_of_a_known_origin_needs_no_token() {
     let cors = CorsSettings {

@@ -1,4 +1,4 @@
-//! `location` and links, behind what stands between clients and a node.
+//! `location` and links behind proxies.
 
 use placement_api::http::{ApiSettings, PublicAddress};
 use serde_json::json;
@@ -32,7 +32,7 @@ fn links(answer: &Answer) -> Vec<String> {
     links.iter().map(href).collect()
 }
 
-/// Where a client that sends these headers finds the provider: `location` and the link to itself.
+/// The `location` and the self link of a provider for a client that sends these headers.
 async fn found(cloud: &Cloud, headers: &[(&str, &str)]) -> (String, String) {
     let answer = create(cloud, "", headers).await;
     cloud.memory.forget();
@@ -41,7 +41,7 @@ async fn found(cloud: &Cloud, headers: &[(&str, &str)]) -> (String, String) {
 }
 
 #[tokio::test]
-async fn a_proxy_that_is_not_trusted_is_not_believed() {
+async fn headers_of_untrusted_proxy_are_ignored() {
     let cloud = cloud("", "", false);
     let path = format!("/resource_providers/{}", uuid(1));
     let all = [
@@ -55,7 +55,7 @@ async fn a_proxy_that_is_not_trusted_is_not_believed() {
 }
 
 #[tokio::test]
-async fn a_trusted_proxy_says_how_clients_reach_it() {
+async fn headers_of_trusted_proxy_determine_location() {
     let cloud = cloud("", "", true);
     let path = format!("/resource_providers/{}", uuid(1));
     for (headers, base, prefix) in [
@@ -73,7 +73,7 @@ async fn a_trusted_proxy_says_how_clients_reach_it() {
             "https://api.example:8780/placement",
             "/placement",
         ),
-        // The port that the scheme means anyway is left out.
+        // The default port of the scheme is omitted.
         (
             &[
                 ("x-forwarded-proto", "https"),
@@ -82,7 +82,8 @@ async fn a_trusted_proxy_says_how_clients_reach_it() {
             "https://api.example",
             "",
         ),
-        // The standard header counts alone; its first element is the proxy nearest to the client.
+        // The standard header takes precedence; its first element is the proxy nearest to the
+        // client.
         (
             &[
                 (
@@ -169,7 +170,7 @@ async fn location_shows_only_valid_schemes_hosts_and_paths() {
 }
 
 #[tokio::test]
-async fn a_host_header_that_is_no_host_leaves_a_location_without_one() {
+async fn invalid_host_header_gives_relative_location() {
     let cloud = cloud("", "", false);
     let path = format!("/resource_providers/{}", uuid(1));
     for host in ["evil/path", "user@evil", "a b", "a\"b"] {
@@ -184,7 +185,7 @@ async fn a_host_header_that_is_no_host_leaves_a_location_without_one() {
 }
 
 #[tokio::test]
-async fn a_public_url_stands_whatever_a_request_says() {
+async fn public_url_overrides_request() {
     let cloud = cloud("", "https://cloud.example:8780/placement", true);
     let path = format!("/resource_providers/{}", uuid(1));
     let sent = [

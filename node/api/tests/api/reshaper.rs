@@ -10,7 +10,7 @@ fn set(generation: i64, inventories: Value) -> Value {
     json!({"resource_provider_generation": generation, "inventories": inventories})
 }
 
-/// A host whose GPUs move to a child provider together with an instance that uses one.
+/// A host whose GPUs move to a child provider, together with an instance that uses one.
 async fn host_with_a_gpu_in_use() -> Cloud {
     let cloud = Cloud::new();
     cloud.provider(1, None).await;

@@ -3,7 +3,7 @@ use serde_json::json;
 use crate::cloud::Cloud;
 
 #[tokio::test]
-async fn a_custom_class_lives_from_post_to_delete() {
+async fn custom_class_is_created_and_deleted() {
     let cloud = Cloud::new();
     let made = cloud
         .post("/resource_classes", json!({"name": "CUSTOM_GOLD"}))
@@ -31,7 +31,7 @@ async fn a_custom_class_lives_from_post_to_delete() {
 }
 
 #[tokio::test]
-async fn names_that_cannot_be_are_refused() {
+async fn invalid_names_are_refused() {
     let cloud = Cloud::new();
     for name in ["VCPU", "CUSTOM_", "CUSTOM_x", "custom_X", "CUSTOM_A\n"] {
         cloud

@@ -42,7 +42,7 @@ async fn a_provider_is_created_renamed_and_deleted() {
 }
 
 #[tokio::test]
-async fn a_rename_tells_when_the_provider_was_changed_before() {
+async fn rename_shows_time_of_previous_change() {
     let cloud = Cloud::new();
     let rename = |number: u64, name: &str, version: &str| {
         let path = format!("/resource_providers/{}", uuid(number));
@@ -80,7 +80,7 @@ async fn a_rename_tells_when_the_provider_was_changed_before() {
 }
 
 #[tokio::test]
-async fn a_provider_that_got_another_root_was_changed_then() {
+async fn new_root_changes_modification_time() {
     let cloud = Cloud::new();
     cloud.provider(1, None).await;
     cloud.provider(2, None).await;
@@ -128,7 +128,7 @@ async fn every_spelling_of_a_uuid_creates_but_only_one_finds() {
 }
 
 #[tokio::test]
-async fn a_long_list_is_made_elsewhere() {
+async fn long_list_is_offloaded() {
     let counting = Arc::new(Counting::default());
     let cloud = Cloud::offloading_to(counting.clone(), ApiSettings::default());
     for number in 1..=600 {

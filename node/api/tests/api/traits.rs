@@ -7,7 +7,7 @@ fn of(number: u64) -> String {
 }
 
 #[tokio::test]
-async fn a_custom_trait_is_made_found_and_deleted() {
+async fn custom_trait_is_created_found_and_deleted() {
     let cloud = Cloud::new();
     let path = "/traits/CUSTOM_FAST";
     let made = cloud.ask("PUT", path).expect(201).await;

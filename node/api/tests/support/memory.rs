@@ -1,4 +1,4 @@
-//! The backend over a state in memory: the model's own apply and commit, no Raft, no disk.
+//! A backend over a state in memory: the model's own apply and commit, without Raft and disk.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -15,22 +15,22 @@ use placement_model::types::Timestamp;
 use placement_model::{Cluster, Command, standard};
 use tokio::sync::watch;
 
-/// The epoch of the one history there is.
+/// The epoch of the only history.
 pub(crate) const EPOCH: u64 = 1;
 
-/// A state that answers as a cluster does.
+/// A state in memory that answers like a cluster.
 pub(crate) struct Memory {
     inner: Mutex<Inner>,
     ledger: Mutex<Ledger>,
-    /// What is applied; `None` once the node is about to go.
+    /// Index of the last applied entry; `None` once the node shuts down.
     applied: watch::Sender<Option<u64>>,
 }
 
-/// What was changed, all of it after the floor.
+/// The entries after the floor.
 struct Ledger {
     floor: Floor,
     entries: Vec<Arc<LedgerEntry>>,
-    /// Where the floor is once one more entry was read backward.
+    /// The floor after the next backward read.
     next_floor: Option<u64>,
 }
 
@@ -45,9 +45,9 @@ impl Ledger {
 
 struct Inner {
     state: Fork,
-    /// What it answers instead, while somebody wants to see how that looks.
+    /// The error of all requests, while the backend is down.
     down: Option<Unavailable>,
-    /// Whether nothing is ever answered.
+    /// Whether requests hang forever.
     hangs: bool,
 }
 
@@ -74,13 +74,13 @@ impl Memory {
         memory
     }
 
-    /// Applies a command, and keeps what it changes.
+    /// Applies a command and keeps its changes.
     fn write(&self, command: Command, request_id: &str) -> Written {
         let inner = self.inner.lock().unwrap();
         let (written, changed) = inner.state.write(command, request_id);
         let changed = changed.into_iter().map(Arc::new);
         self.ledger.lock().unwrap().entries.extend(changed);
-        // Of a node that goes nothing is applied any more.
+        // A node that shuts down applies nothing more.
         self.applied.send_if_modified(|applied| {
             let goes_on = applied.is_some();
             *applied = applied.map(|_| written.index.index);
@@ -99,31 +99,31 @@ impl Memory {
         })
     }
 
-    /// The node is about to go.
-    #[allow(dead_code, reason = "not every test has it go")]
+    /// Begins the shutdown of the node.
+    #[allow(dead_code, reason = "not every test shuts it down")]
     pub(crate) fn leave(&self) {
         self.applied.send_replace(None);
     }
 
-    /// Keeps what was changed after this entry, and no more.
-    #[allow(dead_code, reason = "not every test looks back")]
+    /// Drops the changes up to this entry.
+    #[allow(dead_code, reason = "not every test drops changes")]
     pub(crate) fn keep_after(&self, index: u64) {
         self.ledger.lock().unwrap().keep_after(index);
     }
 
-    /// The same while a read goes back: once it has one more entry.
-    #[allow(dead_code, reason = "not every test looks back")]
+    /// Drops the changes up to this entry during a backward read, after its next page.
+    #[allow(dead_code, reason = "not every test drops changes")]
     pub(crate) fn keep_after_next_page(&self, index: u64) {
         self.ledger.lock().unwrap().next_floor = Some(index);
     }
 
-    /// Makes reads and writes answer this, or work again.
-    #[allow(dead_code, reason = "not every test makes it unavailable")]
+    /// Makes reads and writes fail with this error, or succeed again.
+    #[allow(dead_code, reason = "not every test needs an outage")]
     pub(crate) fn set_down(&self, down: Option<Unavailable>) {
         self.inner.lock().unwrap().down = down;
     }
 
-    /// Forgets all but the standard resource classes and traits.
+    /// Drops everything except the standard resource classes and traits.
     pub(crate) fn forget(&self) {
         let index = {
             let mut inner = self.inner.lock().unwrap();
@@ -136,14 +136,14 @@ impl Memory {
         self.write(standard::sync(), "standards");
     }
 
-    /// Makes reads and writes wait forever.
-    #[allow(dead_code, reason = "not every test has the patience")]
+    /// Makes reads and writes hang forever.
+    #[allow(dead_code, reason = "not every test needs a hang")]
     pub(crate) fn hang(&self) {
         self.inner.lock().unwrap().hangs = true;
     }
 }
 
-/// Nothing, after so many commands.
+/// An empty state at this index.
 fn empty(index: u64) -> Fork {
     let view = View {
         state: Arc::new(Cluster::default()).into(),

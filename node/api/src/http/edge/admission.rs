@@ -37,7 +37,7 @@ pub(crate) struct Admission {
     pub(crate) explanations: UserQueue,
     /// Reads of earlier states (`Placement-As-Of`). Explanations run while these wait.
     pub(crate) moments: UserQueue,
-    /// What-if requests, whose questions take a turn each.
+    /// What-if requests. Each question takes a turn.
     pub(crate) what_ifs: UserQueue,
     /// Chunks of event streams. All streams together get half of the processors that searches get.
     pub(crate) events: Queue,

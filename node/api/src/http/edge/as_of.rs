@@ -87,7 +87,7 @@ pub(super) fn view(
         let read = ledger.backward(from);
         let entries = read.map_err(|error| ledger.error(&error, code::AS_OF_GONE, GONE))?;
         let Some(oldest) = entries.last() else {
-            // All kept entries are undone, and older entries may be later than that moment too.
+            // All kept entries are undone, and older entries may also be later than the moment.
             let floor = ledger.floor();
             if is_later(floor.index, floor.at) {
                 return Err(ledger.gone(code::AS_OF_GONE, GONE));

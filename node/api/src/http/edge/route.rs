@@ -117,7 +117,7 @@ pub(crate) fn is_own(path: &str) -> bool {
 }
 
 impl Route {
-    /// Whether this is one of this service's own routes, whose answers do not depend on the
+    /// Whether this is one of this service's own routes. Their answers do not depend on the
     /// microversion.
     pub(crate) fn is_own(&self) -> bool {
         is_own(self.path)

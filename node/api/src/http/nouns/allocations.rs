@@ -26,7 +26,7 @@ use crate::http::wire::microversion::Microversion;
 use crate::http::wire::spelling;
 use crate::http::wire::values::Members;
 
-/// Project and user of allocations below 1.8, whose requests name neither.
+/// Project and user of allocations from before 1.8. Such requests name neither.
 const UNKNOWN_OWNER: &str = "00000000-0000-0000-0000-000000000000";
 
 /// Amounts that one provider gives or one consumer takes.

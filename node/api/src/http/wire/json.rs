@@ -29,8 +29,8 @@ impl Json {
     /// Parses a body of at most `most` values, as each takes some hundred bytes of memory.
     ///
     /// # Errors
-    /// The text is not JSON, which includes `NaN`, `Infinity`, lone surrogates, and nesting beyond
-    /// 128. More than `most` values are an error in the data ([`serde_json::Error::is_data`]).
+    /// The text is not JSON, which includes `NaN`, `Infinity`, lone surrogates, and more than 128
+    /// levels. More than `most` values are an error in the data ([`serde_json::Error::is_data`]).
     pub(crate) fn parse(most: usize, body: &[u8]) -> Result<Self, serde_json::Error> {
         let mut values_left = most;
         let mut deserializer = serde_json::Deserializer::from_slice(body);
